@@ -1,0 +1,164 @@
+//! What a request and its release cost, and that the cost does not grow with what else there is.
+//!
+//! Plain `std::time`, median of rounds, ns per request + release. Addresses are numbers, so a
+//! 16 GiB segment costs its bookkeeping only. Run: `cargo bench -p pinbuddy-core --bench scaling`.
+
+use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, Region};
+use std::hint::black_box;
+use std::time::Instant;
+
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+const ROUNDS: usize = 9;
+const PAIRS: usize = 50_000;
+
+fn main() {
+    // `cargo test --benches` runs this too, in debug mode: then show only that it works.
+    let pairs = if cfg!(debug_assertions) { 100 } else { PAIRS };
+    fresh(pairs);
+    free_blocks(pairs);
+    live_blocks(pairs);
+    segments(pairs);
+}
+
+/// Splitting and merging in a segment with little else in it.
+fn fresh(pairs: usize) {
+    println!(
+        "1 GiB segment, ns per pair{:>14}{:>14}",
+        "alone", "after 4 KiB"
+    );
+    for (name, bytes) in [
+        ("4 KiB", 4096),
+        ("1 MiB", MIB),
+        ("8 MiB", 8 * MIB),
+        ("64 MiB", 64 * MIB),
+        ("129.5 MiB", 129 * MIB + MIB / 2),
+        ("1000 MiB", 1000 * MIB),
+    ] {
+        let mut engine = engine(&[GIB]);
+        let alone = pair(&mut engine, bytes, pairs);
+        take(&mut engine, GRANULE); // now nothing large starts where a buddy does
+        let after = pair(&mut engine, bytes, pairs);
+        println!("{name:>26}{alone:>14.1}{after:>14.1}");
+    }
+}
+
+/// Holes of one granule between blocks of one granule: as fragmented as can be.
+fn free_blocks(pairs: usize) {
+    println!(
+        "\n16 GiB segment, ns per pair{:>13}{:>14}{:>14}",
+        "4 KiB", "8 KiB", "64 MiB"
+    );
+    for holes in [100, 1_000, 10_000, 100_000, 1_000_000] {
+        let mut engine = engine(&[16 * GIB]);
+        let blocks: Vec<Block> = (0..2 * holes).map(|_| take(&mut engine, GRANULE)).collect();
+        for block in blocks.iter().step_by(2) {
+            engine.release(*block).unwrap();
+        }
+        // The first sits in the first hole, the others behind the last.
+        let [hole, behind, large] =
+            [GRANULE, 2 * GRANULE, 64 * MIB].map(|bytes| pair(&mut engine, bytes, pairs));
+        println!(
+            "{:>27}{hole:>13.1}{behind:>14.1}{large:>14.1}",
+            format!("{holes} free")
+        );
+    }
+}
+
+/// A random block out, one of its size in: every access is somewhere else in the bookkeeping.
+fn live_blocks(pairs: usize) {
+    println!("\n16 GiB segment, ns per pair{:>13}", "random");
+    for live in [100, 1_000, 10_000, 100_000, 1_000_000] {
+        let mut engine = engine(&[16 * GIB]);
+        let mut random = Random(live as u64);
+        let mut blocks: Vec<Block> = (0..live)
+            .map(|_| take(&mut engine, (1 + random.below(4)) * GRANULE))
+            .collect();
+        let ns = median(pairs, || {
+            let place = random.below(blocks.len());
+            let block = blocks[place];
+            engine.release(block).unwrap();
+            blocks[place] = take(&mut engine, block.bytes);
+        });
+        println!("{:>27}{ns:>13.1}", format!("{live} live"));
+    }
+}
+
+/// Many segments that are too fragmented for the request, which goes to the last one.
+fn segments(pairs: usize) {
+    println!(
+        "\n64 MiB segments, ns per pair{:>12}{:>14}",
+        "64 MiB", "4 KiB"
+    );
+    for count in [1, 8, 64, 512] {
+        let mut engine = engine(&vec![64 * MIB; count]);
+        for _ in 1..count {
+            // One granule in the middle: nearly empty, and no room for the whole.
+            let [left, _middle] = [32 * MIB, GRANULE].map(|bytes| take(&mut engine, bytes));
+            let right = take(&mut engine, 32 * MIB - GRANULE);
+            engine.release(left).unwrap();
+            engine.release(right).unwrap();
+            // Keep the next ones out of this segment.
+            let _filler = take(&mut engine, 32 * MIB);
+        }
+        let large = pair(&mut engine, 64 * MIB, pairs);
+        let small = pair(&mut engine, GRANULE, pairs);
+        println!(
+            "{:>28}{large:>12.1}{small:>14.1}",
+            format!("{count} segments")
+        );
+    }
+}
+
+fn engine(segments: &[usize]) -> Engine {
+    let mut engine = Engine::new(Config {
+        segment_bytes: GIB,
+        threshold_bytes: 0,
+    });
+    let mut base = 1 << 40;
+    for &bytes in segments {
+        engine.adopt(Region { base, bytes }).unwrap();
+        base += bytes;
+    }
+    engine
+}
+
+fn take(engine: &mut Engine, bytes: usize) -> Block {
+    match engine.request(black_box(bytes)) {
+        Decision::Block(block) => block,
+        other => panic!("{bytes} bytes: {other:?}"),
+    }
+}
+
+fn pair(engine: &mut Engine, bytes: usize, pairs: usize) -> f64 {
+    median(pairs, || {
+        let block = take(engine, bytes);
+        engine.release(black_box(block)).unwrap();
+    })
+}
+
+/// The median round, in ns per call; one more round goes ahead to warm up.
+fn median(calls: usize, mut call: impl FnMut()) -> f64 {
+    let mut rounds: Vec<f64> = (0..=ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            (0..calls).for_each(|_| call());
+            start.elapsed().as_secs_f64() * 1e9 / calls as f64
+        })
+        .skip(1)
+        .collect();
+    rounds.sort_unstable_by(f64::total_cmp);
+    rounds[ROUNDS / 2]
+}
+
+/// Xorshift: enough to scatter accesses, with no dependency.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}

@@ -1,0 +1,289 @@
+//! A full recheck of the engine's state, from first principles.
+//!
+//! Trusts only the records of blocks: recounts free granules, their runs and covers, every sum in
+//! the buddy trees, every count and statistic, bit by bit, with none of the code that keeps them.
+//! Free in production because nothing there calls it.
+//!
+//! I4 (events) and I5 to I7, I9 are the bridge's: the engine cannot see what they are about.
+
+use crate::arena::Arena;
+use crate::cover::{Buddy, cover};
+use crate::engine::Engine;
+use crate::error::Violation;
+use crate::records::State;
+use crate::segment::{Segment, Tally};
+use crate::units::SegmentId;
+
+/// See [`Engine::audit`].
+pub(crate) fn audit(engine: &Engine) -> Result<(), Violation> {
+    for (id, resident) in engine.arena.iter() {
+        audit_segment(id, &resident.segment)?;
+    }
+    audit_regions(&engine.arena)?;
+    audit_fill_order(&engine.arena)?;
+    audit_stats(engine)
+}
+
+fn audit_segment(id: SegmentId, segment: &Segment) -> Result<(), Violation> {
+    let free = free_by_records(id, segment)?;
+    audit_buddies(id, segment, &free)?;
+    audit_sums(id, segment, &free)
+}
+
+/// Which granules no block holds; those beyond the end are not free. I2, and the counts (I8).
+fn free_by_records(id: SegmentId, segment: &Segment) -> Result<Vec<bool>, Violation> {
+    let granules = segment.granules().get();
+    let mut free = vec![true; granules as usize];
+    let (mut live, mut pending, mut end) = (Tally::default(), Tally::default(), 0);
+    for (start, length, state) in segment.records.iter() {
+        let granule = start.get();
+        if granule < end {
+            return Err(Violation::BlocksOverlap {
+                segment: id,
+                granule,
+                end,
+            });
+        }
+        end = granule + length.get();
+        if end > granules {
+            return Err(Violation::BlockLeavesSegment {
+                segment: id,
+                end,
+                granules,
+            });
+        }
+        free[granule as usize..end as usize].fill(false);
+        match state {
+            State::Live => live.add(length),
+            State::Pending => pending.add(length),
+        }
+    }
+    for (what, found, expected) in [
+        ("live blocks", segment.live.blocks, live.blocks),
+        ("live granules", segment.live.granules, live.granules),
+        ("pending blocks", segment.pending.blocks, pending.blocks),
+        (
+            "pending granules",
+            segment.pending.granules,
+            pending.granules,
+        ),
+    ] {
+        if found != expected {
+            let (found, expected) = (found.into(), expected.into());
+            return Err(Violation::SegmentCount {
+                segment: id,
+                what,
+                found,
+                expected,
+            });
+        }
+    }
+    free.resize(segment.tree.span() as usize, false);
+    Ok(free)
+}
+
+/// The tree's free buddies hold the granules that the records leave free (I1), and are the
+/// covers of the free runs, that is, merged as far as can be (I3).
+fn audit_buddies(segment_id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
+    let found = free_buddies(segment);
+    let mut by_tree = vec![false; free.len()];
+    for buddy in &found {
+        by_tree[buddy.offset as usize..][..buddy.granules() as usize].fill(true);
+    }
+    if let Some(granule) = (0..free.len()).find(|&granule| by_tree[granule] != free[granule]) {
+        return Err(Violation::Ownership {
+            segment: segment_id,
+            granule: granule as u32,
+            tree: by_tree[granule],
+            records: free[granule],
+        });
+    }
+    let expected: Vec<Buddy> = runs(free).flat_map(|(from, to)| cover(from..to)).collect();
+    let longer = found.len().max(expected.len());
+    match (0..longer).find(|&n| found.get(n) != expected.get(n)) {
+        None => Ok(()),
+        Some(n) => {
+            let pair = |buddy: &Buddy| (buddy.offset, buddy.order);
+            let (found, expected) = (found.get(n).map(pair), expected.get(n).map(pair));
+            Err(Violation::NotMerged {
+                segment: segment_id,
+                found,
+                expected,
+            })
+        }
+    }
+}
+
+/// The tree's free buddies from first to last: the covers of the free runs of its topmost plain
+/// nodes and, within words, of the runs of set bits.
+fn free_buddies(segment: &Segment) -> Vec<Buddy> {
+    let mut buddies = Vec::new();
+    segment.tree.visit(&mut |start, length, node, word| {
+        if let Some(word) = word {
+            let bits: Vec<bool> = (0..length).map(|bit| word >> bit & 1 == 1).collect();
+            buddies.extend(runs(&bits).flat_map(|(from, to)| cover(start + from..start + to)));
+        } else if !node.is_mixed() {
+            let runs = node.plain_runs(length);
+            buddies.extend(
+                runs.into_iter()
+                    .flat_map(|r| cover(start + r.start..start + r.end)),
+            );
+        }
+    });
+    buddies
+}
+
+/// Every node of the tree that is in use says what its granules say (I3).
+fn audit_sums(id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
+    let mut result = Ok(());
+    segment.tree.visit(&mut |start, length, found, _| {
+        let expected = count(&free[start as usize..][..length as usize]);
+        for (what, found, expected) in [
+            ("longest", found.longest, expected.longest),
+            ("prefix", found.prefix, expected.prefix),
+            ("suffix", found.suffix, expected.suffix),
+            ("mixed", found.is_mixed().into(), expected.mixed.into()),
+        ] {
+            if result.is_ok() && found != expected {
+                let granule = start;
+                result = Err(Violation::Summary {
+                    segment: id,
+                    granule,
+                    length,
+                    what,
+                    found,
+                    expected,
+                });
+            }
+        }
+    });
+    result
+}
+
+/// The maximal runs of free granules: start and end of each.
+fn runs(free: &[bool]) -> impl Iterator<Item = (u32, u32)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let from = at + free[at..].iter().position(|free| *free)?;
+        at = free[from..]
+            .iter()
+            .position(|free| !free)
+            .map_or(free.len(), |length| from + length);
+        Some((from as u32, at as u32))
+    })
+}
+
+/// What a node must say of its granules.
+#[derive(Debug, PartialEq, Eq)]
+struct Sums {
+    longest: u32,
+    prefix: u32,
+    suffix: u32,
+    /// Whether free and taken change more than twice: a simpler node needs no children.
+    mixed: bool,
+}
+
+fn count(free: &[bool]) -> Sums {
+    let length = free.len() as u32;
+    let longest = runs(free).map(|(from, to)| to - from).max().unwrap_or(0);
+    let prefix = runs(free)
+        .next()
+        .filter(|run| run.0 == 0)
+        .map_or(0, |run| run.1);
+    let suffix = runs(free)
+        .last()
+        .filter(|run| run.1 == length)
+        .map_or(0, |run| length - run.0);
+    let mixed = free.windows(2).filter(|pair| pair[0] != pair[1]).count() > 2;
+    Sums {
+        longest,
+        prefix,
+        suffix,
+        mixed,
+    }
+}
+
+fn audit_regions(arena: &Arena) -> Result<(), Violation> {
+    let mut regions: Vec<_> = arena
+        .iter()
+        .map(|(id, resident)| (resident.segment.region(), id))
+        .collect();
+    regions.sort_unstable_by_key(|(region, _)| region.base);
+    for pair in regions.windows(2) {
+        let ((lower, first), (upper, second)) = (pair[0], pair[1]);
+        if upper.base - lower.base < lower.bytes {
+            return Err(Violation::SegmentsOverlap { first, second });
+        }
+    }
+    Ok(())
+}
+
+fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
+    let entries = arena.order.entries();
+    let wrong = |place, what| Err(Violation::FillOrder { place, what });
+    for place in 1..entries.len() {
+        if !entries[place - 1].comes_before(&entries[place]) {
+            return wrong(place, "not sorted");
+        }
+    }
+    // Sorted with no equals, as many as segments, and each segment's true entry among them:
+    // then there is nothing else in it.
+    for (id, resident) in arena.iter() {
+        if !entries.contains(&resident.entry(id.slot())) {
+            return wrong(id.slot(), "a segment has no true entry");
+        }
+    }
+    let segments = arena.iter().count();
+    if entries.len() == segments {
+        Ok(())
+    } else {
+        wrong(segments, "an entry has no segment")
+    }
+}
+
+/// The statistics are what the segments add up to, and live + pending + idle = pinned (I8).
+fn audit_stats(engine: &Engine) -> Result<(), Violation> {
+    let stats = engine.stats();
+    let sum = |of: fn(&crate::SegmentView) -> usize| engine.segments().map(|s| of(&s) as u64).sum();
+    for (what, found, expected) in [
+        ("pinned bytes", stats.pinned_bytes.current, sum(|s| s.bytes)),
+        ("segments", stats.segments.current, sum(|_| 1)),
+        (
+            "live bytes",
+            stats.live_bytes.current,
+            sum(|s| s.live_bytes),
+        ),
+        (
+            "live blocks",
+            stats.live_blocks.current,
+            sum(|s| s.live_blocks),
+        ),
+        (
+            "pending bytes",
+            stats.pending_bytes.current,
+            sum(|s| s.pending_bytes),
+        ),
+        (
+            "pending blocks",
+            stats.pending_blocks.current,
+            sum(|s| s.pending_blocks),
+        ),
+        (
+            "idle bytes",
+            stats.idle_bytes,
+            sum(|s| s.free_bytes + s.tail_bytes),
+        ),
+    ] {
+        if found != expected {
+            return Err(Violation::Statistic {
+                what,
+                found,
+                expected,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

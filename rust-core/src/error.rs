@@ -1,0 +1,208 @@
+//! What can be wrong, with the numbers that show it.
+//!
+//! Three kinds that never mix: a region that cannot be adopted, a caller's claim about a block
+//! that is not true, and a broken invariant of our own. Exhaustion is none of them: it is a
+//! decision ([`crate::Decision::Pin`]).
+
+use crate::units::{GRANULE, MAX_REGION, Region, SegmentId};
+use thiserror::Error;
+
+/// Why a region was not adopted. The region is still the caller's, to unpin.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AdoptError {
+    /// The region holds no whole granule.
+    #[error("a region of {bytes} bytes holds no granule of {GRANULE} bytes")]
+    TooSmall {
+        /// Length of the region in bytes.
+        bytes: usize,
+    },
+    /// The region is larger than [`MAX_REGION`].
+    #[error("a region of {bytes} bytes is larger than {MAX_REGION} bytes")]
+    TooLarge {
+        /// Length of the region in bytes.
+        bytes: usize,
+    },
+    /// The end of the region is beyond the address space.
+    #[error("a region of {bytes} bytes at {base:#x} ends beyond the address space")]
+    EndOverflows {
+        /// Address of the first byte.
+        base: usize,
+        /// Length of the region in bytes.
+        bytes: usize,
+    },
+    /// The region overlaps one adopted before.
+    #[error(
+        "a region of {} bytes at {:#x} overlaps segment {segment}: {} bytes at {:#x}",
+        region.bytes, region.base, adopted.bytes, adopted.base
+    )]
+    Overlaps {
+        /// The region refused.
+        region: Region,
+        /// The segment that it overlaps.
+        segment: SegmentId,
+        /// That segment's region.
+        adopted: Region,
+    },
+    /// There are as many segments as the engine can name.
+    #[error("no more than {segments} segments can be adopted")]
+    TooManySegments {
+        /// How many there are.
+        segments: usize,
+    },
+}
+
+/// A claim about a block that is not true. Nothing was changed.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Misuse {
+    /// No segment has this id, or no longer.
+    #[error("no segment {segment}: its region was given back, or never adopted")]
+    UnknownSegment {
+        /// The id claimed.
+        segment: SegmentId,
+    },
+    /// No block starts there: it was released before, or never handed out.
+    #[error(
+        "no block at offset {offset} of segment {segment}: released twice, or never handed out"
+    )]
+    NotABlock {
+        /// The segment claimed.
+        segment: SegmentId,
+        /// The offset claimed, in bytes.
+        offset: usize,
+    },
+    /// A block starts there, of another size.
+    #[error("the block at offset {offset} of segment {segment} has {actual} bytes, not {claimed}")]
+    WrongSize {
+        /// The segment claimed.
+        segment: SegmentId,
+        /// The offset claimed, in bytes.
+        offset: usize,
+        /// The size claimed, in bytes.
+        claimed: usize,
+        /// The size of the block, in bytes.
+        actual: usize,
+    },
+    /// The block was deferred before: it is pending, not live.
+    #[error(
+        "the block of {bytes} bytes at offset {offset} of segment {segment} is pending already"
+    )]
+    AlreadyPending {
+        /// The segment claimed.
+        segment: SegmentId,
+        /// The offset claimed, in bytes.
+        offset: usize,
+        /// The size of the block, in bytes.
+        bytes: usize,
+    },
+}
+
+/// A broken invariant, found by [`crate::Engine::audit`]: a defect of the engine. Offsets and
+/// lengths are granules unless a field says bytes.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// I1: a granule is free by the buddy tree and part of a block by the records, or neither.
+    #[error(
+        "I1: granule {granule} of segment {segment}: free in the tree {tree}, in no block {records}"
+    )]
+    Ownership {
+        /// The segment.
+        segment: SegmentId,
+        /// The granule.
+        granule: u32,
+        /// Whether the buddy tree says that it is free.
+        tree: bool,
+        /// Whether the records say that no block holds it.
+        records: bool,
+    },
+    /// I2: a block starts before the one in front of it ends.
+    #[error(
+        "I2: the block at granule {granule} of segment {segment} overlaps the one that ends at {end}"
+    )]
+    BlocksOverlap {
+        /// The segment.
+        segment: SegmentId,
+        /// Where the block starts.
+        granule: u32,
+        /// Where the one in front of it ends.
+        end: u32,
+    },
+    /// I2: a block ends beyond its segment.
+    #[error("I2: a block ends at granule {end} of segment {segment}, which has {granules}")]
+    BlockLeavesSegment {
+        /// The segment.
+        segment: SegmentId,
+        /// Where the block ends.
+        end: u32,
+        /// Granules of the segment.
+        granules: u32,
+    },
+    /// I2: two segments share bytes.
+    #[error("I2: segments {first} and {second} overlap")]
+    SegmentsOverlap {
+        /// The one at the lower address.
+        first: SegmentId,
+        /// The other.
+        second: SegmentId,
+    },
+    /// I3: the free buddies of the tree are not the covers of the free runs.
+    #[error("I3: free buddy {found:?} of segment {segment}, where its free runs have {expected:?}")]
+    NotMerged {
+        /// The segment.
+        segment: SegmentId,
+        /// Offset and order of the tree's buddy, where there is one.
+        found: Option<(u32, u32)>,
+        /// Offset and order of the buddy that the free runs call for, where there is one.
+        expected: Option<(u32, u32)>,
+    },
+    /// I3: a node of the tree sums up its granules wrongly.
+    #[error(
+        "I3: the node at granule {granule}, length {length}, of segment {segment}: {what} is {found}, not {expected}"
+    )]
+    Summary {
+        /// The segment.
+        segment: SegmentId,
+        /// Where the node starts.
+        granule: u32,
+        /// Its length.
+        length: u32,
+        /// Which number of it.
+        what: &'static str,
+        /// What the node says.
+        found: u32,
+        /// What its granules say.
+        expected: u32,
+    },
+    /// I8: a count of one segment is wrong.
+    #[error("I8: {what} of segment {segment}: {found}, counted {expected}")]
+    SegmentCount {
+        /// The segment.
+        segment: SegmentId,
+        /// Which count.
+        what: &'static str,
+        /// What the segment says.
+        found: u64,
+        /// What its records say.
+        expected: u64,
+    },
+    /// I8: a statistic is wrong.
+    #[error("I8: {what}: {found}, counted {expected}")]
+    Statistic {
+        /// Which statistic.
+        what: &'static str,
+        /// What the statistics say.
+        found: u64,
+        /// What the segments say.
+        expected: u64,
+    },
+    /// The order in which segments are filled does not match the segments.
+    #[error("the fill order is wrong at place {place}: {what}")]
+    FillOrder {
+        /// Index into the order.
+        place: usize,
+        /// What is wrong there.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,339 @@
+//! One segment: a region, the tree that knows its room and the records that know its blocks.
+//!
+//! Keeps tree, records and counts in step, and refuses claims that the records contradict. Knows
+//! neither its own id nor other segments, and never looks at the address of its region.
+//!
+//! Invariants: a granule is free in the tree exactly where no record holds it (I1); blocks do not
+//! overlap or leave the segment (I2); the counts are those of the records (I8).
+
+use crate::buddy::BuddyTree;
+use crate::error::Misuse;
+use crate::records::{Records, State};
+use crate::units::{Block, Granules, Region, SegmentId};
+
+/// A segment as seen from outside. All sizes in bytes;
+/// `free_bytes + tail_bytes + live_bytes + pending_bytes == bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentView {
+    /// Its id.
+    pub id: SegmentId,
+    /// Address of its region, as adopted.
+    pub base: usize,
+    /// Length of its region, as adopted.
+    pub bytes: usize,
+    /// Granules in no block.
+    pub free_bytes: usize,
+    /// The end of the region that is shorter than a granule: pinned, never used.
+    pub tail_bytes: usize,
+    /// The longest free run: the largest request that fits.
+    pub longest_free_run_bytes: usize,
+    /// Granules in live blocks.
+    pub live_bytes: usize,
+    /// Granules in pending blocks.
+    pub pending_bytes: usize,
+    /// How many blocks are live.
+    pub live_blocks: usize,
+    /// How many blocks are pending.
+    pub pending_blocks: usize,
+}
+
+/// How many blocks of one state, and how many granules they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) blocks: u32,
+    pub(crate) granules: u32,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, granules: Granules) {
+        self.blocks += 1;
+        self.granules += granules.get();
+    }
+
+    fn remove(&mut self, granules: Granules) {
+        self.blocks -= 1;
+        self.granules -= granules.get();
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    region: Region,
+    granules: Granules,
+    pub(crate) tree: BuddyTree,
+    pub(crate) records: Records,
+    pub(crate) live: Tally,
+    pub(crate) pending: Tally,
+}
+
+impl Segment {
+    /// A wholly free segment in `region`, of which the first `granules` are used.
+    pub(crate) fn new(region: Region, granules: Granules) -> Self {
+        Self {
+            region,
+            granules,
+            tree: BuddyTree::new(granules.get()),
+            records: Records::new(granules),
+            live: Tally::default(),
+            pending: Tally::default(),
+        }
+    }
+
+    pub(crate) fn region(&self) -> Region {
+        self.region
+    }
+
+    /// Its length.
+    pub(crate) fn granules(&self) -> Granules {
+        self.granules
+    }
+
+    /// Granules in no block.
+    #[inline]
+    pub(crate) fn free_granules(&self) -> u32 {
+        self.granules.get() - self.live.granules - self.pending.granules
+    }
+
+    /// The longest free run, in granules.
+    #[inline]
+    pub(crate) fn longest(&self) -> u32 {
+        self.tree.longest()
+    }
+
+    /// Whether no block, live or pending, is left in it.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.live.blocks == 0 && self.pending.blocks == 0
+    }
+
+    /// Makes the leftmost room of `length >= 1` granules a live block; its start.
+    #[inline]
+    pub(crate) fn take(&mut self, length: Granules) -> Option<Granules> {
+        let start = self.tree.find(length.get())?;
+        self.tree.take(start..start + length.get());
+        let start = Granules::new(start);
+        self.records.set(start, length, State::Live);
+        self.live.add(length);
+        Some(start)
+    }
+
+    /// Live to pending.
+    #[inline]
+    pub(crate) fn defer(&mut self, block: Block) -> Result<(), Misuse> {
+        let (start, length, state) = self.check(block)?;
+        let Block {
+            segment,
+            offset,
+            bytes,
+        } = block;
+        if state == State::Pending {
+            return Err(Misuse::AlreadyPending {
+                segment,
+                offset,
+                bytes,
+            });
+        }
+        self.records.set(start, length, State::Pending);
+        self.live.remove(length);
+        self.pending.add(length);
+        Ok(())
+    }
+
+    /// Live or pending to free; what it was.
+    #[inline]
+    pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
+        let (start, length, state) = self.check(block)?;
+        self.records.clear(start);
+        self.tree.free(start.get()..start.get() + length.get());
+        match state {
+            State::Live => self.live.remove(length),
+            State::Pending => self.pending.remove(length),
+        }
+        Ok(state)
+    }
+
+    /// The record of `block`, if all that it claims is true.
+    #[inline]
+    fn check(&self, block: Block) -> Result<(Granules, Granules, State), Misuse> {
+        let Block {
+            segment,
+            offset,
+            bytes,
+        } = block;
+        let recorded = Granules::exactly(offset).and_then(|start| {
+            self.records
+                .get(start)
+                .map(|(length, state)| (start, length, state))
+        });
+        match recorded {
+            None => Err(Misuse::NotABlock { segment, offset }),
+            Some((_, length, _)) if length.bytes() != bytes => {
+                let actual = length.bytes();
+                Err(Misuse::WrongSize {
+                    segment,
+                    offset,
+                    claimed: bytes,
+                    actual,
+                })
+            }
+            Some(found) => Ok(found),
+        }
+    }
+
+    /// For tests of the audit: moves the region.
+    #[cfg(test)]
+    pub(crate) fn corrupt_base(&mut self, base: usize) {
+        self.region.base = base;
+    }
+
+    /// How it looks from outside, under the name `id`.
+    pub(crate) fn view(&self, id: SegmentId) -> SegmentView {
+        let in_bytes = |granules| Granules::new(granules).bytes();
+        SegmentView {
+            id,
+            base: self.region.base,
+            bytes: self.region.bytes,
+            free_bytes: in_bytes(self.free_granules()),
+            tail_bytes: self.region.bytes - self.granules.bytes(),
+            longest_free_run_bytes: in_bytes(self.longest()),
+            live_bytes: in_bytes(self.live.granules),
+            pending_bytes: in_bytes(self.pending.granules),
+            live_blocks: self.live.blocks as usize,
+            pending_blocks: self.pending.blocks as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::GRANULE;
+
+    fn segment(granules: u32, tail: usize) -> Segment {
+        let granules = Granules::new(granules);
+        Segment::new(
+            Region {
+                base: 0x1234,
+                bytes: granules.bytes() + tail,
+            },
+            granules,
+        )
+    }
+
+    fn block(start: usize, length: usize) -> Block {
+        let segment = SegmentId::new(0, 0);
+        Block {
+            segment,
+            offset: start * GRANULE,
+            bytes: length * GRANULE,
+        }
+    }
+
+    #[test]
+    fn a_block_lives_pends_and_goes() {
+        let mut segment = segment(10, 0);
+        assert_eq!(segment.take(Granules::new(4)), Some(Granules::new(0)));
+        assert_eq!((segment.free_granules(), segment.live.blocks), (6, 1));
+        segment.defer(block(0, 4)).unwrap();
+        assert_eq!((segment.free_granules(), segment.live.blocks), (6, 0));
+        assert!(!segment.is_idle());
+        assert_eq!(segment.release(block(0, 4)), Ok(State::Pending));
+        assert_eq!((segment.longest(), segment.is_idle()), (10, true));
+    }
+
+    #[test]
+    fn false_claims_are_refused_and_change_nothing() {
+        let mut segment = segment(10, 0);
+        segment.take(Granules::new(4)).unwrap();
+        let before = segment.view(SegmentId::new(0, 0));
+        let id = before.id;
+        let claims = [
+            (
+                block(1, 4),
+                Misuse::NotABlock {
+                    segment: id,
+                    offset: GRANULE,
+                },
+            ),
+            (
+                block(10, 4),
+                Misuse::NotABlock {
+                    segment: id,
+                    offset: 10 * GRANULE,
+                },
+            ),
+            (
+                Block {
+                    offset: 1,
+                    ..block(0, 4)
+                },
+                Misuse::NotABlock {
+                    segment: id,
+                    offset: 1,
+                },
+            ),
+            (
+                Block {
+                    offset: usize::MAX,
+                    ..block(0, 4)
+                },
+                Misuse::NotABlock {
+                    segment: id,
+                    offset: usize::MAX,
+                },
+            ),
+            (
+                block(0, 3),
+                Misuse::WrongSize {
+                    segment: id,
+                    offset: 0,
+                    claimed: 3 * GRANULE,
+                    actual: 4 * GRANULE,
+                },
+            ),
+        ];
+        for (claim, misuse) in claims {
+            assert_eq!(segment.release(claim), Err(misuse));
+            assert_eq!(segment.defer(claim), Err(misuse));
+        }
+        assert_eq!(segment.view(id), before);
+        segment.release(block(0, 4)).unwrap();
+        let gone = Misuse::NotABlock {
+            segment: id,
+            offset: 0,
+        };
+        assert_eq!(segment.release(block(0, 4)), Err(gone));
+        assert_eq!(segment.defer(block(0, 4)), Err(gone));
+    }
+
+    #[test]
+    fn deferring_twice_is_misuse() {
+        let mut segment = segment(10, 0);
+        segment.take(Granules::new(4)).unwrap();
+        segment.defer(block(0, 4)).unwrap();
+        let twice = segment.defer(block(0, 4));
+        assert!(
+            matches!(twice, Err(Misuse::AlreadyPending { offset: 0, .. })),
+            "{twice:?}"
+        );
+        assert_eq!((segment.live.blocks, segment.pending.blocks), (0, 1));
+    }
+
+    #[test]
+    fn a_view_adds_up_to_the_region() {
+        let mut segment = segment(10, 100);
+        segment.take(Granules::new(4)).unwrap();
+        segment.take(Granules::new(1)).unwrap();
+        segment.defer(block(0, 4)).unwrap();
+        let view = segment.view(SegmentId::new(0, 0));
+        assert_eq!((view.base, view.bytes), (0x1234, 10 * GRANULE + 100));
+        assert_eq!(
+            (view.live_bytes, view.pending_bytes),
+            (GRANULE, 4 * GRANULE)
+        );
+        assert_eq!((view.free_bytes, view.tail_bytes), (5 * GRANULE, 100));
+        assert_eq!(view.longest_free_run_bytes, 5 * GRANULE);
+        assert_eq!((view.live_blocks, view.pending_blocks), (1, 1));
+    }
+}

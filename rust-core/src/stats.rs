@@ -1,0 +1,231 @@
+//! Statistics: what is pinned, live, pending and idle, and how requests were answered.
+//!
+//! Counts what the engine reports; knows no segment. Every byte pinned is counted once (I8):
+//! live + pending + idle = pinned.
+
+use crate::records::State;
+
+/// A quantity over time, with the meaning of PyTorch's `c10::CachingAllocator::Stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gauge {
+    /// What it is now.
+    pub current: u64,
+    /// The most that it was since the last reset of peaks.
+    pub peak: u64,
+    /// All that was added since the last reset of what is accumulated.
+    pub allocated: u64,
+    /// All that was taken away since then.
+    pub freed: u64,
+}
+
+impl Gauge {
+    #[inline]
+    fn add(&mut self, amount: u64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current);
+        self.allocated += amount;
+    }
+
+    #[inline]
+    fn remove(&mut self, amount: u64) {
+        self.current -= amount;
+        self.freed += amount;
+    }
+
+    fn reset_peak(&mut self) {
+        self.peak = self.current;
+    }
+
+    fn reset_accumulated(&mut self) {
+        (self.allocated, self.freed) = (0, 0);
+    }
+}
+
+/// The engine's statistics. Block sizes count as rounded up to granules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes of all segments, with what is shorter than a granule at their ends.
+    pub pinned_bytes: Gauge,
+    /// Segments.
+    pub segments: Gauge,
+    /// Bytes in live blocks.
+    pub live_bytes: Gauge,
+    /// Live blocks.
+    pub live_blocks: Gauge,
+    /// Bytes in pending blocks: freed by the user, events outstanding.
+    pub pending_bytes: Gauge,
+    /// Pending blocks.
+    pub pending_blocks: Gauge,
+    /// Requests answered with a block, since the last reset of what is accumulated.
+    pub hits: u64,
+    /// Requests answered with [`crate::Decision::Pin`], since then.
+    pub misses: u64,
+    /// Requests answered with [`crate::Decision::PassThrough`], since then.
+    pub pass_through: u64,
+    /// Bytes pinned and in no block; a region's end that is shorter than a granule is idle.
+    pub idle_bytes: u64,
+    /// The longest free run of all segments, in bytes: the largest request that fits.
+    pub largest_free_run_bytes: u64,
+}
+
+impl Stats {
+    #[inline]
+    pub(crate) fn block_taken(&mut self, bytes: u64) {
+        self.hits += 1;
+        self.live_bytes.add(bytes);
+        self.live_blocks.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn block_deferred(&mut self, bytes: u64) {
+        self.live_bytes.remove(bytes);
+        self.live_blocks.remove(1);
+        self.pending_bytes.add(bytes);
+        self.pending_blocks.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn block_released(&mut self, bytes: u64, was: State) {
+        let (in_bytes, in_blocks) = match was {
+            State::Live => (&mut self.live_bytes, &mut self.live_blocks),
+            State::Pending => (&mut self.pending_bytes, &mut self.pending_blocks),
+        };
+        in_bytes.remove(bytes);
+        in_blocks.remove(1);
+    }
+
+    pub(crate) fn region_adopted(&mut self, bytes: u64) {
+        self.pinned_bytes.add(bytes);
+        self.segments.add(1);
+    }
+
+    pub(crate) fn region_given_back(&mut self, bytes: u64) {
+        self.pinned_bytes.remove(bytes);
+        self.segments.remove(1);
+    }
+
+    pub(crate) fn reset_peaks(&mut self) {
+        self.gauges().into_iter().for_each(Gauge::reset_peak);
+    }
+
+    pub(crate) fn reset_accumulated(&mut self) {
+        self.gauges().into_iter().for_each(Gauge::reset_accumulated);
+        (self.hits, self.misses, self.pass_through) = (0, 0, 0);
+    }
+
+    fn gauges(&mut self) -> [&mut Gauge; 6] {
+        [
+            &mut self.pinned_bytes,
+            &mut self.segments,
+            &mut self.live_bytes,
+            &mut self.live_blocks,
+            &mut self.pending_bytes,
+            &mut self.pending_blocks,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_keeps_peak_and_flow() {
+        let mut gauge = Gauge::default();
+        gauge.add(10);
+        gauge.add(5);
+        gauge.remove(12);
+        assert_eq!(
+            gauge,
+            Gauge {
+                current: 3,
+                peak: 15,
+                allocated: 15,
+                freed: 12
+            }
+        );
+        gauge.reset_peak();
+        assert_eq!(
+            gauge,
+            Gauge {
+                current: 3,
+                peak: 3,
+                allocated: 15,
+                freed: 12
+            }
+        );
+        gauge.reset_accumulated();
+        assert_eq!(
+            gauge,
+            Gauge {
+                current: 3,
+                peak: 3,
+                allocated: 0,
+                freed: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_block_is_counted_in_one_state() {
+        let mut stats = Stats::default();
+        stats.block_taken(100);
+        stats.block_taken(50);
+        stats.block_deferred(100);
+        assert_eq!(
+            (stats.live_bytes.current, stats.live_blocks.current),
+            (50, 1)
+        );
+        assert_eq!(
+            (stats.pending_bytes.current, stats.pending_blocks.current),
+            (100, 1)
+        );
+        stats.block_released(100, State::Pending);
+        stats.block_released(50, State::Live);
+        assert_eq!(
+            (stats.live_bytes.current, stats.live_blocks.current),
+            (0, 0)
+        );
+        assert_eq!(
+            (stats.pending_bytes.current, stats.pending_blocks.current),
+            (0, 0)
+        );
+        assert_eq!(
+            (stats.live_bytes.peak, stats.pending_bytes.freed, stats.hits),
+            (150, 100, 2)
+        );
+    }
+
+    #[test]
+    fn resets_reach_every_gauge() {
+        let gauge = Gauge {
+            current: 1,
+            peak: 2,
+            allocated: 3,
+            freed: 4,
+        };
+        let mut stats = Stats {
+            pinned_bytes: gauge,
+            segments: gauge,
+            live_bytes: gauge,
+            live_blocks: gauge,
+            pending_bytes: gauge,
+            pending_blocks: gauge,
+            ..Stats::default()
+        };
+        (stats.hits, stats.misses, stats.pass_through) = (1, 1, 1);
+        stats.reset_peaks();
+        stats.reset_accumulated();
+        let reset = Gauge {
+            current: 1,
+            peak: 1,
+            allocated: 0,
+            freed: 0,
+        };
+        assert!(
+            stats.gauges().into_iter().all(|gauge| *gauge == reset),
+            "{stats:?}"
+        );
+        assert_eq!((stats.hits, stats.misses, stats.pass_through), (0, 0, 0));
+    }
+}

@@ -1,0 +1,179 @@
+//! Units and names: granules, regions, blocks and the ids of segments.
+//!
+//! Knows nothing of how memory is split or chosen. All arithmetic on caller's sizes is checked
+//! here, once, so that the layers above work on numbers that cannot overflow.
+
+use std::fmt;
+
+/// The unit of splitting, in bytes: one small page.
+pub const GRANULE: usize = 4096;
+
+/// The largest region that the engine adopts and the largest request that it serves, in bytes
+/// (1 TiB). One registration of 512 GiB fails in NVIDIA's driver already, and the cap lets every
+/// count of granules inside a segment be a `u32` with room for a flag.
+pub const MAX_REGION: usize = 1 << 40;
+
+/// A count of granules, or a place counted in granules from the start of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Granules(u32);
+
+impl Granules {
+    pub(crate) const fn new(count: u32) -> Self {
+        Self(count)
+    }
+
+    /// The granules that hold `bytes`, the last one perhaps in part; `None` above [`MAX_REGION`].
+    pub(crate) fn holding(bytes: usize) -> Option<Self> {
+        Self::try_from_count(bytes, bytes.div_ceil(GRANULE))
+    }
+
+    /// The whole granules inside `bytes`; `None` above [`MAX_REGION`].
+    pub(crate) fn inside(bytes: usize) -> Option<Self> {
+        Self::try_from_count(bytes, bytes / GRANULE)
+    }
+
+    /// Exactly `bytes`; `None` where that is no whole number of granules or above [`MAX_REGION`].
+    pub(crate) fn exactly(bytes: usize) -> Option<Self> {
+        bytes
+            .is_multiple_of(GRANULE)
+            .then(|| Self::inside(bytes))
+            .flatten()
+    }
+
+    fn try_from_count(bytes: usize, count: usize) -> Option<Self> {
+        (bytes <= MAX_REGION)
+            .then(|| u32::try_from(count).ok())
+            .flatten()
+            .map(Self)
+    }
+
+    pub(crate) const fn get(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn bytes(self) -> usize {
+        self.0 as usize * GRANULE
+    }
+}
+
+/// `bytes` rounded up to a multiple of `unit`; `None` where that overflows.
+pub(crate) fn round_up(bytes: usize, unit: usize) -> Option<usize> {
+    bytes.checked_next_multiple_of(unit)
+}
+
+/// A contiguous range of host memory pinned by one call. A plain number: never dereferenced here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// Address of the first byte. Any alignment.
+    pub base: usize,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
+impl Region {
+    /// The address after the last byte; `None` where it overflows.
+    pub(crate) fn end(self) -> Option<usize> {
+        self.base.checked_add(self.bytes)
+    }
+}
+
+/// Names a segment. Opaque; a slot and the number of times that the slot was reused, so that the
+/// id of a segment given back does not name its successor (until 4096 reuses of one slot).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId(u32);
+
+impl SegmentId {
+    const SLOT_BITS: u32 = 20;
+    /// How many segments there can be at once.
+    pub(crate) const SLOTS: usize = 1 << Self::SLOT_BITS;
+
+    /// `slot` is below [`Self::SLOTS`]; of the generation the low 12 bits count.
+    pub(crate) fn new(slot: u32, generation: u32) -> Self {
+        debug_assert!((slot as usize) < Self::SLOTS);
+        Self(generation << Self::SLOT_BITS | slot)
+    }
+
+    pub(crate) fn slot(self) -> usize {
+        self.0 as usize & (Self::SLOTS - 1)
+    }
+
+    /// The id as a number, to carry through a C interface.
+    pub fn to_u32(self) -> u32 {
+        self.0
+    }
+
+    /// The id that [`Self::to_u32`] gave. Any other number names no segment, or another one; the
+    /// engine answers it with [`crate::Misuse`].
+    pub fn from_u32(id: u32) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Debug for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SegmentId({self})")
+    }
+}
+
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot(), self.0 >> Self::SLOT_BITS)
+    }
+}
+
+/// A part of a segment, handed to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// The segment that it is a part of.
+    pub segment: SegmentId,
+    /// Bytes from the start of the segment; a multiple of [`GRANULE`].
+    pub offset: usize,
+    /// Length in bytes: the request rounded up to granules.
+    pub bytes: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn granules_round_as_their_names_say() {
+        assert_eq!(Granules::holding(0), Some(Granules::new(0)));
+        assert_eq!(Granules::holding(1), Some(Granules::new(1)));
+        assert_eq!(Granules::holding(GRANULE), Some(Granules::new(1)));
+        assert_eq!(Granules::holding(GRANULE + 1), Some(Granules::new(2)));
+        assert_eq!(Granules::inside(GRANULE - 1), Some(Granules::new(0)));
+        assert_eq!(Granules::inside(2 * GRANULE + 1), Some(Granules::new(2)));
+        assert_eq!(Granules::exactly(2 * GRANULE), Some(Granules::new(2)));
+        assert_eq!(Granules::exactly(2 * GRANULE + 1), None);
+    }
+
+    #[test]
+    fn sizes_above_the_cap_are_no_granules() {
+        assert_eq!(
+            Granules::holding(MAX_REGION).map(Granules::bytes),
+            Some(MAX_REGION)
+        );
+        for bytes in [MAX_REGION + 1, usize::MAX - GRANULE, usize::MAX] {
+            assert_eq!(Granules::holding(bytes), None, "{bytes}");
+            assert_eq!(Granules::inside(bytes), None, "{bytes}");
+            assert_eq!(Granules::exactly(bytes), None, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn rounding_up_reports_overflow() {
+        assert_eq!(round_up(0, 4), Some(0));
+        assert_eq!(round_up(5, 4), Some(8));
+        assert_eq!(round_up(usize::MAX, 4), None);
+    }
+
+    #[test]
+    fn an_id_survives_the_c_interface_and_tells_generations_apart() {
+        let id = SegmentId::new(5, 3);
+        assert_eq!(SegmentId::from_u32(id.to_u32()), id);
+        assert_eq!(id.slot(), 5);
+        assert_ne!(id, SegmentId::new(5, 4));
+        assert_eq!(format!("{id} {id:?}"), "5.3 SegmentId(5.3)");
+    }
+}
