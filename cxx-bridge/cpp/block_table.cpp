@@ -1,0 +1,46 @@
+#include "block_table.h"
+
+namespace pinbuddy {
+
+Block* BlockTable::take(const Grant& grant) {
+  void* address = reinterpret_cast<void*>(grant.address);
+  std::lock_guard<std::mutex> guard(mutex_);
+  Block* block = nullptr;
+  if (spare_.empty()) {
+    block = new Block(grant.bytes, address);
+    block->engine_owned = true;
+    contexts_.insert(block);
+  } else {
+    block = spare_.back();
+    spare_.pop_back();
+    block->size_ = grant.bytes;
+    block->ptr_ = address;
+  }
+  block->grant = grant;
+  block->allocated_ = true;
+  block->handed_out = true;
+  by_address_[address] = block;
+  return block;
+}
+
+void BlockTable::put(Block* block) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  by_address_.erase(block->ptr_);
+  block->handed_out = false;
+  spare_.push_back(block);
+}
+
+Block* BlockTable::find(const void* address, const void* context) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (contexts_.count(context) != 0) {
+    // One of ours, so that it may be looked at.
+    auto* block = static_cast<Block*>(const_cast<void*>(context));
+    if (block->handed_out) {
+      return block;
+    }
+  }
+  const auto at = by_address_.find(address);
+  return at == by_address_.end() ? nullptr : at->second;
+}
+
+} // namespace pinbuddy

@@ -1,0 +1,51 @@
+// The pinned-memory allocator of a fork: requests that the engine takes are served from its
+// segments, all others by upstream's mechanism, untouched.
+//
+// A request's way: allocate -> engine_request -> block; free -> events recorded -> pending ->
+// reaped -> engine_release. Invariants: no block is given back while an event on it is outstanding
+// (I4); private pools and captures never get engine memory (I6); no CUDA call, map, unmap or wait
+// under a lock (I5).
+#pragma once
+
+#include <utility>
+
+#include "block_table.h"
+#include "cuda_backend.h"
+#include "pending_blocks.h"
+
+namespace pinbuddy {
+
+class BuddyAllocator final : public CudaBackend {
+ public:
+  BuddyAllocator();
+
+  // At least `size` bytes of pinned memory and its context. Throws c10::Error when neither the
+  // engine nor upstream's mechanism can pin any.
+  std::pair<void*, void*> allocate(std::size_t size) override;
+
+  // Ends the use of what `allocate` returned with this context.
+  void free(void* context) override;
+
+  // Has the block wait, once freed, for what `stream` was given so far. Returns false if neither
+  // pointer names a block of ours.
+  bool record_event(void* ptr, void* context, c10::Stream stream) override;
+
+  // Unpins what is cached below the threshold and every wholly idle segment.
+  void empty_cache() override;
+
+  at::HostStats getStats() override;
+  void resetAccumulatedStats() override;
+  void resetPeakStats() override;
+
+ private:
+  void free_engine_block(Block* block);
+  void give_back(Block* block);
+  void reap();
+
+  // Requests of fewer bytes are upstream's.
+  const std::size_t threshold_;
+  BlockTable table_;
+  PendingBlocks pending_;
+};
+
+} // namespace pinbuddy

@@ -1,0 +1,121 @@
+#include "cuda_backend.h"
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <utility>
+
+#include "settings.h"
+
+namespace pinbuddy {
+namespace {
+
+template <typename Act>
+int64_t microseconds_of(Act act) {
+  const auto start = std::chrono::steady_clock::now();
+  act();
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+} // namespace
+
+void* CudaBackend::pin_counted(std::size_t bytes) {
+  PinnedRegion region{};
+  const auto elapsed = microseconds_of([&] { region = pin(bytes); });
+  {
+    std::lock_guard<std::mutex> guard(regions_mutex_);
+    regions_[region.address] = region.by;
+  }
+  std::lock_guard<std::mutex> guard(stats_.timing_mutex_);
+  stats_.host_alloc_time.increase(elapsed);
+  return region.address;
+}
+
+void CudaBackend::unpin_counted(void* address) {
+  PinnedRegion region{address, PinnedBy::HostAlloc};
+  {
+    std::lock_guard<std::mutex> guard(regions_mutex_);
+    const auto found = regions_.find(address);
+    TORCH_INTERNAL_ASSERT(found != regions_.end(), "no region was pinned at ", address);
+    region.by = found->second;
+    regions_.erase(found);
+  }
+  const auto elapsed = microseconds_of([&] { unpin(region); });
+  std::lock_guard<std::mutex> guard(stats_.timing_mutex_);
+  stats_.host_free_time.increase(elapsed);
+}
+
+void CudaBackend::free(void* context) {
+  try {
+    CachingHostAllocatorImpl::free(context);
+  } catch (const std::exception& error) {
+    // Tensors' destructors lead here, and what they throw ends the program.
+    if (!settings::pinned_free_catch_all()) {
+      throw;
+    }
+    TORCH_WARN("pinned_free_catch_all: could not free pinned memory: ", error.what());
+  }
+}
+
+void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
+  auto& reserve = reserve_segment();
+  *ptr = reserve.initialized() ? reserve.allocate(size) : nullptr;
+  if (*ptr == nullptr) {
+    *ptr = pin_counted(size);
+  }
+}
+
+void CudaBackend::free_block(Block* block) {
+  // The reserve segment only ever moves its pointer up.
+  auto& reserve = reserve_segment();
+  if (reserve.initialized() && reserve.owns(block->ptr_)) {
+    return;
+  }
+  unpin_counted(block->ptr_);
+}
+
+void CudaBackend::record_stream(
+    std::optional<std::vector<PooledEvent>>& events,
+    c10::cuda::CUDAStream stream) {
+  events->push_back(PooledEvent::record(stream));
+}
+
+bool CudaBackend::query_event(PooledEvent& event) {
+  if (C10_LIKELY(!capture_underway())) {
+    return event.completed();
+  }
+  // Asked in the ordinary mode, it would invalidate a capture in progress.
+  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
+  return event.completed();
+}
+
+c10::cuda::CUDAStream CudaBackend::get_current_stream() const {
+  return c10::cuda::getCurrentCUDAStream();
+}
+
+bool CudaBackend::stream_is_capturing(c10::cuda::CUDAStream stream) const {
+  cudaStreamCaptureStatus status{};
+  C10_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+bool CudaBackend::pinned_use_background_threads() {
+  return settings::pinned_use_background_threads();
+}
+
+at::PinnedReserveSegment& CudaBackend::reserve_segment() {
+  static at::PinnedReserveSegment segment = [this]() -> at::PinnedReserveSegment {
+    const std::size_t bytes = settings::pinned_reserve_segment_size();
+    if (bytes == 0) {
+      return {};
+    }
+    return {pin_counted(bytes), bytes};
+  }();
+  return segment;
+}
+
+} // namespace pinbuddy

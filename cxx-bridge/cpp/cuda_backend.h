@@ -1,0 +1,53 @@
+// Upstream's caching host allocator for CUDA: its pools and lists on top of our runtime hooks.
+//
+// What stock's CUDA allocator does, with stock's settings, and what our allocator falls back to
+// below the threshold. Knows nothing of the engine.
+#pragma once
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "block.h"
+#include "event_pool.h"
+#include "host_memory.h"
+
+namespace pinbuddy {
+
+class CudaBackend
+    : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, PooledEvent, Block> {
+ public:
+  // Pins memory and counts the call in the host statistics. Throws c10::Error.
+  void* pin_counted(std::size_t bytes);
+
+  // Gives back what `pin_counted` returned, and counts that. Throws c10::Error.
+  void unpin_counted(void* address);
+
+  void free(void* context) override;
+
+ protected:
+  void allocate_host_memory(std::size_t size, void** ptr) override;
+  void free_block(Block* block) override;
+  void record_stream(
+      std::optional<std::vector<PooledEvent>>& events,
+      c10::cuda::CUDAStream stream) override;
+  bool query_event(PooledEvent& event) override;
+  c10::cuda::CUDAStream get_current_stream() const override;
+  bool stream_is_capturing(c10::cuda::CUDAStream stream) const override;
+  bool pinned_use_background_threads() override;
+
+ private:
+  // The region that pinned_reserve_segment_size_mb asks for, pinned by the first request; empty
+  // without that setting.
+  at::PinnedReserveSegment& reserve_segment();
+
+  // Programs may change the settings while they run, so each region remembers how it was pinned.
+  std::mutex regions_mutex_;
+  std::unordered_map<void*, PinnedBy> regions_;
+};
+
+} // namespace pinbuddy

@@ -1,0 +1,82 @@
+#include "event_pool.h"
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <utility>
+
+namespace pinbuddy {
+namespace {
+
+class DevicePool {
+ public:
+  // An idle event, or null.
+  cudaEvent_t take() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (idle_.empty()) {
+      return nullptr;
+    }
+    cudaEvent_t event = idle_.back();
+    idle_.pop_back();
+    return event;
+  }
+
+  void put(cudaEvent_t event) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    idle_.push_back(event);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> idle_;
+};
+
+DevicePool& pool_of(c10::DeviceIndex device) {
+  // Leaked: events are put back until the very end of the process.
+  static auto* pools = new std::vector<DevicePool>(c10::cuda::device_count());
+  return pools->at(device);
+}
+
+} // namespace
+
+PooledEvent PooledEvent::record(c10::cuda::CUDAStream stream) {
+  const c10::DeviceIndex device = stream.device_index();
+  c10::cuda::CUDAGuard guard(device);
+  cudaEvent_t event = pool_of(device).take();
+  if (event == nullptr) {
+    C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  }
+  // On loan from here on: if recording throws, the event goes back.
+  PooledEvent loan(event, device);
+  C10_CUDA_CHECK(cudaEventRecord(event, stream));
+  return loan;
+}
+
+bool PooledEvent::completed() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) {
+    // Not an error, though CUDA remembers it as the last one.
+    (void)cudaGetLastError();
+    return false;
+  }
+  C10_CUDA_CHECK(status);
+  return true;
+}
+
+PooledEvent::PooledEvent(PooledEvent&& other) noexcept
+    : event_(std::exchange(other.event_, nullptr)), device_(other.device_) {}
+
+PooledEvent& PooledEvent::operator=(PooledEvent&& other) noexcept {
+  std::swap(event_, other.event_);
+  std::swap(device_, other.device_);
+  return *this;
+}
+
+PooledEvent::~PooledEvent() {
+  if (event_ != nullptr) {
+    pool_of(device_).put(event_);
+  }
+}
+
+} // namespace pinbuddy

@@ -1,0 +1,50 @@
+// Puts our allocator in PyTorch's registry when the library is loaded, ahead of the built-in one.
+//
+// The allocator is leaked: pinned tensors outlive every static object, and CUDA is gone by then.
+#include "host_allocator.h"
+
+#include <ATen/core/CachingHostAllocator.h>
+
+#include <memory>
+
+#include "buddy_allocator.h"
+
+namespace pinbuddy {
+namespace {
+
+// The built-in allocator registers with priority 0, before or after us.
+constexpr uint8_t kPriority = 1;
+
+void delete_block(void* context);
+
+struct HostAllocator final : at::CachingHostAllocatorInterface<BuddyAllocator, delete_block> {
+  using at::CachingHostAllocatorInterface<BuddyAllocator, delete_block>::
+      CachingHostAllocatorInterface;
+};
+
+HostAllocator& host_allocator() {
+  static auto* allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
+  return *allocator;
+}
+
+void delete_block(void* context) {
+  host_allocator().free(context);
+}
+
+[[gnu::constructor]] void register_allocator() {
+  if (engine_enabled()) {
+    at::setHostAllocator(c10::DeviceType::CUDA, &host_allocator(), kPriority);
+  }
+}
+
+} // namespace
+
+std::size_t pin_region(std::size_t bytes) {
+  return reinterpret_cast<std::size_t>(host_allocator().impl_->pin_counted(bytes));
+}
+
+void unpin_region(std::size_t address) {
+  host_allocator().impl_->unpin_counted(reinterpret_cast<void*>(address));
+}
+
+} // namespace pinbuddy

@@ -1,0 +1,99 @@
+#include "host_memory.h"
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "settings.h"
+
+namespace pinbuddy {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// Has the kernel map every page of [begin, end) by writing to it once.
+void touch(volatile char* begin, volatile char* end) {
+  for (volatile char* page = begin; page < end; page += kPage) {
+    *page = 0;
+  }
+}
+
+// The kernel maps pages several times faster from several threads, and registering pages that are
+// mapped already holds the driver's lock for less long.
+void touch_in_parallel(char* memory, std::size_t bytes, std::size_t threads) {
+  const std::size_t pages = (bytes + kPage - 1) / kPage;
+  threads = std::clamp<std::size_t>(threads, 1, pages);
+  const auto edge = [&](std::size_t part) {
+    return memory + std::min(pages * part / threads * kPage, bytes);
+  };
+  std::vector<std::thread> helpers;
+  std::size_t part = 1;
+  try {
+    for (; part < threads; ++part) {
+      helpers.emplace_back(touch, edge(part), edge(part + 1));
+    }
+  } catch (const std::system_error&) {
+    // The system has no more threads to give; this one does what is left.
+  }
+  touch(edge(0), edge(1));
+  touch(edge(part), edge(threads));
+  for (auto& helper : helpers) {
+    helper.join();
+  }
+}
+
+struct Free {
+  void operator()(void* memory) const {
+    std::free(memory);
+  }
+};
+
+void* pin_by_register(std::size_t bytes) {
+  std::unique_ptr<void, Free> memory(std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage));
+  TORCH_CHECK(memory, "Not enough host memory for ", bytes, " bytes to register with CUDA");
+  touch_in_parallel(
+      static_cast<char*>(memory.get()), bytes, settings::pinned_num_register_threads());
+  C10_CUDA_CHECK(cudaHostRegister(memory.get(), bytes, cudaHostRegisterDefault));
+  return memory.release();
+}
+
+} // namespace
+
+PinnedRegion pin(std::size_t bytes) {
+  // Unified addressing makes pinned memory usable from every device, whichever context pins it. So
+  // a context that exists serves, and none is created on a device that the process does not use.
+  c10::cuda::OptionalCUDAGuard guard;
+  if (const auto device = c10::cuda::getDeviceIndexWithPrimaryContext()) {
+    guard.set_index(*device);
+  }
+  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
+  if (settings::pinned_use_cuda_host_register()) {
+    return {pin_by_register(bytes), PinnedBy::HostRegister};
+  }
+  void* address = nullptr;
+  C10_CUDA_CHECK(cudaHostAlloc(&address, bytes, cudaHostAllocDefault));
+  return {address, PinnedBy::HostAlloc};
+}
+
+void unpin(const PinnedRegion& region) {
+  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
+  if (region.by == PinnedBy::HostRegister) {
+    C10_CUDA_CHECK(cudaHostUnregister(region.address));
+    std::free(region.address);
+  } else {
+    C10_CUDA_CHECK(cudaFreeHost(region.address));
+  }
+}
+
+} // namespace pinbuddy

@@ -1,0 +1,26 @@
+// Page-locked memory as stock PyTorch has it: cudaHostAlloc, or ordinary memory that is touched by
+// several threads and registered, as the settings ask.
+//
+// Knows nothing of blocks, pools or the engine. Nothing here holds a lock while it calls CUDA, and
+// a graph capture on any thread goes on undisturbed.
+#pragma once
+
+#include <cstddef>
+
+namespace pinbuddy {
+
+enum class PinnedBy { HostAlloc, HostRegister };
+
+struct PinnedRegion {
+  void* address;
+  PinnedBy by;
+};
+
+// Pins `bytes` bytes, with the context of a device that the process already uses. Throws c10::Error
+// and leaves no CUDA error behind.
+PinnedRegion pin(std::size_t bytes);
+
+// Gives back what `pin` returned. Throws c10::Error.
+void unpin(const PinnedRegion& region);
+
+} // namespace pinbuddy

@@ -1,0 +1,30 @@
+/* What a fork's pinned-memory allocator tells C and C++ programs. Link with libtorch_pinbuddy.so,
+ * which lies beside libtorch.so. Every function may be called from any thread. */
+#ifndef PINBUDDY_PINBUDDY_H
+#define PINBUDDY_PINBUDDY_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 1 where pinbuddy serves pinned memory, 0 where BUDDY_DISABLE=1 leaves it to PyTorch. */
+int pinbuddy_enabled(void);
+
+/* The fork's version, for instance "2.15.0+cu132.pinbuddy.0.1.0"; never freed. */
+const char* pinbuddy_version(void);
+
+/* Copies the engine's counters and segments (sizes in bytes) as JSON into `buffer`, cut to
+ * `capacity` with a terminating zero. Returns the whole length without that zero, so that a result
+ * of `capacity` or more asks for a larger buffer. */
+size_t pinbuddy_stats_json(char* buffer, size_t capacity);
+
+/* Copies the settings in use and where each came from, in the same way. */
+size_t pinbuddy_config_json(char* buffer, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,74 @@
+//! Carries out what the engine decides.
+//!
+//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the
+//! one bridge below; they go to the process's [`handle::Handle`], which holds the engine behind a
+//! lock and pins and unpins through C++ again, outside that lock. `capi` is what Python and C
+//! programs read. Without the feature `torch` only the Rust side is here, and tested.
+
+#![deny(unsafe_code)]
+
+pub mod config;
+pub mod handle;
+pub mod log;
+pub mod warmup;
+
+#[cfg(feature = "torch")]
+mod capi;
+#[cfg(feature = "torch")]
+mod process;
+
+#[cfg(feature = "torch")]
+use process::{
+    engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_release,
+    engine_request, engine_reset_accumulated, engine_reset_peaks, engine_threshold,
+};
+
+#[cfg(feature = "torch")]
+#[allow(unsafe_code, missing_docs, unreachable_pub)]
+#[cxx::bridge(namespace = "pinbuddy")]
+mod ffi {
+    /// A block of the engine's; `address` 0 where upstream's path is to serve.
+    #[derive(Clone, Copy)]
+    struct Grant {
+        address: usize,
+        offset: usize,
+        bytes: usize,
+        segment: u32,
+    }
+
+    /// One gauge, in the sense of PyTorch's `Stat`.
+    struct Counter {
+        current: i64,
+        peak: i64,
+        allocated: i64,
+        freed: i64,
+    }
+
+    /// What the engine adds to PyTorch's host statistics.
+    struct Counters {
+        segments: Counter,
+        pinned_bytes: Counter,
+        live_blocks: Counter,
+        live_bytes: Counter,
+    }
+
+    // None of these panics into C++: the handle turns a panic into a retired engine.
+    extern "Rust" {
+        fn engine_enabled() -> bool;
+        fn engine_threshold() -> usize;
+        fn engine_request(bytes: usize) -> Grant;
+        fn engine_defer(grant: &Grant);
+        fn engine_release(grant: &Grant);
+        fn engine_empty_cache();
+        fn engine_counters() -> Counters;
+        fn engine_reset_peaks();
+        fn engine_reset_accumulated();
+    }
+
+    unsafe extern "C++" {
+        include!("host_allocator.h");
+
+        fn pin_region(bytes: usize) -> Result<usize>;
+        fn unpin_region(address: usize) -> Result<()>;
+    }
+}

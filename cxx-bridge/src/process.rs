@@ -1,0 +1,129 @@
+//! This process's one engine, as the C++ side asks it.
+//!
+//! Thin: each function finds the process's handle and translates between its types and the
+//! bridge's. Bad settings are reported by the first request that reaches the engine, so that
+//! programs which never pin memory stay silent.
+
+use std::sync::{Once, OnceLock};
+
+use pinbuddy_core::{Gauge, Region, Stats};
+
+use crate::config::Config;
+use crate::ffi::{self, Counter, Counters, Grant};
+use crate::handle::{self, Backing, Handle};
+use crate::log;
+
+/// The allocator's own way of pinning: stock's, with stock's settings.
+#[derive(Debug)]
+pub(crate) struct AllocatorBacking;
+
+impl Backing for AllocatorBacking {
+    fn pin(&self, bytes: usize) -> Result<usize, String> {
+        ffi::pin_region(bytes).map_err(|error| first_line(error.what()))
+    }
+
+    fn unpin(&self, region: Region) -> Result<(), String> {
+        ffi::unpin_region(region.base).map_err(|error| first_line(error.what()))
+    }
+}
+
+/// PyTorch's errors carry a C++ backtrace behind their first line.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+struct Process {
+    handle: Handle<AllocatorBacking>,
+    warnings: Vec<String>,
+}
+
+fn process() -> &'static Process {
+    static PROCESS: OnceLock<Process> = OnceLock::new();
+    PROCESS.get_or_init(|| {
+        let (config, warnings) = Config::from_environment();
+        Process {
+            handle: Handle::new(config, AllocatorBacking),
+            warnings,
+        }
+    })
+}
+
+/// This process's engine.
+pub(crate) fn handle() -> &'static Handle<AllocatorBacking> {
+    &process().handle
+}
+
+fn report_bad_settings() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        process()
+            .warnings
+            .iter()
+            .for_each(|warning| log::warn(warning))
+    });
+}
+
+pub(crate) fn engine_enabled() -> bool {
+    !handle().config().disable.value
+}
+
+pub(crate) fn engine_threshold() -> usize {
+    handle().config().threshold_bytes()
+}
+
+pub(crate) fn engine_request(bytes: usize) -> Grant {
+    report_bad_settings();
+    match handle().request(bytes) {
+        Some(handle::Grant { address, block }) => Grant {
+            address,
+            offset: block.offset,
+            bytes: block.bytes,
+            segment: block.segment.to_u32(),
+        },
+        None => Grant {
+            address: 0,
+            offset: 0,
+            bytes: 0,
+            segment: 0,
+        },
+    }
+}
+
+pub(crate) fn engine_defer(grant: &Grant) {
+    handle().defer(handle::block(grant.segment, grant.offset, grant.bytes));
+}
+
+pub(crate) fn engine_release(grant: &Grant) {
+    handle().release(handle::block(grant.segment, grant.offset, grant.bytes));
+}
+
+pub(crate) fn engine_empty_cache() {
+    handle().empty_cache();
+}
+
+pub(crate) fn engine_counters() -> Counters {
+    let stats: Stats = handle().stats().unwrap_or_default();
+    Counters {
+        segments: counter(&stats.segments),
+        pinned_bytes: counter(&stats.pinned_bytes),
+        live_blocks: counter(&stats.live_blocks),
+        live_bytes: counter(&stats.live_bytes),
+    }
+}
+
+pub(crate) fn engine_reset_peaks() {
+    handle().reset_peaks();
+}
+
+pub(crate) fn engine_reset_accumulated() {
+    handle().reset_accumulated();
+}
+
+fn counter(gauge: &Gauge) -> Counter {
+    Counter {
+        current: gauge.current as i64,
+        peak: gauge.peak as i64,
+        allocated: gauge.allocated as i64,
+        freed: gauge.freed as i64,
+    }
+}
