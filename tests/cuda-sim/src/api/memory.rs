@@ -1,0 +1,174 @@
+//! Host and device memory, and what a pointer is.
+
+use std::ffi::{c_int, c_uint};
+
+use super::Out;
+use crate::bindings::cudaMemoryType as MemoryType;
+use crate::error::{Error, answer};
+use crate::registry::{Kind, Region};
+use crate::work::Work;
+use crate::{capture_rules, device, memory, stream};
+
+/// Flags that `cudaHostAlloc` knows: portable, mapped, write-combined.
+const HOST_ALLOC_FLAGS: c_uint = 7;
+/// Flags that `cudaHostRegister` knows: portable, mapped, I/O memory, read-only.
+const HOST_REGISTER_FLAGS: c_uint = 15;
+/// `cudaInvalidDeviceId`.
+const NO_DEVICE: c_int = -2;
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostAlloc(address: Out<usize>, bytes: usize, flags: c_uint) -> Error {
+    answer("cudaHostAlloc", || {
+        if address.is_null() || flags & !HOST_ALLOC_FLAGS != 0 {
+            return Err(Error::cudaErrorInvalidValue);
+        }
+        address.put(memory::host_alloc(bytes, flags)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMallocHost(address: Out<usize>, bytes: usize) -> Error {
+    cudaHostAlloc(address, bytes, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFreeHost(address: usize) -> Error {
+    answer("cudaFreeHost", || memory::host_free(address))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostRegister(address: usize, bytes: usize, flags: c_uint) -> Error {
+    answer("cudaHostRegister", || {
+        if flags & !HOST_REGISTER_FLAGS != 0 {
+            return Err(Error::cudaErrorInvalidValue);
+        }
+        memory::host_register(address, bytes, flags)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostUnregister(address: usize) -> Error {
+    answer("cudaHostUnregister", || memory::host_unregister(address))
+}
+
+/// The page-locked region that holds an address.
+fn page_locked(address: usize) -> Result<Region, Error> {
+    memory::find(address)
+        .filter(|region| region.kind != Kind::Device)
+        .ok_or(Error::cudaErrorInvalidValue)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostGetDevicePointer(
+    device_address: Out<usize>,
+    address: usize,
+    flags: c_uint,
+) -> Error {
+    answer("cudaHostGetDevicePointer", || {
+        if flags != 0 {
+            return Err(Error::cudaErrorInvalidValue);
+        }
+        page_locked(address)?;
+        device_address.put(address)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostGetFlags(flags: Out<c_uint>, address: usize) -> Error {
+    answer("cudaHostGetFlags", || {
+        flags.put(page_locked(address)?.flags)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMalloc(address: Out<usize>, bytes: usize) -> Error {
+    answer("cudaMalloc", || {
+        if address.is_null() {
+            return Err(Error::cudaErrorInvalidValue);
+        }
+        capture_rules::unsafe_call()?;
+        address.put(memory::device_alloc(bytes)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFree(address: usize) -> Error {
+    answer("cudaFree", || {
+        capture_rules::unsafe_call()?;
+        memory::device_free(address)
+    })
+}
+
+/// The memory is there at once, which is earlier than CUDA promises; in a capture it would have to
+/// come with each launch, which is not simulated.
+#[unsafe(no_mangle)]
+extern "C" fn cudaMallocAsync(address: Out<usize>, bytes: usize, stream: usize) -> Error {
+    answer("cudaMallocAsync", || {
+        let stream = stream::resolve(stream)?;
+        if stream.capture().is_some() {
+            return Err(Error::cudaErrorNotSupported);
+        }
+        address.put(memory::device_alloc(bytes)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFreeAsync(address: usize, stream: usize) -> Error {
+    answer("cudaFreeAsync", || {
+        let stream = stream::resolve(stream)?;
+        if !memory::is_device_allocation(address) {
+            return Err(Error::cudaErrorInvalidValue);
+        }
+        stream::submit(&stream, Work::FreeDevice(address)).map(|_| ())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemGetInfo(free: Out<usize>, total: Out<usize>) -> Error {
+    answer("cudaMemGetInfo", || {
+        let (free_bytes, total_bytes) = device::memory(device::activate_current()?)?;
+        free.put(free_bytes)?;
+        total.put(total_bytes)
+    })
+}
+
+/// `cudaPointerAttributes` as far as CUDA 12 and 13 agree; 13 has reserved words after it, which
+/// nobody reads and which a CUDA 12 caller has no room for.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PointerAttributes {
+    memory_type: MemoryType,
+    device: c_int,
+    device_pointer: usize,
+    host_pointer: usize,
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaPointerGetAttributes(place: Out<PointerAttributes>, address: usize) -> Error {
+    answer("cudaPointerGetAttributes", || {
+        device::count()?;
+        let attributes = |memory_type, device, device_pointer, host_pointer| PointerAttributes {
+            memory_type,
+            device,
+            device_pointer,
+            host_pointer,
+        };
+        place.put(match memory::find(address) {
+            None => attributes(
+                MemoryType::cudaMemoryTypeUnregistered,
+                NO_DEVICE,
+                0,
+                address,
+            ),
+            Some(region) if region.kind == Kind::Device => {
+                attributes(MemoryType::cudaMemoryTypeDevice, region.device, address, 0)
+            }
+            Some(region) => attributes(
+                MemoryType::cudaMemoryTypeHost,
+                region.device,
+                address,
+                address,
+            ),
+        })
+    })
+}

@@ -1,0 +1,68 @@
+//! The simulator's settings, read from the environment once, at the first CUDA call.
+
+use std::sync::OnceLock;
+
+const MIB: usize = 1 << 20;
+
+/// How the simulated machine looks and behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// `PINBUDDY_SIM_DEVICES`: how many GPUs there are (1).
+    pub(crate) devices: usize,
+    /// `PINBUDDY_SIM_DEVICE_MB`: memory of each GPU, in bytes (16 GiB).
+    pub(crate) device_bytes: usize,
+    /// `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`: pins that would exceed this many bytes of page-locked
+    /// memory fail.
+    pub(crate) fail_pin_after: Option<usize>,
+    /// `PINBUDDY_SIM_LOG=1`: say each pin, unpin and error on standard error.
+    pub(crate) log: bool,
+    /// `PINBUDDY_SIM_QUIET=1`: do not say which kernels are left out.
+    pub(crate) quiet: bool,
+}
+
+/// The settings of this process.
+pub(crate) fn get() -> &'static Config {
+    static CONFIG: OnceLock<Config> = OnceLock::new();
+    CONFIG.get_or_init(|| Config::read(|name| std::env::var(name).ok()))
+}
+
+impl Config {
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let number = |name: &str| {
+            let value = variable(name)?;
+            let parsed = value.trim().parse::<usize>().ok();
+            if parsed.is_none() {
+                eprintln!("pinbuddy-cuda-sim: {name}={value} is not a number and is ignored");
+            }
+            parsed
+        };
+        let flag = |name: &str| variable(name).is_some_and(|value| value == "1");
+        let bytes = |name: &str| number(name).map(|mb| mb.saturating_mul(MIB));
+        Self {
+            devices: number("PINBUDDY_SIM_DEVICES").unwrap_or(1).min(64),
+            device_bytes: bytes("PINBUDDY_SIM_DEVICE_MB").unwrap_or(16384 * MIB),
+            fail_pin_after: bytes("PINBUDDY_SIM_FAIL_PIN_AFTER_MB"),
+            log: flag("PINBUDDY_SIM_LOG"),
+            quiet: flag("PINBUDDY_SIM_QUIET"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_numbers_and_ignores_nonsense() {
+        let config = Config::read(|name| match name {
+            "PINBUDDY_SIM_DEVICES" => Some("2".into()),
+            "PINBUDDY_SIM_DEVICE_MB" => Some("lots".into()),
+            "PINBUDDY_SIM_FAIL_PIN_AFTER_MB" => Some("3".into()),
+            _ => None,
+        });
+        assert_eq!(config.devices, 2);
+        assert_eq!(config.device_bytes, 16384 * MIB);
+        assert_eq!(config.fail_pin_after, Some(3 * MIB));
+        assert!(!config.log && !config.quiet);
+    }
+}

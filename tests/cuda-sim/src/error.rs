@@ -1,0 +1,103 @@
+//! CUDA's error semantics: what a call answers, and the last error of each thread.
+//!
+//! Every entry point runs inside [`answer`]: an error is returned and stored as the thread's last
+//! error (`cudaErrorNotReady` too, as CUDA does), success leaves the stored one alone, and a panic
+//! becomes `cudaErrorUnknown` instead of crossing into C.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(crate) use crate::bindings::cudaError as Error;
+use crate::note;
+
+/// What the safe code answers: a value, or the CUDA error to give the caller.
+pub(crate) type Status<T = ()> = Result<T, Error>;
+
+thread_local! {
+    static LAST: Cell<Error> = const { Cell::new(Error::cudaSuccess) };
+}
+
+/// Set in a child that was forked after CUDA was in use, where CUDA cannot be used again.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Run the body of an entry point and turn what it says into a CUDA error code.
+pub(crate) fn answer(entry: &str, body: impl FnOnce() -> Status) -> Error {
+    if FORKED.load(Ordering::Relaxed) {
+        return store(Error::cudaErrorInitializationError);
+    }
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return Error::cudaSuccess,
+        Ok(Err(error)) => error,
+        Err(_) => {
+            note::always(&format!(
+                "{entry} failed inside the simulator; that is a bug in it"
+            ));
+            Error::cudaErrorUnknown
+        }
+    };
+    note::log(|| format!("{entry} -> error {}", error.0));
+    store(error)
+}
+
+/// The thread's last error, which stays.
+pub(crate) fn peek() -> Error {
+    LAST.get()
+}
+
+/// The thread's last error, which is then forgotten.
+pub(crate) fn take() -> Error {
+    LAST.replace(Error::cudaSuccess)
+}
+
+/// Lock, whatever a panicking thread left: the simulator's state has no half-made steps.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on a forked child of this process gets `cudaErrorInitializationError`.
+pub(crate) fn refuse_after_fork() {
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the handler only stores to an atomic, which is allowed in a child of fork.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    }
+}
+
+fn store(error: Error) -> Error {
+    LAST.set(error);
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_stays_until_it_is_taken() {
+        answer("test", || Err(Error::cudaErrorNotReady));
+        answer("test", || Ok(()));
+        assert_eq!(peek(), Error::cudaErrorNotReady);
+        assert_eq!(take(), Error::cudaErrorNotReady);
+        assert_eq!(take(), Error::cudaSuccess);
+    }
+
+    #[test]
+    fn the_last_error_is_the_threads_own() {
+        answer("test", || Err(Error::cudaErrorInvalidValue));
+        std::thread::spawn(|| assert_eq!(peek(), Error::cudaSuccess))
+            .join()
+            .unwrap();
+        assert_eq!(take(), Error::cudaErrorInvalidValue);
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        let error = answer("test", || panic!("expected by this test"));
+        assert_eq!(error, Error::cudaErrorUnknown);
+        take();
+    }
+}

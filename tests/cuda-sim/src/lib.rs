@@ -1,0 +1,65 @@
+//! A simulated CUDA runtime: real streams, events and page-locked memory on a machine with no GPU.
+//!
+//! Preloaded in front of libcudart (`LD_PRELOAD`), its unversioned symbols satisfy the versioned
+//! references of PyTorch's libraries, so the official wheel believes that it has GPUs. What it
+//! simulates is time and memory, which is what a pinned-memory allocator can get wrong:
+//!
+//! - a stream is a queue on its own thread, so a copy runs after the call that asked for it, and a
+//!   source that is overwritten too early is seen to be (`queue`, `stream`, `event`, `transfer`);
+//! - page-locked memory is mapped and locked for real, and the registry knows every range of it
+//!   (`pages`, `registry`, `memory`);
+//! - device memory is ordinary host memory with a ceiling;
+//! - capture and graphs record what was asked and replay it (`capture`, `graph`);
+//! - a kernel is a name: the spin kernel holds its stream, any other does nothing and says so once
+//!   (`kernel`, `symbol`).
+//!
+//! `api` holds the C entry points, which unpack arguments and call the safe code above. What is
+//! not defined there reaches the real libcudart, which answers that it has no driver.
+//!
+//! Environment: `PINBUDDY_SIM_DEVICES`, `PINBUDDY_SIM_DEVICE_MB`, `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`,
+//! `PINBUDDY_SIM_LOG`, `PINBUDDY_SIM_QUIET` (see `config`).
+
+mod api;
+#[rustfmt::skip]
+#[allow(
+    dead_code,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    unused_qualifications
+)]
+mod bindings;
+#[rustfmt::skip]
+#[allow(
+    dead_code,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    unreachable_pub,
+    unused_qualifications
+)]
+mod bindings_cuda12;
+mod capture;
+mod capture_rules;
+mod config;
+mod device;
+mod error;
+mod event;
+mod graph;
+mod handles;
+mod kernel;
+mod memory;
+mod note;
+mod pages;
+mod pins;
+mod properties;
+mod queue;
+mod registry;
+mod stats;
+mod stream;
+mod symbol;
+mod transfer;
+mod waiting;
+mod work;

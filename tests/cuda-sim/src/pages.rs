@@ -1,0 +1,96 @@
+//! The system calls under host memory: map, unmap, lock, unlock. No policy.
+
+use std::io;
+
+/// The unit of locking.
+pub(crate) const PAGE: usize = 4096;
+
+/// Round up to whole pages; `None` on overflow.
+pub(crate) fn round_up(bytes: usize) -> Option<usize> {
+    Some(bytes.checked_add(PAGE - 1)? & !(PAGE - 1))
+}
+
+/// The whole pages that a range touches, as address and length.
+pub(crate) fn span(address: usize, bytes: usize) -> (usize, usize) {
+    let start = address & !(PAGE - 1);
+    let end = (address + bytes).div_ceil(PAGE) * PAGE;
+    (start, end - start)
+}
+
+/// Map fresh anonymous memory; `huge` leaves transparent huge pages to the system, otherwise the
+/// pages are of 4 KiB, as page-locked memory from the CUDA driver is.
+pub(crate) fn map(bytes: usize, huge: bool) -> io::Result<usize> {
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing else.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    if !huge {
+        // SAFETY: the range was mapped just now and is ours.
+        unsafe { libc::madvise(address, bytes, libc::MADV_NOHUGEPAGE) };
+    }
+    Ok(address.addr())
+}
+
+/// Unmap what [`map`] gave.
+pub(crate) fn unmap(address: usize, bytes: usize) {
+    // SAFETY: callers pass a range that `map` gave and that the registry no longer lists.
+    unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(address), bytes) };
+}
+
+/// Lock whole pages into memory, touching all of them.
+pub(crate) fn lock(address: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: locking changes no content, and the kernel refuses a range that is not mapped.
+    let result = unsafe { libc::mlock(std::ptr::with_exposed_provenance(address), bytes) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Undo [`lock`].
+pub(crate) fn unlock(address: usize, bytes: usize) {
+    // SAFETY: unlocking changes no content, and the kernel refuses a range that is not mapped.
+    unsafe { libc::munlock(std::ptr::with_exposed_provenance(address), bytes) };
+}
+
+/// The RLIMIT_MEMLOCK of this process in bytes; `None` where there is no limit.
+pub(crate) fn lock_limit() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place for the answer.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_whole_pages() {
+        assert_eq!(span(4096, 4096), (4096, 4096));
+        assert_eq!(span(4095, 2), (0, 8192));
+        assert_eq!(round_up(1), Some(4096));
+        assert_eq!(round_up(usize::MAX), None);
+    }
+
+    #[test]
+    fn locking_what_is_not_mapped_is_refused() {
+        let address = map(2 * PAGE, false).unwrap();
+        unmap(address, 2 * PAGE);
+        assert!(lock(address, PAGE).is_err());
+    }
+}

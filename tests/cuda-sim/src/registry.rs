@@ -1,0 +1,199 @@
+//! Which memory is whose: every device allocation and every page-locked range, by address.
+//!
+//! Pure bookkeeping: it maps and locks nothing. Ranges never overlap.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::pages;
+
+/// What a range of memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// From `cudaHostAlloc` or `cudaMallocHost`.
+    Host,
+    /// Someone else's memory, made page-locked by `cudaHostRegister`.
+    Registered,
+    /// From `cudaMalloc`.
+    Device,
+}
+
+/// One range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) base: usize,
+    pub(crate) bytes: usize,
+    pub(crate) kind: Kind,
+    /// The device that holds it, or that was current when the host memory was pinned.
+    pub(crate) device: i32,
+    /// The flags that it was made with.
+    pub(crate) flags: u32,
+}
+
+impl Region {
+    fn end(&self) -> usize {
+        self.base + self.bytes
+    }
+
+    fn page_locked(&self) -> bool {
+        self.kind != Kind::Device
+    }
+}
+
+/// What the simulator knows about all of a range that a copy names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// Nothing: ordinary host memory.
+    Pageable,
+    /// All of it is page-locked.
+    PageLocked,
+    /// All of it is in one device allocation.
+    Device(i32),
+    /// It starts in a known range and runs past its end, which CUDA refuses.
+    Overrun,
+}
+
+/// All ranges.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    regions: BTreeMap<usize, Region>,
+}
+
+impl Registry {
+    /// An empty registry.
+    pub(crate) const fn new() -> Self {
+        Self {
+            regions: BTreeMap::new(),
+        }
+    }
+
+    /// Add a region, or give back the one that it overlaps.
+    pub(crate) fn insert(&mut self, region: Region) -> Result<(), Region> {
+        let before = self.regions.range(..region.end()).next_back();
+        if let Some((_, other)) = before
+            && other.end() > region.base
+        {
+            return Err(other.clone());
+        }
+        self.regions.insert(region.base, region);
+        Ok(())
+    }
+
+    /// The region that holds an address.
+    pub(crate) fn find(&self, address: usize) -> Option<&Region> {
+        let (_, region) = self.regions.range(..=address).next_back()?;
+        (address < region.end()).then_some(region)
+    }
+
+    /// The region that starts at an address.
+    pub(crate) fn at(&self, base: usize) -> Option<&Region> {
+        self.regions.get(&base)
+    }
+
+    /// Take the region that starts at an address out.
+    pub(crate) fn remove(&mut self, base: usize) -> Option<Region> {
+        self.regions.remove(&base)
+    }
+
+    /// What a range is. Page-locked ranges that touch count as one, because memory may be
+    /// registered in pieces.
+    pub(crate) fn cover(&self, address: usize, bytes: usize) -> Cover {
+        let Some(first) = self.find(address) else {
+            return Cover::Pageable;
+        };
+        let end = address.saturating_add(bytes);
+        let mut reached = first.end();
+        while reached < end && first.page_locked() {
+            match self.at(reached) {
+                Some(next) if next.page_locked() => reached = next.end(),
+                _ => break,
+            }
+        }
+        match (reached >= end, first.kind) {
+            (false, _) => Cover::Overrun,
+            (true, Kind::Device) => Cover::Device(first.device),
+            (true, Kind::Host | Kind::Registered) => Cover::PageLocked,
+        }
+    }
+
+    /// The pages of a range that no page-locked region shares: what may be unlocked once the
+    /// range is no longer registered.
+    pub(crate) fn unshared_pages(&self, address: usize, bytes: usize) -> Range<usize> {
+        let (start, length) = pages::span(address, bytes);
+        let mut free = start..start + length;
+        let shares = |page: usize| {
+            self.regions
+                .range(..page + pages::PAGE)
+                .next_back()
+                .is_some_and(|(_, region)| region.page_locked() && region.end() > page)
+        };
+        if !free.is_empty() && shares(free.start) {
+            free.start += pages::PAGE;
+        }
+        if !free.is_empty() && shares(free.end - pages::PAGE) {
+            free.end -= pages::PAGE;
+        }
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(base: usize, bytes: usize, kind: Kind) -> Region {
+        Region {
+            base,
+            bytes,
+            kind,
+            device: 0,
+            flags: 0,
+        }
+    }
+
+    #[test]
+    fn overlaps_are_refused_and_neighbours_are_not() {
+        let mut registry = Registry::new();
+        registry.insert(region(100, 10, Kind::Registered)).unwrap();
+        for (base, bytes) in [(100, 10), (95, 6), (109, 1), (90, 100)] {
+            let other = registry
+                .insert(region(base, bytes, Kind::Registered))
+                .unwrap_err();
+            assert_eq!(other.base, 100);
+        }
+        registry.insert(region(90, 10, Kind::Registered)).unwrap();
+        registry.insert(region(110, 1, Kind::Registered)).unwrap();
+    }
+
+    #[test]
+    fn interior_addresses_are_found() {
+        let mut registry = Registry::new();
+        registry.insert(region(100, 10, Kind::Host)).unwrap();
+        assert!(registry.find(99).is_none() && registry.find(110).is_none());
+        assert_eq!(registry.find(109).unwrap().base, 100);
+        assert!(registry.at(109).is_none());
+    }
+
+    #[test]
+    fn cover_joins_touching_page_locked_ranges_only() {
+        let mut registry = Registry::new();
+        registry.insert(region(100, 10, Kind::Registered)).unwrap();
+        registry.insert(region(110, 10, Kind::Registered)).unwrap();
+        registry.insert(region(120, 10, Kind::Device)).unwrap();
+        assert_eq!(registry.cover(105, 15), Cover::PageLocked);
+        assert_eq!(registry.cover(105, 16), Cover::Overrun);
+        assert_eq!(registry.cover(120, 10), Cover::Device(0));
+        assert_eq!(registry.cover(120, 11), Cover::Overrun);
+        assert_eq!(registry.cover(90, 20), Cover::Pageable);
+    }
+
+    #[test]
+    fn a_page_shared_with_another_registration_stays_locked() {
+        let mut registry = Registry::new();
+        registry.insert(region(100, 50, Kind::Registered)).unwrap();
+        assert_eq!(registry.unshared_pages(200, 8192), 4096..12288);
+        assert_eq!(registry.unshared_pages(150, 10), 4096..4096);
+        registry.remove(100).unwrap();
+        assert_eq!(registry.unshared_pages(200, 8192), 0..12288);
+    }
+}

@@ -1,0 +1,87 @@
+//! What was done, counted, for tests to ask (`pinbuddy_sim_stats_json`).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A count that only grows.
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Every counter of the process.
+        #[derive(Debug)]
+        pub(crate) struct Stats { $($(#[$doc])* pub(crate) $name: Counter,)* }
+
+        /// The process's counters.
+        pub(crate) static STATS: Stats = Stats { $($name: Counter(AtomicU64::new(0)),)* };
+
+        impl Stats {
+            /// Name and value of each counter.
+            fn values(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.0.load(Ordering::Relaxed)),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// `cudaHostAlloc` and `cudaMallocHost` that pinned memory.
+    host_allocs,
+    /// `cudaFreeHost` of such memory.
+    host_frees,
+    /// `cudaHostRegister` that pinned memory.
+    host_registers,
+    /// `cudaHostUnregister` of such memory.
+    host_unregisters,
+    /// Pins that were refused, by the system or by `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`.
+    pins_refused,
+    /// `cudaMalloc` and `cudaMallocAsync` that gave memory.
+    device_allocs,
+    /// Device allocations given back.
+    device_frees,
+    /// Copies that a stream carried out.
+    copies,
+    /// Bytes that they moved.
+    copied_bytes,
+    /// Copies whose pageable source was staged at the call.
+    staged_copies,
+    /// Memsets that a stream carried out.
+    memsets,
+    /// Kernels launched, whether simulated or left out.
+    kernels_launched,
+    /// Of these, spin kernels, which were simulated.
+    spin_kernels,
+    /// Host functions that a stream called.
+    host_functions,
+    /// Events recorded.
+    event_records,
+    /// Graph launches.
+    graph_launches,
+}
+
+/// The counters as JSON, with the page-locked bytes now and at their highest.
+pub(crate) fn json(pinned_bytes: usize, pinned_peak_bytes: usize) -> String {
+    let mut text =
+        format!("{{\"pinned_bytes\": {pinned_bytes}, \"pinned_peak_bytes\": {pinned_peak_bytes}");
+    for (name, value) in STATS.values() {
+        text.push_str(&format!(", \"{name}\": {value}"));
+    }
+    text.push('}');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn json_names_every_counter() {
+        let text = super::json(4096, 8192);
+        assert!(text.starts_with("{\"pinned_bytes\": 4096, \"pinned_peak_bytes\": 8192, "));
+        assert!(text.contains("\"kernels_launched\": ") && text.ends_with('}'));
+    }
+}

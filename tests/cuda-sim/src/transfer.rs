@@ -1,0 +1,207 @@
+//! Copies and memsets: what is read at the call, what later, and what the caller waits for.
+//!
+//! CUDA's rules. A pageable source is read (staged) at the call; a page-locked one when the stream
+//! gets there, so overwriting it earlier is seen. A copy to pageable memory, and a copy between
+//! host memories, is done when the call returns. A copy inside devices never holds the caller.
+
+use crate::bindings::cudaMemcpyKind as CopyKind;
+use crate::error::{Error, Status};
+use crate::memory;
+use crate::registry::Cover;
+use crate::stats::STATS;
+use crate::stream;
+use crate::work::{Area, Source, Transfer, Work, stage};
+
+/// Whether a copy was asked for with a synchronous or an asynchronous function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Sync,
+    Async,
+}
+
+/// Whether the range that a copy names is on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Pageable,
+    PageLocked,
+    Device,
+}
+
+/// Copy rows of bytes on a stream.
+pub(crate) fn copy(
+    target: Area,
+    source: Area,
+    kind: CopyKind,
+    stream: usize,
+    call: Call,
+) -> Status {
+    if kind.0 > CopyKind::cudaMemcpyDefault.0 {
+        return Err(Error::cudaErrorInvalidMemcpyDirection);
+    }
+    let stream = stream::resolve(stream)?;
+    if target.bytes() == 0 {
+        return Ok(());
+    }
+    let (to, from) = (place(target)?, place(source)?);
+    let to_device = matches!(
+        kind,
+        CopyKind::cudaMemcpyHostToDevice | CopyKind::cudaMemcpyDeviceToDevice
+    );
+    let from_device = matches!(
+        kind,
+        CopyKind::cudaMemcpyDeviceToHost | CopyKind::cudaMemcpyDeviceToDevice
+    );
+    // A device can reach page-locked memory, but not pageable memory.
+    if (to_device && to == Place::Pageable) || (from_device && from == Place::Pageable) {
+        return Err(Error::cudaErrorInvalidValue);
+    }
+    let captured = stream.capture().is_some();
+    let staged = !captured && from == Place::Pageable && to == Place::Device;
+    let source = if staged {
+        STATS.staged_copies.add(1);
+        Source::Staged(stage(source))
+    } else {
+        Source::Memory(source)
+    };
+    let ticket = stream::submit(&stream, Work::Copy(Transfer { target, source }))?;
+    match ticket {
+        Some(ticket) if caller_waits(from, to, call) => ticket.wait(),
+        _ => Ok(()),
+    }
+}
+
+/// Fill rows of bytes on a stream.
+pub(crate) fn set(target: Area, value: u8, stream: usize, call: Call) -> Status {
+    let stream = stream::resolve(stream)?;
+    if target.bytes() == 0 {
+        return Ok(());
+    }
+    let to = place(target)?;
+    if to == Place::Pageable {
+        return Err(Error::cudaErrorInvalidValue);
+    }
+    let ticket = stream::submit(&stream, Work::Set { target, value })?;
+    match ticket {
+        Some(ticket) if call == Call::Sync && to == Place::PageLocked => ticket.wait(),
+        _ => Ok(()),
+    }
+}
+
+fn place(area: Area) -> Status<Place> {
+    if area.address == 0 || area.pitch < area.width {
+        return Err(Error::cudaErrorInvalidValue);
+    }
+    match memory::cover(area.address, area.extent()) {
+        Cover::Pageable => Ok(Place::Pageable),
+        Cover::PageLocked => Ok(Place::PageLocked),
+        Cover::Device(_) => Ok(Place::Device),
+        Cover::Overrun => Err(Error::cudaErrorInvalidValue),
+    }
+}
+
+fn caller_waits(from: Place, to: Place, call: Call) -> bool {
+    match (from, to) {
+        (Place::Device, Place::Device) => false,
+        (_, Place::Device) | (Place::Device, Place::PageLocked) => call == Call::Sync,
+        (Place::Device, Place::Pageable) => true,
+        // Between host memories, whichever they are.
+        (Place::Pageable | Place::PageLocked, Place::Pageable | Place::PageLocked) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::cudaStreamNonBlocking;
+    use std::time::Duration;
+
+    const BYTES: usize = 4096;
+
+    /// Copies from `source` to a device on a held stream, overwrites the source, and reads back.
+    fn copied_byte(source: usize, overwrite: impl FnOnce()) -> u8 {
+        let stream = stream::create(cudaStreamNonBlocking, 0).unwrap();
+        let device = memory::device_alloc(BYTES).unwrap();
+        let hold = Work::Hold(Duration::from_millis(100));
+        stream::submit(&stream::resolve(stream).unwrap(), hold).unwrap();
+        let (to, from) = (Area::line(device, BYTES), Area::line(source, BYTES));
+        copy(
+            to,
+            from,
+            CopyKind::cudaMemcpyHostToDevice,
+            stream,
+            Call::Async,
+        )
+        .unwrap();
+        overwrite();
+        let answer = vec![0_u8; BYTES];
+        let back = Area::line(answer.as_ptr().expose_provenance(), BYTES);
+        copy(
+            back,
+            to,
+            CopyKind::cudaMemcpyDeviceToHost,
+            stream,
+            Call::Async,
+        )
+        .unwrap();
+        memory::device_free(device).unwrap();
+        std::hint::black_box(&answer)[BYTES - 1]
+    }
+
+    #[test]
+    fn a_pageable_source_is_read_at_the_call() {
+        let mut source = vec![1_u8; BYTES];
+        let address = source.as_mut_ptr().expose_provenance();
+        assert_eq!(copied_byte(address, || source.fill(2)), 1);
+    }
+
+    #[test]
+    fn a_page_locked_source_is_read_when_the_stream_gets_there() {
+        let source = memory::host_alloc(BYTES, 0).unwrap();
+        let fill = |value| set(Area::line(source, BYTES), value, 0, Call::Sync).unwrap();
+        fill(1);
+        assert_eq!(copied_byte(source, || fill(2)), 2);
+        memory::host_free(source).unwrap();
+    }
+
+    #[test]
+    fn a_copy_past_the_end_of_an_allocation_is_refused() {
+        let device = memory::device_alloc(BYTES).unwrap();
+        let source = vec![0_u8; 2 * BYTES];
+        let from = Area::line(source.as_ptr().addr(), 2 * BYTES);
+        let to = Area::line(device, 2 * BYTES);
+        let kind = CopyKind::cudaMemcpyHostToDevice;
+        assert_eq!(
+            copy(to, from, kind, 0, Call::Sync),
+            Err(Error::cudaErrorInvalidValue)
+        );
+        assert_eq!(
+            copy(from, from, kind, 0, Call::Sync),
+            Err(Error::cudaErrorInvalidValue)
+        );
+        memory::device_free(device).unwrap();
+    }
+
+    #[test]
+    fn rows_are_copied_with_their_pitch() {
+        let device = memory::device_alloc(BYTES).unwrap();
+        let source: Vec<u8> = (0..16).collect();
+        let from = Area {
+            address: source.as_ptr().expose_provenance(),
+            pitch: 4,
+            width: 2,
+            rows: 4,
+        };
+        let to = Area {
+            address: device,
+            pitch: 2,
+            ..from
+        };
+        copy(to, from, CopyKind::cudaMemcpyHostToDevice, 0, Call::Sync).unwrap();
+        let answer = [0_u8; 8];
+        let back = Area::line(answer.as_ptr().expose_provenance(), 8);
+        let from = Area::line(device, 8);
+        copy(back, from, CopyKind::cudaMemcpyDeviceToHost, 0, Call::Sync).unwrap();
+        assert_eq!(*std::hint::black_box(&answer), [0, 1, 4, 5, 8, 9, 12, 13]);
+        memory::device_free(device).unwrap();
+    }
+}
