@@ -1,0 +1,115 @@
+//! Puts the fork's own files together: what was compiled, patched and rewritten, and the papers.
+
+use anyhow::Result;
+
+use crate::build_wheel::compile::LIBRARY;
+use crate::build_wheel::contents;
+use crate::build_wheel::fetch::Base;
+use crate::patch::apply::Headers;
+use crate::support::hash::Digest;
+use crate::support::paths;
+use crate::wheel::metadata;
+use crate::wheel::name::WheelName;
+use crate::wheel::platform::Floors;
+use crate::wheel::provenance::{self, Inputs, Provenance};
+use crate::wheel::sbom;
+use crate::wheel::verify::{Checked, Facts};
+use crate::wheel::writer::{Contents, NewFile};
+
+/// What compiling and linking have made.
+pub struct Made {
+    /// libtorch_pinbuddy.so.
+    pub library: Vec<u8>,
+    /// libtorch.so, asking for it.
+    pub libtorch: Vec<u8>,
+    /// What the two need of a system.
+    pub floors: Floors,
+    /// The platform tag that this makes true.
+    pub tag: String,
+}
+
+/// The provenance file's contents.
+pub fn provenance(
+    fork: &str,
+    facts: &Facts,
+    inputs: Inputs,
+    header: &[u8],
+    made: &Made,
+) -> Provenance {
+    Provenance {
+        format: 1,
+        version: fork.to_owned(),
+        torch_version: facts.torch_version.clone(),
+        inputs,
+        header_sha256: (facts.header_sha256.clone(), Digest::of(header).hex()),
+        library_sha256: Digest::of(&made.library).hex(),
+        floors: made
+            .floors
+            .newest
+            .iter()
+            .map(|(set, version)| (set.clone(), version.to_string()))
+            .collect(),
+    }
+}
+
+/// Every file of the fork that is not the base wheel's.
+pub fn assemble(
+    official: &mut Checked,
+    name: &WheelName,
+    base: &Base,
+    headers: &Headers,
+    provenance: &Provenance,
+    made: &Made,
+) -> Result<Contents> {
+    let root = paths::root();
+    let old = format!("{}.dist-info", official.stem);
+    let stem = format!("torch-{}", name.version);
+    let new = format!("{stem}.dist-info");
+    let mut files = contents::ours(root, &new)?;
+    let licences: Vec<String> = files
+        .keys()
+        .filter_map(|path| Some(path.strip_prefix(&format!("{new}/licenses/"))?.to_owned()))
+        .collect();
+    for (path, bytes) in headers {
+        files.insert(path.clone(), NewFile::text(bytes.clone()));
+    }
+    files.insert(
+        format!("torch/lib/{LIBRARY}"),
+        NewFile::library(made.library.clone()),
+    );
+    files.insert(
+        "torch/lib/libtorch.so".into(),
+        NewFile::library(made.libtorch.clone()),
+    );
+    let mut text = |path: String, contents: Vec<u8>| files.insert(path, NewFile::text(contents));
+    let version_py = official.text("torch/version.py")?;
+    text(
+        "torch/version.py".into(),
+        metadata::rewrite_version_py(&version_py, &name.version)?.into(),
+    );
+    let licences: Vec<&str> = licences.iter().map(String::as_str).collect();
+    let metadata = official.text(&format!("{old}/METADATA"))?;
+    text(
+        format!("{new}/METADATA"),
+        metadata::rewrite_metadata(&metadata, &name.version, &licences)?.into(),
+    );
+    let wheel = official.text(&format!("{old}/WHEEL"))?;
+    text(
+        format!("{new}/WHEEL"),
+        metadata::rewrite_wheel(&wheel, &name.tags())?.into(),
+    );
+    let top_level = format!("{old}/top_level.txt");
+    if official.rows.contains_key(&top_level) {
+        let list = contents::top_level(&official.text(&top_level)?);
+        text(format!("{new}/top_level.txt"), list.into());
+    }
+    text(format!("{new}/{}", provenance::NAME), provenance.to_json()?);
+    let from = (base.name.to_string(), &base.name.version, &base.sha256);
+    let bill = sbom::document(
+        &name.version,
+        (&from.0, from.1, from.2),
+        &sbom::linked_crates(root)?,
+    )?;
+    text(format!("{new}/{}", sbom::NAME), bill);
+    Ok(Contents { stem, files })
+}

@@ -1,0 +1,58 @@
+//! The build tool's entry point: reads the command line and dispatches to one file per command.
+
+#![allow(
+    unreachable_pub,
+    reason = "in a program, pub says what a module offers the others"
+)]
+
+mod build_wheel;
+mod cli;
+mod patch;
+mod python;
+mod release;
+mod report;
+mod sim;
+mod support;
+mod test;
+mod upstream;
+mod venv;
+mod wheel;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use cli::Command;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let result = support::scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
+        Command::BuildWheel(args) => build_wheel::run(args),
+        Command::Venv(args) => venv::run(args),
+        Command::Sim(args) => sim::run(args),
+        Command::Test(args) => test::run(args),
+        Command::TestUpstream(args) => upstream::run(args),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What is wrong, and below it what that came from, innermost last.
+fn report(error: &anyhow::Error) {
+    let mut said = error.to_string();
+    eprintln!("error: {said}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some causes only repeat what is within the one before.
+        if !said.ends_with(&cause) {
+            eprintln!("  because   {}", cause.replace('\n', "\n            "));
+        }
+        said = cause;
+    }
+    if error.chain().any(support::disk::is_full) {
+        eprintln!("  to do     free some space, then run the same command again");
+    }
+}

@@ -1,0 +1,170 @@
+//! `patches/versions.toml`: what each supported release ships, and what our series makes of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::report::refusal::refuse;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Versions {
+    /// The header that the series change, as upstream's tree names it.
+    pub header: String,
+    /// The supported releases, in any order.
+    #[serde(rename = "release")]
+    pub releases: Vec<Release>,
+    /// The headers to compile against, by CUDA version.
+    pub cuda: BTreeMap<String, Cuda>,
+}
+
+/// One supported release.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// As in `torch==VERSION`.
+    pub version: String,
+    /// Upstream's header as the official wheel ships it.
+    pub header_sha256: String,
+    /// The same header after the series.
+    pub patched_sha256: String,
+    /// The folder of the series below `patches/`.
+    pub series: String,
+}
+
+/// Where the CUDA headers for one CUDA version come from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cuda {
+    /// The include folder below where the packages are installed.
+    pub include: String,
+    /// Requirements, as pip takes them.
+    pub packages: Vec<String>,
+}
+
+impl Versions {
+    /// Reads the file in the checkout at `root`.
+    pub fn read(root: &Path) -> Result<Self> {
+        let path = root.join("patches/versions.toml");
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("in {}", path.display()))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let versions: Self = toml::from_str(text)?;
+        anyhow::ensure!(!versions.releases.is_empty(), "no [[release]] at all");
+        for release in &versions.releases {
+            anyhow::ensure!(
+                release.header_sha256.len() == 64,
+                "release {}: header_sha256 is not a SHA-256",
+                release.version
+            );
+        }
+        Ok(versions)
+    }
+
+    /// The release asked for, or the newest one.
+    pub fn find(&self, asked: Option<&str>) -> Result<&Release> {
+        let mut known: Vec<&Release> = self.releases.iter().collect();
+        known.sort_by_key(|release| numbers(&release.version));
+        let Some(asked) = asked else {
+            return Ok(known[known.len() - 1]);
+        };
+        known
+            .iter()
+            .find(|release| release.version == asked)
+            .copied()
+            .ok_or_else(|| {
+                let list: Vec<_> = known
+                    .iter()
+                    .map(|release| release.version.as_str())
+                    .collect();
+                refuse(format!("torch {asked} is not a supported release"))
+                    .found(asked)
+                    .expected(format!("one of {}", list.join(", ")))
+                    .remedy(format!(
+                        "cargo xtask build-wheel --torch {}",
+                        list[list.len() - 1]
+                    ))
+                    .into()
+            })
+    }
+
+    /// The CUDA headers for the version that torch/version.py names.
+    pub fn cuda(&self, version: &str) -> Result<&Cuda> {
+        self.cuda.get(version).ok_or_else(|| {
+            let known: Vec<_> = self.cuda.keys().map(String::as_str).collect();
+            refuse(format!("this wheel is for CUDA {version}, whose headers patches/versions.toml does not name"))
+                .found(format!("CUDA {version}"))
+                .expected(format!("one of {}", known.join(", ")))
+                .remedy(format!("add [cuda.\"{version}\"] with its packages to patches/versions.toml"))
+                .into()
+        })
+    }
+}
+
+/// `2.15.0` as numbers, so that 2.15 comes after 2.9.
+fn numbers(version: &str) -> Vec<u32> {
+    version
+        .split('.')
+        .map(|part| part.parse().unwrap_or(0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions() -> Versions {
+        let release = |version: &str| {
+            format!(
+                "[[release]]\nversion = \"{version}\"\nheader_sha256 = \"{}\"\npatched_sha256 = \"\"\nseries = \"{version}\"\n",
+                "a".repeat(64)
+            )
+        };
+        let cuda = "[cuda.\"13.2\"]\ninclude = \"nvidia/cu13/include\"\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
+        Versions::parse(&format!(
+            "header = \"x.h\"\n{}{}{cuda}",
+            release("2.15.0"),
+            release("2.9.1")
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_newest_is_by_number_not_by_letter() {
+        assert_eq!(versions().find(None).unwrap().version, "2.15.0");
+        assert_eq!(versions().find(Some("2.9.1")).unwrap().version, "2.9.1");
+    }
+
+    #[test]
+    fn unknown_ones_list_the_known() {
+        insta::assert_snapshot!(versions().find(Some("1.13.0")).unwrap_err(), @"
+        torch 1.13.0 is not a supported release
+          found     1.13.0
+          expected  one of 2.9.1, 2.15.0
+          to do     cargo xtask build-wheel --torch 2.15.0
+        ");
+        insta::assert_snapshot!(versions().cuda("11.8").unwrap_err(), @r#"
+        this wheel is for CUDA 11.8, whose headers patches/versions.toml does not name
+          found     CUDA 11.8
+          expected  one of 13.2
+          to do     add [cuda."11.8"] with its packages to patches/versions.toml
+        "#);
+    }
+
+    #[test]
+    fn a_typo_is_an_error() {
+        assert!(Versions::parse("header = \"x\"\nhaeder = \"y\"\nrelease = []\n[cuda]\n").is_err());
+    }
+
+    #[test]
+    fn the_checked_in_file_is_good() {
+        Versions::read(crate::support::paths::root()).unwrap();
+    }
+}

@@ -1,0 +1,115 @@
+//! The closing summary of `build-wheel`, for people and, with `--json`, for scripts.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::wheel::platform::Floors;
+
+/// What came out.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// The fork wheel.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Of the whole file.
+    pub sha256: String,
+    /// `torch.__version__` of the fork.
+    pub version: String,
+    /// The series that was applied.
+    pub series: String,
+    /// The newest symbol versions that our libraries need.
+    pub floors: Floors,
+    /// The platform tag.
+    pub tag: String,
+    /// Of libtorch_pinbuddy.so.
+    pub library_bytes: u64,
+    /// The commit of the checkout, where there is one and it has no changes.
+    pub commit: Option<String>,
+    /// Seconds by step, in order.
+    pub steps: Vec<StepTime>,
+}
+
+/// How long one step took.
+#[derive(Debug, Serialize)]
+pub struct StepTime {
+    /// What it was.
+    pub step: String,
+    /// How long.
+    pub seconds: f64,
+}
+
+impl Summary {
+    /// Takes over the times of a progress report.
+    pub fn set_times(&mut self, times: Vec<(String, Duration)>) {
+        let round = |time: Duration| (time.as_secs_f64() * 1000.0).round() / 1000.0;
+        self.steps = times
+            .into_iter()
+            .map(|(step, time)| StepTime {
+                step,
+                seconds: round(time),
+            })
+            .collect();
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = self.bytes.div_ceil(1_000_000);
+        writeln!(f, "{}", self.path.display())?;
+        for (label, value) in [
+            ("size", format!("{megabytes} MB ({} bytes)", self.bytes)),
+            ("SHA-256", self.sha256.clone()),
+            ("version", self.version.clone()),
+            ("series", self.series.clone()),
+            ("needs", self.floors.to_string()),
+            ("tag", self.tag.clone()),
+            (
+                "library",
+                format!("{} KiB", self.library_bytes.div_ceil(1024)),
+            ),
+        ] {
+            writeln!(f, "  {label:<9}{value}")?;
+        }
+        let mut total = 0.0;
+        for StepTime { step, seconds } in &self.steps {
+            writeln!(f, "  {seconds:>7.1} s  {step}")?;
+            total += seconds;
+        }
+        writeln!(f, "  {total:>7.1} s  in all")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_json() {
+        let mut summary = Summary {
+            path: "dist/torch-2.15.0+cu132.pinbuddy.0.1.0-cp311-cp311-manylinux_2_34_x86_64.whl"
+                .into(),
+            bytes: 539_000_001,
+            sha256: "ab".repeat(32),
+            version: "2.15.0+cu132.pinbuddy.0.1.0".into(),
+            series: "2.15.0".into(),
+            floors: Floors::default(),
+            tag: "manylinux_2_34_x86_64".into(),
+            library_bytes: 700_000,
+            commit: None,
+            steps: Vec::new(),
+        };
+        summary.set_times(vec![
+            ("verify".into(), Duration::from_millis(4_200)),
+            ("compile".into(), Duration::from_secs(31)),
+        ]);
+        insta::assert_snapshot!("summary_text", summary.to_string());
+        insta::assert_snapshot!(
+            "summary_json",
+            serde_json::to_string_pretty(&summary).unwrap()
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! How many tests passed, read from what their runners print.
+
+use anyhow::{Context, Result};
+
+/// Of one row of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Ran and were right.
+    pub passed: usize,
+    /// Ran and were wrong, or could not run.
+    pub failed: usize,
+    /// Say themselves that they do not apply.
+    pub skipped: usize,
+}
+
+impl Tally {
+    /// One thing that was right.
+    pub fn one() -> Self {
+        Self {
+            passed: 1,
+            ..Self::default()
+        }
+    }
+
+    /// A runner that failed without naming a test has failed once.
+    pub fn checked(mut self, success: bool) -> Self {
+        if !success && self.failed == 0 {
+            self.failed = 1;
+        }
+        if self.passed + self.failed + self.skipped == 0 {
+            self.failed = 1;
+        }
+        self
+    }
+
+    /// Both together.
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// `Summary [  1.2s] 40 tests run: 38 passed (1 slow), 1 failed, 1 timed out, 3 skipped`.
+pub fn nextest(text: &str) -> Tally {
+    let mut tally = Tally::default();
+    let summary = text
+        .lines()
+        .rev()
+        .map(plain)
+        .find(|line| line.trim_start().starts_with("Summary ["));
+    let Some(counts) = summary
+        .as_deref()
+        .and_then(|line| Some(line.split_once(" run: ")?.1))
+    else {
+        return tally;
+    };
+    for part in counts.split(", ") {
+        let mut words = part.split_whitespace();
+        let Some(count) = words.next().and_then(|it| it.parse::<usize>().ok()) else {
+            continue;
+        };
+        match words.next() {
+            Some("passed") => tally.passed += count,
+            Some("skipped") => tally.skipped += count,
+            _ => tally.failed += count,
+        }
+    }
+    tally
+}
+
+/// `test result: ok. 12 passed; 0 failed; 1 ignored; …`, once per test binary.
+pub fn cargo(text: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in text.lines().map(plain) {
+        let Some(counts) = line
+            .strip_prefix("test result: ")
+            .and_then(|it| Some(it.split_once(". ")?.1))
+        else {
+            continue;
+        };
+        for part in counts.split("; ") {
+            let mut words = part.split_whitespace();
+            let Some(count) = words.next().and_then(|it| it.parse::<usize>().ok()) else {
+                continue;
+            };
+            match words.next() {
+                Some("passed") => tally.passed += count,
+                Some("failed") => tally.failed += count,
+                Some("ignored") => tally.skipped += count,
+                _ => {}
+            }
+        }
+    }
+    tally
+}
+
+/// The first `<testsuite>` of a JUnit report, as pytest writes it.
+pub fn junit(text: &str) -> Result<Tally> {
+    let (_, suite) = text
+        .split_once("<testsuite ")
+        .context("a report without a test suite")?;
+    let suite = suite.split('>').next().unwrap_or_default();
+    let number = |name: &str| -> usize {
+        let value = suite
+            .split_once(&format!("{name}=\""))
+            .map_or("", |(_, rest)| rest);
+        value
+            .split('"')
+            .next()
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(0)
+    };
+    let (failed, skipped) = (number("failures") + number("errors"), number("skipped"));
+    Ok(Tally {
+        passed: number("tests").saturating_sub(failed + skipped),
+        failed,
+        skipped,
+    })
+}
+
+/// `Ran 22 tests in 1.2s`, then `OK` or `FAILED (failures=1, errors=2, skipped=3)`.
+pub fn unittest(text: &str) -> Tally {
+    let mut tally = Tally::default();
+    let mut ran = 0_usize;
+    for line in text.lines().map(plain) {
+        if let Some(rest) = line.strip_prefix("Ran ") {
+            ran = rest
+                .split(' ')
+                .next()
+                .map_or(0, |it| it.parse().unwrap_or(0));
+        } else if line.starts_with("OK") || line.starts_with("FAILED (") {
+            let inside = line.split(['(', ')']).nth(1).unwrap_or_default();
+            for part in inside.split(", ") {
+                let (name, count) = part.split_once('=').unwrap_or((part, ""));
+                let count: usize = count.parse().unwrap_or(0);
+                match name {
+                    "failures" | "errors" | "unexpected successes" => tally.failed += count,
+                    "skipped" => tally.skipped += count,
+                    _ => {}
+                }
+            }
+        }
+    }
+    tally.passed = ran.saturating_sub(tally.failed + tally.skipped);
+    tally
+}
+
+/// A line without the colours that a runner gives it.
+fn plain(line: &str) -> String {
+    let mut text = String::new();
+    let mut parts = line.split('\x1b');
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        text.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_unittest() {
+        let good = unittest("test_a ... ok\nRan 22 tests in 1.2s\n\nOK\n");
+        assert_eq!((good.passed, good.failed, good.skipped), (22, 0, 0));
+        let bad = unittest("Ran 9 tests in 1.2s\n\nFAILED (failures=1, errors=2, skipped=3)\n");
+        assert_eq!((bad.passed, bad.failed, bad.skipped), (3, 3, 3));
+        assert_eq!(unittest("Traceback").checked(false).failed, 1);
+    }
+
+    #[test]
+    fn each_runner() {
+        let tally = |passed, failed, skipped| Tally {
+            passed,
+            failed,
+            skipped,
+        };
+        let text = "\x1b[32m     Summary\x1b[0m [   1.204s] 41 tests run: 38 passed (1 slow), 2 failed, 1 timed out, 3 skipped\n";
+        assert_eq!(nextest(text), tally(38, 3, 3));
+        let text = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; finished in 1s\n\
+                    test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(cargo(text), tally(14, 1, 1));
+        let text = r#"<?xml?><testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="20" time="1">"#;
+        assert_eq!(junit(text).unwrap(), tally(14, 3, 3));
+    }
+
+    #[test]
+    fn silence_is_a_failure() {
+        assert_eq!(Tally::default().checked(true).failed, 1);
+        assert_eq!(Tally::one().checked(false).failed, 1);
+        assert_eq!(Tally::one().checked(true), Tally::one());
+    }
+}

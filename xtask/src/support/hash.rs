@@ -1,0 +1,104 @@
+//! SHA-256, in the two spellings that are in use: hexadecimal, and RECORD's base64.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+/// A finished SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Of bytes at hand.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Of a file, streamed.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        let mut file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+        let mut hasher = Hasher::default();
+        copy(&mut file, &mut hasher).with_context(|| format!("reading {}", path.display()))?;
+        Ok(hasher.finish())
+    }
+
+    /// As RECORD writes it: urlsafe base64 without padding.
+    pub fn base64(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    /// As everyone else writes it.
+    pub fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// A SHA-256 in progress, and the number of bytes so far.
+#[derive(Default)]
+pub struct Hasher {
+    state: Sha256,
+    bytes: u64,
+}
+
+impl Hasher {
+    /// How many bytes went in.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The result.
+    pub fn finish(self) -> Digest {
+        Digest(self.state.finalize().into())
+    }
+}
+
+impl Write for Hasher {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.state.update(buffer);
+        self.bytes += buffer.len() as u64;
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `io::copy` with a buffer that suits gigabytes.
+pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<u64> {
+    let mut buffer = vec![0; 256 << 10];
+    let mut total = 0;
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(total),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(&buffer[..count])?;
+        total += count as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_of_the_empty_hash() {
+        let digest = Digest::of(b"");
+        assert_eq!(
+            digest.hex(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        assert_eq!(
+            digest.base64(),
+            "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+        );
+    }
+}

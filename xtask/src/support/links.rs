@@ -1,0 +1,95 @@
+//! Copies of folders that take no room: hard links where one file system holds both.
+//!
+//! pip never writes into an installed file, it removes it and makes a new one; so what is linked
+//! stays as it was in the other environment.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// Links everything below `from`, a file or a folder, to `to`.
+pub fn tree(from: &Path, to: &Path) -> Result<()> {
+    link(from, to).with_context(|| format!("linking {} to {}", from.display(), to.display()))
+}
+
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if kind.is_symlink() {
+        return symlink(fs::read_link(from)?, to);
+    }
+    if !kind.is_dir() {
+        // Another file system, or more links than it allows: then a copy.
+        return fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        link(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Copies the commands of one environment that another lacks, for the other's interpreter.
+pub fn scripts(from: &Path, to: &Path) -> Result<()> {
+    let (old, new) = (from.display().to_string(), to.display().to_string());
+    for entry in fs::read_dir(from.join("bin"))? {
+        let entry = entry?;
+        let target = to.join("bin").join(entry.file_name());
+        let Ok(text) = fs::read_to_string(entry.path()) else {
+            continue;
+        };
+        if target.exists() || !text.starts_with(&format!("#!{old}/")) {
+            continue;
+        }
+        fs::write(&target, text.replace(&old, &new))?;
+        fs::set_permissions(&target, entry.metadata()?.permissions())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn files_are_shared_and_links_stay_links() {
+        let root = tempfile::tempdir().unwrap();
+        let from = root.path().join("from");
+        fs::create_dir_all(from.join("lib")).unwrap();
+        fs::write(from.join("lib/libx.so.1"), "x").unwrap();
+        symlink("libx.so.1", from.join("lib/libx.so")).unwrap();
+        let to = root.path().join("to");
+        tree(&from, &to).unwrap();
+        let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+        assert_eq!(
+            inode(&from.join("lib/libx.so.1")),
+            inode(&to.join("lib/libx.so.1"))
+        );
+        assert_eq!(
+            fs::read_link(to.join("lib/libx.so")).unwrap(),
+            Path::new("libx.so.1")
+        );
+    }
+
+    #[test]
+    fn commands_run_the_new_interpreter() {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("from"), root.path().join("to"));
+        fs::create_dir_all(from.join("bin")).unwrap();
+        fs::create_dir_all(to.join("bin")).unwrap();
+        fs::write(
+            from.join("bin/f2py"),
+            format!("#!{}/bin/python\nrun()\n", from.display()),
+        )
+        .unwrap();
+        fs::write(from.join("bin/activate"), "VIRTUAL_ENV=from\n").unwrap();
+        scripts(&from, &to).unwrap();
+        let text = fs::read_to_string(to.join("bin/f2py")).unwrap();
+        assert_eq!(text, format!("#!{}/bin/python\nrun()\n", to.display()));
+        assert!(!to.join("bin/activate").exists());
+    }
+}

@@ -1,0 +1,91 @@
+//! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins.
+
+mod fork;
+mod rust;
+mod simulator;
+mod wheel;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::build_wheel;
+use crate::cli;
+use crate::report::refusal::refuse;
+use crate::report::table::Table;
+use crate::support::paths;
+use crate::upstream;
+use crate::venv;
+
+/// The command.
+pub fn run(args: &cli::Test) -> Result<()> {
+    let mut table = Table::default();
+    table.row("Rust tests", rust::all);
+    if !args.quick {
+        with_torch(&mut table);
+    }
+    eprint!("\n{table}");
+    let total = table.total();
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if total.failed == 0 {
+        return Ok(());
+    }
+    Err(refuse(format!("{} failed; what they said is above", total.failed)).into())
+}
+
+const SIMULATOR: &str = "the simulator under stock";
+const FORK: &str = "the fork in the simulator";
+
+/// The wheel, what is in it, and what it does.
+fn with_torch(table: &mut Table) {
+    let args = build_args();
+    table.row("the simulator's headers", || simulator::headers(&args));
+    let Some(built) = table.value("build the fork wheel", || build_wheel::build(&args)) else {
+        let rest = ["wheel invariants", "same bytes twice", "environments"];
+        for row in rest.into_iter().chain([SIMULATOR, FORK, UPSTREAM]) {
+            table.not_run(row, "there is no fork wheel");
+        }
+        return;
+    };
+    table.row("wheel invariants", || wheel::invariants(&args, &built));
+    table.row("same bytes twice", || wheel::reproducible(&args, &built));
+    let python = args.python.as_path();
+    match table.value("environments", || environments(python)) {
+        Some((fork, stock)) => {
+            table.row(SIMULATOR, || simulator::under_stock(&stock));
+            table.row(FORK, || fork::python_tests(&fork, &stock, python));
+        }
+        None => {
+            table.not_run(SIMULATOR, "there are no environments");
+            table.not_run(FORK, "there are no environments");
+        }
+    }
+    table.row(UPSTREAM, upstream_tests);
+}
+
+fn environments(python: &Path) -> Result<(PathBuf, PathBuf)> {
+    let fork = venv::ensure(None, false, python)?;
+    Ok((fork, venv::ensure(None, true, python)?))
+}
+
+fn build_args() -> cli::BuildWheel {
+    cli::BuildWheel {
+        torch: None,
+        wheel: None,
+        python: PathBuf::from("python3"),
+        out: paths::root().join("dist"),
+        dry_run: false,
+        json: false,
+    }
+}
+
+const UPSTREAM: &str = "PyTorch's own tests";
+
+/// PyTorch's own tests; what fails with the official wheel too is listed there, and no failure.
+fn upstream_tests() -> Result<crate::report::tally::Tally> {
+    upstream::count(&cli::TestUpstream {
+        source: None,
+        torch: None,
+        stock: false,
+    })
+}

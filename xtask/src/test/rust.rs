@@ -1,0 +1,61 @@
+//! The workspace's Rust tests.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::report::tally::{self, Tally};
+use crate::support::{paths, relay};
+
+/// nextest where it is installed, cargo's own runner otherwise.
+pub fn all() -> Result<Tally> {
+    if has_nextest() {
+        nextest(&["--workspace", "--no-fail-fast"], &[])
+    } else {
+        cargo(&["--workspace", "--no-fail-fast"], &[])
+    }
+}
+
+/// The tests of one package that are ignored unless asked for, with the variables that they need.
+/// Its other tests are no business of this row, and are not counted as skipped.
+pub fn ignored(package: &str, variables: &[(&str, String)]) -> Result<Tally> {
+    let tally = if has_nextest() {
+        nextest(&["--package", package, "--run-ignored", "only"], variables)
+    } else {
+        cargo(&["--package", package, "--", "--ignored"], variables)
+    };
+    tally.map(|tally| Tally {
+        skipped: 0,
+        ..tally
+    })
+}
+
+fn has_nextest() -> bool {
+    let nextest = Command::new("cargo")
+        .args(["nextest", "--version"])
+        .output();
+    nextest.is_ok_and(|output| output.status.success())
+}
+
+fn nextest(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
+    let (text, success) = relay::run(&mut command(&["nextest", "run"], arguments, variables))?;
+    Ok(tally::nextest(&text).checked(success))
+}
+
+fn cargo(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
+    let (text, success) = relay::run(&mut command(&["test"], arguments, variables))?;
+    Ok(tally::cargo(&text).checked(success))
+}
+
+fn command(runner: &[&str], arguments: &[&str], variables: &[(&str, String)]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(paths::root())
+        .args(runner)
+        .args(arguments)
+        // Snapshots are compared, never rewritten, whatever the caller's shell says.
+        .env("INSTA_UPDATE", "no")
+        .env("INSTA_FORCE_PASS", "0")
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    command
+}

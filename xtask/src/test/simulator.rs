@@ -1,0 +1,67 @@
+//! The simulated CUDA runtime: true to CUDA's headers, and enough for the official wheel.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::build_wheel::plan::Plan;
+use crate::build_wheel::tree;
+use crate::cli;
+use crate::python::{pip, tools};
+use crate::release::{Cuda, Versions};
+use crate::report::progress::Progress;
+use crate::report::tally::{self, Tally};
+use crate::sim::Simulator;
+use crate::support::{paths, relay};
+
+/// Reads C headers for bindgen; pinned, because what it writes is compared byte for byte.
+const LIBCLANG: &str = "libclang==18.1.1";
+/// The last CUDA 12 that torch has wheels for on PyPI. Its `crt/` is CUDA 13's.
+const CUDA_12: (&str, &str) = (
+    "nvidia/cuda_runtime/include",
+    "nvidia-cuda-runtime-cu12==12.8.90",
+);
+
+/// The checked-in bindings are current, and a C program finds what real headers promise.
+pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
+    let plan = Plan::make(args)?;
+    let tools = tools::ensure(&plan.python)?;
+    let versions = Versions::read(paths::root())?;
+    let newest = versions.cuda.last_key_value();
+    let (_, newest) = newest.context("versions.toml names no CUDA")?;
+    let cuda_12 = Cuda {
+        include: CUDA_12.0.into(),
+        packages: vec![CUDA_12.1.into()],
+    };
+    let clang = paths::target().join("tools").join(LIBCLANG);
+    let (cuda_13, cuda_12) = Progress::new(1).step("get CUDA's headers and libclang", |step| {
+        if !clang.exists() {
+            pip::install_into(&tools.python, &[LIBCLANG], true, &clang, step)?;
+        }
+        Ok((
+            tree::ensure_cuda(&plan.cache, newest, &tools, step)?,
+            tree::ensure_cuda(&plan.cache, &cuda_12, &tools, step)?,
+        ))
+    })?;
+    let (cuda_13, cuda_12) = (cuda_13.display().to_string(), cuda_12.display().to_string());
+    let variables = [
+        (
+            "LIBCLANG_PATH",
+            clang.join("clang/native").display().to_string(),
+        ),
+        ("PINBUDDY_CUDA12_INCLUDE", format!("{cuda_12}:{cuda_13}")),
+        ("PINBUDDY_CUDA_INCLUDE", cuda_13),
+    ];
+    super::rust::ignored("pinbuddy-cuda-sim", &variables)
+}
+
+/// Copies, streams, events and pinned memory of the official wheel, on two simulated GPUs.
+pub fn under_stock(stock: &Path) -> Result<Tally> {
+    let mut command = Simulator::build()?.command(stock.join("bin/python"), 2)?;
+    command
+        .args(["-m", "unittest", "--verbose"])
+        .arg(paths::root().join("tests/cuda-sim/python/test_simulator.py"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let (text, success) = relay::run(&mut command)?;
+    Ok(tally::unittest(&text).checked(success))
+}

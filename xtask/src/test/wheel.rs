@@ -1,0 +1,65 @@
+//! What must hold of a fork wheel as a file.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::build_wheel::plan::Plan;
+use crate::build_wheel::{self, fetch};
+use crate::cli;
+use crate::python::tools;
+use crate::report::refusal::refuse;
+use crate::report::summary::Summary;
+use crate::report::tally::Tally;
+use crate::support::scratch::Scratch;
+use crate::support::{paths, relay};
+
+/// An independent reader compares the fork wheel with the official one.
+pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
+    let plan = Plan::make(args)?;
+    let tools = tools::ensure(&plan.python)?;
+    let official = fetch::cached(&plan.cache, &plan.release, &plan.python);
+    let (official, _) = official.context("the official wheel is no longer in the cache")?;
+    let mut command = Command::new(&tools.python);
+    command
+        .arg(paths::root().join("tests/python/check_wheel.py"))
+        .arg(&built.path)
+        .arg(official)
+        .arg("--json");
+    let (text, success) = relay::run(&mut command)?;
+    let results: BTreeMap<String, Option<String>> = serde_json::from_str(text.trim())?;
+    let failed = results.values().flatten().count();
+    Ok(Tally {
+        passed: results.len() - failed,
+        failed,
+        skipped: 0,
+    }
+    .checked(success))
+}
+
+/// Builds once more, from nothing compiled, and compares.
+pub fn reproducible(args: &cli::BuildWheel, first: &Summary) -> Result<Tally> {
+    let folder = paths::target().join("wheel");
+    let out = Scratch::folder(&folder.join("again"))?;
+    let fresh = Scratch::folder(&folder.join("cargo-again"))?;
+    let args = cli::BuildWheel {
+        out: out.path().to_path_buf(),
+        torch: args.torch.clone(),
+        wheel: None,
+        python: args.python.clone(),
+        ..*args
+    };
+    let second = build_wheel::build_in(&args, fresh.path())?;
+    if second.sha256 == first.sha256 {
+        return Ok(Tally::one());
+    }
+    Err(refuse("two builds on the same inputs differ")
+        .found(format!("SHA-256 {}", second.sha256))
+        .expected(format!(
+            "SHA-256 {} ({})",
+            first.sha256,
+            first.path.display()
+        ))
+        .into())
+}

@@ -1,0 +1,116 @@
+//! One virtual environment with torch in it: where its parts are, and that it sees a GPU.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::report::refusal::refuse;
+use crate::sim::Simulator;
+
+/// Asks torch itself. Without a GPU upstream's C++ tests would pass by doing nothing, so whether
+/// there is one is asked too.
+const PROBE: &str = "
+import glob, json, pathlib, torch
+folder = pathlib.Path(torch.__file__).parent
+major = (torch.version.cuda or '').split('.')[0]
+runtimes = sorted(glob.glob(str(folder.parent / 'nvidia' / '*' / 'lib' / f'libcudart.so.{major}')))
+print(json.dumps({
+    'version': torch.__version__,
+    'torch': str(folder),
+    'cuda': torch.version.cuda or '',
+    'include': sorted(glob.glob(str(folder.parent / 'nvidia' / '*' / 'include'))),
+    'cuda_runtime': runtimes[0] if runtimes else '',
+    'available': torch.cuda.is_available(),
+}))
+";
+
+/// What a virtual environment holds.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// For messages: `the official wheel`, `the fork`.
+    pub name: &'static str,
+    /// Its interpreter.
+    pub python: PathBuf,
+    /// `torch.__version__`.
+    pub version: String,
+    /// The package's folder.
+    pub torch: PathBuf,
+    /// `13.2`.
+    pub cuda: String,
+    /// The header folders of the CUDA packages that came with torch.
+    pub include: Vec<PathBuf>,
+    /// libcudart.so.
+    pub cuda_runtime: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    version: String,
+    torch: PathBuf,
+    cuda: String,
+    include: Vec<PathBuf>,
+    cuda_runtime: PathBuf,
+    available: bool,
+}
+
+impl Environment {
+    /// Looks at a virtual environment, under the simulator.
+    pub fn probe(name: &'static str, folder: &Path, simulator: &Simulator) -> Result<Self> {
+        let python = folder.join("bin/python");
+        let mut command = simulator.command(&python, 1)?;
+        clear_settings(&mut command);
+        // The probe is no request for pinned memory, and must not warm up.
+        let output = command
+            .args(["-c", PROBE])
+            .env("BUDDY_DISABLE", "1")
+            .output();
+        let output = output.with_context(|| format!("running {}", python.display()))?;
+        let answer: Option<Answer> = serde_json::from_slice(&output.stdout).ok();
+        let Some(answer) = answer.filter(|it| it.available) else {
+            return Err(refuse(format!("{name} sees no GPU in the simulator"))
+                .found(String::from_utf8_lossy(&output.stderr).trim())
+                .expected("torch.cuda.is_available() in cargo xtask sim")
+                .remedy(format!(
+                    "cargo xtask sim -- {} -c 'import torch; torch.cuda.init()'",
+                    python.display()
+                ))
+                .into());
+        };
+        anyhow::ensure!(
+            answer.cuda_runtime.is_file(),
+            "{} has no libcudart beside it (nvidia/*/lib)",
+            answer.torch.display()
+        );
+        let Answer {
+            version,
+            torch,
+            cuda,
+            include,
+            cuda_runtime,
+            ..
+        } = answer;
+        Ok(Self {
+            name,
+            python,
+            version,
+            torch,
+            cuda,
+            include,
+            cuda_runtime,
+        })
+    }
+}
+
+/// Settings of the caller's that would change what is tested.
+pub fn clear_settings(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("BUDDY_") || text.starts_with("PYTORCH_") || text.starts_with("PYTHON")
+        {
+            command.env_remove(name);
+        }
+    }
+    command.env("PINBUDDY_SIM_QUIET", "1");
+}

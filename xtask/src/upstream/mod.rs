@@ -1,0 +1,226 @@
+//! `cargo xtask test-upstream`: PyTorch's own pinned-memory tests, with the official wheel and the fork.
+//!
+//! The tests are upstream's, unchanged: the C++ allocator test and test_cuda.py's pinned-memory
+//! tests. They run in the simulator. The official wheel is the baseline: what it fails is shown
+//! and explained, and what only the fork fails fails the run.
+
+mod archive;
+mod cpp;
+mod debian;
+mod environment;
+mod outcome;
+mod process;
+mod python;
+mod source;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::build_wheel::tree;
+use crate::cli;
+use crate::python::Python;
+use crate::python::tools::{self, Tools};
+use crate::release::Versions;
+use crate::report::progress::Progress;
+use crate::report::refusal::refuse;
+use crate::report::tally::Tally;
+use crate::sim::Simulator;
+use crate::support::paths;
+use crate::venv;
+use environment::Environment;
+use outcome::{Run, Served, Verdict};
+use source::Source;
+
+/// A way to run the tests.
+struct Configuration {
+    title: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+    /// Whether requests must have gone through the engine.
+    engine: bool,
+}
+
+const STOCK: [Configuration; 1] = [Configuration {
+    title: "stock",
+    settings: &[],
+    engine: false,
+}];
+
+/// The defaults really pin 8 x 1 GiB; upstream's tests ask for less than the default threshold,
+/// so only the second configuration sends all of them through the engine.
+const FORK: [Configuration; 3] = [
+    Configuration {
+        title: "fork",
+        settings: &[],
+        engine: false,
+    },
+    Configuration {
+        title: "fork, all through the engine",
+        settings: &[
+            ("BUDDY_THRESHOLD_MB", "0"),
+            ("BUDDY_BLOCK_SIZE_MB", "64"),
+            ("BUDDY_BLOCK_COUNT", "2"),
+        ],
+        engine: true,
+    },
+    Configuration {
+        title: "fork, disabled",
+        settings: &[("BUDDY_DISABLE", "1")],
+        engine: false,
+    },
+];
+
+/// What all runs share.
+struct Bench {
+    source: Source,
+    simulator: Simulator,
+    requirements: PathBuf,
+}
+
+/// The command.
+pub fn run(args: &cli::TestUpstream) -> Result<()> {
+    count(args).map(drop)
+}
+
+/// Runs everything, prints the table, and fails where the fork does.
+pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
+    let interpreter = Path::new("python3");
+    let python = Python::probe(interpreter)?;
+    let environments = if args.stock { 1 } else { 2 };
+    let configurations = if args.stock {
+        STOCK.len()
+    } else {
+        STOCK.len() + FORK.len()
+    };
+    let progress = Progress::new(3 + 2 * environments + configurations);
+
+    let source = progress.step("get PyTorch's tests", |step| {
+        let root = args
+            .source
+            .clone()
+            .map_or_else(|| debian::ensure(step), Ok)?;
+        Source::open(&root)
+    })?;
+    let (tools, requirements) = progress.step("get what they need", |step| {
+        cpp::ensure_gtest(step)?;
+        let tools = tools::ensure(&python)?;
+        let requirements = python::ensure_requirements(&python, &tools, step)?;
+        Ok((tools, requirements))
+    })?;
+    let simulator = progress.step("build the simulator", |_| Simulator::build())?;
+    let bench = Bench {
+        source,
+        simulator,
+        requirements,
+    };
+
+    let mut runs = Vec::new();
+    let wheels = [
+        ("the official wheel", true, &STOCK[..]),
+        ("the fork", false, &FORK[..]),
+    ];
+    for (name, stock, configurations) in &wheels[..environments] {
+        // Reports its own progress.
+        let folder = venv::ensure(args.torch.as_deref(), *stock, interpreter)?;
+        let (environment, program) = bench.prepare(name, &folder, &tools, &progress)?;
+        for configuration in *configurations {
+            runs.push(
+                progress.step(&format!("test: {}", configuration.title), |_| {
+                    bench.run(configuration, &environment, &program, *stock)
+                })?,
+            );
+        }
+    }
+    conclude(&bench.source, runs)
+}
+
+impl Bench {
+    /// Looks at an environment and compiles the C++ test against it.
+    fn prepare(
+        &self,
+        name: &'static str,
+        folder: &Path,
+        tools: &Tools,
+        progress: &Progress,
+    ) -> Result<(Environment, PathBuf)> {
+        let environment = progress.step(&format!("look at {name} in the simulator"), |_| {
+            Environment::probe(name, folder, &self.simulator)
+        })?;
+        let program = progress.step(&format!("compile the C++ test against {name}"), |step| {
+            let versions = Versions::read(paths::root())?;
+            let cuda = versions.cuda(&environment.cuda)?;
+            let include = tree::ensure_cuda(&paths::cache(), cuda, tools, step)?;
+            let folder = paths::target().join("upstream").join(&environment.version);
+            cpp::compile(&self.source, &environment, &include, &folder)
+        })?;
+        Ok((environment, program))
+    }
+
+    /// All tests in one configuration.
+    fn run(
+        &self,
+        configuration: &Configuration,
+        environment: &Environment,
+        program: &Path,
+        baseline: bool,
+    ) -> Result<Run> {
+        let command = |program: &Path| -> Result<Command> {
+            let mut command = self.simulator.command(program, 1)?;
+            environment::clear_settings(&mut command);
+            command.envs(configuration.settings.iter().copied());
+            Ok(command)
+        };
+        let log = |language| log_folder().join(format!("{} {language}.log", configuration.title));
+        let (mut outcomes, served_cpp) = cpp::run(&mut command(program)?, &log("C++"))?;
+        let report = python::run(
+            command(&environment.python)?,
+            &self.source,
+            &self.requirements,
+            &log("Python"),
+        )?;
+        outcomes.extend(report.outcomes);
+        let served = if configuration.engine {
+            // Both parts must have gone through it.
+            Served::Wanted(served_cpp.min(report.served).unwrap_or(0))
+        } else {
+            Served::Any
+        };
+        Ok(Run {
+            title: configuration.title,
+            baseline,
+            outcomes,
+            served,
+        })
+    }
+}
+
+/// Where each run's output is kept.
+fn log_folder() -> PathBuf {
+    paths::target().join("upstream").join("logs")
+}
+
+fn conclude(source: &Source, runs: Vec<Run>) -> Result<Tally> {
+    let expected = source
+        .cpp_tests
+        .iter()
+        .chain(&source.python_tests)
+        .cloned()
+        .collect();
+    let verdict = Verdict::new(expected, runs);
+    println!("{}", verdict.table());
+    let complaints = verdict.complaints();
+    if complaints.is_empty() {
+        return Ok(verdict.tally());
+    }
+    Err(refuse("PyTorch's own tests do not all pass")
+        .found(complaints.join("\n"))
+        .expected(
+            "what passes with the official wheel to pass with the fork, and every test to run",
+        )
+        .remedy(format!(
+            "look at the output in {}",
+            paths::show(&log_folder())
+        ))
+        .into())
+}

@@ -1,0 +1,74 @@
+//! Runs one test program with its output in a file, and not for ever.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+/// Longer than the slowest configuration needs (8 GiB pinned for real) on a slow machine.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it wrote, both streams together.
+    pub output: String,
+    /// In words: `exit status 1`, `signal 11`, `stopped after 600 s`.
+    pub how: String,
+}
+
+/// Runs it to its end, or stops it. The output stays in `log`.
+pub fn run(command: &mut Command, log: &Path) -> Result<Ended> {
+    if let Some(folder) = log.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    }
+    let file = File::create(log).with_context(|| format!("creating {}", log.display()))?;
+    let errors = file.try_clone().context("sharing the log")?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .spawn()
+        .with_context(|| format!("starting {}", command.get_program().display()))?;
+    let start = Instant::now();
+    let how = loop {
+        if let Some(status) = child.try_wait()? {
+            break status
+                .signal()
+                .map_or_else(|| status.to_string(), |it| format!("signal {it}"));
+        }
+        if start.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            break format!("stopped after {} s", LIMIT.as_secs());
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let output = fs::read(log).with_context(|| format!("reading {}", log.display()))?;
+    Ok(Ended {
+        output: String::from_utf8_lossy(&output).into_owned(),
+        how,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_it_wrote_and_how_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("logs/one.log");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2; kill -9 $$"]);
+        let ended = run(&mut command, &log).unwrap();
+        assert_eq!(
+            (ended.output.as_str(), ended.how.as_str()),
+            ("out\nerr\n", "signal 9")
+        );
+    }
+}

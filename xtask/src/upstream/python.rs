@@ -1,0 +1,153 @@
+//! PyTorch's Python tests: their requirements, running them, and reading the report.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::outcome::{Outcome, Outcomes};
+use super::process;
+use super::source::{PATTERN, Source};
+use crate::python::Python;
+use crate::python::pip;
+use crate::python::tools::Tools;
+use crate::report::progress::Step;
+use crate::support::paths;
+use crate::support::scratch::Scratch;
+
+/// What test_cuda.py and torch.testing import beyond torch.
+const REQUIREMENTS: [&str; 4] = ["expecttest", "hypothesis", "numpy", "psutil"];
+
+/// A folder with the requirements, beside the environments, which stay as they are.
+pub fn ensure_requirements(python: &Python, tools: &Tools, step: &Step) -> Result<PathBuf> {
+    let key = format!("{}-{}", python.abi_tag(), REQUIREMENTS.join("-"));
+    let folder = paths::target().join("upstream").join(key);
+    if folder.exists() {
+        return Ok(folder);
+    }
+    step.say(format!("pip install {}", REQUIREMENTS.join(" ")));
+    pip::install_into(&tools.python, &REQUIREMENTS, false, &folder, step)?;
+    Ok(folder)
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Report {
+    /// How each test ended.
+    pub outcomes: Outcomes,
+    /// How many requests the engine served; `None` without an engine.
+    pub served: Option<u64>,
+}
+
+/// Runs the tests. `command` is the environment's Python, under the simulator.
+pub fn run(
+    mut command: Command,
+    source: &Source,
+    requirements: &Path,
+    log: &Path,
+) -> Result<Report> {
+    let report = log.with_extension("json");
+    let test = source.python();
+    let folder = test.parent().context("the test is in no folder")?;
+    let python_path = std::env::join_paths([requirements, folder])
+        .context("a folder with a colon in its name cannot be on PYTHONPATH")?;
+    // Upstream's tests leave files where they run.
+    let work = Scratch::folder(&log.with_extension("work"))?;
+    command
+        .current_dir(work.path())
+        .arg(paths::root().join("tests/upstream/run_tests.py"))
+        .args([test.as_os_str(), PATTERN.as_ref(), report.as_os_str()])
+        .env("PYTHONPATH", python_path)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env_remove("PYTHONHOME");
+    fs::remove_file(&report).or_else(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })?;
+    let ended = process::run(&mut command, log)?;
+    let text = fs::read_to_string(&report).unwrap_or_default();
+    read(&text, &ended.how)
+}
+
+/// A line of the report.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Test {
+        test: String,
+        outcome: String,
+        detail: String,
+    },
+    Served {
+        served: u64,
+    },
+}
+
+fn read(report: &str, how: &str) -> Result<Report> {
+    let mut outcomes = Outcomes::new();
+    let mut served = None;
+    for line in report.lines() {
+        // The last line of a process that was stopped may be cut.
+        let Ok(line) = serde_json::from_str::<Line>(line) else {
+            continue;
+        };
+        match line {
+            Line::Served { served: count } => served = Some(count),
+            Line::Test {
+                test,
+                outcome,
+                detail,
+            } => {
+                let outcome = match outcome.as_str() {
+                    "started" => Outcome::Crashed(how.to_owned()),
+                    "passed" => Outcome::Passed,
+                    "failed" => Outcome::Failed(detail),
+                    "skipped" => Outcome::Skipped(detail),
+                    other => anyhow::bail!("run_tests.py says {other:?} of {test}"),
+                };
+                // A test that failed and was then torn down without complaint has failed.
+                let failed = matches!(outcomes.get(&test), Some(Outcome::Failed(_)));
+                if !(failed && outcome == Outcome::Passed) {
+                    outcomes.insert(test, outcome);
+                }
+            }
+        }
+    }
+    Ok(Report { outcomes, served })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_report_of_a_process_that_crashed() {
+        let report = r#"{"test": "test_a", "outcome": "started", "detail": ""}
+{"test": "test_a", "outcome": "passed", "detail": ""}
+{"test": "test_b", "outcome": "started", "detail": ""}
+{"test": "test_b", "outcome": "failed", "detail": "AssertionError: x"}
+{"test": "test_c", "outcome": "started", "detail": ""}
+{"test": "te"#;
+        let report = read(report, "signal 11").unwrap();
+        assert_eq!(report.outcomes["test_a"], Outcome::Passed);
+        assert_eq!(
+            report.outcomes["test_b"],
+            Outcome::Failed("AssertionError: x".into())
+        );
+        assert_eq!(
+            report.outcomes["test_c"],
+            Outcome::Crashed("signal 11".into())
+        );
+        assert_eq!(report.served, None);
+    }
+
+    #[test]
+    fn reads_what_the_engine_served() {
+        assert_eq!(
+            read("{\"served\": 12}\n", "exit status 0").unwrap().served,
+            Some(12)
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! The PyTorch source tree that the tests come from, and which tests it names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::report::refusal::refuse;
+
+/// The C++ test, in PyTorch's tree.
+pub const CPP_TEST: &str = "aten/src/ATen/test/cuda_caching_host_allocator_test.cpp";
+/// The Python tests, in PyTorch's tree.
+pub const PYTHON_TEST: &str = "test/test_cuda.py";
+/// What the name of a Python test of pinned memory contains.
+pub const PATTERN: &str = "pinned_memory";
+
+/// A tree that has both files.
+#[derive(Debug)]
+pub struct Source {
+    root: PathBuf,
+    /// The C++ tests that it names, as `suite.test`.
+    pub cpp_tests: Vec<String>,
+    /// The Python tests that it names.
+    pub python_tests: Vec<String>,
+}
+
+impl Source {
+    /// Looks at a tree, and refuses one without tests.
+    pub fn open(root: &Path) -> Result<Self> {
+        let read = |file: &str| {
+            let path = root.join(file);
+            fs::read_to_string(&path).map_err(|error| {
+                refuse(format!("{} is not a PyTorch source tree", root.display()))
+                    .found(format!("{}: {error}", path.display()))
+                    .expected(format!("{CPP_TEST} and {PYTHON_TEST} in it"))
+                    .remedy("pass --source a checkout of pytorch, or leave it out to use Debian's 2.6.0")
+            })
+        };
+        let cpp_tests = named_in_cpp(&read(CPP_TEST)?);
+        let python_tests = named_in_python(&read(PYTHON_TEST)?);
+        if cpp_tests.is_empty() || python_tests.is_empty() {
+            return Err(
+                refuse(format!("{} names no pinned-memory tests", root.display()))
+                    .found(format!(
+                        "{} in C++, {} in Python",
+                        cpp_tests.len(),
+                        python_tests.len()
+                    ))
+                    .expected(format!(
+                        "TEST(…) in {CPP_TEST}, test_*{PATTERN}* in {PYTHON_TEST}"
+                    ))
+                    .into(),
+            );
+        }
+        let root = fs::canonicalize(root).with_context(|| format!("finding {}", root.display()))?;
+        Ok(Self {
+            root,
+            cpp_tests,
+            python_tests,
+        })
+    }
+
+    /// The C++ test.
+    pub fn cpp(&self) -> PathBuf {
+        self.root.join(CPP_TEST)
+    }
+
+    /// The Python tests.
+    pub fn python(&self) -> PathBuf {
+        self.root.join(PYTHON_TEST)
+    }
+}
+
+/// `TEST(Suite, name)` as `Suite.name`.
+fn named_in_cpp(text: &str) -> Vec<String> {
+    let tests = text.lines().filter_map(|line| {
+        let (suite, name) = line
+            .trim_start()
+            .strip_prefix("TEST(")?
+            .split_once(')')?
+            .0
+            .split_once(',')?;
+        Some(format!("{}.{}", suite.trim(), name.trim()))
+    });
+    tests.collect()
+}
+
+/// `def test_…pinned_memory…(`.
+fn named_in_python(text: &str) -> Vec<String> {
+    let tests = text.lines().filter_map(|line| {
+        let name = line.trim_start().strip_prefix("def ")?.split_once('(')?.0;
+        (name.starts_with("test_") && name.contains(PATTERN)).then(|| name.to_owned())
+    });
+    tests.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_tests_in_the_sources() {
+        assert_eq!(
+            named_in_cpp("TEST(A, b) {\n  TEST_X(c, d)\nTEST(A,e) {}"),
+            ["A.b", "A.e"]
+        );
+        let python = "    def test_pinned_memory_x(self):\n    def helper_pinned_memory(self):\n    def test_other(self):\n";
+        assert_eq!(named_in_python(python), ["test_pinned_memory_x"]);
+    }
+
+    #[test]
+    fn a_folder_without_the_tests_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = Source::open(folder.path()).unwrap_err().to_string();
+        assert!(
+            message.contains("is not a PyTorch source tree"),
+            "{message}"
+        );
+        for file in [CPP_TEST, PYTHON_TEST] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let message = Source::open(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("0 in C++, 0 in Python"), "{message}");
+    }
+}

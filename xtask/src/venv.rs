@@ -1,0 +1,229 @@
+//! `cargo xtask venv`: environments with the fork wheel or the official one, made once.
+//!
+//! Invariant: an environment with a marker is whole, and has the wheel whose hash the marker names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::build_wheel::plan::Plan;
+use crate::build_wheel::{current, fetch};
+use crate::python::tools::Tools;
+use crate::python::{pip, tools};
+use crate::report::progress::{Progress, Step};
+use crate::support::hash::Digest;
+use crate::support::scratch::Scratch;
+use crate::support::{disk, links, lock, paths, watch};
+use crate::wheel::record;
+use crate::{build_wheel, cli};
+
+const MARKER: &str = "pinbuddy-venv.json";
+/// An environment takes 5.4 GB; beside another one, only torch itself.
+const ROOM: u64 = 7_000_000_000;
+const ROOM_BESIDE: u64 = 2_500_000_000;
+
+/// Written last into an environment.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Marker {
+    wheel_sha256: String,
+    python: PathBuf,
+    version: (u32, u32, u32),
+}
+
+/// The command.
+pub fn run(args: &cli::Venv) -> Result<()> {
+    let folder = ensure(args.torch.as_deref(), args.stock, &args.python)?;
+    println!("{}", folder.display());
+    Ok(())
+}
+
+/// The folder of the environment with the fork of `torch`, or with the official wheel.
+pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf> {
+    let _lock = lock::take("venv")?;
+    let args = cli::BuildWheel {
+        torch: torch.map(str::to_owned),
+        wheel: None,
+        python: python.to_path_buf(),
+        out: paths::root().join("dist"),
+        dry_run: false,
+        json: false,
+    };
+    let plan = Plan::make(&args)?;
+    let tools = tools::ensure(&plan.python)?;
+    let (wheel, sha256) = if stock {
+        let base = Progress::new(1).step("get the official wheel", |step| {
+            fetch::official(&plan.cache, &plan.release, &plan.python, &tools, step)
+        })?;
+        (base.path, base.sha256)
+    } else {
+        let wheel = match current::find(&plan, &tools)? {
+            Some(wheel) => wheel,
+            None => build_wheel::build(&args)?.path,
+        };
+        let sha256 = Digest::of_file(&wheel)?.hex();
+        (wheel, sha256)
+    };
+    let wanted = Marker {
+        wheel_sha256: sha256,
+        python: plan.python.executable.clone(),
+        version: plan.python.version,
+    };
+    let folder = folder(&plan, stock);
+    let present = marker(&folder);
+    if present.as_ref() == Some(&wanted) {
+        return Ok(folder);
+    }
+    // Without its marker, whatever happens next is seen to be unfinished.
+    let _ = fs::remove_file(folder.join(MARKER));
+    let same_python =
+        present.is_some_and(|it| it.python == wanted.python && it.version == wanted.version);
+    Progress::new(1).step(&format!("make {}", paths::show(&folder)), |step| {
+        if !same_python {
+            create(&plan, &folder, &self::folder(&plan, !stock), &wanted, step)?;
+        }
+        install(&tools, &folder, &wheel, same_python, step)
+    })?;
+    fs::write(folder.join(MARKER), serde_json::to_vec(&wanted)?)?;
+    Ok(folder)
+}
+
+/// Installs packages that tests need besides torch, and does nothing where they are.
+pub fn require(folder: &Path, python: &Path, packages: &[&str]) -> Result<()> {
+    let tools = tools::ensure(&crate::python::Python::probe(python)?)?;
+    let inner = folder.join("bin/python").display().to_string();
+    let mut arguments = vec!["--python", &inner, "install", "--quiet"];
+    arguments.extend(packages);
+    let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
+    pip::run(
+        &tools.python,
+        &arguments,
+        temporary.path(),
+        &format!("install {}", packages.join(", ")),
+    )
+}
+
+fn folder(plan: &Plan, stock: bool) -> PathBuf {
+    let kind = if stock { "stock" } else { "fork" };
+    let name = format!("{}-{kind}-{}", plan.release.version, plan.python.abi_tag());
+    paths::target().join("venv").join(name)
+}
+
+fn marker(folder: &Path) -> Option<Marker> {
+    let marker = serde_json::from_slice(&fs::read(folder.join(MARKER)).ok()?).ok()?;
+    folder.join("bin/python").exists().then_some(marker)
+}
+
+/// An empty environment, with the other one's packages where that is whole and of the same Python.
+fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step) -> Result<()> {
+    let donor =
+        marker(other).filter(|it| it.python == wanted.python && it.version == wanted.version);
+    disk::require(
+        folder,
+        if donor.is_some() { ROOM_BESIDE } else { ROOM },
+        "install torch",
+    )?;
+    step.say("making the environment");
+    // In place, since an environment holds its own path.
+    tools::make_environment(&plan.python.executable, folder)?;
+    if donor.is_some() {
+        step.say("sharing what is the same");
+        let (major, minor, _) = wanted.version;
+        let site = format!("lib/python{major}.{minor}/site-packages");
+        share(&other.join(&site), &folder.join(&site))?;
+        links::scripts(other, folder)?;
+    }
+    Ok(())
+}
+
+/// Links every package of one site-packages into another, except torch's own files.
+fn share(from: &Path, to: &Path) -> Result<()> {
+    let torch = torch_names(from)?;
+    for entry in fs::read_dir(from).with_context(|| format!("listing {}", from.display()))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let target = to.join(&name);
+        if torch.contains(&*name.to_string_lossy()) || target.exists() {
+            continue;
+        }
+        links::tree(&entry.path(), &target)?;
+    }
+    Ok(())
+}
+
+/// The entries of site-packages that came with torch, by its RECORD.
+fn torch_names(site: &Path) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(site)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with("torch-") && name.ends_with(".dist-info") {
+            let record = site.join(&name).join("RECORD");
+            let text = fs::read_to_string(&record)
+                .with_context(|| format!("reading {}", record.display()))?;
+            let rows = record::parse(&text)?;
+            names.extend(
+                rows.into_keys()
+                    .filter_map(|path| Some(path.split('/').next()?.to_owned())),
+            );
+        }
+    }
+    // `../../../bin/torchrun` and byte code of single modules are nobody's in particular.
+    names.remove("..");
+    names.remove("__pycache__");
+    Ok(names)
+}
+
+fn install(tools: &Tools, folder: &Path, wheel: &Path, replace: bool, step: &Step) -> Result<()> {
+    let inner = folder.join("bin/python").display().to_string();
+    let wheel = wheel.display().to_string();
+    let mut arguments = vec![
+        "--python",
+        &inner,
+        "install",
+        "--quiet",
+        "--resume-retries=20",
+    ];
+    if replace {
+        arguments.extend(["--no-deps", "--force-reinstall"]);
+    }
+    arguments.push(&wheel);
+    let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
+    watch::folder(folder, step, || {
+        pip::run(
+            &tools.python,
+            &arguments,
+            temporary.path(),
+            "install torch and what it needs",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_all_but_torch() {
+        let root = tempfile::tempdir().unwrap();
+        let (from, to) = (root.path().join("from"), root.path().join("to"));
+        for (name, text) in [
+            (
+                "torch-2.15.0.dist-info/RECORD",
+                "torch/a.py,,\ntorch-2.15.0.dist-info/RECORD,,\n../../../bin/torchrun,,\n",
+            ),
+            ("torch/a.py", "official"),
+            ("numpy/b.py", "shared"),
+            ("pip/c.py", "theirs"),
+        ] {
+            fs::create_dir_all(from.join(name).parent().unwrap()).unwrap();
+            fs::write(from.join(name), text).unwrap();
+        }
+        fs::create_dir_all(to.join("pip")).unwrap();
+        share(&from, &to).unwrap();
+        assert_eq!(fs::read_to_string(to.join("numpy/b.py")).unwrap(), "shared");
+        assert!(!to.join("torch").exists() && !to.join("torch-2.15.0.dist-info").exists());
+        assert!(!to.join("pip/c.py").exists(), "what is there stays");
+    }
+}

@@ -1,0 +1,200 @@
+//! The small texts in a wheel that carry its version and tags, read and rewritten. Pure functions.
+
+use anyhow::{Context, Result, ensure};
+
+/// What torch/version.py says. Read as text: a wheel's Python is never run to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TorchVersion {
+    /// `2.15.0+cu132`.
+    pub version: String,
+    /// `13.2`, or none in a build without CUDA.
+    pub cuda: Option<String>,
+    /// A ROCm version, in AMD's builds.
+    pub hip: Option<String>,
+}
+
+impl TorchVersion {
+    /// Reads torch/version.py.
+    pub fn parse(text: &str) -> Result<Self> {
+        let version = assigned(text, "__version__")
+            .and_then(string)
+            .context("torch/version.py sets no __version__")?;
+        Ok(Self {
+            version,
+            cuda: assigned(text, "cuda").and_then(string),
+            hip: assigned(text, "hip").and_then(string),
+        })
+    }
+
+    /// `2.15.0+cu132.pinbuddy.0.1.0`: outranks the official one, satisfies `==2.15.0`.
+    pub fn fork(&self, ours: &str) -> String {
+        let separator = if self.version.contains('+') { '.' } else { '+' };
+        format!("{}{separator}pinbuddy.{ours}", self.version)
+    }
+}
+
+/// The right-hand side of `name = …` or `name: type = …` at the start of a line.
+fn assigned<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let (annotation, value) = rest.split_once('=')?;
+        let annotation = annotation.trim();
+        (annotation.is_empty() || annotation.starts_with(':')).then_some(value.trim())
+    })
+}
+
+/// A Python string literal without escapes.
+fn string(literal: &str) -> Option<String> {
+    let quote = literal
+        .chars()
+        .next()
+        .filter(|it| matches!(it, '\'' | '"'))?;
+    let inner = literal[1..].strip_suffix(quote)?;
+    (!inner.contains([quote, '\\'])).then(|| inner.to_owned())
+}
+
+/// torch/version.py with another `__version__`, and nothing else changed.
+pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
+    let mut found = 0;
+    let lines: Vec<String> = text
+        .split_inclusive('\n')
+        .map(|line| {
+            if assigned(line, "__version__").and_then(string).is_none() {
+                return line.to_owned();
+            }
+            found += 1;
+            let end = if line.ends_with('\n') { "\n" } else { "" };
+            format!("__version__ = '{version}'{end}")
+        })
+        .collect();
+    ensure!(
+        found == 1,
+        "torch/version.py sets __version__ {found} times instead of once"
+    );
+    Ok(lines.concat())
+}
+
+/// METADATA with another version, and our licence files listed where the format knows them.
+pub fn rewrite_metadata(text: &str, version: &str, licences: &[&str]) -> Result<String> {
+    let (head, body) = text
+        .split_once("\n\n")
+        .map_or((text, None), |(head, body)| (head, Some(body)));
+    let old = header(head, "Version").context("METADATA has no Version")?;
+    let mut lines: Vec<String> = Vec::new();
+    let last_licence = head
+        .lines()
+        .filter(|line| line.starts_with("License-File: "))
+        .count();
+    let mut licences_seen = 0;
+    for line in head.lines() {
+        if line == format!("Version: {old}") {
+            lines.push(format!("Version: {version}"));
+            continue;
+        }
+        lines.push(line.to_owned());
+        if line.starts_with("License-File: ") {
+            licences_seen += 1;
+            if licences_seen == last_licence {
+                lines.extend(licences.iter().map(|path| format!("License-File: {path}")));
+            }
+        }
+    }
+    let mut rewritten = lines.join("\n");
+    match body {
+        Some(body) => {
+            rewritten.push_str("\n\n");
+            rewritten.push_str(body);
+        }
+        None => rewritten.push('\n'),
+    }
+    Ok(rewritten)
+}
+
+/// WHEEL with other tags, in place of the old ones.
+pub fn rewrite_wheel(text: &str, tags: &[String]) -> Result<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut written = false;
+    for line in text.lines() {
+        if !line.starts_with("Tag: ") {
+            lines.push(line.to_owned());
+        } else if !written {
+            lines.extend(tags.iter().map(|tag| format!("Tag: {tag}")));
+            written = true;
+        }
+    }
+    ensure!(written, "WHEEL has no Tag");
+    Ok(lines.join("\n")
+        + if text.ends_with("\n\n") || !text.ends_with('\n') {
+            "\n\n"
+        } else {
+            "\n"
+        })
+}
+
+/// The first value of a field in the header part of METADATA or WHEEL.
+pub fn header<'a>(text: &'a str, field: &str) -> Option<&'a str> {
+    text.lines()
+        .take_while(|line| !line.is_empty())
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(": "))
+}
+
+/// Every tag in WHEEL.
+pub fn tags(wheel: &str) -> Vec<&str> {
+    wheel
+        .lines()
+        .filter_map(|line| line.strip_prefix("Tag: "))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION_PY: &str = "from typing import Optional\n\n\
+        __all__ = ['__version__', 'debug', 'cuda']\n\
+        __version__ = '2.15.0+cu132'\ndebug = False\ncuda: Optional[str] = '13.2'\n\
+        git_version = 'd0f2'\nhip: Optional[str] = None\n";
+    const METADATA: &str = "Metadata-Version: 2.4\nName: torch\nVersion: 2.15.0\nLicense-File: LICENSE\n\
+        License-File: NOTICE\nRequires-Dist: filelock\n\nVersion: 2.15.0 in the text stays\n";
+
+    #[test]
+    fn reads_what_a_build_is() {
+        let read = TorchVersion::parse(VERSION_PY).unwrap();
+        assert_eq!(
+            (
+                read.version.as_str(),
+                read.cuda.as_deref(),
+                read.hip.as_deref()
+            ),
+            ("2.15.0+cu132", Some("13.2"), None)
+        );
+        assert_eq!(
+            TorchVersion::parse("__version__ = '2.6.0+cpu'\ncuda: Optional[str] = None\n")
+                .unwrap()
+                .cuda,
+            None
+        );
+        assert!(TorchVersion::parse("__version__ = make_version()\n").is_err());
+        assert_eq!(read.fork("0.1.0"), "2.15.0+cu132.pinbuddy.0.1.0");
+    }
+
+    #[test]
+    fn only_the_version_changes() {
+        let fork = "2.15.0+cu132.pinbuddy.0.1.0";
+        insta::assert_snapshot!("version_py", rewrite_version_py(VERSION_PY, fork).unwrap());
+        let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"];
+        insta::assert_snapshot!(
+            "metadata",
+            rewrite_metadata(METADATA, fork, &licences).unwrap()
+        );
+        let wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_28_x86_64\n\n";
+        let tags = ["cp311-cp311-manylinux_2_34_x86_64".to_owned()];
+        insta::assert_snapshot!("wheel", rewrite_wheel(wheel, &tags).unwrap());
+    }
+
+    #[test]
+    fn fields_end_where_the_text_begins() {
+        assert_eq!(header(METADATA, "Version"), Some("2.15.0"));
+        assert_eq!(header("Name: torch\n\nVersion: 1\n", "Version"), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! `pinbuddy.json` in the .dist-info: which inputs made this wheel. Read back to see if they changed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::reader::Archive;
+
+/// Its name in the .dist-info.
+pub const NAME: &str = "pinbuddy.json";
+
+/// Everything that determines the bytes of a fork wheel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The official wheel.
+    pub base_wheel: Named,
+    /// The folder below patches/.
+    pub series: String,
+    /// Its patches, in order.
+    pub patches: Vec<Named>,
+    /// Our version.
+    pub pinbuddy: String,
+    /// Of all our sources that the wheel is made of: paths and contents.
+    pub source_sha256: String,
+    /// The compilers and tools, by name.
+    pub tools: BTreeMap<String, String>,
+}
+
+/// A name and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// A file name.
+    pub name: String,
+    /// Of that file.
+    pub sha256: String,
+}
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Of this file's layout.
+    pub format: u32,
+    /// `torch.__version__` of the fork.
+    pub version: String,
+    /// `torch.__version__` of the base.
+    pub torch_version: String,
+    /// What went in.
+    pub inputs: Inputs,
+    /// The upstream header, before and after the series.
+    pub header_sha256: (String, String),
+    /// Of the compiled library.
+    pub library_sha256: String,
+    /// The newest symbol versions that our libraries need.
+    pub floors: BTreeMap<String, String>,
+}
+
+impl Provenance {
+    /// As it stands in the wheel.
+    pub fn to_json(&self) -> Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Of a fork wheel.
+    pub fn read(wheel: &Path) -> Result<Self> {
+        let mut archive = Archive::open(wheel)?;
+        let tail = format!(".dist-info/{NAME}");
+        let name = archive
+            .files()
+            .map(|entry| entry.name.clone())
+            .find(|name| name.ends_with(&tail));
+        let name = name.with_context(|| format!("{} has no {NAME}", wheel.display()))?;
+        let text = archive.text(&name)?.unwrap_or_default();
+        serde_json::from_str(&text).with_context(|| format!("{name} in {}", wheel.display()))
+    }
+}
