@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""An independent reader of a fork wheel: standard library only, and no code of the build tool's.
+
+    check_wheel.py FORK_WHEEL OFFICIAL_WHEEL [--json]
+
+Says of each invariant whether it holds, and exits with 1 if one does not.
+"""
+
+import argparse
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import struct
+import sys
+import zipfile
+from pathlib import Path
+
+HEADER = "torch/include/ATen/core/CachingHostAllocator.h"
+LIBRARY = "libtorch_pinbuddy.so"
+CHUNK = 1 << 20
+
+# glibc's minor version of a manylinux tag -> the newest GLIBCXX 3.4.N that it allows.
+LIBSTDCXX = {5: 8, 12: 13, 17: 19, 24: 22, 26: 22, 27: 24, 28: 24, 31: 28, 34: 29, 35: 30, 36: 30,
+             38: 30, 39: 33, 40: 33, 41: 33}
+
+
+class Wheel:
+    """A wheel, its RECORD and its .dist-info."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.zip = zipfile.ZipFile(path)
+        self.infos = self.zip.infolist()
+        self.by_name = {info.filename: info for info in self.infos}
+        tops = {name.split("/")[0] for name in self.by_name}
+        (self.dist_info,) = [top for top in tops if top.endswith(".dist-info")]
+        self.stem = self.dist_info.removesuffix(".dist-info")
+        self.record = list(csv.reader(io.StringIO(self.text(f"{self.dist_info}/RECORD"))))
+
+    def text(self, name):
+        return self.zip.read(name).decode()
+
+    def raw(self, info):
+        """The bytes of an entry as they lie in the file, and its local header's extra field."""
+        with open(self.path, "rb") as file:
+            file.seek(info.header_offset)
+            header = file.read(30)
+            assert header[:4] == b"PK\3\4", f"{info.filename}: no local header"
+            name_size, extra_size = struct.unpack("<HH", header[26:30])
+            assert file.read(name_size).decode() == info.filename
+            extra = file.read(extra_size)
+            digest = hashlib.sha256()
+            left = info.compress_size
+            while left:
+                chunk = file.read(min(CHUNK, left))
+                assert chunk, f"{info.filename}: cut short"
+                digest.update(chunk)
+                left -= len(chunk)
+            return digest.digest(), extra
+
+
+def elf_strings(data):
+    """The NEEDED and SONAME entries, and the version needs, of a 64-bit little-endian ELF file."""
+    assert data[:6] == b"\x7fELF\x02\x01", "not a 64-bit little-endian ELF file"
+    (section_offset,) = struct.unpack_from("<Q", data, 0x28)
+    size, count, _ = struct.unpack_from("<HHH", data, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, section_offset + i * size) for i in range(count)]
+
+    def string(section, offset):
+        start = sections[section][4] + offset
+        return data[start:data.index(b"\0", start)].decode()
+
+    needed, soname, versions = [], None, []
+    for _, kind, _, _, offset, length, link, info, _, _ in sections:
+        if kind == 6:  # SHT_DYNAMIC
+            for at in range(offset, offset + length, 16):
+                tag, value = struct.unpack_from("<qQ", data, at)
+                if tag == 1:
+                    needed.append(string(link, value))
+                elif tag == 14:
+                    soname = string(link, value)
+        elif kind == 0x6FFFFFFE:  # SHT_GNU_verneed
+            at = offset
+            for _ in range(info):
+                _, auxiliaries, _, first, following = struct.unpack_from("<HHIII", data, at)
+                aux = at + first
+                for _ in range(auxiliaries):
+                    _, _, _, name, more = struct.unpack_from("<IHHII", data, aux)
+                    versions.append(string(link, name))
+                    aux += more
+                at += following
+    return needed, soname, versions
+
+
+def newest(versions, family):
+    numbers = [tuple(map(int, it.split("_")[1].split("."))) for it in versions
+               if re.fullmatch(family + r"_[0-9.]+", it)]
+    return max(numbers, default=(0,))
+
+
+def check_record(fork, _official):
+    """Every file is in RECORD once, with its own hash and size; RECORD is last."""
+    own = f"{fork.dist_info}/RECORD"
+    assert fork.infos[-1].filename == own, "RECORD is not the last entry"
+    names = [info.filename for info in fork.infos]
+    assert len(names) == len(set(names)), "a name occurs twice"
+    listed = [row[0] for row in fork.record]
+    files = [name for name in names if not name.endswith("/")]
+    assert sorted(listed) == sorted(files), set(listed) ^ set(files)
+    for name, expected, size in fork.record:
+        if name == own:
+            assert (expected, size) == ("", "")
+            continue
+        digest, total = hashlib.sha256(), 0
+        with fork.zip.open(name) as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                total += len(chunk)
+        found = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+        assert (expected, size) == (f"sha256={found}", str(total)), name
+
+
+def ours(fork, official):
+    """The entries of the fork that are new or not the official wheel's."""
+    info = fork.dist_info
+    replaced = {HEADER, "torch/version.py", "torch/lib/libtorch.so"}
+    replaced |= {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt")}
+    renamed = {name.replace(official.dist_info, info, 1) for name in official.by_name}
+    return replaced, set(fork.by_name) - renamed
+
+
+def check_untouched(fork, official):
+    """Every other entry is the official wheel's: compressed bytes, mode, time, all of it."""
+    replaced, _ = ours(fork, official)
+    fields = ("CRC", "compress_size", "file_size", "compress_type", "date_time", "external_attr",
+              "create_system", "flag_bits", "extra", "comment")
+    compared = 0
+    for info in official.infos:
+        name = info.filename.replace(official.dist_info, fork.dist_info, 1)
+        if name in replaced or name.endswith((".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")):
+            continue
+        assert name in fork.by_name, f"{name} is lost"
+        other = fork.by_name[name]
+        for field in fields:
+            assert getattr(info, field) == getattr(other, field), f"{name}: {field}"
+        assert official.raw(info)[0] == fork.raw(other)[0], f"{name}: its bytes differ"
+        compared += 1
+    assert compared > 0.99 * len(official.infos) - 10, f"only {compared} compared"
+
+
+def check_additions(fork, official):
+    """What is new is ours: headers, library, package, licences, provenance, bill of materials."""
+    _, added = ours(fork, official)
+    info = fork.dist_info
+    allowed = ("torch/include/pinbuddy/", "pinbuddy/", f"{info}/licenses/pinbuddy/", f"{info}/sboms/pinbuddy.",
+               f"{info}/pinbuddy.json", f"torch/lib/{LIBRARY}", "torch/include/ATen/core/")
+    strangers = [name for name in added if not name.startswith(allowed)]
+    assert not strangers, strangers
+    for name in ("pinbuddy/__init__.py", f"torch/lib/{LIBRARY}", f"{info}/licenses/pinbuddy/LICENSE",
+                 f"{info}/licenses/pinbuddy/NOTICE", f"{info}/sboms/pinbuddy.cdx.json"):
+        assert name in added, f"{name} is missing"
+    assert any(name.startswith("torch/include/pinbuddy/") for name in added), "no headers of ours"
+    assert not any("__pycache__" in name for name in added)
+
+
+def check_versions(fork, official):
+    """The version is one and the same everywhere, and satisfies ==X.Y.Z."""
+    version = fork.stem.split("-", 1)[1]
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){3}", version), version
+    name, in_name, *tags = fork.path.name.removesuffix(".whl").split("-")
+    assert (name, in_name) == ("torch", version), fork.path.name
+    metadata = fork.text(f"{fork.dist_info}/METADATA")
+    head = metadata.split("\n\n")[0].splitlines()
+    assert [line for line in head if line.startswith("Version: ")] == [f"Version: {version}"]
+    before = official.text(f"{official.dist_info}/METADATA").splitlines()
+    after = [line for line in metadata.splitlines() if not line.startswith("License-File: pinbuddy/")]
+    changed = [(a, b) for a, b in zip(before, after) if a != b]
+    assert len(before) == len(after) and len(changed) == 1, changed
+    assert version.startswith(changed[0][0].removeprefix("Version: ")), changed
+    python = fork.text("torch/version.py")
+    assert f"__version__ = '{version}'" in python
+    official_version = re.search("__version__ = '(.*)'", official.text("torch/version.py"))[1]
+    assert python == official.text("torch/version.py").replace(official_version, version)
+    wheel = fork.text(f"{fork.dist_info}/WHEEL").splitlines()
+    assert [line for line in wheel if line.startswith("Tag: ")] == ["Tag: " + "-".join(tags)]
+    assert "pinbuddy" in fork.text(f"{fork.dist_info}/top_level.txt").split()
+
+
+def check_platform(fork, official):
+    """The tag promises no older system than our libraries need, nor than the official wheel does."""
+    versions = []
+    for library in (LIBRARY, "libtorch.so"):
+        versions += elf_strings(fork.zip.read(f"torch/lib/{library}"))[2]
+    tag = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", fork.path.name)
+    base = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", official.path.name)
+    assert tag and base and int(tag[1]) >= int(base[1])
+    glibc, libstdcxx = newest(versions, "GLIBC"), newest(versions, "GLIBCXX")
+    assert glibc <= (2, int(tag[1])), f"{glibc} in {tag[0]}"
+    assert libstdcxx <= (3, 4, LIBSTDCXX[int(tag[1])]), f"{libstdcxx} in {tag[0]}"
+
+
+def check_loading(fork, official):
+    """libtorch.so asks for our library and for all that it asked for before."""
+    needed, _, _ = elf_strings(fork.zip.read("torch/lib/libtorch.so"))
+    before, _, _ = elf_strings(official.zip.read("torch/lib/libtorch.so"))
+    assert sorted(needed) == sorted([*before, LIBRARY]), needed
+    library = fork.zip.read(f"torch/lib/{LIBRARY}")
+    needed, soname, _ = elf_strings(library)
+    assert soname == LIBRARY, soname
+    assert len(library) <= 3 << 20, f"{len(library)} bytes"
+    known = {name.rsplit("/", 1)[-1] for name in fork.by_name}
+    system = r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux-x86-64|libcudart)\.so\.\d+"
+    for name in needed:
+        assert name in known or re.fullmatch(system, name), f"{LIBRARY} needs {name}"
+    assert b"/home/" not in library and b"/root/" not in library, "a path of the build machine"
+
+
+def check_provenance(fork, official):
+    """The provenance names the wheel that this was made from, and the bill of materials agrees."""
+    told = json.loads(fork.text(f"{fork.dist_info}/pinbuddy.json"))
+    digest = hashlib.file_digest(open(official.path, "rb"), "sha256") if hasattr(hashlib, "file_digest") else None
+    if digest is None:
+        digest = hashlib.sha256()
+        with open(official.path, "rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    sha256 = digest.hexdigest()
+    assert told["inputs"]["base_wheel"] == {"name": official.path.name, "sha256": sha256}
+    assert told["version"] == fork.stem.split("-", 1)[1]
+    headers = [hashlib.sha256(wheel.zip.read(HEADER)).hexdigest() for wheel in (official, fork)]
+    assert told["header_sha256"] == headers and headers[0] != headers[1]
+    library = hashlib.sha256(fork.zip.read(f"torch/lib/{LIBRARY}")).hexdigest()
+    assert told["library_sha256"] == library
+    assert told["inputs"]["patches"] and told["inputs"]["tools"]["rustc"]
+    bill = json.loads(fork.text(f"{fork.dist_info}/sboms/pinbuddy.cdx.json"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert "serialNumber" not in bill and "timestamp" not in bill["metadata"]
+    assert bill["components"][0]["hashes"][0]["content"] == sha256
+    names = {component["name"] for component in bill["components"]}
+    assert {"pinbuddy-core", "pinbuddy-bridge", "cxx"} <= names, names
+    refs = {component["bom-ref"] for component in bill["components"]} | {bill["metadata"]["component"]["bom-ref"]}
+    for dependency in bill["dependencies"]:
+        assert dependency["ref"] in refs and set(dependency["dependsOn"]) <= refs
+
+
+CHECKS = [check_record, check_untouched, check_additions, check_versions, check_platform,
+          check_loading, check_provenance]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("fork", help="the fork wheel")
+    parser.add_argument("official", help="the wheel that it was made from")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    arguments = parser.parse_args()
+    fork, official = Wheel(arguments.fork), Wheel(arguments.official)
+    results = {}
+    for check in CHECKS:
+        name = check.__name__.removeprefix("check_")
+        try:
+            check(fork, official)
+            results[name] = None
+        except Exception as error:  # noqa: BLE001 - each check reports, none stops the others
+            results[name] = f"{type(error).__name__}: {error}"[:500]
+        if not arguments.json:
+            print(f"{'ok    ' if results[name] is None else 'FAILED'} {name}: {results[name] or check.__doc__}")
+    if arguments.json:
+        print(json.dumps(results))
+    sys.exit(any(results.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Runs the fork in the simulator; `cargo xtask test` starts pytest that way.
+
+The settings below are read when torch is first imported, so they stand for every test of this
+process. Tests of other settings, and comparisons with the official wheel, run a program of their
+own through ``run``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
+os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
+os.environ["BUDDY_BLOCK_COUNT"] = str(BLOCKS)
+os.environ["BUDDY_THRESHOLD_MB"] = str(THRESHOLD_MB)
+
+MIB = 1 << 20
+
+
+def _interpreter(which: str) -> str:
+    if which == "fork":
+        return sys.executable
+    path = os.environ.get("PINBUDDY_STOCK_PYTHON")
+    if not path:
+        pytest.fail(
+            "PINBUDDY_STOCK_PYTHON does not name the official wheel's python; "
+            "run the tests with `cargo xtask test`"
+        )
+    return path
+
+
+class Outcome:
+    """What a program printed: its last line of standard output as JSON, and standard error."""
+
+    def __init__(self, done: subprocess.CompletedProcess):
+        self.returncode = done.returncode
+        self.stderr = done.stderr
+        lines = done.stdout.strip().splitlines()
+        self.value = json.loads(lines[-1]) if lines and done.returncode == 0 else None
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line for line in self.stderr.splitlines() if line.startswith("pinbuddy: ")]
+
+
+@pytest.fixture
+def run():
+    """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its
+    own, with no BUDDY_ variable but those given, and requires that it succeeds."""
+
+    def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+        environment |= {name: str(value) for name, value in variables.items()}
+        done = subprocess.run(
+            [_interpreter(which), "-c", textwrap.dedent(program)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        if check and done.returncode != 0:
+            pytest.fail(f"{which} exited with {done.returncode}:\n{done.stderr}")
+        return Outcome(done)
+
+    return run
+
+
+@pytest.fixture
+def torch():
+    """torch with a warm-up behind it and nothing pinned: what earlier tests left is given back."""
+    import gc
+
+    import torch
+
+    torch.empty(2 * MIB, pin_memory=True)
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.accelerator.empty_host_cache()
+    torch.cuda.reset_accumulated_host_memory_stats()
+    yield torch
+    torch.cuda.synchronize()
+
+
+@pytest.fixture
+def pinned(torch):
+    """``pinned(bytes)``: a pinned byte tensor."""
+
+    def pinned(size: int):
+        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+    return pinned
+
+
+def engine_segment(tensor):
+    """The engine's segment that the tensor lies in, or None."""
+    import pinbuddy
+
+    start = tensor.data_ptr()
+    end = start + tensor.numel() * tensor.element_size()
+    for segment in pinbuddy.stats()["segments"]:
+        if segment["address"] <= start and end <= segment["address"] + segment["bytes"]:
+            return segment
+    return None

@@ -1,0 +1,90 @@
+"""Private (graph-capture) pools never receive engine memory (I6), and captures go on undisturbed.
+
+Each test is a program of its own: what a capture has read is never handed out again.
+"""
+
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1"}
+
+HEAD = """
+    import json, pinbuddy, torch
+    SIZE = 8 << 20
+    def pinned():
+        return torch.empty(SIZE, dtype=torch.uint8, pin_memory=True)
+    def of_engine(tensor):
+        start = tensor.data_ptr()
+        return any(it["address"] <= start < it["address"] + it["bytes"]
+                   for it in pinbuddy.stats()["segments"])
+    on_device = torch.zeros(SIZE, dtype=torch.uint8, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+"""
+
+
+def test_what_a_capture_allocates_is_not_the_engines(run):
+    outcome = run(
+        HEAD
+        + """
+    with torch.cuda.graph(graph):
+        inside = pinned()
+        on_device.copy_(inside, non_blocking=True)
+    outside, seen = pinned(), []
+    for mark in (1, 2):
+        inside.fill_(mark)
+        graph.replay()
+        torch.cuda.synchronize()
+        seen.append(bool((on_device.cpu() == mark).all()))
+    print(json.dumps([inside.is_pinned(), of_engine(inside), of_engine(outside), seen]))
+    """,
+        **SETTINGS,
+    )
+    assert outcome.value == [True, False, True, [True, True]]
+
+
+def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
+    """A graph reads its source at every replay, and no event tells when the last one is over."""
+    outcome = run(
+        HEAD
+        + """
+    source = pinned().fill_(1)
+    engines, start = of_engine(source), source.data_ptr()
+    with torch.cuda.graph(graph):
+        on_device.copy_(source, non_blocking=True)
+        del source
+    others = [pinned().fill_(2) for _ in range(12)]
+    again = any(other.data_ptr() == start for other in others)
+    graph.replay()
+    torch.cuda.synchronize()
+    whole = bool((on_device.cpu() == 1).all())
+    del others
+    torch.accelerator.empty_host_cache()
+    print(json.dumps([engines, again, whole, pinbuddy.stats()["engine"]["pending_blocks"]["current"]]))
+    """,
+        **SETTINGS,
+    )
+    assert outcome.value == [True, False, True, 1]
+
+
+def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
+    outcome = run(
+        HEAD
+        + """
+    import threading
+    warm = pinned()
+    warm.to("cuda", non_blocking=True)
+    source = torch.ones(1000, pin_memory=True)
+    small = torch.zeros(1000, device="cuda")
+    del warm
+    def elsewhere():
+        # Reaps an event, then grows the pool.
+        kept = [pinned() for _ in range(12)]
+    with torch.cuda.graph(graph):
+        small.copy_(source, non_blocking=True)
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    graph.replay()
+    torch.cuda.synchronize()
+    print(json.dumps([bool((small.cpu() == 1).all()), len(pinbuddy.stats()["segments"])]))
+    """,
+        **SETTINGS,
+    )
+    assert outcome.value == [True, 2]

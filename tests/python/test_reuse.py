@@ -1,0 +1,148 @@
+"""A block is not handed out again while a copy may still read or write it (I4).
+
+The simulator runs a copy when its stream gets there, so a source that is overwritten too early
+shows on the device; `torch.cuda._sleep` holds a stream for as long as a test needs.
+"""
+
+import pinbuddy
+import pytest
+from conftest import MIB, engine_segment
+
+SIZE = 8 * MIB
+# Half a second at the simulator's clock: far longer than the test body takes.
+HOLD = 500_000_000
+
+
+def span(tensor):
+    return tensor.data_ptr(), tensor.data_ptr() + tensor.numel()
+
+
+def overlap(one, other):
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def test_the_simulator_shows_a_source_that_is_overwritten_too_early(torch, pinned):
+    """The control: without it, the tests below could pass whatever the allocator did."""
+    source = pinned(SIZE).fill_(1)
+    torch.cuda._sleep(HOLD)
+    on_device = source.to("cuda", non_blocking=True)
+    source.fill_(2)
+    torch.cuda.synchronize()
+    assert bool((on_device.cpu() == 2).all())
+
+
+def test_a_freed_source_is_not_handed_out_before_its_copy_has_run(torch, pinned):
+    source = pinned(SIZE).fill_(1)
+    used = span(source)
+    torch.cuda._sleep(HOLD)
+    on_device = source.to("cuda", non_blocking=True)
+    del source
+    assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
+    others = [pinned(SIZE).fill_(2) for _ in range(12)]
+    assert not any(overlap(used, span(other)) for other in others)
+    torch.cuda.synchronize()
+    assert bool((on_device.cpu() == 1).all())
+
+
+def test_a_freed_destination_is_not_handed_out_before_its_copy_has_run(torch, pinned):
+    on_device = torch.full((SIZE,), 1, dtype=torch.uint8).cuda()
+    destination = pinned(SIZE)
+    torch.cuda._sleep(HOLD)
+    destination.copy_(on_device, non_blocking=True)
+    del destination
+    others = [pinned(SIZE).fill_(2) for _ in range(12)]
+    torch.cuda.synchronize()
+    assert all(bool((other == 2).all()) for other in others)
+
+
+def test_a_block_comes_back_once_its_copy_has_run(torch, pinned):
+    source = pinned(SIZE)
+    used = span(source)
+    source.to("cuda", non_blocking=True)
+    del source
+    torch.cuda.synchronize()
+    others = [pinned(SIZE) for _ in range(32)]
+    assert any(overlap(used, span(other)) for other in others)
+    assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 0
+
+
+def test_a_block_waits_for_every_stream_that_used_it(torch, pinned):
+    source = pinned(SIZE).fill_(1)
+    used = span(source)
+    quick, slow = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(slow):
+        torch.cuda._sleep(HOLD)
+        late = source.to("cuda", non_blocking=True)
+    with torch.cuda.stream(quick):
+        source.to("cuda", non_blocking=True)
+    del source
+    quick.synchronize()
+    others = [pinned(SIZE).fill_(2) for _ in range(12)]
+    assert not any(overlap(used, span(other)) for other in others)
+    slow.synchronize()
+    assert bool((late.cpu() == 1).all())
+
+
+def test_a_held_stream_delays_its_own_blocks_only(torch, pinned):
+    """Stock stops at the first event that is not ready (pytorch/pytorch#183501)."""
+    held, free = pinned(SIZE), pinned(SIZE)
+    free_span = span(free)
+    stuck, other = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(stuck):
+        torch.cuda._sleep(HOLD)
+        held.to("cuda", non_blocking=True)
+    del held
+    with torch.cuda.stream(other):
+        free.to("cuda", non_blocking=True)
+    del free
+    other.synchronize()
+    # Any request reaps what is complete.
+    again = [pinned(SIZE) for _ in range(12)]
+    assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
+    assert any(overlap(free_span, span(it)) for it in again)
+
+
+@pytest.mark.parametrize("alias", ["from_blob", "storage_view"])
+def test_a_copy_through_an_alias_counts(torch, pinned, alias):
+    source = pinned(SIZE).fill_(1)
+    used = span(source)
+    if alias == "from_blob":
+        import ctypes
+
+        # Foreign owner, our address: the block is found by pointer.
+        buffer = (ctypes.c_uint8 * SIZE).from_address(source.data_ptr())
+        seen = torch.frombuffer(buffer, dtype=torch.uint8)
+    else:
+        seen = source.view(torch.int32)
+    torch.cuda._sleep(HOLD)
+    on_device = seen.to("cuda", non_blocking=True)
+    del seen, source
+    others = [pinned(SIZE).fill_(2) for _ in range(12)]
+    assert not any(overlap(used, span(other)) for other in others)
+    torch.cuda.synchronize()
+    assert bool((on_device.cpu().view(torch.uint8) == 1).all())
+
+
+def test_an_idle_segment_stays_while_a_copy_is_outstanding(torch, pinned):
+    source = pinned(SIZE).fill_(1)
+    torch.cuda._sleep(HOLD)
+    on_device = source.to("cuda", non_blocking=True)
+    del source
+    torch.accelerator.empty_host_cache()
+    assert len(pinbuddy.stats()["segments"]) == 1
+    torch.cuda.synchronize()
+    assert bool((on_device.cpu() == 1).all())
+    torch.accelerator.empty_host_cache()
+    assert pinbuddy.stats()["segments"] == []
+
+
+def test_below_the_threshold_the_same_holds(torch, pinned):
+    source = pinned(64 * 1024).fill_(1)
+    assert engine_segment(source) is None
+    torch.cuda._sleep(HOLD)
+    on_device = source.to("cuda", non_blocking=True)
+    del source
+    others = [pinned(64 * 1024).fill_(2) for _ in range(12)]
+    torch.cuda.synchronize()
+    assert bool((on_device.cpu() == 1).all())
+    del others

@@ -1,0 +1,166 @@
+"""The BUDDY_ variables, bad ones included, and the program's life around the allocator."""
+
+import json
+
+import pytest
+
+PROBE = """
+    import json, pinbuddy, torch
+    tensor = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
+    print(json.dumps({name: it["value"] for name, it in pinbuddy.config().items()}))
+"""
+SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
+
+
+@pytest.mark.parametrize(
+    "name, value, default",
+    [
+        ("BUDDY_BLOCK_COUNT", "many", 8),
+        ("BUDDY_BLOCK_COUNT", "-1", 8),
+        ("BUDDY_THRESHOLD_MB", "99999999999999999999", 4),
+        ("BUDDY_THRESHOLD_MB", "4.5", 4),
+        ("BUDDY_BLOCK_SIZE_MB", "0", 1024),
+        ("BUDDY_DISABLE", "perhaps", False),
+    ],
+)
+def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, default):
+    # The other settings keep what the default then pins small.
+    variables = SMALL | {"BUDDY_BLOCK_COUNT": "0"} | {name: value}
+    outcome = run(PROBE, **variables)
+    assert outcome.value[name] == default
+    assert len(outcome.warnings) == 1, outcome.stderr
+    (warning,) = outcome.warnings
+    assert name in warning and value in warning and str(default).lower() in warning
+
+
+def test_good_values_are_used_and_say_nothing(run):
+    outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2)
+    assert outcome.value == {
+        "BUDDY_BLOCK_SIZE_MB": 16,
+        "BUDDY_BLOCK_COUNT": 1,
+        "BUDDY_THRESHOLD_MB": 2,
+        "BUDDY_DISABLE": False,
+    }
+    assert outcome.warnings == []
+
+
+DECISIONS = """
+    import json, random, torch
+    rng = random.Random(7)
+    live, addresses, seen = [], {}, []
+    for step in range(300):
+        if live and rng.random() < 0.5:
+            live.pop(rng.randrange(len(live)))
+        else:
+            size = rng.choice([100, 70_000, 3 << 20, 5 << 20, (9 << 20) + 1])
+            tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+            if rng.random() < 0.3:
+                tensor.to("cuda", non_blocking=True)
+                torch.cuda.synchronize()
+            live.append(tensor)
+            # Which block, by order of first appearance: addresses differ from run to run.
+            seen.append(addresses.setdefault(tensor.data_ptr(), len(addresses)))
+    torch.accelerator.empty_host_cache()
+    stats = torch.cuda.host_memory_stats()
+    # What was counted, less what was timed.
+    stats = {name: it for name, it in stats.items() if "time" not in name}
+    print(json.dumps([seen, stats]))
+"""
+
+
+def test_disabled_every_decision_is_stocks(run):
+    """I7: the same blocks are handed out, and the same counts come of it."""
+    stock = run(DECISIONS, "stock").value
+    assert run(DECISIONS, "fork", BUDDY_DISABLE=1).value == stock
+    # And the engine would decide otherwise, so that the comparison can fail.
+    assert run(DECISIONS, "fork", **SMALL).value != stock
+
+
+def test_below_the_threshold_every_decision_is_stocks(run):
+    stock = run(DECISIONS, "stock").value
+    assert run(DECISIONS, "fork", BUDDY_THRESHOLD_MB=1000).value == stock
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "pinned_use_cuda_host_register:True,pinned_num_register_threads:4",
+        "pinned_use_background_threads:True",
+        "pinned_reserve_segment_size_mb:64",
+        "pinned_max_cached_size_mb:2",
+        "pinned_max_round_threshold_mb:1",
+    ],
+)
+def test_stocks_own_settings_are_honoured(run, settings):
+    """Below the threshold the fork decides as stock does under each of stock's settings."""
+    stock = run(DECISIONS, "stock", PYTORCH_ALLOC_CONF=settings).value
+    fork = run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000).value
+    if "background" in settings:
+        # When an event is seen depends on the thread's timing.
+        assert len(fork[0]) == len(stock[0])
+    elif "cached_size" in settings:
+        # What is unpinned at once comes back at an address of the kernel's choice.
+        assert fork[1] == stock[1]
+    else:
+        assert fork == stock
+    run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, **SMALL)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "pass",
+        "raise SystemExit(0)",
+        "import os; os._exit(0)",
+        "import atexit; atexit.register(lambda: torch.empty(9 << 20, pin_memory=True))",
+        "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
+    ],
+)
+def test_the_program_ends_in_silence(run, ending):
+    outcome = run(
+        f"""
+        import torch
+        tensor = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
+        {ending}
+        """,
+        **SMALL,
+    )
+    assert outcome.warnings == [] and "Error" not in outcome.stderr, outcome.stderr
+
+
+def test_a_pin_that_fails_leaves_training_to_upstream(run):
+    """Memory for one block, not for three: the first stays, and the rest is upstream's."""
+    outcome = run(
+        """
+        import json, pinbuddy, torch
+        tensors = [torch.empty(20 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+        # A failed pin must not be blamed on the next launch.
+        on_device = tensors[0].fill_(3).to("cuda", non_blocking=True)
+        torch.cuda.synchronize()
+        ok = bool((on_device.cpu() == 3).all())
+        print(json.dumps([len(pinbuddy.stats()["segments"]), ok]))
+        """,
+        BUDDY_BLOCK_SIZE_MB=32,
+        BUDDY_BLOCK_COUNT=3,
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70,
+    )
+    assert outcome.value == [2, True]
+    assert any("2 of 3 blocks" in line for line in outcome.warnings), outcome.stderr
+
+
+def test_no_gpu_is_no_trouble(run):
+    outcome = run(
+        """
+        import json, pinbuddy, torch
+        print(json.dumps([torch.cuda.is_available(), pinbuddy.enabled(), pinbuddy.stats()["segments"]]))
+        """,
+        PINBUDDY_SIM_DEVICES=0,
+    )
+    assert outcome.value == [False, True, []]
+
+
+def test_the_configuration_is_plain_data(run):
+    outcome = run("import json, pinbuddy; print(json.dumps(pinbuddy.config()))", BUDDY_BLOCK_COUNT=2)
+    assert outcome.value["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment"}
+    assert outcome.value["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "default"}
+    assert json.dumps(outcome.value)
