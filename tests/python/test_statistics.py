@@ -18,7 +18,7 @@ def test_host_memory_stats_count_what_is_pinned_and_what_is_live(torch, pinned):
 
 def test_live_pending_and_idle_make_up_what_is_pinned(torch, pinned):
     live, freed = pinned(8 * MIB), pinned(9 * MIB)
-    torch.cuda._sleep(200_000_000)
+    torch.cuda._sleep(1_000_000_000)
     freed.to("cuda", non_blocking=True)
     del freed
     engine = pinbuddy.stats()["engine"]

@@ -14,7 +14,7 @@ import unittest
 import torch
 
 MIB = 1 << 20
-SLEEP_MS = 600
+SLEEP_MS = 1500
 # A cycle of the simulated clock is a nanosecond.
 SLEEP_CYCLES = SLEEP_MS * 1_000_000
 

@@ -165,20 +165,20 @@ mod tests {
         let (stream, start, end) = (new_stream(), new_event(0), new_event(0));
         assert_eq!(query(&start), Ok(()));
         record(&start, &stream, 0).unwrap();
-        stream::submit(&stream, Work::Hold(Duration::from_millis(100))).unwrap();
+        stream::submit(&stream, Work::Hold(Duration::from_millis(500))).unwrap();
         record(&end, &stream, 0).unwrap();
         assert_eq!(query(&end), Err(Error::cudaErrorNotReady));
         assert_eq!(elapsed(&start, &end), Err(Error::cudaErrorNotReady));
         synchronize(&end).unwrap();
         assert_eq!(query(&end), Ok(()));
-        assert!(elapsed(&start, &end).unwrap() >= 100.0);
-        assert!(elapsed(&end, &start).unwrap() <= -100.0);
+        assert!(elapsed(&start, &end).unwrap() >= 500.0);
+        assert!(elapsed(&end, &start).unwrap() <= -500.0);
     }
 
     #[test]
     fn another_stream_waits_for_an_event() {
         let (first, second, event) = (new_stream(), new_stream(), new_event(2));
-        stream::submit(&first, Work::Hold(Duration::from_millis(100))).unwrap();
+        stream::submit(&first, Work::Hold(Duration::from_millis(500))).unwrap();
         record(&event, &first, 0).unwrap();
         wait(&second, &event, 0).unwrap();
         assert_eq!(waiting::query(&second), Err(Error::cudaErrorNotReady));

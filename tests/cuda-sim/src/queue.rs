@@ -144,7 +144,7 @@ mod tests {
         let (early, late) = (Arc::<Completion>::default(), Arc::<Completion>::default());
         queue.push(Work::Reach(Arc::clone(&early))).unwrap();
         assert!(early.at().is_some());
-        queue.push(Work::Hold(Duration::from_millis(50))).unwrap();
+        queue.push(Work::Hold(Duration::from_millis(500))).unwrap();
         let ticket = queue.push(Work::Reach(Arc::clone(&late))).unwrap();
         assert!(late.at().is_none());
         queue.wait(ticket);

@@ -203,7 +203,7 @@ mod tests {
     use crate::waiting;
     use std::time::{Duration, Instant};
 
-    const HELD: Duration = Duration::from_millis(500);
+    const HELD: Duration = Duration::from_secs(1);
 
     #[test]
     fn the_legacy_stream_waits_for_blocking_streams_only() {

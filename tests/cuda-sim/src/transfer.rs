@@ -121,7 +121,7 @@ mod tests {
     fn copied_byte(source: usize, overwrite: impl FnOnce()) -> u8 {
         let stream = stream::create(cudaStreamNonBlocking, 0).unwrap();
         let device = memory::device_alloc(BYTES).unwrap();
-        let hold = Work::Hold(Duration::from_millis(100));
+        let hold = Work::Hold(Duration::from_millis(500));
         stream::submit(&stream::resolve(stream).unwrap(), hold).unwrap();
         let (to, from) = (Area::line(device, BYTES), Area::line(source, BYTES));
         copy(
