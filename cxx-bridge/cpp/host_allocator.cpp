@@ -22,7 +22,8 @@ struct HostAllocator final : at::CachingHostAllocatorInterface<BuddyAllocator, d
       CachingHostAllocatorInterface;
 };
 
-// Set once, when the library is loaded, before anybody can ask for memory.
+// Set once, when the library is loaded, before anybody can ask for memory; with the engine off it
+// stays null, and nothing leads here. No function-local static: each free would ask its guard.
 HostAllocator* the_allocator = nullptr;
 
 void delete_block(void* context) {

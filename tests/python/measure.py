@@ -62,6 +62,11 @@ def compile_pairs(stock: Path, out: Path) -> Path:
     return program
 
 
+def in_turn(turn: int, stock, fork) -> tuple:
+    """Both in the order of this turn: whoever goes first goes second the next time."""
+    return (stock, fork) if turn % 2 == 0 else (fork, stock)
+
+
 class Pairs:
     """A process of the pair benchmark, with stock's libtorch or the fork's, that measures in turns."""
 
@@ -98,7 +103,7 @@ class Pairs:
 def compare_pairs(stock: Path, fork: Path, size: int, processes: int = 7, **variables) -> dict:
     """Fork over stock for one size: the median ratio of neighbouring turns.
 
-    A turn takes a millisecond or two and both run on one core, so that a disturbance meets both or
+    A turn takes about a millisecond and both run on one core, so that a disturbance meets both or
     few; several pairs of processes, because where things lie in memory is drawn once for each.
     """
     pairs, turns = 10_000, 60
@@ -111,18 +116,16 @@ def compare_pairs(stock: Path, fork: Path, size: int, processes: int = 7, **vari
                 Pairs(program, stock, size, core) as theirs,
                 Pairs(program, fork, size, core, **variables) as ours,
             ):
-                both = {"stock": theirs, "fork": ours}
-                for which in both:
-                    both[which].turn(10 * pairs)
-                seen = []
+                for process in (theirs, ours):
+                    process.turn(10 * pairs)
+                seen = {theirs: [], ours: []}
                 for turn in range(turns):
-                    # Whoever goes first goes second the next time.
-                    order = ["stock", "fork"] if turn % 2 == 0 else ["fork", "stock"]
-                    now = {which: both[which].turn(pairs) for which in order}
-                    seen.append(now["fork"] / now["stock"])
-                    for which in order:
-                        times[which].append(now[which])
-                ratios.append(statistics.median(seen))
+                    for process in in_turn(turn, theirs, ours):
+                        seen[process].append(process.turn(pairs))
+            neighbours = zip(seen[ours], seen[theirs])
+            ratios.append(statistics.median(ours_ns / theirs_ns for ours_ns, theirs_ns in neighbours))
+            times["stock"] += seen[theirs]
+            times["fork"] += seen[ours]
     return {
         "ratio": statistics.median(ratios),
         "ratio_spread": [min(ratios), max(ratios)],
@@ -173,7 +176,7 @@ def _compare_in_turns(milliseconds, stock: str, fork: str, within: float | None)
     for python in (stock, fork):
         milliseconds(python)
     for turn in range(10 if within is None else 60):
-        for python in (stock, fork) if turn % 2 == 0 else (fork, stock):
+        for python in in_turn(turn, stock, fork):
             times[python].append(milliseconds(python))
         differences = [ours - theirs for ours, theirs in zip(times[fork], times[stock])]
         if turn >= 9 and within is not None and statistics.median(differences) <= within:
