@@ -3,7 +3,7 @@
 //! Plain `std::time`, median of rounds, ns per request + release. Addresses are numbers, so a
 //! 16 GiB segment costs its bookkeeping only. Run: `cargo bench -p pinbuddy-core --bench scaling`.
 
-use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, Region};
+use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, Growth, NewSegment, Region, SMALL};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -19,13 +19,14 @@ fn main() {
     free_blocks(pairs);
     live_blocks(pairs);
     segments(pairs);
+    dedicated(pairs);
 }
 
 /// Splitting and merging in a segment with little else in it.
 fn fresh(pairs: usize) {
     println!(
         "1 GiB segment, ns per pair{:>14}{:>14}",
-        "alone", "after 4 KiB"
+        "alone", "after an odd"
     );
     for (name, bytes) in [
         ("4 KiB", 4096),
@@ -35,9 +36,15 @@ fn fresh(pairs: usize) {
         ("129.5 MiB", 129 * MIB + MIB / 2),
         ("1000 MiB", 1000 * MIB),
     ] {
-        let mut engine = engine(&[GIB]);
+        let mut engine = engine(GIB, 1);
         let alone = pair(&mut engine, bytes, pairs);
-        take(&mut engine, GRANULE); // now nothing large starts where a buddy does
+        // Of the same class; now nothing large starts where a buddy does.
+        let odd = if bytes < SMALL {
+            GRANULE
+        } else {
+            SMALL + GRANULE
+        };
+        take(&mut engine, odd);
         let after = pair(&mut engine, bytes, pairs);
         println!("{name:>26}{alone:>14.1}{after:>14.1}");
     }
@@ -47,17 +54,17 @@ fn fresh(pairs: usize) {
 fn free_blocks(pairs: usize) {
     println!(
         "\n16 GiB segment, ns per pair{:>13}{:>14}{:>14}",
-        "4 KiB", "8 KiB", "64 MiB"
+        "4 KiB", "8 KiB", "3 MiB"
     );
     for holes in [100, 1_000, 10_000, 100_000, 1_000_000] {
-        let mut engine = engine(&[16 * GIB]);
+        let mut engine = engine(16 * GIB, 1);
         let blocks: Vec<Block> = (0..2 * holes).map(|_| take(&mut engine, GRANULE)).collect();
         for block in blocks.iter().step_by(2) {
             engine.release(*block).unwrap();
         }
         // The first sits in the first hole, the others behind the last.
         let [hole, behind, large] =
-            [GRANULE, 2 * GRANULE, 64 * MIB].map(|bytes| pair(&mut engine, bytes, pairs));
+            [GRANULE, 2 * GRANULE, 3 * MIB].map(|bytes| pair(&mut engine, bytes, pairs));
         println!(
             "{:>27}{hole:>13.1}{behind:>14.1}{large:>14.1}",
             format!("{holes} free")
@@ -69,7 +76,7 @@ fn free_blocks(pairs: usize) {
 fn live_blocks(pairs: usize) {
     println!("\n16 GiB segment, ns per pair{:>13}", "random");
     for live in [100, 1_000, 10_000, 100_000, 1_000_000] {
-        let mut engine = engine(&[16 * GIB]);
+        let mut engine = engine(16 * GIB, 1);
         let mut random = Random(live as u64);
         let mut blocks: Vec<Block> = (0..live)
             .map(|_| take(&mut engine, (1 + random.below(4)) * GRANULE))
@@ -84,43 +91,65 @@ fn live_blocks(pairs: usize) {
     }
 }
 
-/// Many segments that are too fragmented for the request, which goes to the last one.
+/// Many segments of large blocks that are too fragmented for the largest request, which goes to
+/// the idle one; a small one has to go there too, past all of them.
 fn segments(pairs: usize) {
     println!(
-        "\n64 MiB segments, ns per pair{:>12}{:>14}",
-        "64 MiB", "4 KiB"
+        "\n64 MiB segments, ns per pair{:>12}{:>14}{:>14}",
+        "64 MiB", "4 MiB", "4 KiB"
     );
     for count in [1, 8, 64, 512] {
-        let mut engine = engine(&vec![64 * MIB; count]);
+        let mut engine = engine(64 * MIB, count);
         for _ in 1..count {
-            // One granule in the middle: nearly empty, and no room for the whole.
-            let [left, _middle] = [32 * MIB, GRANULE].map(|bytes| take(&mut engine, bytes));
-            let right = take(&mut engine, 32 * MIB - GRANULE);
+            // One block in the middle: nearly empty, and no room for the whole.
+            let [left, _middle] = [28 * MIB, 4 * MIB].map(|bytes| take(&mut engine, bytes));
+            let right = take(&mut engine, 32 * MIB);
             engine.release(left).unwrap();
             engine.release(right).unwrap();
             // Keep the next ones out of this segment.
             let _filler = take(&mut engine, 32 * MIB);
         }
-        let large = pair(&mut engine, 64 * MIB, pairs);
-        let small = pair(&mut engine, GRANULE, pairs);
+        let [whole, part, small] =
+            [64 * MIB, 4 * MIB, GRANULE].map(|bytes| pair(&mut engine, bytes, pairs));
         println!(
-            "{:>28}{large:>12.1}{small:>14.1}",
+            "{:>28}{whole:>12.1}{part:>14.1}{small:>14.1}",
             format!("{count} segments")
         );
     }
 }
 
-fn engine(segments: &[usize]) -> Engine {
-    let mut engine = Engine::new(Config {
-        segment_bytes: GIB,
-        threshold_bytes: 0,
-    });
-    let mut base = 1 << 40;
-    for &bytes in segments {
-        engine.adopt(Region { base, bytes }).unwrap();
-        base += bytes;
+/// Requests longer than a segment, of as many sizes as there are idle regions for them.
+fn dedicated(pairs: usize) {
+    println!("\nDedicated regions, ns per pair{:>10}", "any");
+    for count in [1, 100, 1_000] {
+        let mut engine = engine(MIB, 0);
+        let bytes = |n| 2 * MIB + n * GRANULE;
+        (0..count).for_each(|n| adopt(&mut engine, bytes(n)));
+        let mut random = Random(count as u64);
+        let ns = median(pairs, || {
+            let block = take(&mut engine, bytes(random.below(count)));
+            engine.release(black_box(block)).unwrap();
+        });
+        println!("{:>30}{ns:>10.1}", format!("{count} idle"));
     }
+}
+
+/// With `count` idle segments.
+fn engine(segment_bytes: usize, count: usize) -> Engine {
+    let mut engine = Engine::new(Config {
+        segment_bytes,
+        threshold_bytes: 0,
+        growth: Growth::Segment,
+    });
+    (0..count).for_each(|_| adopt(&mut engine, segment_bytes));
     engine
+}
+
+fn adopt(engine: &mut Engine, bytes: usize) {
+    // One behind the other.
+    let base = (1 << 40) + engine.stats().pinned_bytes.current as usize;
+    let segment = NewSegment::new(Region { base, bytes }).unwrap();
+    engine.adopt(segment).unwrap();
 }
 
 fn take(engine: &mut Engine, bytes: usize) -> Block {

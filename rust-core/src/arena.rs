@@ -1,15 +1,22 @@
 //! The set of segments: adopts them, picks the one that serves a request, gives idle ones back.
 //!
-//! Knows segments and their order; knows no policy (sizes, thresholds) and keeps no statistics.
+//! Knows segments, their kinds and their order; knows no policy (sizes, thresholds) and keeps no
+//! statistics. A dedicated region is a segment too, in another index.
 //!
-//! Invariants: regions do not overlap (I2); the fill order has one true entry for each segment;
-//! an id names one segment, and none once its region was given back.
+//! Invariants: regions do not overlap (I2); a segment is of the kind `Idle` exactly where it has no
+//! block, unless it is dedicated; the fill order has one true entry for each segment that is not
+//! dedicated, and the dedicated index one for each dedicated one that is idle; an id names one
+//! segment, and none once its region was given back.
 
+use crate::dedicated::{Fit, IdleDedicated};
 use crate::error::{AdoptError, Misuse};
 use crate::fill_order::{Entry, FillOrder};
+use crate::handover::{IdleSegment, NewSegment};
+use crate::kind::{Class, SegmentKind};
 use crate::records::State;
 use crate::segment::Segment;
-use crate::units::{Block, Granules, Region, SegmentId};
+use crate::units::{Block, Granules, SegmentId};
+use crate::view::SegmentView;
 
 /// A place for a segment, reused under a new generation.
 #[derive(Debug, Default)]
@@ -23,6 +30,7 @@ pub(crate) struct Resident {
     pub(crate) segment: Segment,
     /// Counts adoptions.
     age: u64,
+    pub(crate) kind: SegmentKind,
 }
 
 impl Resident {
@@ -30,8 +38,38 @@ impl Resident {
     #[inline]
     pub(crate) fn entry(&self, slot: usize) -> Entry {
         let segment = &self.segment;
-        let (free, idle) = (segment.free_granules(), segment.is_idle());
-        Entry::new(free, idle, segment.longest(), self.age, slot as u32)
+        let (free, longest) = (segment.free_granules(), segment.longest());
+        Entry::new(free, self.kind, longest, self.age, slot as u32)
+    }
+
+    /// Its entry in the dedicated index while it is idle.
+    pub(crate) fn fit(&self, slot: usize) -> Fit {
+        Fit {
+            granules: self.segment.granules(),
+            age: self.age,
+            slot: slot as u32,
+        }
+    }
+
+    pub(crate) fn is_dedicated(&self) -> bool {
+        self.kind == SegmentKind::Dedicated
+    }
+
+    /// The longest free run that a block can be cut from, in granules.
+    pub(crate) fn longest(&self) -> u32 {
+        if self.is_dedicated() && !self.segment.is_idle() {
+            0
+        } else {
+            self.segment.longest()
+        }
+    }
+
+    /// How it looks from outside, under the name `id`.
+    pub(crate) fn view(&self, id: SegmentId) -> SegmentView {
+        SegmentView {
+            longest_free_run_bytes: Granules::new(self.longest()).bytes(),
+            ..self.segment.view(id, self.kind)
+        }
     }
 }
 
@@ -41,24 +79,56 @@ pub(crate) struct Arena {
     slots: Vec<Slot>,
     vacant: Vec<u32>,
     pub(crate) order: FillOrder,
+    pub(crate) dedicated: IdleDedicated,
     adoptions: u64,
 }
 
 impl Arena {
-    /// A live block of `length >= 1` granules in the fullest segment that has room for it, at the
-    /// lowest offset.
+    /// A live block of `length >= 1` granules in the fullest segment of the class that has room for
+    /// it, else in an idle one; at the lowest offset.
     #[inline]
-    pub(crate) fn take(&mut self, length: Granules) -> Option<Block> {
-        let place = self.order.find(length.get())?;
+    pub(crate) fn take(&mut self, length: Granules, class: Class) -> Option<Block> {
+        let place = self.order.find(length.get(), class)?;
+        self.take_at(place, length, class)
+    }
+
+    /// The same, and else in the fullest segment of the other class.
+    pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
+        let own = self.order.find(length.get(), class);
+        let other = || self.order.find_in_use(length.get(), class.other()).ok();
+        let place = own.or_else(other)?;
+        self.take_at(place, length, class)
+    }
+
+    #[inline]
+    fn take_at(&mut self, place: usize, length: Granules, class: Class) -> Option<Block> {
         let index = self.order.slot_at(place);
         let slot = &mut self.slots[index];
         let resident = slot.resident.as_mut()?;
         let start = resident.segment.take(length)?;
+        if resident.kind == SegmentKind::Idle {
+            resident.kind = class.kind();
+        }
         let entry = resident.entry(index);
         let segment = SegmentId::new(index as u32, slot.generation);
         self.order.update(place, entry);
         Some(Block {
             segment,
+            offset: start.bytes(),
+            bytes: length.bytes(),
+        })
+    }
+
+    /// A live block of `length >= 1` granules at the start of the smallest idle dedicated region
+    /// that holds it, if that has at most `most` granules.
+    pub(crate) fn take_dedicated(&mut self, length: Granules, most: Granules) -> Option<Block> {
+        let fit = self.dedicated.find(length, most)?;
+        let slot = &mut self.slots[fit.slot as usize];
+        let start = slot.resident.as_mut()?.segment.take(length)?;
+        let was_idle = self.dedicated.remove(&fit);
+        debug_assert!(was_idle, "a dedicated region without an entry");
+        Some(Block {
+            segment: SegmentId::new(fit.slot, slot.generation),
             offset: start.bytes(),
             bytes: length.bytes(),
         })
@@ -75,8 +145,18 @@ impl Arena {
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
         let index = block.segment.slot();
         let resident = self.resident_mut(block.segment)?;
+        if resident.is_dedicated() {
+            // Its one block: it is idle now.
+            let state = resident.segment.release(block)?;
+            let fit = resident.fit(index);
+            self.dedicated.insert(fit);
+            return Ok(state);
+        }
         let before = resident.entry(index);
         let state = resident.segment.release(block)?;
+        if resident.segment.is_idle() {
+            resident.kind = SegmentKind::Idle;
+        }
         let after = resident.entry(index);
         let place = self.order.place_of(&before);
         debug_assert!(
@@ -89,55 +169,84 @@ impl Arena {
         Ok(state)
     }
 
-    /// Makes `region` a segment. O(S) in the number of segments, next to milliseconds of pinning.
-    pub(crate) fn adopt(&mut self, region: Region) -> Result<SegmentId, AdoptError> {
-        let Region { base, bytes } = region;
-        let granules = Granules::inside(bytes).ok_or(AdoptError::TooLarge { bytes })?;
-        if granules.get() == 0 {
-            return Err(AdoptError::TooSmall { bytes });
-        }
-        let end = region
-            .end()
-            .ok_or(AdoptError::EndOverflows { base, bytes })?;
-        for (segment, resident) in self.iter() {
+    /// Makes a region a segment, or a dedicated one. O(S) in the number of segments, next to
+    /// milliseconds of pinning.
+    pub(crate) fn adopt(
+        &mut self,
+        NewSegment(segment): NewSegment,
+        dedicated: bool,
+    ) -> Result<SegmentId, AdoptError> {
+        let region = segment.region();
+        for (id, resident) in self.iter() {
             let adopted = resident.segment.region();
-            if base < adopted.base + adopted.bytes && adopted.base < end {
+            // Both ends were checked: they do not overflow.
+            let apart = region.base >= adopted.base + adopted.bytes
+                || adopted.base >= region.base + region.bytes;
+            if !apart {
                 return Err(AdoptError::Overlaps {
                     region,
-                    segment,
+                    segment: id,
                     adopted,
                 });
             }
         }
         let index = self.vacant_slot()?;
         let resident = Resident {
-            segment: Segment::new(region, granules),
+            segment,
             age: self.adoptions,
+            kind: if dedicated {
+                SegmentKind::Dedicated
+            } else {
+                SegmentKind::Idle
+            },
         };
         self.adoptions += 1;
-        self.order.insert(resident.entry(index));
+        if dedicated {
+            self.dedicated.insert(resident.fit(index));
+        } else {
+            self.order.insert(resident.entry(index));
+        }
         let slot = &mut self.slots[index];
         slot.resident = Some(resident);
         Ok(SegmentId::new(index as u32, slot.generation))
     }
 
-    /// Removes all wholly idle segments: their regions as adopted, oldest first.
-    pub(crate) fn take_idle(&mut self) -> Vec<Region> {
-        let mut regions = Vec::new();
-        for entry in self.order.take_idle() {
-            let slot = &mut self.slots[entry.slot()];
+    /// Removes wholly idle segments, dedicated ones first and the oldest first of each, until they
+    /// add up to at least `at_least` bytes or none is left. O(S log S).
+    pub(crate) fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
+        let mut idle: Vec<_> = self
+            .iter()
+            .filter(|(_, resident)| resident.segment.is_idle())
+            .map(|(id, resident)| (!resident.is_dedicated(), resident.age, id.slot()))
+            .collect();
+        idle.sort_unstable();
+        let mut taken = Vec::new();
+        let mut bytes: usize = 0;
+        for (_, _, index) in idle {
+            if bytes >= at_least {
+                break;
+            }
+            let slot = &mut self.slots[index];
+            let Some(resident) = slot.resident.take() else {
+                continue;
+            };
             slot.generation = slot.generation.wrapping_add(1);
-            self.vacant.push(entry.slot() as u32);
-            regions.extend(
-                slot.resident
-                    .take()
-                    .map(|resident| resident.segment.region()),
-            );
+            self.vacant.push(index as u32);
+            let dedicated = resident.is_dedicated();
+            if dedicated {
+                let was_idle = self.dedicated.remove(&resident.fit(index));
+                debug_assert!(was_idle, "an idle dedicated region without an entry");
+            }
+            let segment = resident.segment;
+            bytes = bytes.saturating_add(segment.region().bytes);
+            taken.push(IdleSegment { segment, dedicated });
         }
-        regions
+        let slots = &self.slots;
+        self.order.retain(|index| slots[index].resident.is_some());
+        taken
     }
 
-    /// The segment that `id` names.
+    /// What `id` names.
     #[inline]
     pub(crate) fn get(&self, id: SegmentId) -> Option<&Segment> {
         let slot = self.slots.get(id.slot())?;
@@ -176,182 +285,10 @@ impl Arena {
 
     /// For tests of the audit.
     #[cfg(test)]
-    pub(crate) fn corrupt(&mut self, id: SegmentId) -> &mut Segment {
-        &mut self.resident_mut(id).unwrap().segment
+    pub(crate) fn corrupt(&mut self, id: SegmentId) -> &mut Resident {
+        self.resident_mut(id).unwrap()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::{GRANULE, MAX_REGION};
-
-    const fn g(count: u32) -> Granules {
-        Granules::new(count)
-    }
-
-    fn adopt(arena: &mut Arena, base: usize, granules: usize) -> SegmentId {
-        arena
-            .adopt(Region {
-                base,
-                bytes: granules * GRANULE,
-            })
-            .unwrap()
-    }
-
-    #[test]
-    fn regions_that_cannot_be_segments_are_refused() {
-        let mut arena = Arena::default();
-        let segment = adopt(&mut arena, 0x10_0000, 4);
-        let adopted = Region {
-            base: 0x10_0000,
-            bytes: 4 * GRANULE,
-        };
-        for (base, bytes, expected) in [
-            (0, 0, AdoptError::TooSmall { bytes: 0 }),
-            (0, GRANULE - 1, AdoptError::TooSmall { bytes: GRANULE - 1 }),
-            (
-                0,
-                MAX_REGION + 1,
-                AdoptError::TooLarge {
-                    bytes: MAX_REGION + 1,
-                },
-            ),
-            (0, usize::MAX, AdoptError::TooLarge { bytes: usize::MAX }),
-            (
-                usize::MAX - GRANULE,
-                2 * GRANULE,
-                AdoptError::EndOverflows {
-                    base: usize::MAX - GRANULE,
-                    bytes: 2 * GRANULE,
-                },
-            ),
-        ] {
-            assert_eq!(arena.adopt(Region { base, bytes }), Err(expected));
-        }
-        // One byte at either end, inside, around, and the same again.
-        let (base, bytes) = (adopted.base, adopted.bytes);
-        for (base, bytes) in [
-            (base - GRANULE, GRANULE + 1),
-            (base + bytes - 1, GRANULE),
-            (base + GRANULE, GRANULE),
-            (base - GRANULE, bytes + 2 * GRANULE),
-            (base, bytes),
-        ] {
-            let region = Region { base, bytes };
-            let expected = AdoptError::Overlaps {
-                region,
-                segment,
-                adopted,
-            };
-            assert_eq!(arena.adopt(region), Err(expected));
-        }
-        assert_eq!(arena.iter().count(), 1);
-        adopt(&mut arena, base - GRANULE, 1); // neighbours are no overlap
-        adopt(&mut arena, base + bytes, 1);
-    }
-
-    #[test]
-    fn the_tail_of_a_region_counts_for_overlaps() {
-        let mut arena = Arena::default();
-        arena
-            .adopt(Region {
-                base: GRANULE,
-                bytes: GRANULE + 100,
-            })
-            .unwrap();
-        let after = Region {
-            base: 2 * GRANULE + 99,
-            bytes: GRANULE,
-        };
-        assert!(matches!(
-            arena.adopt(after),
-            Err(AdoptError::Overlaps { .. })
-        ));
-        arena
-            .adopt(Region {
-                base: 2 * GRANULE + 100,
-                bytes: GRANULE,
-            })
-            .unwrap();
-    }
-
-    #[test]
-    fn the_fullest_segment_that_fits_is_filled() {
-        let mut arena = Arena::default();
-        let first = adopt(&mut arena, 0x100_0000, 10);
-        let second = adopt(&mut arena, 0x200_0000, 10);
-        let third = adopt(&mut arena, 0x300_0000, 6);
-        // All idle: the smallest one that holds it.
-        assert_eq!(arena.take(g(5)).unwrap().segment, third);
-        // Not in the rest of the third: the oldest of the others.
-        let block = arena.take(g(2)).unwrap();
-        assert_eq!(block.segment, first);
-        // The third has least room, the second stays idle.
-        assert_eq!(arena.take(g(1)).unwrap().segment, third);
-        assert_eq!(arena.take(g(8)).unwrap().segment, first);
-        assert_eq!(arena.take(g(10)).unwrap().segment, second);
-        assert_eq!(arena.take(g(1)), None);
-        arena.release(block).unwrap();
-        assert_eq!(arena.take(g(2)), Some(block));
-    }
-
-    #[test]
-    fn an_id_dies_with_its_segment() {
-        let mut arena = Arena::default();
-        let first = adopt(&mut arena, 0x100_0000, 10);
-        let block = arena.take(g(1)).unwrap();
-        arena.release(block).unwrap();
-        assert_eq!(
-            arena.take_idle(),
-            [Region {
-                base: 0x100_0000,
-                bytes: 10 * GRANULE
-            }]
-        );
-        let second = adopt(&mut arena, 0x100_0000, 10);
-        let again = arena.take(g(1)).unwrap();
-        assert_ne!(first, second);
-        assert_eq!((again.offset, again.bytes), (block.offset, block.bytes));
-        // The old handle names the same place, which now is someone else's.
-        let unknown = Err(Misuse::UnknownSegment { segment: first });
-        assert_eq!(arena.release(block).map(drop), unknown);
-        assert_eq!(arena.defer(block), unknown);
-        assert!(arena.get(first).is_none());
-        let never = SegmentId::from_u32(u32::MAX);
-        assert!(
-            arena
-                .release(Block {
-                    segment: never,
-                    ..again
-                })
-                .is_err()
-        );
-        arena.release(again).unwrap();
-    }
-
-    #[test]
-    fn a_segment_with_a_pending_block_is_not_idle() {
-        let mut arena = Arena::default();
-        adopt(&mut arena, 0x100_0000, 10);
-        adopt(&mut arena, 0x200_0000, 20);
-        let block = arena.take(g(15)).unwrap();
-        arena.defer(block).unwrap();
-        assert_eq!(
-            arena.take_idle(),
-            [Region {
-                base: 0x100_0000,
-                bytes: 10 * GRANULE
-            }]
-        );
-        arena.release(block).unwrap();
-        assert_eq!(
-            arena.take_idle(),
-            [Region {
-                base: 0x200_0000,
-                bytes: 20 * GRANULE
-            }]
-        );
-        assert_eq!(arena.take_idle(), []);
-    }
-}
+mod tests;

@@ -1,15 +1,16 @@
 //! A full recheck of the engine's state, from first principles.
 //!
 //! Trusts only the records of blocks: recounts free granules, their runs and covers, every sum in
-//! the buddy trees, every count and statistic, bit by bit, with none of the code that keeps them.
+//! the buddy trees, every count and statistic, bit by bit, with none of the code that keeps them;
+//! `indexes` does so for what finds a segment.
 //! Free in production because nothing there calls it.
 //!
 //! I4 (events) and I5 to I7, I9 are the bridge's: the engine cannot see what they are about.
 
-use crate::arena::Arena;
 use crate::cover::{Buddy, cover};
 use crate::engine::Engine;
 use crate::error::Violation;
+use crate::kind::SegmentKind;
 use crate::records::State;
 use crate::segment::{Segment, Tally};
 use crate::units::SegmentId;
@@ -19,8 +20,7 @@ pub(crate) fn audit(engine: &Engine) -> Result<(), Violation> {
     for (id, resident) in engine.arena.iter() {
         audit_segment(id, &resident.segment)?;
     }
-    audit_regions(&engine.arena)?;
-    audit_fill_order(&engine.arena)?;
+    indexes::audit(engine)?;
     audit_stats(engine)
 }
 
@@ -203,44 +203,6 @@ fn count(free: &[bool]) -> Sums {
     }
 }
 
-fn audit_regions(arena: &Arena) -> Result<(), Violation> {
-    let mut regions: Vec<_> = arena
-        .iter()
-        .map(|(id, resident)| (resident.segment.region(), id))
-        .collect();
-    regions.sort_unstable_by_key(|(region, _)| region.base);
-    for pair in regions.windows(2) {
-        let ((lower, first), (upper, second)) = (pair[0], pair[1]);
-        if upper.base - lower.base < lower.bytes {
-            return Err(Violation::SegmentsOverlap { first, second });
-        }
-    }
-    Ok(())
-}
-
-fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
-    let entries = arena.order.entries();
-    let wrong = |place, what| Err(Violation::FillOrder { place, what });
-    for place in 1..entries.len() {
-        if !entries[place - 1].comes_before(&entries[place]) {
-            return wrong(place, "not sorted");
-        }
-    }
-    // Sorted with no equals, as many as segments, and each segment's true entry among them:
-    // then there is nothing else in it.
-    for (id, resident) in arena.iter() {
-        if !entries.contains(&resident.entry(id.slot())) {
-            return wrong(id.slot(), "a segment has no true entry");
-        }
-    }
-    let segments = arena.iter().count();
-    if entries.len() == segments {
-        Ok(())
-    } else {
-        wrong(segments, "an entry has no segment")
-    }
-}
-
 /// The statistics are what the segments add up to, and live + pending + idle = pinned (I8).
 fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let stats = engine.stats();
@@ -273,6 +235,14 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
             stats.idle_bytes,
             sum(|s| s.free_bytes + s.tail_bytes),
         ),
+        (
+            "dedicated bytes",
+            stats.dedicated_bytes,
+            sum(|s| match s.kind {
+                SegmentKind::Dedicated => s.bytes,
+                _ => 0,
+            }),
+        ),
     ] {
         if found != expected {
             return Err(Violation::Statistic {
@@ -284,6 +254,8 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     }
     Ok(())
 }
+
+mod indexes;
 
 #[cfg(test)]
 mod tests;

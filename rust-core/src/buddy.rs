@@ -246,63 +246,9 @@ impl BuddyTree {
         }
         Node::join(Node::of_word(pair[0]), Node::of_word(pair[1]), WORD)
     }
-
-    /// Calls `visit(start, length, node, word)` for every node that is not stale, a parent before
-    /// its children; words are nodes too, and come with their bits. For the audit: O(granules).
-    pub(crate) fn visit(&self, visit: &mut impl FnMut(u32, u32, Node, Option<u64>)) {
-        self.visit_below(1, self.root, 0, self.span(), visit);
-    }
-
-    fn visit_below(
-        &self,
-        at: usize,
-        node: Node,
-        start: u32,
-        length: u32,
-        visit: &mut impl FnMut(u32, u32, Node, Option<u64>),
-    ) {
-        visit(start, length, node, None);
-        let half = length / 2;
-        if !node.is_mixed() {
-        } else if at >= self.lowest {
-            for (start, word) in [start, start + half]
-                .into_iter()
-                .zip(self.words[at - self.lowest])
-            {
-                visit(start, half, Node::of_word(word), Some(word));
-            }
-        } else {
-            let [left, right] = self.pairs[at].map(Node::unpack);
-            self.visit_below(2 * at, left, start, half, visit);
-            self.visit_below(2 * at + 1, right, start + half, half, visit);
-        }
-    }
-
-    /// For tests of the audit: makes mixed all nodes from the root down to the one of two words at
-    /// `start`, which is wholly free, as if its halves had not merged.
-    #[cfg(test)]
-    pub(crate) fn corrupt_unmerge(&mut self, start: u32) {
-        let unmerged = self.lowest + (start / PAIR) as usize;
-        let mut node = self.root;
-        self.root = node.corrupt_mixed();
-        for up in (1..=unmerged.ilog2()).rev() {
-            let (at, half) = (unmerged >> up, (PAIR << up) / 2);
-            if !node.is_mixed() {
-                self.pairs[at] = node.split(half).map(Node::pack);
-            }
-            let child = &mut self.pairs[at][(unmerged >> (up - 1)) & 1];
-            node = Node::unpack(*child);
-            *child = node.corrupt_mixed().pack();
-        }
-        self.words[unmerged - self.lowest] = node.split(WORD).map(Node::to_word);
-    }
-
-    /// For tests of the audit: the root.
-    #[cfg(test)]
-    pub(crate) fn corrupt_root(&mut self) -> &mut Node {
-        &mut self.root
-    }
 }
+
+mod walk;
 
 #[cfg(test)]
 mod tests;

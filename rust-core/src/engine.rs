@@ -1,27 +1,18 @@
 //! The engine's front door: policy and statistics on top of the arena.
 //!
-//! Decides which requests are the engine's and how much to pin when nothing fits; knows nothing
-//! of trees or orders. Every method is a plain state change: no waiting, no I/O.
+//! Puts the question whose sizes the policy knows to the arena and counts the answers; knows
+//! nothing of trees or orders. Every method is a plain state change: no waiting, no I/O. Nothing
+//! here makes or drops a segment's bookkeeping: that is for the caller to do, outside its lock.
 
 use crate::arena::Arena;
 use crate::audit;
 use crate::error::{AdoptError, Misuse, Violation};
-use crate::segment::SegmentView;
+use crate::handover::{IdleSegment, NewSegment};
+use crate::kind::Class;
+use crate::policy::{Config, Policy, exact_region};
 use crate::stats::Stats;
-use crate::units::{Block, GRANULE, Granules, MAX_REGION, Region, SegmentId, round_up};
-
-/// A region pinned for one large request is a multiple of this: the size of a huge page on x86-64
-/// and aarch64, so that it can be backed by them with nothing to spare.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// What the engine is told once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Size of a segment, in bytes. Rounded up to granules and cut to [`MAX_REGION`].
-    pub segment_bytes: usize,
-    /// The smallest request that the engine serves, in bytes; with 0, all but empty ones.
-    pub threshold_bytes: usize,
-}
+use crate::units::{Block, Granules, SegmentId};
+use crate::view::{BlockView, SegmentView};
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +32,7 @@ pub enum Decision {
 /// Decides which pinned memory serves which request. See the crate's documentation.
 #[derive(Debug)]
 pub struct Engine {
-    config: Config,
+    pub(crate) policy: Policy,
     pub(crate) arena: Arena,
     /// All but `idle_bytes` and `largest_free_run_bytes`, which are worked out when asked for.
     pub(crate) stats: Stats,
@@ -51,58 +42,78 @@ impl Engine {
     /// An engine with nothing pinned.
     pub fn new(config: Config) -> Self {
         Self {
-            config,
+            policy: Policy::new(&config),
             arena: Arena::default(),
             stats: Stats::default(),
         }
     }
 
     /// Decides on a request of `bytes` bytes. Empty ones, those below the threshold and those
-    /// above [`MAX_REGION`] pass through. A block comes from the fullest segment that has room
-    /// (see ARCHITECTURE.md), at the lowest offset. O(log n) in the size of the segment, and a
-    /// scan of the segments that are partly used but too fragmented.
+    /// above [`crate::MAX_REGION`] pass through.
+    ///
+    /// A block comes from the fullest segment of the request's own class (small below
+    /// [`crate::SMALL`], else large) that has room, else from a wholly idle one, at the lowest
+    /// offset. O(log n) in the size of the segment, and a scan of the segments of the class that
+    /// have room but in pieces.
+    ///
+    /// A request longer than a segment gets the smallest idle dedicated region that holds it, if
+    /// at most an eighth more than the request. O(log S) in the number of those.
     #[inline]
     pub fn request(&mut self, bytes: usize) -> Decision {
-        if bytes == 0 || bytes < self.config.threshold_bytes {
-            self.stats.pass_through += 1;
-            return Decision::PassThrough;
-        }
-        let Some(granules) = Granules::holding(bytes) else {
+        let Some(granules) = self.policy.serves(bytes) else {
             self.stats.pass_through += 1;
             return Decision::PassThrough;
         };
-        if let Some(block) = self.arena.take(granules) {
+        let block = if self.policy.is_dedicated(granules) {
+            let most = self.policy.largest_dedicated(granules);
+            self.arena.take_dedicated(granules, most)
+        } else {
+            self.arena.take(granules, Class::of(bytes))
+        };
+        if let Some(block) = block {
             self.stats.block_taken(block.bytes as u64);
             return Decision::Block(block);
         }
         self.stats.misses += 1;
         Decision::Pin {
-            bytes: self.region_for(granules.bytes()),
+            bytes: self.policy.region_for(granules),
         }
     }
 
-    /// How much to pin for a request of `bytes`, which is at most [`MAX_REGION`]: a segment, or a
-    /// region of the request's own where a segment is too small.
-    fn region_for(&self, bytes: usize) -> usize {
-        let segment = round_up(self.config.segment_bytes, GRANULE).unwrap_or(MAX_REGION);
-        let segment = segment.min(MAX_REGION);
-        if bytes <= segment {
-            segment
-        } else {
-            round_up(bytes, HUGE_PAGE).unwrap_or(MAX_REGION)
+    /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where nothing
+    /// more can be pinned: from its own class or an idle segment, and else from the other class.
+    /// `None` where that has no room either, and for what passes through or is longer than a
+    /// segment. A block counts as a hit; a miss was counted before.
+    pub fn request_anywhere(&mut self, bytes: usize) -> Option<Block> {
+        let granules = self.policy.serves(bytes)?;
+        if self.policy.is_dedicated(granules) {
+            return None;
         }
+        let block = self.arena.take_anywhere(granules, Class::of(bytes))?;
+        self.stats.block_taken(block.bytes as u64);
+        Some(block)
     }
 
-    /// Makes a pinned region a segment, of any size and alignment. What is shorter than a granule
-    /// at its end is not used, but counted as pinned and given back with the rest.
+    /// The least to pin for a request of `bytes` bytes: rounded up to 2 MiB. `None` above
+    /// [`crate::MAX_REGION`]. For where the whole segment that [`Decision::Pin`] asks for cannot
+    /// be pinned. Where that is smaller than this, it stays what to pin: a region longer than a
+    /// segment serves none but requests longer than a segment.
+    pub fn exact_region(bytes: usize) -> Option<usize> {
+        exact_region(bytes)
+    }
+
+    /// Makes a pinned region a segment, or, if it is longer than a segment, a dedicated region.
+    /// Only moves the bookkeeping. O(S) in the number of segments.
     ///
     /// # Errors
     ///
-    /// [`AdoptError`] where the region holds no granule, is larger than [`MAX_REGION`], ends
-    /// beyond the address space or overlaps a segment. It is then still the caller's.
-    pub fn adopt(&mut self, region: Region) -> Result<SegmentId, AdoptError> {
-        let id = self.arena.adopt(region)?;
-        self.stats.region_adopted(region.bytes as u64);
+    /// [`AdoptError`] where the region overlaps a segment or there are too many. It is then still
+    /// the caller's; its bookkeeping is dropped.
+    pub fn adopt(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
+        let region = segment.0.region();
+        let dedicated = self.policy.is_dedicated(segment.0.granules());
+        let id = self.arena.adopt(segment, dedicated)?;
+        self.stats.region_adopted(region.bytes as u64, dedicated);
         Ok(id)
     }
 
@@ -149,14 +160,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes every wholly idle segment and returns their regions exactly as adopted, oldest
-    /// first, for the caller to unpin outside every lock.
-    pub fn take_idle(&mut self) -> Vec<Region> {
-        let regions = self.arena.take_idle();
-        for region in &regions {
-            self.stats.region_given_back(region.bytes as u64);
+    /// Removes wholly idle regions, dedicated ones first and the oldest first of each kind, until
+    /// together they have at least `at_least` bytes; all of them with `usize::MAX`. The caller
+    /// unpins and drops them outside its lock. O(S log S) in the number of segments.
+    pub fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
+        let idle = self.arena.take_idle(at_least);
+        for segment in &idle {
+            let bytes = segment.region().bytes as u64;
+            self.stats.region_given_back(bytes, segment.is_dedicated());
         }
-        regions
+        idle
     }
 
     /// The statistics now. O(S) in the number of segments.
@@ -165,7 +178,7 @@ impl Engine {
         let longest = self
             .arena
             .iter()
-            .map(|(_, resident)| resident.segment.longest())
+            .map(|(_, resident)| resident.longest())
             .max();
         Stats {
             idle_bytes: self.stats.pinned_bytes.current - used,
@@ -184,11 +197,15 @@ impl Engine {
         self.stats.reset_accumulated();
     }
 
-    /// The segments, in no particular order.
+    /// The segments and dedicated regions, in no particular order.
     pub fn segments(&self) -> impl Iterator<Item = SegmentView> {
-        self.arena
-            .iter()
-            .map(|(id, resident)| resident.segment.view(id))
+        self.arena.iter().map(|(id, resident)| resident.view(id))
+    }
+
+    /// The blocks of a segment in order of offset; `None` where `id` names none. O(log n) a block,
+    /// n the segment's size, however much of it is free.
+    pub fn blocks(&self, id: SegmentId) -> Option<impl Iterator<Item = BlockView>> {
+        Some(self.arena.get(id)?.blocks())
     }
 
     /// Rechecks I1, I2, I3 and I8 from first principles: everything is counted again from the
@@ -200,195 +217,14 @@ impl Engine {
     pub fn audit(&self) -> Result<(), Violation> {
         audit::audit(self)
     }
+
+    /// [`NewSegment::new`] and [`Self::adopt`], for tests.
+    #[cfg(test)]
+    pub(crate) fn adopt_region(&mut self, base: usize, bytes: usize) -> SegmentId {
+        let region = crate::units::Region { base, bytes };
+        self.adopt(NewSegment::new(region).unwrap()).unwrap()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MIB: usize = 1 << 20;
-
-    fn engine(segment_bytes: usize, threshold_bytes: usize) -> Engine {
-        Engine::new(Config {
-            segment_bytes,
-            threshold_bytes,
-        })
-    }
-
-    fn block(decision: Decision) -> Block {
-        match decision {
-            Decision::Block(block) => block,
-            other => panic!("no block: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn the_threshold_is_the_smallest_request_served() {
-        let mut engine = engine(1024 * MIB, 4 * MIB);
-        assert_eq!(engine.request(0), Decision::PassThrough);
-        assert_eq!(engine.request(4 * MIB - 1), Decision::PassThrough);
-        assert_eq!(engine.request(4 * MIB), Decision::Pin { bytes: 1024 * MIB });
-        let stats = engine.stats();
-        assert_eq!((stats.hits, stats.misses, stats.pass_through), (0, 1, 2));
-    }
-
-    #[test]
-    fn threshold_zero_serves_all_but_empty_requests() {
-        let mut engine = engine(1024 * MIB, 0);
-        assert_eq!(engine.request(0), Decision::PassThrough);
-        assert_eq!(engine.request(1), Decision::Pin { bytes: 1024 * MIB });
-    }
-
-    #[test]
-    fn what_to_pin_is_a_segment_or_the_request_in_huge_pages() {
-        let mut engine = engine(1000 * MIB - 1, 0);
-        for (request, pinned) in [
-            (1, 1000 * MIB),
-            (1000 * MIB, 1000 * MIB),
-            (1000 * MIB + 1, 1002 * MIB),
-            (2133 * MIB, 2134 * MIB), // not the next power of two
-            (MAX_REGION, MAX_REGION),
-        ] {
-            assert_eq!(
-                engine.request(request),
-                Decision::Pin { bytes: pinned },
-                "{request}"
-            );
-        }
-    }
-
-    #[test]
-    fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
-        for segment_bytes in [0, 1, usize::MAX] {
-            let mut engine = engine(segment_bytes, 0);
-            for bytes in [MAX_REGION + 1, usize::MAX - GRANULE, usize::MAX] {
-                assert_eq!(engine.request(bytes), Decision::PassThrough, "{bytes}");
-            }
-            let Decision::Pin { bytes } = engine.request(1) else {
-                panic!("one byte passes")
-            };
-            assert!((1..=MAX_REGION).contains(&bytes), "{bytes}");
-        }
-        assert_eq!(engine(0, 0).request(1), Decision::Pin { bytes: HUGE_PAGE });
-    }
-
-    #[test]
-    fn the_life_of_a_request() {
-        let mut engine = engine(64 * MIB, 0);
-        let Decision::Pin { bytes } = engine.request(5000) else {
-            panic!("nothing is pinned")
-        };
-        engine
-            .adopt(Region {
-                base: 0x7000,
-                bytes,
-            })
-            .unwrap();
-        let first = block(engine.request(5000));
-        let second = block(engine.request(1));
-        assert_eq!((first.bytes, engine.address(first)), (2 * GRANULE, 0x7000));
-        assert_eq!(
-            (second.bytes, engine.address(second)),
-            (GRANULE, 0x7000 + 2 * GRANULE)
-        );
-        engine.defer(first).unwrap();
-        assert_eq!(block(engine.request(1)).offset, 3 * GRANULE); // pending is not free
-        engine.release(first).unwrap();
-        assert_eq!(block(engine.request(1)).offset, 0);
-        assert_eq!(engine.audit(), Ok(()));
-    }
-
-    #[test]
-    fn statistics_follow_and_reset() {
-        let mut engine = engine(10 * GRANULE, 0);
-        engine
-            .adopt(Region {
-                base: 1,
-                bytes: 10 * GRANULE + 7,
-            })
-            .unwrap();
-        let first = block(engine.request(3 * GRANULE));
-        let second = block(engine.request(2 * GRANULE));
-        engine.defer(second).unwrap();
-        let stats = engine.stats();
-        let g = GRANULE as u64;
-        assert_eq!(
-            (stats.pinned_bytes.current, stats.segments.current),
-            (10 * g + 7, 1)
-        );
-        assert_eq!(
-            (stats.live_bytes.current, stats.pending_bytes.current),
-            (3 * g, 2 * g)
-        );
-        assert_eq!(
-            (stats.idle_bytes, stats.largest_free_run_bytes),
-            (5 * g + 7, 5 * g)
-        );
-        assert_eq!((stats.live_bytes.peak, stats.live_blocks.peak), (5 * g, 2));
-        engine.release(first).unwrap();
-        engine.release(second).unwrap();
-        engine.reset_peaks();
-        engine.reset_accumulated();
-        assert_eq!(
-            engine.take_idle(),
-            [Region {
-                base: 1,
-                bytes: 10 * GRANULE + 7
-            }]
-        );
-        let stats = engine.stats();
-        assert_eq!((stats.live_bytes.peak, stats.hits), (0, 0));
-        assert_eq!(
-            (stats.pinned_bytes.current, stats.pinned_bytes.freed),
-            (0, 10 * g + 7)
-        );
-        assert_eq!((stats.idle_bytes, stats.largest_free_run_bytes), (0, 0));
-        assert_eq!(engine.audit(), Ok(()));
-    }
-
-    #[test]
-    fn misuse_changes_no_statistic() {
-        let mut engine = engine(10 * GRANULE, 0);
-        engine
-            .adopt(Region {
-                base: 0x1000,
-                bytes: 10 * GRANULE,
-            })
-            .unwrap();
-        let kept = block(engine.request(GRANULE));
-        let gone = block(engine.request(GRANULE));
-        engine.release(gone).unwrap();
-        let before = engine.stats();
-        assert!(engine.release(gone).is_err());
-        assert!(engine.defer(gone).is_err());
-        assert!(
-            engine
-                .release(Block {
-                    bytes: 2 * GRANULE,
-                    ..kept
-                })
-                .is_err()
-        );
-        assert!(
-            engine
-                .adopt(Region {
-                    base: 0x1000,
-                    bytes: GRANULE
-                })
-                .is_err()
-        );
-        assert_eq!(engine.stats(), before);
-        assert_eq!(engine.audit(), Ok(()));
-    }
-
-    #[test]
-    #[should_panic(expected = "no segment 3.0")]
-    fn the_address_of_an_unknown_segment_is_an_assertion() {
-        let segment = SegmentId::from_u32(3);
-        engine(GRANULE, 0).address(Block {
-            segment,
-            offset: 0,
-            bytes: GRANULE,
-        });
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 //! that is not true, and a broken invariant of our own. Exhaustion is none of them: it is a
 //! decision ([`crate::Decision::Pin`]).
 
+use crate::kind::SegmentKind;
 use crate::units::{GRANULE, MAX_REGION, Region, SegmentId};
 use thiserror::Error;
 
@@ -203,6 +204,24 @@ pub enum Violation {
         /// Index into the order.
         place: usize,
         /// What is wrong there.
+        what: &'static str,
+    },
+    /// A segment is not what its kind says: of a class and idle, or the other way round; dedicated
+    /// and no longer than a segment, or the other way round; dedicated with more than one block, or
+    /// with one that does not start at its start.
+    #[error("segment {segment} is not what its kind says: {kind:?}")]
+    Kind {
+        /// The segment.
+        segment: SegmentId,
+        /// What it is said to be.
+        kind: SegmentKind,
+    },
+    /// The index of idle dedicated regions does not match them.
+    #[error("the dedicated index is wrong about slot {slot}: {what}")]
+    DedicatedIndex {
+        /// The slot of the segment's id.
+        slot: usize,
+        /// What is wrong about it.
         what: &'static str,
     },
 }

@@ -1,21 +1,27 @@
-//! In which order segments are tried: the fullest first, wholly idle ones last.
+//! In which order segments are tried: those of the request's class, the fullest first, then wholly
+//! idle ones.
 //!
 //! A sorted array of small entries. Knows segments as numbers only; the arena tells it what
-//! changed. Partly used segments come before wholly idle ones, so that a segment stays idle, and
-//! can be given back, while any other has room; within each kind the one with fewest free granules
-//! comes first, and of equals the oldest.
+//! changed. Small, large and idle segments stand one kind after the other. A segment in use is
+//! tried before an idle one, so that a segment stays idle, and can be given back, while any of the
+//! class has room; within each kind the one with fewest free granules comes first, and of equals
+//! the oldest.
 //!
-//! Cost, with S segments: finding is O(log S) to skip those with too little free altogether, then
-//! a scan over the partly used ones that have enough free but in pieces: 24 bytes each, at most S.
-//! A change moves one entry past those that it overtakes. A tree set would make that O(log S) and
-//! each step a pointer to follow; for hundreds of segments the array is faster.
+//! Cost, with S segments: finding is O(log S) to skip the other class and those with too little
+//! free altogether, then a scan over those of the class that have enough free but in pieces: 24
+//! bytes each, at most S. A change moves one entry past those that it overtakes. A tree set would
+//! make that O(log S) and each step a pointer to follow; for hundreds of segments the array is
+//! faster.
 //!
-//! Invariant: sorted by ([`Entry::room`], age); one entry for each segment (audited).
+//! Invariant: sorted by ([`Entry::room`], age); one entry for each segment that is not dedicated
+//! (audited).
+
+use crate::kind::{Class, SegmentKind};
 
 /// A segment in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Free granules, and above them a bit that is set where the segment is wholly idle.
+    /// Free granules, and above them the kind's place among the kinds.
     room: u64,
     /// Counts adoptions, so the older has the lower one.
     age: u64,
@@ -25,13 +31,33 @@ pub(crate) struct Entry {
     slot: u32,
 }
 
-/// Above any count of granules.
-const IDLE: u64 = 1 << 32;
+// Above any count of granules.
+const SMALL: u64 = 0;
+const LARGE: u64 = 1 << 32;
+const IDLE: u64 = 2 << 32;
+/// Where a dedicated region would stand; none is ever inserted.
+const NOWHERE: u64 = 3 << 32;
+
+/// The bounds of `room` in a class: from the first, to below the second.
+#[inline]
+fn bounds(class: Class) -> (u64, u64) {
+    match class {
+        Class::Small => (SMALL, LARGE),
+        Class::Large => (LARGE, IDLE),
+    }
+}
 
 impl Entry {
-    pub(crate) fn new(free: u32, idle: bool, longest: u32, age: u64, slot: u32) -> Self {
+    #[inline]
+    pub(crate) fn new(free: u32, kind: SegmentKind, longest: u32, age: u64, slot: u32) -> Self {
+        let kind = match kind {
+            SegmentKind::Small => SMALL,
+            SegmentKind::Large => LARGE,
+            SegmentKind::Idle => IDLE,
+            SegmentKind::Dedicated => NOWHERE,
+        };
         Self {
-            room: u64::from(free) | if idle { IDLE } else { 0 },
+            room: u64::from(free) | kind,
             age,
             longest,
             slot,
@@ -46,7 +72,7 @@ impl Entry {
         self.slot as usize
     }
 
-    /// Whether it is tried before `other`.
+    /// Whether it stands before `other`.
     pub(crate) fn comes_before(&self, other: &Self) -> bool {
         self.key() < other.key()
     }
@@ -57,24 +83,34 @@ impl Entry {
 pub(crate) struct FillOrder(Vec<Entry>);
 
 impl FillOrder {
-    /// The place of the first segment with a free run of `length` granules.
+    /// The place of the first segment of the class, else of the first idle one, with a free run of
+    /// `length` granules.
     #[inline]
-    pub(crate) fn find(&self, length: u32) -> Option<usize> {
-        let from = self
-            .0
-            .partition_point(|entry| entry.room < u64::from(length));
-        let partly_used = self.0[from..].iter().take_while(|entry| entry.room < IDLE);
-        let mut idle_from = from;
-        for entry in partly_used {
-            if entry.longest >= length {
-                return Some(idle_from);
-            }
-            idle_from += 1;
-        }
+    pub(crate) fn find(&self, length: u32, class: Class) -> Option<usize> {
+        let idle_from = match self.find_in_use(length, class) {
+            Ok(place) => return Some(place),
+            Err(end) => end,
+        };
         // The free granules of an idle segment are one run.
-        let enough = |entry: &Entry| entry.room < IDLE + u64::from(length);
-        let place = idle_from + self.0[idle_from..].partition_point(enough);
+        let too_short = |entry: &Entry| entry.room < IDLE + u64::from(length);
+        let place = idle_from + self.0[idle_from..].partition_point(too_short);
         (place < self.0.len()).then_some(place)
+    }
+
+    /// The place of the first segment in use by the class with a free run of `length` granules;
+    /// where there is none, the place after the last one of the class.
+    #[inline]
+    pub(crate) fn find_in_use(&self, length: u32, class: Class) -> Result<usize, usize> {
+        let (from, to) = bounds(class);
+        let too_full = |entry: &Entry| entry.room < from + u64::from(length);
+        let mut place = self.0.partition_point(too_full);
+        for entry in self.0[place..].iter().take_while(|entry| entry.room < to) {
+            if entry.longest >= length {
+                return Ok(place);
+            }
+            place += 1;
+        }
+        Err(place)
     }
 
     /// The slot of the segment at `place`.
@@ -109,12 +145,9 @@ impl FillOrder {
         self.0[place] = entry;
     }
 
-    /// Removes all wholly idle segments.
-    pub(crate) fn take_idle(&mut self) -> Vec<Entry> {
-        let from = self.0.partition_point(|entry| entry.room < IDLE);
-        let mut idle = self.0.split_off(from);
-        idle.sort_unstable_by_key(|entry| entry.age);
-        idle
+    /// Removes the segments whose slots `keep` does not want.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        self.0.retain(|entry| keep(entry.slot()));
     }
 
     /// All entries in order.
@@ -132,22 +165,27 @@ impl FillOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::SegmentKind::{Idle, Large, Small};
 
-    fn order(entries: &[(u32, bool, u32)]) -> FillOrder {
+    fn order(entries: &[(u32, SegmentKind, u32)]) -> FillOrder {
         let mut order = FillOrder::default();
-        for (n, &(free, idle, longest)) in (0u32..).zip(entries) {
-            order.insert(Entry::new(free, idle, longest, u64::from(n), n));
+        for (n, &(free, kind, longest)) in (0u32..).zip(entries) {
+            order.insert(Entry::new(free, kind, longest, u64::from(n), n));
         }
         order
     }
 
     fn found(order: &FillOrder, length: u32) -> Option<usize> {
-        order.find(length).map(|place| order.slot_at(place))
+        found_by(order, length, Class::Small)
+    }
+
+    fn found_by(order: &FillOrder, length: u32, class: Class) -> Option<usize> {
+        order.find(length, class).map(|place| order.slot_at(place))
     }
 
     #[test]
     fn the_fullest_that_fits_comes_first() {
-        let order = order(&[(100, false, 90), (50, false, 50), (70, false, 10)]);
+        let order = order(&[(100, Small, 90), (50, Small, 50), (70, Small, 10)]);
         assert_eq!(found(&order, 40), Some(1));
         assert_eq!(found(&order, 60), Some(0)); // slot 2 has 70 free, in pieces
         assert_eq!(found(&order, 91), None);
@@ -155,46 +193,69 @@ mod tests {
 
     #[test]
     fn an_idle_segment_is_the_last_choice_even_if_it_is_small() {
-        let order = order(&[(30, true, 30), (1000, false, 1000), (20, true, 20)]);
+        let order = order(&[(30, Idle, 30), (1000, Small, 1000), (20, Idle, 20)]);
         assert_eq!(found(&order, 10), Some(1));
         assert_eq!(found(&order, 1000), Some(1));
-        let order = self::order(&[(30, true, 30), (1000, false, 5), (20, true, 20)]);
+        let order = self::order(&[(30, Idle, 30), (1000, Small, 5), (20, Idle, 20)]);
         assert_eq!(found(&order, 10), Some(2));
         assert_eq!(found(&order, 25), Some(0));
         assert_eq!(found(&order, 31), None);
     }
 
     #[test]
+    fn a_class_finds_its_own_and_idle_ones_only() {
+        let order = order(&[
+            (40, Small, 40),
+            (10, Large, 10),
+            (60, Large, 20),
+            (90, Large, 90),
+            (50, Idle, 50),
+            (200, Small, 5),
+        ]);
+        assert_eq!(found_by(&order, 10, Class::Large), Some(1));
+        assert_eq!(found_by(&order, 11, Class::Large), Some(2));
+        assert_eq!(found_by(&order, 21, Class::Large), Some(3)); // slot 2: in pieces
+        assert_eq!(found_by(&order, 91, Class::Large), None);
+        assert_eq!(found_by(&order, 40, Class::Small), Some(0));
+        assert_eq!(found_by(&order, 41, Class::Small), Some(4)); // past all large ones
+        assert_eq!(found_by(&order, 51, Class::Small), None);
+        assert_eq!(order.find_in_use(41, Class::Small), Err(2)); // not the idle one
+    }
+
+    #[test]
     fn of_equals_the_oldest_comes_first() {
-        let order = order(&[(10, true, 10), (10, true, 10), (10, true, 10)]);
+        let order = order(&[(10, Idle, 10), (10, Idle, 10), (10, Idle, 10)]);
         assert_eq!(found(&order, 10), Some(0));
     }
 
     #[test]
     fn an_update_moves_to_where_it_belongs() {
         let mut order = order(&[
-            (10, false, 1),
-            (20, false, 1),
-            (30, false, 1),
-            (40, false, 1),
+            (10, Small, 1),
+            (20, Small, 1),
+            (30, Small, 1),
+            (40, Small, 1),
         ]);
         let slots = |order: &FillOrder| order.0.iter().map(Entry::slot).collect::<Vec<_>>();
-        order.update(0, Entry::new(35, false, 1, 0, 0));
+        order.update(0, Entry::new(35, Small, 1, 0, 0));
         assert_eq!(slots(&order), [1, 2, 0, 3]);
-        order.update(3, Entry::new(15, false, 1, 3, 3));
+        order.update(3, Entry::new(15, Small, 1, 3, 3));
         assert_eq!(slots(&order), [3, 1, 2, 0]);
-        order.update(2, Entry::new(31, false, 1, 2, 2));
+        order.update(2, Entry::new(31, Small, 1, 2, 2));
         assert_eq!(slots(&order), [3, 1, 2, 0]);
-        assert_eq!(order.place_of(&Entry::new(31, false, 1, 2, 2)), Some(2));
-        assert_eq!(order.place_of(&Entry::new(30, false, 1, 2, 2)), None);
+        assert_eq!(order.place_of(&Entry::new(31, Small, 1, 2, 2)), Some(2));
+        assert_eq!(order.place_of(&Entry::new(30, Small, 1, 2, 2)), None);
+        order.update(0, Entry::new(15, Large, 1, 3, 3));
+        assert_eq!(slots(&order), [1, 2, 0, 3]);
+        order.update(1, Entry::new(1, Idle, 1, 2, 2));
+        assert_eq!(slots(&order), [1, 0, 3, 2]);
     }
 
     #[test]
-    fn taking_the_idle_ones_leaves_the_rest() {
-        let mut order = order(&[(30, true, 30), (10, false, 10), (20, true, 20)]);
-        let taken: Vec<usize> = order.take_idle().iter().map(Entry::slot).collect();
-        assert_eq!(taken, [0, 2]); // oldest first, whatever their size
-        assert_eq!(order.entries().len(), 1);
-        assert_eq!(order.take_idle(), []);
+    fn what_is_not_kept_is_gone_and_the_rest_stays_in_order() {
+        let mut order = order(&[(30, Idle, 30), (10, Small, 10), (20, Idle, 20)]);
+        order.retain(|slot| slot != 2);
+        let slots: Vec<_> = order.entries().iter().map(Entry::slot).collect();
+        assert_eq!(slots, [1, 0]);
     }
 }

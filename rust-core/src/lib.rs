@@ -5,16 +5,22 @@
 //! all that and reports back. So the engine can be model-checked, fuzzed and replayed anywhere.
 //!
 //! ```
-//! use pinbuddy_core::{Config, Decision, Engine, Region};
+//! use pinbuddy_core::{Config, Decision, Engine, Growth, NewSegment, Region};
 //!
-//! let mut engine = Engine::new(Config { segment_bytes: 1 << 30, threshold_bytes: 4 << 20 });
+//! let mut engine = Engine::new(Config {
+//!     segment_bytes: 1 << 30,
+//!     threshold_bytes: 4 << 20,
+//!     growth: Growth::Segment,
+//! });
 //! let Decision::Pin { bytes } = engine.request(64 << 20) else { panic!("nothing is pinned yet") };
-//! // Here the bridge pins `bytes` bytes, outside every lock, and reports where they are.
-//! engine.adopt(Region { base: 0x7000_0000_0000, bytes }).unwrap();
+//! // Here the bridge pins `bytes` bytes, outside every lock, and makes their bookkeeping.
+//! let segment = NewSegment::new(Region { base: 0x7000_0000_0000, bytes }).unwrap();
+//! engine.adopt(segment).unwrap();
 //! let Decision::Block(block) = engine.request(64 << 20) else { panic!("now it fits") };
 //! assert_eq!(engine.address(block), 0x7000_0000_0000);
 //! engine.release(block).unwrap();
-//! assert_eq!(engine.take_idle().len(), 1); // the bridge unpins what it gets here
+//! let idle = engine.take_idle(usize::MAX); // what the bridge unpins, and drops outside the lock
+//! assert_eq!(idle[0].region().bytes, 1 << 30);
 //! ```
 //!
 //! From the outside in: [`Engine`] holds policy and statistics, the arena holds the segments and
@@ -29,19 +35,27 @@ mod arena;
 mod audit;
 mod buddy;
 mod cover;
+mod dedicated;
 mod engine;
 mod error;
 mod fill_order;
+mod handover;
+mod kind;
 mod node;
+mod policy;
 mod records;
 mod segment;
 mod stats;
 mod units;
+mod view;
 mod word;
 
 pub use cover::{Buddy, Cover, cover};
-pub use engine::{Config, Decision, Engine};
+pub use engine::{Decision, Engine};
 pub use error::{AdoptError, Misuse, Violation};
-pub use segment::SegmentView;
+pub use handover::{IdleSegment, NewSegment};
+pub use kind::{SMALL, SegmentKind};
+pub use policy::{Config, Growth};
 pub use stats::{Gauge, Stats};
 pub use units::{Block, GRANULE, MAX_REGION, Region, SegmentId};
+pub use view::{BlockView, SegmentView};

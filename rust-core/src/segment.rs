@@ -8,34 +8,10 @@
 
 use crate::buddy::BuddyTree;
 use crate::error::Misuse;
+use crate::kind::SegmentKind;
 use crate::records::{Records, State};
 use crate::units::{Block, Granules, Region, SegmentId};
-
-/// A segment as seen from outside. All sizes in bytes;
-/// `free_bytes + tail_bytes + live_bytes + pending_bytes == bytes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentView {
-    /// Its id.
-    pub id: SegmentId,
-    /// Address of its region, as adopted.
-    pub base: usize,
-    /// Length of its region, as adopted.
-    pub bytes: usize,
-    /// Granules in no block.
-    pub free_bytes: usize,
-    /// The end of the region that is shorter than a granule: pinned, never used.
-    pub tail_bytes: usize,
-    /// The longest free run: the largest request that fits.
-    pub longest_free_run_bytes: usize,
-    /// Granules in live blocks.
-    pub live_bytes: usize,
-    /// Granules in pending blocks.
-    pub pending_bytes: usize,
-    /// How many blocks are live.
-    pub live_blocks: usize,
-    /// How many blocks are pending.
-    pub pending_blocks: usize,
-}
+use crate::view::{BlockView, SegmentView};
 
 /// How many blocks of one state, and how many granules they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,11 +163,29 @@ impl Segment {
         self.region.base = base;
     }
 
-    /// How it looks from outside, under the name `id`.
-    pub(crate) fn view(&self, id: SegmentId) -> SegmentView {
+    /// Its blocks from first to last. Goes from block to block, and from one free run to its end
+    /// by the tree: O(blocks * log granules), and of the records only what blocks have is read.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockView> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let start = Granules::new(self.tree.first_taken(at)?);
+            // Beyond the segment's end all is taken, and nothing recorded.
+            let (length, state) = self.records.get(start)?;
+            at = start.get() + length.get();
+            Some(BlockView {
+                offset: start.bytes(),
+                bytes: length.bytes(),
+                pending: state == State::Pending,
+            })
+        })
+    }
+
+    /// How it looks from outside, under the name `id` and as a segment of `kind`.
+    pub(crate) fn view(&self, id: SegmentId, kind: SegmentKind) -> SegmentView {
         let in_bytes = |granules| Granules::new(granules).bytes();
         SegmentView {
             id,
+            kind,
             base: self.region.base,
             bytes: self.region.bytes,
             free_bytes: in_bytes(self.free_granules()),
@@ -246,7 +240,7 @@ mod tests {
     fn false_claims_are_refused_and_change_nothing() {
         let mut segment = segment(10, 0);
         segment.take(Granules::new(4)).unwrap();
-        let before = segment.view(SegmentId::new(0, 0));
+        let before = segment.view(SegmentId::new(0, 0), SegmentKind::Small);
         let id = before.id;
         let claims = [
             (
@@ -297,7 +291,7 @@ mod tests {
             assert_eq!(segment.release(claim), Err(misuse));
             assert_eq!(segment.defer(claim), Err(misuse));
         }
-        assert_eq!(segment.view(id), before);
+        assert_eq!(segment.view(id, SegmentKind::Small), before);
         segment.release(block(0, 4)).unwrap();
         let gone = Misuse::NotABlock {
             segment: id,
@@ -326,7 +320,7 @@ mod tests {
         segment.take(Granules::new(4)).unwrap();
         segment.take(Granules::new(1)).unwrap();
         segment.defer(block(0, 4)).unwrap();
-        let view = segment.view(SegmentId::new(0, 0));
+        let view = segment.view(SegmentId::new(0, 0), SegmentKind::Small);
         assert_eq!((view.base, view.bytes), (0x1234, 10 * GRANULE + 100));
         assert_eq!(
             (view.live_bytes, view.pending_bytes),

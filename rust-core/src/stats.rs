@@ -44,9 +44,9 @@ impl Gauge {
 /// The engine's statistics. Block sizes count as rounded up to granules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Bytes of all segments, with what is shorter than a granule at their ends.
+    /// Bytes of all segments and dedicated regions, with what is shorter than a granule at their ends.
     pub pinned_bytes: Gauge,
-    /// Segments.
+    /// Segments, dedicated regions included.
     pub segments: Gauge,
     /// Bytes in live blocks.
     pub live_bytes: Gauge,
@@ -64,8 +64,12 @@ pub struct Stats {
     pub pass_through: u64,
     /// Bytes pinned and in no block; a region's end that is shorter than a granule is idle.
     pub idle_bytes: u64,
-    /// The longest free run of all segments, in bytes: the largest request that fits.
+    /// The longest free run that a block can be cut from, in bytes. What a dedicated region has
+    /// beside its block is idle and none.
     pub largest_free_run_bytes: u64,
+    /// Bytes of the dedicated regions: what of the pinned bytes serves requests longer than a
+    /// segment.
+    pub dedicated_bytes: u64,
 }
 
 impl Stats {
@@ -94,14 +98,20 @@ impl Stats {
         in_blocks.remove(1);
     }
 
-    pub(crate) fn region_adopted(&mut self, bytes: u64) {
+    pub(crate) fn region_adopted(&mut self, bytes: u64, dedicated: bool) {
         self.pinned_bytes.add(bytes);
         self.segments.add(1);
+        if dedicated {
+            self.dedicated_bytes += bytes;
+        }
     }
 
-    pub(crate) fn region_given_back(&mut self, bytes: u64) {
+    pub(crate) fn region_given_back(&mut self, bytes: u64, dedicated: bool) {
         self.pinned_bytes.remove(bytes);
         self.segments.remove(1);
+        if dedicated {
+            self.dedicated_bytes -= bytes;
+        }
     }
 
     pub(crate) fn reset_peaks(&mut self) {

@@ -1,6 +1,6 @@
 //! What exact fit without alignment is worth: the sizes that people report as wasted.
 
-use pinbuddy_core::{Config, Decision, Engine, Region};
+use pinbuddy_core::{Config, Decision, Engine, Growth, NewSegment, Region};
 
 const MIB: usize = 1 << 20;
 
@@ -9,13 +9,14 @@ fn served(segment: usize, bytes: usize) -> usize {
     let mut engine = Engine::new(Config {
         segment_bytes: segment,
         threshold_bytes: 0,
+        growth: Growth::Segment,
     });
     // Any alignment: offsets count from the segment's start, never from address 0.
     let region = Region {
         base: 0x7fff_1234_5000,
         bytes: segment,
     };
-    engine.adopt(region).unwrap();
+    engine.adopt(NewSegment::new(region).unwrap()).unwrap();
     let mut count = 0;
     while let Decision::Block(_) = engine.request(bytes) {
         count += 1;

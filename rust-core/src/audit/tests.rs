@@ -1,8 +1,9 @@
 //! Broken states, and that the audit sees each: an audit that cannot fail proves nothing.
 
 use super::*;
-use crate::units::{Block, GRANULE, Granules, Region};
-use crate::{Config, Decision};
+use crate::kind::SegmentKind;
+use crate::units::{Block, GRANULE, Granules};
+use crate::{Config, Decision, Growth};
 
 const fn g(count: u32) -> Granules {
     Granules::new(count)
@@ -14,19 +15,10 @@ fn engine() -> (Engine, SegmentId) {
     let mut engine = Engine::new(Config {
         segment_bytes: 1000 * GRANULE,
         threshold_bytes: 0,
+        growth: Growth::Segment,
     });
-    engine
-        .adopt(Region {
-            base: 0x1000_0000,
-            bytes: 1000 * GRANULE,
-        })
-        .unwrap();
-    engine
-        .adopt(Region {
-            base: 0x2000_0000,
-            bytes: 1000 * GRANULE + 5,
-        })
-        .unwrap();
+    engine.adopt_region(0x1000_0000, 1000 * GRANULE);
+    engine.adopt_region(0x2000_0000, 1000 * GRANULE + 5);
     let mut take = |granules| match engine.request(granules * GRANULE) {
         Decision::Block(block) => block,
         other => panic!("{other:?}"),
@@ -40,7 +32,7 @@ fn engine() -> (Engine, SegmentId) {
 /// What the audit says after `break_it` was done to the first segment.
 fn broken(break_it: impl FnOnce(&mut Segment)) -> Violation {
     let (mut engine, id) = engine();
-    break_it(engine.arena.corrupt(id));
+    break_it(&mut engine.arena.corrupt(id).segment);
     engine.audit().expect_err("the audit sees nothing")
 }
 
@@ -195,7 +187,11 @@ fn a_node_that_is_needlessly_mixed_is_seen() {
 #[test]
 fn overlapping_segments_are_seen() {
     let (mut engine, id) = engine();
-    engine.arena.corrupt(id).corrupt_base(0x2000_0000 - 1);
+    engine
+        .arena
+        .corrupt(id)
+        .segment
+        .corrupt_base(0x2000_0000 - 1);
     let violation = engine.audit().unwrap_err();
     assert!(
         matches!(violation, Violation::SegmentsOverlap { .. }),
@@ -224,17 +220,20 @@ fn a_wrong_fill_order_is_seen() {
     };
     assert_eq!(engine.audit(), Err(violation));
     let (mut engine, _) = self::engine();
-    engine.arena.order.take_idle();
+    engine.arena.order.retain(|slot| slot == 0);
     let violation = Violation::FillOrder {
         place: 1,
         what: "a segment has no true entry",
     };
     assert_eq!(engine.audit(), Err(violation));
     let (mut engine, _) = self::engine();
-    engine
-        .arena
-        .order
-        .insert(crate::fill_order::Entry::new(1000, true, 1000, 9, 9));
+    engine.arena.order.insert(crate::fill_order::Entry::new(
+        1000,
+        SegmentKind::Idle,
+        1000,
+        9,
+        9,
+    ));
     let violation = Violation::FillOrder {
         place: 2,
         what: "an entry has no segment",

@@ -1,0 +1,104 @@
+//! Rechecks what finds a segment: regions, kinds, the fill order and the dedicated index.
+//!
+//! Trusts the segments, whose own recheck went ahead. Whether a block is of its segment's class
+//! cannot be told from the records: [`Engine::request_anywhere`] may have put it there.
+
+use crate::arena::Arena;
+use crate::dedicated::Fit;
+use crate::engine::Engine;
+use crate::error::Violation;
+use crate::kind::SegmentKind;
+
+pub(super) fn audit(engine: &Engine) -> Result<(), Violation> {
+    audit_regions(&engine.arena)?;
+    audit_kinds(engine)?;
+    audit_fill_order(&engine.arena)?;
+    audit_dedicated(&engine.arena)
+}
+
+/// No two overlap (I2).
+fn audit_regions(arena: &Arena) -> Result<(), Violation> {
+    let mut regions: Vec<_> = arena
+        .iter()
+        .map(|(id, resident)| (resident.segment.region(), id))
+        .collect();
+    regions.sort_unstable_by_key(|(region, _)| region.base);
+    for pair in regions.windows(2) {
+        let ((lower, first), (upper, second)) = (pair[0], pair[1]);
+        if upper.base - lower.base < lower.bytes {
+            return Err(Violation::SegmentsOverlap { first, second });
+        }
+    }
+    Ok(())
+}
+
+/// Dedicated is what is longer than a segment, and it has one block at most, at its start; of the
+/// others those are of no class that have no block.
+fn audit_kinds(engine: &Engine) -> Result<(), Violation> {
+    for (segment, resident) in engine.arena.iter() {
+        let (kind, granules) = (resident.kind, resident.segment.granules());
+        let offsets = |(start, ..): (crate::units::Granules, _, _)| start.get();
+        let mut blocks = resident.segment.records.iter().map(offsets);
+        let (first, second) = (blocks.next(), blocks.next());
+        let is_true = match kind {
+            SegmentKind::Idle => first.is_none(),
+            SegmentKind::Small | SegmentKind::Large => first.is_some(),
+            SegmentKind::Dedicated => first.is_none_or(|start| start == 0) && second.is_none(),
+        };
+        let should_be_dedicated = engine.policy.is_dedicated(granules);
+        if !is_true || should_be_dedicated != (kind == SegmentKind::Dedicated) {
+            return Err(Violation::Kind { segment, kind });
+        }
+    }
+    Ok(())
+}
+
+fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
+    let entries = arena.order.entries();
+    let wrong = |place, what| Err(Violation::FillOrder { place, what });
+    for place in 1..entries.len() {
+        if !entries[place - 1].comes_before(&entries[place]) {
+            return wrong(place, "not sorted");
+        }
+    }
+    // Sorted with no equals, as many as segments, and each segment's true entry among them:
+    // then there is nothing else in it.
+    let ordered = || {
+        arena
+            .iter()
+            .filter(|(_, resident)| !resident.is_dedicated())
+    };
+    for (id, resident) in ordered() {
+        if !entries.contains(&resident.entry(id.slot())) {
+            return wrong(id.slot(), "a segment has no true entry");
+        }
+    }
+    let segments = ordered().count();
+    if entries.len() == segments {
+        Ok(())
+    } else {
+        wrong(segments, "an entry has no segment")
+    }
+}
+
+/// Exactly the dedicated regions that have no block, each once, in order.
+fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
+    let mut expected: Vec<Fit> = arena
+        .iter()
+        .filter(|(_, resident)| resident.is_dedicated() && resident.segment.is_idle())
+        .map(|(id, resident)| resident.fit(id.slot()))
+        .collect();
+    expected.sort_unstable();
+    let wrong = |fit: &Fit, what| {
+        let slot = fit.slot as usize;
+        Err(Violation::DedicatedIndex { slot, what })
+    };
+    let found: Vec<Fit> = arena.dedicated.iter().copied().collect();
+    if let Some(fit) = expected.iter().find(|fit| !found.contains(fit)) {
+        return wrong(fit, "an idle dedicated region has no true entry");
+    }
+    match found.iter().find(|fit| !expected.contains(fit)) {
+        Some(fit) => wrong(fit, "an entry is of no idle dedicated region"),
+        None => Ok(()), // a set: each is in it once
+    }
+}

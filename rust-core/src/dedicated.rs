@@ -1,0 +1,86 @@
+//! Which dedicated region serves a request: the smallest idle one that holds it.
+//!
+//! Regions longer than a segment serve one block at a time, each for a request that no segment
+//! holds. Those that have no block now stand here, by size and then age. Knows regions as numbers
+//! only; the arena tells it which became idle. Finding and changing are O(log n).
+//!
+//! Invariant: every idle dedicated region is in it once, and nothing else (audited).
+
+use crate::units::Granules;
+use std::collections::BTreeSet;
+
+/// An idle dedicated region. Ordered by size, then age: of equals the oldest serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fit {
+    pub(crate) granules: Granules,
+    /// Counts adoptions, so the older has the lower one.
+    pub(crate) age: u64,
+    /// The arena's slot.
+    pub(crate) slot: u32,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct IdleDedicated(BTreeSet<Fit>);
+
+impl IdleDedicated {
+    /// The smallest region of `least..=most` granules.
+    pub(crate) fn find(&self, least: Granules, most: Granules) -> Option<Fit> {
+        let from = Fit {
+            granules: least,
+            age: 0,
+            slot: 0,
+        };
+        let best = *self.0.range(from..).next()?;
+        (best.granules <= most).then_some(best)
+    }
+
+    /// The region has no block now, or is new.
+    pub(crate) fn insert(&mut self, fit: Fit) {
+        self.0.insert(fit);
+    }
+
+    /// The region has its block now, or is given back. Whether it was there: it must have been.
+    pub(crate) fn remove(&mut self, fit: &Fit) -> bool {
+        self.0.remove(fit)
+    }
+
+    /// All of them, the smallest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Fit> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(granules: u32, age: u64) -> Fit {
+        Fit {
+            granules: Granules::new(granules),
+            age,
+            slot: age as u32,
+        }
+    }
+
+    #[test]
+    fn the_smallest_that_holds_it_is_found_the_oldest_of_equals() {
+        let mut idle = IdleDedicated::default();
+        for (age, granules) in (0..).zip([300, 200, 250, 200]) {
+            idle.insert(fit(granules, age));
+        }
+        let found = |idle: &IdleDedicated, least, most| {
+            idle.find(Granules::new(least), Granules::new(most))
+                .map(|fit| fit.age)
+        };
+        assert_eq!(found(&idle, 150, 1000), Some(1));
+        assert_eq!(found(&idle, 200, 200), Some(1));
+        assert_eq!(found(&idle, 201, 249), None);
+        assert_eq!(found(&idle, 201, 250), Some(2));
+        assert_eq!(found(&idle, 150, 199), None);
+        assert_eq!(found(&idle, 301, 1000), None);
+        idle.remove(&fit(200, 1));
+        assert_eq!(found(&idle, 150, 1000), Some(3));
+        assert_eq!(idle.iter().count(), 3);
+    }
+}

@@ -1,0 +1,98 @@
+//! Segments on their way into the engine and out of it.
+//!
+//! The caller keeps the engine behind a lock, and the bookkeeping of a segment is large enough to
+//! be mapped and unmapped by the system's allocator. So it is made before the lock is taken and
+//! dropped after it was given up: the engine only moves it.
+//!
+//! Knows regions and segments; not what else the engine has.
+
+use crate::error::AdoptError;
+use crate::segment::Segment;
+use crate::units::{Granules, Region};
+
+/// A pinned region with the bookkeeping that makes it a segment, for [`crate::Engine::adopt`].
+#[derive(Debug)]
+pub struct NewSegment(pub(crate) Segment);
+
+impl NewSegment {
+    /// Checks `region`, of any size and alignment, and allocates what its bookkeeping needs. What
+    /// is shorter than a granule at its end is not used, but counted as pinned and given back with
+    /// the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`AdoptError`] where the region holds no granule, is larger than [`crate::MAX_REGION`] or
+    /// ends beyond the address space. It is then still the caller's.
+    pub fn new(region: Region) -> Result<Self, AdoptError> {
+        let Region { base, bytes } = region;
+        let granules = Granules::inside(bytes).ok_or(AdoptError::TooLarge { bytes })?;
+        if granules.get() == 0 {
+            return Err(AdoptError::TooSmall { bytes });
+        }
+        if region.end().is_none() {
+            return Err(AdoptError::EndOverflows { base, bytes });
+        }
+        Ok(Self(Segment::new(region, granules)))
+    }
+}
+
+/// A region that [`crate::Engine::take_idle`] removed: the caller's again, to unpin. Dropping it
+/// frees the bookkeeping.
+#[derive(Debug)]
+pub struct IdleSegment {
+    pub(crate) segment: Segment,
+    pub(crate) dedicated: bool,
+}
+
+impl IdleSegment {
+    /// The region exactly as adopted.
+    pub fn region(&self) -> Region {
+        self.segment.region()
+    }
+
+    /// Whether it was longer than a segment, for one block at a time.
+    pub fn is_dedicated(&self) -> bool {
+        self.dedicated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{GRANULE, MAX_REGION};
+
+    #[test]
+    fn regions_that_cannot_be_segments_are_refused() {
+        let base = usize::MAX - GRANULE;
+        for (base, bytes, expected) in [
+            (0, 0, AdoptError::TooSmall { bytes: 0 }),
+            (0, GRANULE - 1, AdoptError::TooSmall { bytes: GRANULE - 1 }),
+            (
+                0,
+                MAX_REGION + 1,
+                AdoptError::TooLarge {
+                    bytes: MAX_REGION + 1,
+                },
+            ),
+            (0, usize::MAX, AdoptError::TooLarge { bytes: usize::MAX }),
+            (
+                base,
+                2 * GRANULE,
+                AdoptError::EndOverflows {
+                    base,
+                    bytes: 2 * GRANULE,
+                },
+            ),
+        ] {
+            let refused = NewSegment::new(Region { base, bytes });
+            assert_eq!(refused.map(drop), Err(expected));
+        }
+        assert!(
+            NewSegment::new(Region {
+                base,
+                bytes: GRANULE
+            })
+            .is_ok()
+        );
+    }
+}

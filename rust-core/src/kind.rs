@@ -1,0 +1,72 @@
+//! What a segment is used for: small blocks, large blocks, one block of its own, or nothing.
+//!
+//! Long-lived small blocks scattered over every segment would keep every one of them pinned once
+//! the large blocks between them are gone. So small and large blocks are cut from different
+//! segments. Knows only names and the size that divides them; the arena keeps a segment's kind.
+
+/// The size in bytes at which a request is no longer small: the default threshold, below which
+/// blocks fragment what they are cut from (pytorch/pytorch#181094).
+pub const SMALL: usize = 4 << 20;
+
+/// Which segments serve a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Small,
+    Large,
+}
+
+impl Class {
+    /// The class of a request of `bytes` bytes, as asked for and not rounded.
+    #[inline]
+    pub(crate) fn of(bytes: usize) -> Self {
+        if bytes < SMALL {
+            Self::Small
+        } else {
+            Self::Large
+        }
+    }
+
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Small => Self::Large,
+            Self::Large => Self::Small,
+        }
+    }
+
+    /// The kind of a segment that serves it.
+    #[inline]
+    pub(crate) fn kind(self) -> SegmentKind {
+        match self {
+            Self::Small => SegmentKind::Small,
+            Self::Large => SegmentKind::Large,
+        }
+    }
+}
+
+/// What a segment is used for.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SegmentKind {
+    /// No block is in it; the next one decides.
+    Idle,
+    /// The first block cut from it was shorter than [`SMALL`].
+    Small,
+    /// The first block cut from it was not.
+    Large,
+    /// Longer than a segment: it serves one block at a time, or none now.
+    Dedicated,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_small_below_4_mib() {
+        assert_eq!(SMALL, 4 * 1024 * 1024);
+        assert_eq!(Class::of(1), Class::Small);
+        assert_eq!(Class::of(SMALL - 1), Class::Small); // though its block has SMALL bytes
+        assert_eq!(Class::of(SMALL), Class::Large);
+        assert_eq!(Class::of(usize::MAX), Class::Large);
+    }
+}
