@@ -2,37 +2,33 @@
 
 Run it inside the simulator, with two devices:
 
-    cargo xtask sim --devices 2 -- PYTHON -m unittest tests/cuda-sim/python/test_simulator.py
+    cargo xtask sim --devices 2 -- PYTHON -m unittest discover -s tests/cuda-sim/python
 """
 
 import ctypes
-import json
 import threading
 import time
 import unittest
 
 import torch
+from simulator import (
+    ALREADY_REGISTERED,
+    INVALID_VALUE,
+    MEMORY_ALLOCATION,
+    MIB,
+    NOT_REGISTERED,
+    NOT_SUPPORTED,
+    NOT_SUPPORTED_IN_CAPTURE,
+    SUCCESS,
+    host_alloc,
+    memory_kib,
+    runtime,
+    stats,
+)
 
-MIB = 1 << 20
 SLEEP_MS = 1500
 # A cycle of the simulated clock is a nanosecond.
 SLEEP_CYCLES = SLEEP_MS * 1_000_000
-
-NOT_SUPPORTED_IN_CAPTURE = 900
-SUCCESS = 0
-INVALID_VALUE = 1
-MEMORY_ALLOCATION = 2
-ALREADY_REGISTERED = 712
-NOT_REGISTERED = 713
-
-runtime = ctypes.CDLL(None)
-
-
-def stats():
-    """What the simulator counted."""
-    text = ctypes.create_string_buffer(4096)
-    runtime.pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
-    return json.loads(text.value)
 
 
 def hold(stream):
@@ -166,22 +162,17 @@ class Streams(unittest.TestCase):
 
 class PinnedMemory(unittest.TestCase):
     def test_it_is_really_locked(self):
-        def locked_kib():
-            with open("/proc/self/status") as status:
-                line = next(line for line in status if line.startswith("VmLck"))
-            return int(line.split()[1])
-
-        before_kib, before = locked_kib(), stats()
-        address = ctypes.c_void_p()
-        self.assertEqual(runtime.cudaHostAlloc(ctypes.byref(address), ctypes.c_size_t(64 * MIB), 0), 0)
-        self.assertGreaterEqual(locked_kib() - before_kib, 64 * 1024)
+        before_kib, before = memory_kib("VmLck"), stats()
+        answer, address = host_alloc(64 * MIB)
+        self.assertEqual(answer, SUCCESS)
+        self.assertGreaterEqual(memory_kib("VmLck") - before_kib, 64 * 1024)
         self.assertEqual(stats()["pinned_bytes"] - before["pinned_bytes"], 64 * MIB)
         inside = ctypes.c_void_p(address.value + 4096)
         self.assertEqual(runtime.cudaFreeHost(inside), INVALID_VALUE)
         self.assertEqual(runtime.cudaFreeHost(address), SUCCESS)
         self.assertEqual(runtime.cudaFreeHost(address), INVALID_VALUE)
         self.assertEqual(runtime.cudaGetLastError(), INVALID_VALUE)
-        self.assertEqual(locked_kib(), before_kib)
+        self.assertEqual(memory_kib("VmLck"), before_kib)
 
     def test_registration(self):
         tensor = torch.zeros(MIB, dtype=torch.uint8)
@@ -201,14 +192,27 @@ class PinnedMemory(unittest.TestCase):
     def test_a_pin_can_be_made_to_fail(self):
         runtime.pinbuddy_sim_fail_pin_after_mb(ctypes.c_int64(0))
         try:
-            address = ctypes.c_void_p()
-            answer = runtime.cudaHostAlloc(ctypes.byref(address), ctypes.c_size_t(MIB), 0)
-            self.assertEqual(answer, MEMORY_ALLOCATION)
+            self.assertEqual(host_alloc(MIB)[0], MEMORY_ALLOCATION)
             self.assertEqual(runtime.cudaPeekAtLastError(), MEMORY_ALLOCATION)
             self.assertEqual(runtime.cudaGetLastError(), MEMORY_ALLOCATION)
             self.assertEqual(runtime.cudaGetLastError(), SUCCESS)
         finally:
             runtime.pinbuddy_sim_fail_pin_after_mb(ctypes.c_int64(-1))
+
+    def test_a_failed_pin_that_nobody_cleared_is_blamed_on_the_next_kernel(self):
+        on_device = torch.zeros(10, device="cuda")
+        runtime.pinbuddy_sim_fail_pin_after_mb(ctypes.c_int64(0))
+        try:
+            self.assertEqual(host_alloc(MIB)[0], MEMORY_ALLOCATION)
+        finally:
+            runtime.pinbuddy_sim_fail_pin_after_mb(ctypes.c_int64(-1))
+        # A call that succeeds forgives nothing.
+        self.assertEqual(runtime.cudaFree(None), SUCCESS)
+        with self.assertRaises(torch.AcceleratorError):
+            on_device.add_(1)
+        # It was not a sticky error: once told, it is gone.
+        on_device.add_(1)
+        self.assertEqual(runtime.cudaGetLastError(), SUCCESS)
 
 
 class Capture(unittest.TestCase):
@@ -284,8 +288,8 @@ class Elsewhere(unittest.TestCase):
     def test_what_is_not_simulated_is_refused(self):
         address = ctypes.c_void_p()
         answer = runtime.cudaMallocManaged(ctypes.byref(address), ctypes.c_size_t(MIB), 1)
-        self.assertEqual(answer, 801)
-        self.assertEqual(runtime.cudaGetLastError(), 801)
+        self.assertEqual(answer, NOT_SUPPORTED)
+        self.assertEqual(runtime.cudaGetLastError(), NOT_SUPPORTED)
 
     def test_the_profiler_goes_on_without_the_gpu(self):
         activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]

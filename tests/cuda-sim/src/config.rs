@@ -14,6 +14,12 @@ pub(crate) struct Config {
     /// `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`: pins that would exceed this many bytes of page-locked
     /// memory fail.
     pub(crate) fail_pin_after: Option<usize>,
+    /// `PINBUDDY_SIM_LOCK=0`: pins are counted and mapped, but no page is locked or touched, so
+    /// that more can be pinned than the machine has.
+    pub(crate) lock_pages: bool,
+    /// `PINBUDDY_SIM_PIN_MS_PER_GB`: pins happen one at a time, as with a driver, and each takes
+    /// at least so many milliseconds per GiB of its size (0: one at a time, at no least).
+    pub(crate) pin_ms_per_gib: Option<usize>,
     /// `PINBUDDY_SIM_LOG=1`: say each pin, unpin and error on standard error.
     pub(crate) log: bool,
     /// `PINBUDDY_SIM_QUIET=1`: do not say which kernels are left out.
@@ -36,14 +42,16 @@ impl Config {
             }
             parsed
         };
-        let flag = |name: &str| variable(name).is_some_and(|value| value == "1");
+        let is = |name: &str, wanted: &str| variable(name).is_some_and(|value| value == wanted);
         let bytes = |name: &str| number(name).map(|mb| mb.saturating_mul(MIB));
         Self {
             devices: number("PINBUDDY_SIM_DEVICES").unwrap_or(1).min(64),
             device_bytes: bytes("PINBUDDY_SIM_DEVICE_MB").unwrap_or(16384 * MIB),
             fail_pin_after: bytes("PINBUDDY_SIM_FAIL_PIN_AFTER_MB"),
-            log: flag("PINBUDDY_SIM_LOG"),
-            quiet: flag("PINBUDDY_SIM_QUIET"),
+            lock_pages: !is("PINBUDDY_SIM_LOCK", "0"),
+            pin_ms_per_gib: number("PINBUDDY_SIM_PIN_MS_PER_GB"),
+            log: is("PINBUDDY_SIM_LOG", "1"),
+            quiet: is("PINBUDDY_SIM_QUIET", "1"),
         }
     }
 }
@@ -64,5 +72,14 @@ mod tests {
         assert_eq!(config.device_bytes, 16384 * MIB);
         assert_eq!(config.fail_pin_after, Some(3 * MIB));
         assert!(!config.log && !config.quiet);
+        assert!(config.lock_pages && config.pin_ms_per_gib.is_none());
+    }
+
+    #[test]
+    fn locking_is_turned_off_by_a_zero_alone() {
+        for (value, locks) in [("0", false), ("1", true), ("", true), ("no", true)] {
+            let read = |name: &str| (name == "PINBUDDY_SIM_LOCK").then(|| value.to_owned());
+            assert_eq!(Config::read(read).lock_pages, locks, "{value}");
+        }
     }
 }

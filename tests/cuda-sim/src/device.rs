@@ -71,12 +71,25 @@ pub(crate) fn set_current(device: i32) -> Status {
 /// Make the current GPU's primary context, as a call that needs one does.
 pub(crate) fn activate_current() -> Status<i32> {
     let device = current();
-    if !get(device)?.active.swap(true, Ordering::Relaxed) {
-        take_memory(device, context_bytes())?;
+    activate(device).map(|()| device)
+}
+
+/// `cudaInitDevice`: make a GPU's primary context, where it has none.
+pub(crate) fn activate(device: i32) -> Status {
+    let active = &get(device)?.active;
+    if !active.swap(true, Ordering::Relaxed) {
+        take_memory(device, context_bytes())
+            .inspect_err(|_| active.store(false, Ordering::Relaxed))?;
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(error::refuse_after_fork);
     }
-    Ok(device)
+    Ok(())
+}
+
+/// The GPUs that have a primary context.
+pub(crate) fn active() -> Vec<i32> {
+    let all = 0..count().unwrap_or(0);
+    all.filter(|&device| is_active(device)).collect()
 }
 
 /// Whether a GPU's primary context exists.
@@ -130,7 +143,9 @@ mod tests {
     fn a_device_that_is_not_there_is_refused() {
         assert_eq!(set_current(-1), Err(Error::cudaErrorInvalidDevice));
         assert_eq!(set_current(1000), Err(Error::cudaErrorInvalidDevice));
+        assert_eq!(activate(-1), Err(Error::cudaErrorInvalidDevice));
         set_current(0).unwrap();
         assert!(is_active(0) && !is_active(1000));
+        assert_eq!(active(), [0]);
     }
 }

@@ -46,8 +46,10 @@ pub(crate) fn create(flags: u32) -> Status<usize> {
     }))
 }
 
-/// `cudaEventDestroy`: who waits for its last record keeps that.
+/// `cudaEventDestroy`: who waits for its last record keeps that. It takes the current device's
+/// context, which PyTorch minds (`CUDAEvent`'s destructor).
 pub(crate) fn destroy(handle: usize) -> Status {
+    device::activate_current()?;
     EVENTS.remove(handle).map(|_| ())
 }
 

@@ -6,8 +6,8 @@
 //!
 //! - a stream is a queue on its own thread, so a copy runs after the call that asked for it, and a
 //!   source that is overwritten too early is seen to be (`queue`, `stream`, `event`, `transfer`);
-//! - page-locked memory is mapped and locked for real, and the registry knows every range of it
-//!   (`pages`, `registry`, `memory`);
+//! - page-locked memory is mapped and locked for real, at a driver's pace if asked, and the
+//!   registry knows every range of it (`pages`, `driver`, `registry`, `host_memory`);
 //! - device memory is ordinary host memory with a ceiling;
 //! - capture and graphs record what was asked and replay it (`capture`, `graph`);
 //! - a kernel is a name: the spin kernel holds its stream, any other does nothing and says so once
@@ -17,7 +17,8 @@
 //! not defined there reaches the real libcudart, which answers that it has no driver.
 //!
 //! Environment: `PINBUDDY_SIM_DEVICES`, `PINBUDDY_SIM_DEVICE_MB`, `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`,
-//! `PINBUDDY_SIM_LOG`, `PINBUDDY_SIM_QUIET` (see `config`).
+//! `PINBUDDY_SIM_LOCK`, `PINBUDDY_SIM_PIN_MS_PER_GB`, `PINBUDDY_SIM_LOG`, `PINBUDDY_SIM_QUIET` (see
+//! `config`).
 
 mod api;
 #[rustfmt::skip]
@@ -45,10 +46,12 @@ mod capture;
 mod capture_rules;
 mod config;
 mod device;
+mod driver;
 mod error;
 mod event;
 mod graph;
 mod handles;
+mod host_memory;
 mod kernel;
 mod memory;
 mod note;

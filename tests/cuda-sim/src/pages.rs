@@ -58,6 +58,19 @@ pub(crate) fn lock(address: usize, bytes: usize) -> io::Result<()> {
     }
 }
 
+/// Refuse pages that are not mapped, and touch none.
+pub(crate) fn check_mapped(address: usize, bytes: usize) -> io::Result<()> {
+    let start = std::ptr::with_exposed_provenance_mut(address);
+    // SAFETY: an asynchronous msync writes nothing anywhere; the kernel only walks the mappings and
+    // refuses a range that is not mapped.
+    let result = unsafe { libc::msync(start, bytes, libc::MS_ASYNC) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Undo [`lock`].
 pub(crate) fn unlock(address: usize, bytes: usize) {
     // SAFETY: unlocking changes no content, and the kernel refuses a range that is not mapped.
@@ -90,7 +103,9 @@ mod tests {
     #[test]
     fn locking_what_is_not_mapped_is_refused() {
         let address = map(2 * PAGE, false).unwrap();
+        assert!(check_mapped(address, 2 * PAGE).is_ok());
         unmap(address, 2 * PAGE);
         assert!(lock(address, PAGE).is_err());
+        assert!(check_mapped(address, PAGE).is_err());
     }
 }

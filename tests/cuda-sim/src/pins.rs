@@ -54,7 +54,7 @@ pub(crate) fn refuse(bytes: usize, error: Error) -> Error {
 
 /// Say which limit stands in the way, if one does.
 pub(crate) fn explain_lock_limit(error: &std::io::Error, bytes: usize) -> bool {
-    let Some(limit) = pages::lock_limit() else {
+    let Some(limit) = pages::lock_limit().filter(|_| config::get().lock_pages) else {
         return false;
     };
     let locked = PINNED.load(Ordering::Relaxed).saturating_sub(bytes);

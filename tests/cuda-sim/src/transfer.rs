@@ -113,6 +113,7 @@ fn caller_waits(from: Place, to: Place, call: Call) -> bool {
 mod tests {
     use super::*;
     use crate::bindings::cudaStreamNonBlocking;
+    use crate::host_memory;
     use std::time::Duration;
 
     const BYTES: usize = 4096;
@@ -156,11 +157,11 @@ mod tests {
 
     #[test]
     fn a_page_locked_source_is_read_when_the_stream_gets_there() {
-        let source = memory::host_alloc(BYTES, 0).unwrap();
+        let source = host_memory::host_alloc(BYTES, 0).unwrap();
         let fill = |value| set(Area::line(source, BYTES), value, 0, Call::Sync).unwrap();
         fill(1);
         assert_eq!(copied_byte(source, || fill(2)), 2);
-        memory::host_free(source).unwrap();
+        host_memory::host_free(source).unwrap();
     }
 
     #[test]

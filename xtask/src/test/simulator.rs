@@ -59,8 +59,14 @@ pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
 pub fn under_stock(stock: &Path) -> Result<Tally> {
     let mut command = Simulator::build()?.command(stock.join("bin/python"), 2)?;
     command
-        .args(["-m", "unittest", "--verbose"])
-        .arg(paths::root().join("tests/cuda-sim/python/test_simulator.py"))
+        .args([
+            "-m",
+            "unittest",
+            "discover",
+            "--verbose",
+            "--start-directory",
+        ])
+        .arg(paths::root().join("tests/cuda-sim/python"))
         .env("PYTHONDONTWRITEBYTECODE", "1");
     let (text, success) = relay::run(&mut command)?;
     Ok(tally::unittest(&text).checked(success))

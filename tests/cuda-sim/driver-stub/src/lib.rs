@@ -29,7 +29,7 @@ fn put<T>(place: *mut T, value: T) -> Answer {
     SUCCESS
 }
 
-/// What the simulator says, where it is loaded; without it every context counts as active.
+/// What the simulator says, where it is loaded; without it there are no devices, so no contexts.
 fn context_active(device: c_int) -> c_int {
     type Question = extern "C" fn(c_int) -> c_int;
     static QUESTION: OnceLock<Option<Question>> = OnceLock::new();
@@ -41,7 +41,7 @@ fn context_active(device: c_int) -> c_int {
             std::mem::transmute::<*mut c_void, Option<Question>>(symbol)
         }
     });
-    question.map_or(1, |ask| ask(device))
+    question.map_or(0, |ask| ask(device))
 }
 
 #[unsafe(no_mangle)]

@@ -32,7 +32,7 @@ extern "C" fn cudaSetDevice(device: c_int) -> Error {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaInitDevice(device: c_int, _device_flags: c_uint, _flags: c_uint) -> Error {
-    answer("cudaInitDevice", || device::check(device))
+    answer("cudaInitDevice", || device::activate(device))
 }
 
 #[unsafe(no_mangle)]

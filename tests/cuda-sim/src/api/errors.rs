@@ -5,7 +5,7 @@ use std::ffi::c_char;
 
 use super::Out;
 use crate::error::{self, Error};
-use crate::{pins, stats};
+use crate::{device, pins, stats};
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetLastError() -> Error {
@@ -22,7 +22,7 @@ extern "C" fn cudaPeekAtLastError() -> Error {
 #[unsafe(no_mangle)]
 extern "C" fn pinbuddy_sim_stats_json(text: Out<c_char>, size: usize) -> usize {
     let (now, peak) = pins::now_and_peak();
-    let json = stats::json(now, peak);
+    let json = stats::json(now, peak, &device::active());
     if size > 0 {
         let kept = json.bytes().take(size - 1).chain([0]);
         text.put_all(kept.map(|byte| byte as c_char));

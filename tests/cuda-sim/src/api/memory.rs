@@ -7,7 +7,7 @@ use crate::bindings::cudaMemoryType as MemoryType;
 use crate::error::{Error, answer};
 use crate::registry::{Kind, Region};
 use crate::work::Work;
-use crate::{capture_rules, device, memory, stream};
+use crate::{capture_rules, device, host_memory, memory, stream};
 
 /// Flags that `cudaHostAlloc` knows: portable, mapped, write-combined.
 const HOST_ALLOC_FLAGS: c_uint = 7;
@@ -22,7 +22,7 @@ extern "C" fn cudaHostAlloc(address: Out<usize>, bytes: usize, flags: c_uint) ->
         if address.is_null() || flags & !HOST_ALLOC_FLAGS != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        address.put(memory::host_alloc(bytes, flags)?)
+        address.put(host_memory::host_alloc(bytes, flags)?)
     })
 }
 
@@ -33,7 +33,7 @@ extern "C" fn cudaMallocHost(address: Out<usize>, bytes: usize) -> Error {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaFreeHost(address: usize) -> Error {
-    answer("cudaFreeHost", || memory::host_free(address))
+    answer("cudaFreeHost", || host_memory::host_free(address))
 }
 
 #[unsafe(no_mangle)]
@@ -42,13 +42,15 @@ extern "C" fn cudaHostRegister(address: usize, bytes: usize, flags: c_uint) -> E
         if flags & !HOST_REGISTER_FLAGS != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        memory::host_register(address, bytes, flags)
+        host_memory::host_register(address, bytes, flags)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaHostUnregister(address: usize) -> Error {
-    answer("cudaHostUnregister", || memory::host_unregister(address))
+    answer("cudaHostUnregister", || {
+        host_memory::host_unregister(address)
+    })
 }
 
 /// The page-locked region that holds an address.
@@ -143,10 +145,11 @@ pub(crate) struct PointerAttributes {
     host_pointer: usize,
 }
 
+/// It takes the current device's context, which PyTorch minds (`CUDAHooks::isPinnedPtr`).
 #[unsafe(no_mangle)]
 extern "C" fn cudaPointerGetAttributes(place: Out<PointerAttributes>, address: usize) -> Error {
     answer("cudaPointerGetAttributes", || {
-        device::count()?;
+        device::activate_current()?;
         let attributes = |memory_type, device, device_pointer, host_pointer| PointerAttributes {
             memory_type,
             device,
