@@ -48,6 +48,11 @@ fn compile() {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .define("USE_CUDA", None);
+    // Asserts invariant I5; `cargo xtask test` builds such a library and runs its tests with it.
+    println!("cargo::rerun-if-env-changed=PINBUDDY_DEBUG");
+    if env::var("PINBUDDY_DEBUG").is_ok_and(|value| value == "1") {
+        build.define("PINBUDDY_DEBUG", None);
+    }
     // As system headers: upstream's warnings are not ours to answer.
     for folder in torch_include.split(':').chain([cuda_include.as_str()]) {
         build.flag("-isystem").flag(folder);

@@ -1,10 +1,12 @@
 #include "block_table.h"
 
+#include "lock.h"
+
 namespace pinbuddy {
 
 Block* BlockTable::take(const Grant& grant) {
   void* address = reinterpret_cast<void*>(grant.address);
-  std::lock_guard<std::mutex> guard(mutex_);
+  Lock guard(mutex_);
   Block* block = nullptr;
   if (spare_.empty()) {
     block = new Block(grant.bytes, address);
@@ -24,14 +26,23 @@ Block* BlockTable::take(const Grant& grant) {
 }
 
 void BlockTable::put(Block* block) {
-  std::lock_guard<std::mutex> guard(mutex_);
+  Lock guard(mutex_);
   by_address_.erase(block->ptr_);
   block->handed_out = false;
   spare_.push_back(block);
 }
 
+std::shared_ptr<c10::GatheredContext> BlockTable::context_at(const void* address) {
+  Block* block = find(address, nullptr);
+  if (block == nullptr) {
+    return nullptr;
+  }
+  Lock guard(block->mutex_);
+  return block->context_when_allocated_;
+}
+
 Block* BlockTable::find(const void* address, const void* context) {
-  std::lock_guard<std::mutex> guard(mutex_);
+  Lock guard(mutex_);
   if (contexts_.count(context) != 0) {
     // One of ours, so that it may be looked at.
     auto* block = static_cast<Block*>(const_cast<void*>(context));

@@ -6,6 +6,7 @@
 
 #include <c10/util/flat_hash_map.h>
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -21,6 +22,9 @@ class BlockTable {
   // The memory is about to go back to the engine: from here on the block is not found, so that
   // the next block at that address can be.
   void put(Block* block);
+
+  // Where the block that starts at this address was asked for, if that was recorded.
+  std::shared_ptr<c10::GatheredContext> context_at(const void* address);
 
   // The block that is handed out with this context or, failing that, starts at this address; null
   // if there is none. Neither pointer needs to be one of ours.

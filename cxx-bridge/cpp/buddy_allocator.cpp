@@ -3,6 +3,10 @@
 #include <c10/util/Exception.h>
 
 #include <mutex>
+#include <string>
+
+#include "fork.h"
+#include "lock.h"
 
 namespace pinbuddy {
 namespace {
@@ -21,16 +25,35 @@ void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
 BuddyAllocator::BuddyAllocator() : threshold_(engine_threshold()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
-  if (size < threshold_ || size == 0 || !serves_default_pool()) {
+  if (size < threshold_ || size == 0 || in_forked_child() || !serves_default_pool()) {
     return CudaBackend::allocate(size);
   }
+  const bool tracing = isHistoryEnabled();
+  // Before any lock: it may need Python's.
+  auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap();
   const Grant grant = engine_request(size);
   if (grant.address == 0) {
-    return CudaBackend::allocate(size);
+    return allocate_upstream(size);
   }
   Block* block = table_.take(grant);
+  if (C10_UNLIKELY(tracing)) {
+    {
+      Lock guard(block->mutex_);
+      block->context_when_allocated_ = context;
+    }
+    trace(TraceEntry::ALLOC, block->ptr_, grant.bytes, std::move(context));
+  }
   return {block->ptr_, block};
+}
+
+std::pair<void*, void*> BuddyAllocator::allocate_upstream(std::size_t size) {
+  try {
+    return CudaBackend::allocate(size);
+  } catch (c10::Error& error) {
+    error.add_context(std::string(engine_state_line()));
+    throw;
+  }
 }
 
 void BuddyAllocator::free(void* context) {
@@ -43,9 +66,20 @@ void BuddyAllocator::free(void* context) {
 }
 
 void BuddyAllocator::free_engine_block(Block* block) {
+  if (in_forked_child()) {
+    return;
+  }
+  if (C10_UNLIKELY(isHistoryEnabled())) {
+    auto context = maybeGatherContext(RecordContext::ALL);
+    if (context == nullptr) {
+      Lock guard(block->mutex_);
+      context = block->context_when_allocated_;
+    }
+    trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(context));
+  }
   ska::flat_hash_set<CUDAStream> streams;
   {
-    std::lock_guard<std::mutex> guard(block->mutex_);
+    Lock guard(block->mutex_);
     block->allocated_ = false;
     streams.swap(block->streams_);
     block->event_count_ = streams.size();
@@ -75,13 +109,21 @@ void BuddyAllocator::free_engine_block(Block* block) {
 
 void BuddyAllocator::give_back(Block* block) {
   const Grant grant = block->grant;
+  if (C10_UNLIKELY(isHistoryEnabled())) {
+    std::shared_ptr<c10::GatheredContext> context;
+    {
+      Lock guard(block->mutex_);
+      context.swap(block->context_when_allocated_);
+    }
+    trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(context));
+  }
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
 }
 
 void BuddyAllocator::reap() {
-  if (pending_.empty()) {
+  if (pending_.empty() || in_forked_child()) {
     return;
   }
   pending_.reap(
@@ -89,7 +131,7 @@ void BuddyAllocator::reap() {
       [this](Block* block) {
         bool last = false;
         {
-          std::lock_guard<std::mutex> guard(block->mutex_);
+          Lock guard(block->mutex_);
           last = --block->event_count_ == 0;
         }
         if (last) {
@@ -99,11 +141,11 @@ void BuddyAllocator::reap() {
 }
 
 bool BuddyAllocator::record_event(void* ptr, void* context, c10::Stream stream) {
-  Block* block = table_.find(ptr, context);
+  Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
   if (block == nullptr) {
     return CudaBackend::record_event(ptr, context, stream);
   }
-  std::lock_guard<std::mutex> guard(block->mutex_);
+  Lock guard(block->mutex_);
   TORCH_INTERNAL_ASSERT(block->allocated_);
   block->streams_.insert(CUDAStream(stream));
   return true;
@@ -113,6 +155,48 @@ void BuddyAllocator::empty_cache() {
   CudaBackend::empty_cache();
   reap();
   engine_empty_cache();
+}
+
+void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) {
+  void* address = pin_counted(bytes, fallback);
+  trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
+  return address;
+}
+
+void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
+  // First, since another region may be at this address as soon as this one is gone.
+  trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
+  unpin_counted(address);
+}
+
+void BuddyAllocator::trace(
+    TraceEntry::Action action,
+    void* address,
+    std::size_t bytes,
+    std::shared_ptr<c10::GatheredContext> context) {
+  record_trace(
+      action,
+      reinterpret_cast<std::size_t>(address),
+      bytes,
+      nullptr,
+      c10::MempoolId_t{0, 0},
+      std::move(context));
+}
+
+std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
+  auto segments = CudaBackend::getSegments();
+  for (const Part& part : engine_parts()) {
+    at::HostSegmentInfo info;
+    info.address = part.address;
+    info.size = part.bytes;
+    info.allocated = part.live;
+    info.active = part.live || part.pending;
+    if (info.active) {
+      info.context_when_allocated = table_.context_at(reinterpret_cast<void*>(part.address));
+    }
+    segments.push_back(std::move(info));
+  }
+  return segments;
 }
 
 at::HostStats BuddyAllocator::getStats() {

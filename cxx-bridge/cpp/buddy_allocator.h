@@ -8,6 +8,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "block_table.h"
 #include "cuda_backend.h"
@@ -33,14 +34,29 @@ class BuddyAllocator final : public CudaBackend {
   // Unpins what is cached below the threshold and every wholly idle segment.
   void empty_cache() override;
 
+  // Gives every block whose events have all completed back to the engine. Throws c10::Error.
+  void reap();
+
+  // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
+  void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
+  void unpin_segment(void* address, std::size_t bytes);
+
   at::HostStats getStats() override;
   void resetAccumulatedStats() override;
   void resetPeakStats() override;
 
+  // Upstream's segments, and the engine's as their blocks and what lies between them.
+  std::vector<at::HostSegmentInfo> getSegments() override;
+
  private:
+  std::pair<void*, void*> allocate_upstream(std::size_t size);
   void free_engine_block(Block* block);
   void give_back(Block* block);
-  void reap();
+  void trace(
+      TraceEntry::Action action,
+      void* address,
+      std::size_t bytes,
+      std::shared_ptr<c10::GatheredContext> context);
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "lock.h"
 #include "settings.h"
 
 namespace pinbuddy {
@@ -23,14 +24,14 @@ int64_t microseconds_of(Act act) {
 
 } // namespace
 
-void* CudaBackend::pin_counted(std::size_t bytes) {
+void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
   PinnedRegion region{};
-  const auto elapsed = microseconds_of([&] { region = pin(bytes); });
+  const auto elapsed = microseconds_of([&] { region = pin(bytes, fallback); });
   {
-    std::lock_guard<std::mutex> guard(regions_mutex_);
+    Lock guard(regions_mutex_);
     regions_[region.address] = region.by;
   }
-  std::lock_guard<std::mutex> guard(stats_.timing_mutex_);
+  Lock guard(stats_.timing_mutex_);
   stats_.host_alloc_time.increase(elapsed);
   return region.address;
 }
@@ -38,20 +39,21 @@ void* CudaBackend::pin_counted(std::size_t bytes) {
 void CudaBackend::unpin_counted(void* address) {
   PinnedRegion region{address, PinnedBy::HostAlloc};
   {
-    std::lock_guard<std::mutex> guard(regions_mutex_);
+    Lock guard(regions_mutex_);
     const auto found = regions_.find(address);
     TORCH_INTERNAL_ASSERT(found != regions_.end(), "no region was pinned at ", address);
     region.by = found->second;
     regions_.erase(found);
   }
   const auto elapsed = microseconds_of([&] { unpin(region); });
-  std::lock_guard<std::mutex> guard(stats_.timing_mutex_);
+  Lock guard(stats_.timing_mutex_);
   stats_.host_free_time.increase(elapsed);
 }
 
 void CudaBackend::free(void* context) {
   try {
     CachingHostAllocatorImpl::free(context);
+    unpin_doomed();
   } catch (const std::exception& error) {
     // Tensors' destructors lead here, and what they throw ends the program.
     if (!settings::pinned_free_catch_all()) {
@@ -61,7 +63,13 @@ void CudaBackend::free(void* context) {
   }
 }
 
+void CudaBackend::empty_cache() {
+  CachingHostAllocatorImpl::empty_cache();
+  unpin_doomed();
+}
+
 void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
+  unpin_doomed();
   auto& reserve = reserve_segment();
   *ptr = reserve.initialized() ? reserve.allocate(size) : nullptr;
   if (*ptr == nullptr) {
@@ -75,7 +83,26 @@ void CudaBackend::free_block(Block* block) {
   if (reserve.initialized() && reserve.owns(block->ptr_)) {
     return;
   }
-  unpin_counted(block->ptr_);
+  Lock guard(doomed_mutex_);
+  doomed_.push_back(block->ptr_);
+  any_doomed_.store(true, std::memory_order_relaxed);
+}
+
+void CudaBackend::unpin_doomed() {
+  while (any_doomed_.load(std::memory_order_relaxed)) {
+    void* address = nullptr;
+    {
+      Lock guard(doomed_mutex_);
+      if (!doomed_.empty()) {
+        address = doomed_.back();
+        doomed_.pop_back();
+      }
+      any_doomed_.store(!doomed_.empty(), std::memory_order_relaxed);
+    }
+    if (address != nullptr) {
+      unpin_counted(address);
+    }
+  }
 }
 
 void CudaBackend::record_stream(

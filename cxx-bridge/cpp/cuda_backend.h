@@ -7,6 +7,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -21,13 +22,15 @@ namespace pinbuddy {
 class CudaBackend
     : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, PooledEvent, Block> {
  public:
-  // Pins memory and counts the call in the host statistics. Throws c10::Error.
-  void* pin_counted(std::size_t bytes);
+  // Pins memory and counts the call in the host statistics; `fallback` as for `pin`. Throws
+  // c10::Error.
+  void* pin_counted(std::size_t bytes, c10::DeviceIndex fallback = -1);
 
   // Gives back what `pin_counted` returned, and counts that. Throws c10::Error.
   void unpin_counted(void* address);
 
   void free(void* context) override;
+  void empty_cache() override;
 
  protected:
   void allocate_host_memory(std::size_t size, void** ptr) override;
@@ -44,6 +47,15 @@ class CudaBackend
   // The region that pinned_reserve_segment_size_mb asks for, pinned by the first request; empty
   // without that setting.
   at::PinnedReserveSegment& reserve_segment();
+
+  // Unpins what `free_block` put aside.
+  void unpin_doomed();
+
+  // Upstream frees blocks while it holds its locks. So they are put aside, and unpinned as soon as
+  // this thread holds none.
+  std::mutex doomed_mutex_;
+  std::vector<void*> doomed_;
+  std::atomic<bool> any_doomed_{false};
 
   // Programs may change the settings while they run, so each region remembers how it was pinned.
   std::mutex regions_mutex_;

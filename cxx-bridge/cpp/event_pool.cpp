@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "lock.h"
+
 namespace pinbuddy {
 namespace {
 
@@ -13,7 +15,7 @@ class DevicePool {
  public:
   // An idle event, or null.
   cudaEvent_t take() {
-    std::lock_guard<std::mutex> guard(mutex_);
+    Lock guard(mutex_);
     if (idle_.empty()) {
       return nullptr;
     }
@@ -23,7 +25,7 @@ class DevicePool {
   }
 
   void put(cudaEvent_t event) {
-    std::lock_guard<std::mutex> guard(mutex_);
+    Lock guard(mutex_);
     idle_.push_back(event);
   }
 
@@ -41,6 +43,7 @@ DevicePool& pool_of(c10::DeviceIndex device) {
 } // namespace
 
 PooledEvent PooledEvent::record(c10::cuda::CUDAStream stream) {
+  assert_no_lock_held("recording an event");
   const c10::DeviceIndex device = stream.device_index();
   c10::cuda::CUDAGuard guard(device);
   cudaEvent_t event = pool_of(device).take();
@@ -54,6 +57,7 @@ PooledEvent PooledEvent::record(c10::cuda::CUDAStream stream) {
 }
 
 bool PooledEvent::completed() const {
+  assert_no_lock_held("querying an event");
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
     // Not an error, though CUDA remembers it as the last one.

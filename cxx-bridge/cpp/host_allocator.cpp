@@ -4,10 +4,16 @@
 #include "host_allocator.h"
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
+#include <pthread.h>
 
+#include <cstdlib>
 #include <memory>
+#include <mutex>
 
 #include "buddy_allocator.h"
+#include "fork.h"
 
 namespace pinbuddy {
 namespace {
@@ -30,21 +36,58 @@ void delete_block(void* context) {
   the_allocator->free(context);
 }
 
+void leave_to_the_parent() {
+  forked_child.store(true, std::memory_order_relaxed);
+  engine_forked();
+}
+
 [[gnu::constructor]] void register_allocator() {
   if (engine_enabled()) {
     the_allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
     at::setHostAllocator(c10::DeviceType::CUDA, the_allocator, kPriority);
+    pthread_atfork(nullptr, nullptr, leave_to_the_parent);
+    std::atexit(engine_close);
   }
+}
+
+// Handlers run in the reverse order of their registration. The driver registers its own when the
+// first pin initialises it: one that comes later stops the warm-up while there still is a driver.
+void close_before_the_driver_does() {
+  static std::once_flag once;
+  std::call_once(once, [] { std::atexit(engine_close); });
 }
 
 } // namespace
 
-std::size_t pin_region(std::size_t bytes) {
-  return reinterpret_cast<std::size_t>(the_allocator->impl_->pin_counted(bytes));
+int32_t device_count() {
+  return c10::cuda::device_count();
 }
 
-void unpin_region(std::size_t address) {
-  the_allocator->impl_->unpin_counted(reinterpret_cast<void*>(address));
+int32_t current_device() {
+  try {
+    return c10::cuda::current_device();
+  } catch (const c10::Error&) {
+    return -1;
+  }
+}
+
+std::size_t pin_region(std::size_t bytes, int32_t device) {
+  void* address =
+      the_allocator->impl_->pin_segment(bytes, static_cast<c10::DeviceIndex>(device));
+  close_before_the_driver_does();
+  return reinterpret_cast<std::size_t>(address);
+}
+
+void unpin_region(std::size_t address, std::size_t bytes) {
+  the_allocator->impl_->unpin_segment(reinterpret_cast<void*>(address), bytes);
+}
+
+void reap_completed() {
+  the_allocator->impl_->reap();
+}
+
+void empty_host_cache() {
+  the_allocator->empty_cache();
 }
 
 } // namespace pinbuddy

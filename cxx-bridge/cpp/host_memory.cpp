@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "lock.h"
 #include "settings.h"
 
 namespace pinbuddy {
@@ -70,12 +71,15 @@ void* pin_by_register(std::size_t bytes) {
 
 } // namespace
 
-PinnedRegion pin(std::size_t bytes) {
+PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
+  assert_no_lock_held("pinning");
   // Unified addressing makes pinned memory usable from every device, whichever context pins it. So
   // a context that exists serves, and none is created on a device that the process does not use.
   c10::cuda::OptionalCUDAGuard guard;
   if (const auto device = c10::cuda::getDeviceIndexWithPrimaryContext()) {
     guard.set_index(*device);
+  } else if (fallback >= 0) {
+    guard.set_index(fallback);
   }
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (settings::pinned_use_cuda_host_register()) {
@@ -87,6 +91,7 @@ PinnedRegion pin(std::size_t bytes) {
 }
 
 void unpin(const PinnedRegion& region) {
+  assert_no_lock_held("unpinning");
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (region.by == PinnedBy::HostRegister) {
     C10_CUDA_CHECK(cudaHostUnregister(region.address));

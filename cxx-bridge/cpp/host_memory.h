@@ -5,6 +5,8 @@
 // a graph capture on any thread goes on undisturbed.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstddef>
 
 namespace pinbuddy {
@@ -16,9 +18,10 @@ struct PinnedRegion {
   PinnedBy by;
 };
 
-// Pins `bytes` bytes, with the context of a device that the process already uses. Throws c10::Error
-// and leaves no CUDA error behind.
-PinnedRegion pin(std::size_t bytes);
+// Pins `bytes` bytes, with the context of a device that the process already uses or, where there is
+// none yet, of `fallback`; negative: this thread's current device. Throws c10::Error and leaves no
+// CUDA error behind.
+PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback);
 
 // Gives back what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);

@@ -1,5 +1,7 @@
 #include "pending_blocks.h"
 
+#include "lock.h"
+
 namespace pinbuddy {
 
 void PendingBlocks::push(c10::cuda::CUDAStream stream, PooledEvent event, Block* block) {
@@ -9,17 +11,17 @@ void PendingBlocks::push(c10::cuda::CUDAStream stream, PooledEvent event, Block*
 }
 
 std::size_t PendingBlocks::stream_count() {
-  std::lock_guard<std::mutex> guard(queues_mutex_);
+  Lock guard(queues_mutex_);
   return queues_.size();
 }
 
 PendingBlocks::Queue& PendingBlocks::queue_at(std::size_t index) {
-  std::lock_guard<std::mutex> guard(queues_mutex_);
+  Lock guard(queues_mutex_);
   return queues_[index];
 }
 
 PendingBlocks::Queue& PendingBlocks::queue_of(c10::cuda::CUDAStream stream) {
-  std::lock_guard<std::mutex> guard(queues_mutex_);
+  Lock guard(queues_mutex_);
   for (auto& queue : queues_) {
     if (queue.stream() == stream) {
       return queue;
@@ -29,17 +31,17 @@ PendingBlocks::Queue& PendingBlocks::queue_of(c10::cuda::CUDAStream stream) {
 }
 
 void PendingBlocks::Queue::push(Waiter waiter) {
-  std::lock_guard<std::mutex> guard(mutex_);
+  Lock guard(mutex_);
   waiters_.push_back(std::move(waiter));
 }
 
 void PendingBlocks::Queue::put_back(Waiter waiter) {
-  std::lock_guard<std::mutex> guard(mutex_);
+  Lock guard(mutex_);
   waiters_.push_front(std::move(waiter));
 }
 
 std::optional<PendingBlocks::Waiter> PendingBlocks::Queue::pop() {
-  std::lock_guard<std::mutex> guard(mutex_);
+  Lock guard(mutex_);
   if (waiters_.empty()) {
     return std::nullopt;
   }

@@ -3,16 +3,50 @@
 //! Strings are handed over by copying into the caller's buffer, so nobody has to free anything.
 
 #![allow(unsafe_code)]
+// Exported by name, not by path.
+#![allow(unreachable_pub)]
 
 use std::ffi::{c_char, c_int};
-use std::panic::catch_unwind;
+use std::panic::{UnwindSafe, catch_unwind};
 
-use crate::process::handle;
+use crate::ffi;
+use crate::log;
+use crate::process::{handle, report_bad_settings};
 
-/// Whether our allocator is in PyTorch's registry: 1 or 0.
+/// Whether this process's engine serves requests: 1 or 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_enabled() -> c_int {
-    catch_unwind(|| c_int::from(!handle().config().disable.value)).unwrap_or(0)
+    catch_unwind(|| c_int::from(handle().is_on())).unwrap_or(0)
+}
+
+/// Whether the library was built with its assertions: 1 or 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_debug_build() -> c_int {
+    c_int::from(cfg!(debug_assertions))
+}
+
+/// Starts pinning what the warm-up owes, in a thread of its own; unless `wait` is 0, returns when
+/// that is over. 1, or 0 where the engine is off or there is no GPU.
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_warm_up(wait: c_int) -> c_int {
+    let warm_up = || {
+        report_bad_settings();
+        handle().warm_up(wait != 0)
+    };
+    catch_unwind(|| c_int::from(handle().is_on() && warm_up())).unwrap_or(0)
+}
+
+/// Unpins all that is cached and idle. 1, or 0 where the engine is off or unpinning failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_empty_cache() -> c_int {
+    let empty = || match ffi::empty_host_cache() {
+        Ok(()) => 1,
+        Err(error) => {
+            log::warn(|| format!("could not empty the cache: {}", error.what()));
+            0
+        }
+    };
+    catch_unwind(|| if handle().is_on() { empty() } else { 0 }).unwrap_or(0)
 }
 
 /// The version of the fork, for instance `2.15.0+cu132.pinbuddy.0.1.0`.
@@ -29,9 +63,19 @@ pub extern "C" fn pinbuddy_version() -> *const c_char {
 /// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pinbuddy_stats_json(buffer: *mut c_char, capacity: usize) -> usize {
-    let text = catch_unwind(|| handle().report().to_string()).unwrap_or_default();
-    // SAFETY: the caller's promise is `copy_out`'s.
-    unsafe { copy_out(&text, buffer, capacity) }
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(|| handle().report().to_string(), buffer, capacity) }
+}
+
+/// Copies each segment with its blocks as JSON; returns as `pinbuddy_stats_json` does.
+///
+/// # Safety
+///
+/// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pinbuddy_segments_json(buffer: *mut c_char, capacity: usize) -> usize {
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(|| handle().segments().to_string(), buffer, capacity) }
 }
 
 /// Copies the configuration as JSON, each value with where it came from; returns as
@@ -42,8 +86,20 @@ pub unsafe extern "C" fn pinbuddy_stats_json(buffer: *mut c_char, capacity: usiz
 /// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pinbuddy_config_json(buffer: *mut c_char, capacity: usize) -> usize {
-    let text = catch_unwind(|| serde_json::to_string(handle().config()).unwrap_or_default())
-        .unwrap_or_default();
+    let text = || serde_json::to_string(handle().config()).unwrap_or_default();
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(text, buffer, capacity) }
+}
+
+/// # Safety
+///
+/// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
+unsafe fn answer(
+    text: impl FnOnce() -> String + UnwindSafe,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    let text = catch_unwind(text).unwrap_or_default();
     // SAFETY: the caller's promise is `copy_out`'s.
     unsafe { copy_out(&text, buffer, capacity) }
 }

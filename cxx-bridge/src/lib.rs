@@ -7,8 +7,11 @@
 
 #![deny(unsafe_code)]
 
+pub mod backing;
+pub mod budget;
 pub mod config;
 pub mod handle;
+mod lock;
 pub mod log;
 pub mod warmup;
 
@@ -19,12 +22,13 @@ mod process;
 
 #[cfg(feature = "torch")]
 use process::{
-    engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_release,
-    engine_request, engine_reset_accumulated, engine_reset_peaks, engine_threshold,
+    engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
+    engine_parts, engine_release, engine_request, engine_reset_accumulated, engine_reset_peaks,
+    engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
-#[allow(unsafe_code, missing_docs, unreachable_pub)]
+#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications)]
 #[cxx::bridge(namespace = "pinbuddy")]
 mod ffi {
     /// A block of the engine's; `address` 0 where upstream's path is to serve.
@@ -34,6 +38,14 @@ mod ffi {
         offset: usize,
         bytes: usize,
         segment: u32,
+    }
+
+    /// A block, or what lies between two.
+    struct Part {
+        address: usize,
+        bytes: usize,
+        live: bool,
+        pending: bool,
     }
 
     /// One gauge, in the sense of PyTorch's `Stat`.
@@ -60,15 +72,23 @@ mod ffi {
         fn engine_defer(grant: &Grant);
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();
+        fn engine_close();
+        fn engine_forked();
         fn engine_counters() -> Counters;
         fn engine_reset_peaks();
         fn engine_reset_accumulated();
+        fn engine_parts() -> Vec<Part>;
+        fn engine_state_line() -> String;
     }
 
     unsafe extern "C++" {
         include!("host_allocator.h");
 
-        fn pin_region(bytes: usize) -> Result<usize>;
-        fn unpin_region(address: usize) -> Result<()>;
+        fn device_count() -> i32;
+        fn current_device() -> i32;
+        fn pin_region(bytes: usize, device: i32) -> Result<usize>;
+        fn unpin_region(address: usize, bytes: usize) -> Result<()>;
+        fn reap_completed() -> Result<()>;
+        fn empty_host_cache() -> Result<()>;
     }
 }

@@ -1,8 +1,102 @@
 //! What pinbuddy says on standard error: one line per event, never inside a lock.
+//!
+//! `BUDDY_LOG` chooses how much. Nothing here may be called while a lock is held, nor after fork in
+//! the child: standard error has a lock of its own.
 
+use std::fmt;
 use std::io::Write;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Prints one warning. A closed standard error is no reason to stop training.
-pub fn warn(message: &str) {
-    let _ = writeln!(std::io::stderr(), "pinbuddy: warning: {message}");
+use serde::Serialize;
+
+use crate::lock;
+
+/// How much is said; each level includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Nothing.
+    Off,
+    /// What a user should act on.
+    Warn,
+    /// Milestones: a warm-up, growth, a cleared cache.
+    Info,
+    /// Every pin and unpin, with its time.
+    Debug,
+}
+
+impl Level {
+    /// The values of `BUDDY_LOG`.
+    pub(crate) const WORDS: [(&str, Self); 4] = [
+        ("off", Self::Off),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+    ];
+}
+
+static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
+
+/// Has lines above `level` left out from now on.
+pub fn set_level(level: Level) {
+    LEVEL.store(level as u8, Ordering::Relaxed);
+}
+
+/// Something that a user should act on.
+pub fn warn(line: impl FnOnce() -> String) {
+    say(Level::Warn, "warning: ", line);
+}
+
+/// A milestone.
+pub fn info(line: impl FnOnce() -> String) {
+    say(Level::Info, "", line);
+}
+
+/// A detail.
+pub fn debug(line: impl FnOnce() -> String) {
+    say(Level::Debug, "debug: ", line);
+}
+
+fn say(level: Level, prefix: &str, line: impl FnOnce() -> String) {
+    lock::assert_none_held("printing");
+    if level as u8 <= LEVEL.load(Ordering::Relaxed) {
+        // A closed standard error is no reason to stop training.
+        let _ = writeln!(std::io::stderr(), "pinbuddy: {prefix}{}", line());
+    }
+}
+
+/// A number of bytes as people read it, for instance `1.5 GiB` or `129.5 MiB`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            0..0x400 => return write!(f, "{} B", self.0),
+            0x400..0x10_0000 => (1u64 << 10, "KiB"),
+            0x10_0000..0x4000_0000 => (1 << 20, "MiB"),
+            _ => (1 << 30, "GiB"),
+        };
+        let value = self.0 as f64 / unit as f64;
+        let text = format!("{value:.1}");
+        write!(f, "{} {name}", text.strip_suffix(".0").unwrap_or(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_read_as_people_say_them() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1 << 10, "1 KiB"),
+            (135_790_592, "129.5 MiB"),
+            (1 << 30, "1 GiB"),
+            (3 << 29, "1.5 GiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+    }
 }

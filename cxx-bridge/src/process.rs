@@ -8,9 +8,10 @@ use std::sync::{Once, OnceLock};
 
 use pinbuddy_core::{Gauge, Region, Stats};
 
+use crate::backing::{Backing, Device};
 use crate::config::Config;
-use crate::ffi::{self, Counter, Counters, Grant};
-use crate::handle::{self, Backing, Handle};
+use crate::ffi::{self, Counter, Counters, Grant, Part};
+use crate::handle::{self, Handle};
 use crate::log;
 
 /// The allocator's own way of pinning: stock's, with stock's settings.
@@ -18,12 +19,27 @@ use crate::log;
 pub(crate) struct AllocatorBacking;
 
 impl Backing for AllocatorBacking {
-    fn pin(&self, bytes: usize) -> Result<usize, String> {
-        ffi::pin_region(bytes).map_err(|error| first_line(error.what()))
+    fn available(&self) -> bool {
+        ffi::device_count() > 0
+    }
+
+    fn device(&self) -> Device {
+        Device(ffi::current_device())
+    }
+
+    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
+        ffi::pin_region(bytes, device.0).map_err(|error| first_line(error.what()))
     }
 
     fn unpin(&self, region: Region) -> Result<(), String> {
-        ffi::unpin_region(region.base).map_err(|error| first_line(error.what()))
+        ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
+    }
+
+    fn reap(&self) {
+        if let Err(error) = ffi::reap_completed() {
+            let why = first_line(error.what());
+            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
+        }
     }
 }
 
@@ -37,10 +53,12 @@ struct Process {
     warnings: Vec<String>,
 }
 
+/// Made when the library is loaded, before any thread or fork can be in its way.
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
         let (config, warnings) = Config::from_environment();
+        log::set_level(config.log.value);
         Process {
             handle: Handle::new(config, AllocatorBacking),
             warnings,
@@ -53,18 +71,18 @@ pub(crate) fn handle() -> &'static Handle<AllocatorBacking> {
     &process().handle
 }
 
-fn report_bad_settings() {
+/// Says, once, what was wrong with the settings.
+pub(crate) fn report_bad_settings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        process()
-            .warnings
-            .iter()
-            .for_each(|warning| log::warn(warning))
+        for warning in &process().warnings {
+            log::warn(|| warning.clone());
+        }
     });
 }
 
 pub(crate) fn engine_enabled() -> bool {
-    !handle().config().disable.value
+    handle().is_on()
 }
 
 pub(crate) fn engine_threshold() -> usize {
@@ -99,6 +117,28 @@ pub(crate) fn engine_release(grant: &Grant) {
 
 pub(crate) fn engine_empty_cache() {
     handle().empty_cache();
+}
+
+pub(crate) fn engine_close() {
+    handle().close();
+}
+
+pub(crate) fn engine_forked() {
+    handle().forked();
+}
+
+pub(crate) fn engine_state_line() -> String {
+    handle().state_line()
+}
+
+pub(crate) fn engine_parts() -> Vec<Part> {
+    let part = |it: handle::Part| Part {
+        address: it.address,
+        bytes: it.bytes,
+        live: it.live,
+        pending: it.pending,
+    };
+    handle().parts().into_iter().map(part).collect()
 }
 
 pub(crate) fn engine_counters() -> Counters {

@@ -1,100 +1,232 @@
-//! Who warms up, and who waits for it.
+//! Who pins segments, and who waits for them.
 //!
-//! Knows neither the engine nor how memory is pinned: it hands out the one turn at warming up, and
-//! lets the other threads sleep until something was adopted. Nothing here is held while memory is
-//! pinned (I5): a waiter sleeps on a lock of its own that guards nothing else.
+//! At most one thread at a time has the *turn*: to warm up (pin the segments that are *owed*: the
+//! configured ones, later those that an empty_cache gave back) or to grow by one segment. Others
+//! may sleep until the turn brings a segment or ends. Knows neither the engine nor how memory is
+//! pinned, and nothing here is held while memory is pinned (I5): the state has a lock of its own.
+//!
+//! Invariants: a turn ends when its ticket is dropped, by a panic too, so nobody waits for ever;
+//! once closed, no turn begins.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Condvar;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-const COLD: u8 = 0;
-const RUNNING: u8 = 1;
-const DONE: u8 = 2;
+use crate::lock::{Lock, assert_none_held};
+
+/// What a turn is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Pinning what is owed.
+    WarmUp,
+    /// One more segment, because nothing fits.
+    Growth,
+}
+
+/// The turn that is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct UnderWay {
+    /// What it is for.
+    pub task: Task,
+    /// When the pin that is going on began.
+    pub since: Option<Instant>,
+}
+
+/// How far the warm-up is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// `cold`, `running`, `paused` (an empty_cache came, and the rest is owed) or `done`.
+    pub phase: &'static str,
+    /// How many segments it has pinned, re-warms included.
+    pub pinned: usize,
+    /// How many are owed.
+    pub owed: usize,
+    /// Why it gave up, if it did.
+    pub stopped: Option<String>,
+}
 
 /// The state of one process's warm-up.
-#[derive(Debug, Default)]
-pub struct WarmUp {
-    phase: AtomicU8,
-    /// How many segments the warm-up has brought.
-    adopted: AtomicUsize,
-    /// Makes a waiter's check and its sleep one step; taken to wait and to wake.
-    waiting: Mutex<()>,
-    progress: Condvar,
-}
-
-/// What a thread that found no room is to do about the warm-up.
 #[derive(Debug)]
-pub enum Turn<'a> {
-    /// Warm up now: the caller is the first to ask.
-    Yours(Ticket<'a>),
-    /// Another thread warms up, and has made progress since the caller looked: ask again.
-    Progress,
-    /// The warm-up is over, however it ended: growing is the caller's own affair.
-    Over,
+pub struct WarmUp {
+    state: Lock<State>,
+    /// A turn brought a segment, or ended.
+    changed: Condvar,
+    /// How many segments turns have brought.
+    brought: AtomicUsize,
 }
 
-/// The one turn at warming up; dropping it ends the warm-up, by a panic too, so nobody waits for
-/// ever.
+#[derive(Debug, Default)]
+struct State {
+    owed: usize,
+    pinned: usize,
+    under_way: Option<UnderWay>,
+    /// The turn is to end after the pin that is going on.
+    paused: bool,
+    closed: bool,
+    stopped: Option<String>,
+}
+
+/// The turn; dropping it ends it.
 #[derive(Debug)]
 pub struct Ticket<'a>(&'a WarmUp);
 
 impl WarmUp {
-    /// How many segments the warm-up has brought so far: read before asking the engine, so that
-    /// progress made in between is not slept through.
-    pub fn seen(&self) -> usize {
-        self.adopted.load(Ordering::Acquire)
-    }
-
-    /// Takes the turn, or waits for more than `seen` segments or the end of the warm-up.
-    pub fn turn(&self, seen: usize) -> Turn<'_> {
-        let taken = self
-            .phase
-            .compare_exchange(COLD, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-        if taken.is_ok() {
-            return Turn::Yours(Ticket(self));
-        }
-        let mut waiting = self.wait_lock();
-        while self.phase.load(Ordering::Acquire) == RUNNING && self.seen() == seen {
-            waiting = self
-                .progress
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        if self.seen() == seen {
-            Turn::Over
-        } else {
-            Turn::Progress
+    /// Nothing pinned, `owed` segments to pin ahead.
+    pub fn new(owed: usize) -> Self {
+        Self {
+            state: Lock::new(State {
+                owed,
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+            brought: AtomicUsize::new(0),
         }
     }
 
-    /// The state in a word, for people.
-    pub fn describe(&self) -> &'static str {
-        match self.phase.load(Ordering::Acquire) {
-            COLD => "cold",
-            RUNNING => "running",
-            _ => "done",
+    /// How many segments turns have brought so far: read before asking the engine, so that progress
+    /// made in between is not slept through.
+    pub fn brought(&self) -> usize {
+        self.brought.load(Ordering::Acquire)
+    }
+
+    /// Takes the turn, if nobody has it and there is something to do.
+    pub fn begin(&self, task: Task) -> Option<Ticket<'_>> {
+        let mut state = self.state.lock();
+        let idle = state.under_way.is_none() && !state.closed;
+        if !idle || (task == Task::WarmUp && state.owed == 0) {
+            return None;
+        }
+        state.under_way = Some(UnderWay { task, since: None });
+        state.paused = false;
+        Some(Ticket(self))
+    }
+
+    /// The turn that is under way.
+    pub fn under_way(&self) -> Option<UnderWay> {
+        self.state.lock().under_way
+    }
+
+    /// Sleeps until turns have brought more than `seen` segments or none is under way.
+    pub fn wait(&self, seen: usize) {
+        assert_none_held("waiting for a segment");
+        let mut state = self.state.lock();
+        while state.under_way.is_some() && self.brought() == seen {
+            state = state.wait(&self.changed);
         }
     }
 
-    fn wait_lock(&self) -> MutexGuard<'_, ()> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Sleeps until no turn is under way.
+    pub fn wait_until_over(&self) {
+        assert_none_held("waiting for the warm-up");
+        let mut state = self.state.lock();
+        while state.under_way.is_some() {
+            state = state.wait(&self.changed);
+        }
+    }
+
+    /// So many more segments are to be pinned by the next warm-up.
+    pub fn owe(&self, segments: usize) {
+        let mut state = self.state.lock();
+        state.owed = state.owed.saturating_add(segments);
+    }
+
+    /// Has a warm-up that is under way end after the pin that is going on; the rest stays owed.
+    pub fn pause(&self) {
+        let mut state = self.state.lock();
+        state.paused = state.under_way.is_some();
+    }
+
+    /// No turn begins from now on; waits, but not for ever, for the one under way to end. For the
+    /// end of the process, when a driver call on another thread would meet a driver that is gone.
+    pub fn close(&self, patience: Duration) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let until = Instant::now() + patience;
+        while state.under_way.is_some() && Instant::now() < until {
+            drop(state);
+            // Polled: this happens once, and a timed wait is not worth a second kind of guard.
+            std::thread::sleep(Duration::from_millis(1));
+            state = self.state.lock();
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        let state = self.state.lock();
+        let warming = state.under_way.is_some_and(|it| it.task == Task::WarmUp);
+        let phase = match (warming, state.owed) {
+            (true, _) => "running",
+            (false, 0) => "done",
+            (false, _) if state.pinned == 0 => "cold",
+            (false, _) => "paused",
+        };
+        Progress {
+            phase,
+            pinned: state.pinned,
+            owed: state.owed,
+            stopped: state.stopped.clone(),
+        }
     }
 }
 
 impl Ticket<'_> {
-    /// Says that one more segment can serve requests.
-    pub fn adopted(&self) {
-        let _waiting = self.0.wait_lock();
-        self.0.adopted.fetch_add(1, Ordering::Release);
-        self.0.progress.notify_all();
+    /// Cuts what is owed to `most` segments and returns what it was.
+    pub fn limit(&self, most: usize) -> usize {
+        let mut state = self.0.state.lock();
+        let owed = state.owed;
+        state.owed = owed.min(most);
+        owed
+    }
+
+    /// Whether one more segment is to be pinned now.
+    pub fn next(&self) -> bool {
+        let mut state = self.0.state.lock();
+        let Some(under_way) = state.under_way else {
+            return false;
+        };
+        let wanted = match under_way.task {
+            Task::WarmUp => state.owed > 0 && !state.paused && !state.closed,
+            Task::Growth => !state.closed,
+        };
+        if wanted {
+            let since = Some(Instant::now());
+            state.under_way = Some(UnderWay { since, ..under_way });
+        }
+        wanted
+    }
+
+    /// One more segment can serve requests.
+    pub fn brought(&self) {
+        let mut state = self.0.state.lock();
+        if let Some(under_way) = state.under_way.as_mut() {
+            under_way.since = None;
+            if under_way.task == Task::WarmUp {
+                state.owed = state.owed.saturating_sub(1);
+                state.pinned += 1;
+            }
+        }
+        self.0.brought.fetch_add(1, Ordering::Release);
+        self.0.changed.notify_all();
+    }
+
+    /// Nothing more can be pinned: nothing is owed any more.
+    pub fn give_up(&self, why: &str) {
+        let mut state = self.0.state.lock();
+        state.owed = 0;
+        state.stopped = Some(why.to_owned());
+    }
+
+    /// Whether the turn was to end early because of an empty_cache.
+    pub fn is_paused(&self) -> bool {
+        self.0.state.lock().paused
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let _waiting = self.0.wait_lock();
-        self.0.phase.store(DONE, Ordering::Release);
-        self.0.progress.notify_all();
+        let mut state = self.0.state.lock();
+        state.under_way = None;
+        self.0.changed.notify_all();
     }
 }
 
@@ -104,57 +236,98 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn the_first_to_ask_warms_up_and_later_ones_are_on_their_own() {
-        let warm_up = WarmUp::default();
-        assert_eq!(warm_up.describe(), "cold");
-        let Turn::Yours(ticket) = warm_up.turn(0) else {
-            panic!("the first turn is the caller's")
-        };
-        assert_eq!(warm_up.describe(), "running");
+    fn one_turn_at_a_time_and_only_with_something_to_do() {
+        let warm_up = WarmUp::new(1);
+        assert_eq!(warm_up.progress().phase, "cold");
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        assert!(warm_up.begin(Task::Growth).is_none());
+        assert_eq!(warm_up.progress().phase, "running");
+        assert!(ticket.next());
+        ticket.brought();
+        assert!(!ticket.next(), "only one was owed");
         drop(ticket);
-        assert_eq!(warm_up.describe(), "done");
-        assert!(matches!(warm_up.turn(0), Turn::Over));
+        assert_eq!(warm_up.progress().phase, "done");
+        assert!(warm_up.begin(Task::WarmUp).is_none());
+        assert!(warm_up.begin(Task::Growth).unwrap().next());
     }
 
     #[test]
     fn a_waiter_wakes_for_each_segment_and_for_the_end() {
-        let warm_up = WarmUp::default();
-        let Turn::Yours(ticket) = warm_up.turn(0) else {
-            panic!()
-        };
+        let warm_up = WarmUp::new(2);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
         thread::scope(|scope| {
             let waiter = scope.spawn(|| {
-                let first = matches!(warm_up.turn(0), Turn::Progress);
-                let second = matches!(warm_up.turn(1), Turn::Over);
-                (first, second)
+                warm_up.wait(0);
+                let first = warm_up.brought();
+                warm_up.wait(1);
+                warm_up.wait_until_over();
+                (first, warm_up.under_way().is_none())
             });
-            ticket.adopted();
+            ticket.brought();
             drop(ticket);
-            assert_eq!(waiter.join().unwrap(), (true, true));
+            assert_eq!(waiter.join().unwrap(), (1, true));
         });
     }
 
     #[test]
-    fn progress_made_before_the_turn_is_not_waited_for() {
-        let warm_up = WarmUp::default();
-        let Turn::Yours(ticket) = warm_up.turn(0) else {
-            panic!()
-        };
-        let seen = warm_up.seen();
-        ticket.adopted();
-        assert!(matches!(warm_up.turn(seen), Turn::Progress));
+    fn progress_made_before_the_wait_is_not_slept_through() {
+        let warm_up = WarmUp::new(1);
+        let seen = warm_up.brought();
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        ticket.brought();
+        warm_up.wait(seen);
     }
 
     #[test]
-    fn a_panic_while_warming_up_ends_it() {
-        let warm_up = WarmUp::default();
+    fn a_pause_ends_the_turn_and_keeps_the_rest_owed() {
+        let warm_up = WarmUp::new(5);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        assert!(ticket.next());
+        warm_up.pause();
+        ticket.brought();
+        assert!(!ticket.next() && ticket.is_paused());
+        drop(ticket);
+        warm_up.owe(1);
+        let progress = warm_up.progress();
+        assert_eq!((progress.phase, progress.owed), ("paused", 5));
+        let again = warm_up.begin(Task::WarmUp).unwrap();
+        assert!(again.next(), "a new turn is not paused");
+    }
+
+    #[test]
+    fn giving_up_owes_nothing_and_says_why() {
+        let warm_up = WarmUp::new(5);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        ticket.give_up("no memory");
+        assert!(!ticket.next());
+        drop(ticket);
+        assert_eq!(warm_up.progress().stopped.as_deref(), Some("no memory"));
+        assert!(warm_up.begin(Task::WarmUp).is_none());
+    }
+
+    #[test]
+    fn closing_waits_for_the_turn_but_not_for_ever() {
+        let warm_up = WarmUp::new(1);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        warm_up.close(Duration::from_millis(20));
+        assert!(!ticket.next());
+        thread::scope(|scope| {
+            let closer = scope.spawn(|| warm_up.close(Duration::from_secs(100)));
+            drop(ticket);
+            closer.join().unwrap();
+        });
+        assert!(warm_up.begin(Task::Growth).is_none());
+    }
+
+    #[test]
+    fn a_panic_while_warming_up_ends_the_turn() {
+        let warm_up = WarmUp::new(1);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let Turn::Yours(_ticket) = warm_up.turn(0) else {
-                unreachable!()
-            };
+            let _ticket = warm_up.begin(Task::WarmUp).unwrap();
             panic!("a pin that blew up");
         }));
         assert!(caught.is_err());
-        assert!(matches!(warm_up.turn(0), Turn::Over));
+        warm_up.wait(0);
+        assert!(warm_up.begin(Task::WarmUp).is_some());
     }
 }

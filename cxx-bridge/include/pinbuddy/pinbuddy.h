@@ -9,8 +9,21 @@
 extern "C" {
 #endif
 
-/* 1 where pinbuddy serves pinned memory, 0 where BUDDY_DISABLE=1 leaves it to PyTorch. */
+/* 1 where pinbuddy serves pinned memory; 0 where BUDDY_DISABLE=1 leaves it to PyTorch, in a forked
+ * child, and once the engine has met a defect of its own and retired. */
 int pinbuddy_enabled(void);
+
+/* Starts pinning the blocks that BUDDY_BLOCK_COUNT asks for, and those that empty_cache gave back, in
+ * a thread of its own; unless `wait` is 0, returns when that is over. 1, or 0 where the engine is off
+ * or there is no GPU. */
+int pinbuddy_warm_up(int wait);
+
+/* Gives back what is cached and idle, as torch.accelerator.empty_host_cache() does. 1, or 0 where the
+ * engine is off. */
+int pinbuddy_empty_cache(void);
+
+/* 1 where the library was built with its assertions, which cost time; no released wheel is. */
+int pinbuddy_debug_build(void);
 
 /* The fork's version, for instance "2.15.0+cu132.pinbuddy.0.1.0"; never freed. */
 const char* pinbuddy_version(void);
@@ -19,6 +32,10 @@ const char* pinbuddy_version(void);
  * `capacity` with a terminating zero. Returns the whole length without that zero, so that a result
  * of `capacity` or more asks for a larger buffer. */
 size_t pinbuddy_stats_json(char* buffer, size_t capacity);
+
+/* Copies each segment with its blocks, in the same way. Scans what is pinned: for people, not for
+ * every step. */
+size_t pinbuddy_segments_json(char* buffer, size_t capacity);
 
 /* Copies the settings in use and where each came from, in the same way. */
 size_t pinbuddy_config_json(char* buffer, size_t capacity);

@@ -1,9 +1,133 @@
-//! The engine's counters and segments as JSON: sizes in bytes, names as in the statistics.
+//! What people and programs read about the engine: as JSON, in one line, and part by part. Sizes
+//! are in bytes, names those of the statistics.
 
-use pinbuddy_core::{Gauge, SegmentView, Stats};
+use pinbuddy_core::{Gauge, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
 
-pub(super) fn stats(stats: &Stats) -> Value {
+use super::{Handle, Part};
+use crate::backing::Backing;
+use crate::log::Bytes;
+
+impl<B: Backing> Handle<B> {
+    /// The counters, the segments, the state of the warm-up and the budget.
+    pub fn report(&self) -> Value {
+        let state = self.state();
+        if state == "forked" {
+            // Every lock may be held by a thread of the parent's.
+            return json!({ "state": state, "segments": [] });
+        }
+        let engine = self.guarded(|| {
+            let engine = self.engine()?;
+            let views: Vec<SegmentView> = engine.segments().collect();
+            Some((engine.stats(), views))
+        });
+        let (stats, views) = engine.map_or((None, Vec::new()), |(it, views)| (Some(it), views));
+        let progress = self.warm_up.progress();
+        json!({
+            "state": state,
+            "warm_up": {
+                "mode": self.config.warm_up.value,
+                "phase": progress.phase,
+                "pinned": progress.pinned,
+                "owed": progress.owed,
+                "stopped": progress.stopped,
+            },
+            "budget": self.purse.get().map(|purse| json!({
+                "bytes": purse.budget.bytes,
+                "why": purse.budget.why,
+            })),
+            "engine": stats.as_ref().map(counters),
+            "segments": views.iter().map(segment).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Each segment with its blocks. O(granules): for people and snapshots.
+    pub fn segments(&self) -> Value {
+        let segments = self.guarded(|| {
+            let engine = self.engine()?;
+            let with_blocks = engine.segments().map(|view| {
+                let blocks = engine.blocks(view.id).into_iter().flatten();
+                (view, blocks.collect::<Vec<_>>())
+            });
+            Some(with_blocks.collect::<Vec<_>>())
+        });
+        let with_blocks = |(view, blocks): (SegmentView, Vec<pinbuddy_core::BlockView>)| {
+            let block = |it: &pinbuddy_core::BlockView| {
+                let state = if it.pending { "pending" } else { "live" };
+                json!({ "offset": it.offset, "bytes": it.bytes, "state": state })
+            };
+            let mut value = segment(&view);
+            value["blocks"] = blocks.iter().map(block).collect();
+            value
+        };
+        segments.into_iter().flatten().map(with_blocks).collect()
+    }
+
+    /// Every byte that is pinned, as blocks and what lies between them.
+    pub fn parts(&self) -> Vec<Part> {
+        let parts = self.guarded(|| {
+            let engine = self.engine()?;
+            let mut parts = Vec::new();
+            for view in engine.segments() {
+                let mut end = 0;
+                let mut push = |from: usize, to: usize, live: bool, pending: bool| {
+                    if from < to {
+                        parts.push(Part {
+                            address: view.base + from,
+                            bytes: to - from,
+                            live,
+                            pending,
+                        });
+                    }
+                };
+                for block in engine.blocks(view.id).into_iter().flatten() {
+                    push(end, block.offset, false, false);
+                    end = block.offset + block.bytes;
+                    push(block.offset, end, !block.pending, block.pending);
+                }
+                push(end, view.bytes, false, false);
+            }
+            Some(parts)
+        });
+        parts.unwrap_or_default()
+    }
+
+    /// The engine's state in one line, for the end of an error message.
+    pub fn state_line(&self) -> String {
+        let Some(stats) = self.stats() else {
+            return format!("pinbuddy: the engine is {}", self.state());
+        };
+        let budget = self.purse().budget.bytes as u64;
+        format!(
+            "pinbuddy: {} pinned ({} live, {} pending, {} idle, the longest free run {}); segments: \
+             {}; budget: {}; warm-up: {}",
+            Bytes(stats.pinned_bytes.current),
+            Bytes(stats.live_bytes.current),
+            Bytes(stats.pending_bytes.current),
+            Bytes(stats.idle_bytes),
+            Bytes(stats.largest_free_run_bytes),
+            stats.segments.current,
+            Bytes(budget),
+            self.warm_up.progress().phase,
+        )
+    }
+
+    /// `on`, `off` (BUDDY_DISABLE), `retired` or `forked`.
+    fn state(&self) -> &'static str {
+        use std::sync::atomic::Ordering::Relaxed;
+        if self.forked.load(Relaxed) {
+            "forked"
+        } else if self.config.disable.value {
+            "off"
+        } else if self.retired.load(Relaxed) || self.stats().is_none() {
+            "retired"
+        } else {
+            "on"
+        }
+    }
+}
+
+fn counters(stats: &Stats) -> Value {
     json!({
         "pinned_bytes": gauge(&stats.pinned_bytes),
         "segments": gauge(&stats.segments),
@@ -12,23 +136,34 @@ pub(super) fn stats(stats: &Stats) -> Value {
         "pending_bytes": gauge(&stats.pending_bytes),
         "pending_blocks": gauge(&stats.pending_blocks),
         "idle_bytes": stats.idle_bytes,
+        "dedicated_bytes": stats.dedicated_bytes,
         "largest_free_run_bytes": stats.largest_free_run_bytes,
         "hits": stats.hits,
         "misses": stats.misses,
     })
 }
 
-pub(super) fn segment(segment: &SegmentView) -> Value {
+fn segment(segment: &SegmentView) -> Value {
     json!({
         "address": segment.base,
         "bytes": segment.bytes,
-        "free_bytes": segment.free_bytes,
+        "kind": kind(segment.kind),
+        "free_bytes": segment.free_bytes + segment.tail_bytes,
         "live_blocks": segment.live_blocks,
         "live_bytes": segment.live_bytes,
         "pending_blocks": segment.pending_blocks,
         "pending_bytes": segment.pending_bytes,
         "largest_free_run_bytes": segment.longest_free_run_bytes,
     })
+}
+
+fn kind(kind: SegmentKind) -> &'static str {
+    match kind {
+        SegmentKind::Idle => "idle",
+        SegmentKind::Small => "small",
+        SegmentKind::Large => "large",
+        _ => "dedicated",
+    }
 }
 
 fn gauge(gauge: &Gauge) -> Value {

@@ -1,0 +1,37 @@
+//! What the handle needs from the world: page-locked memory, a place to have it from, and the
+//! completed events of the allocator around it.
+//!
+//! The one seam between this crate's decisions and CUDA; tests put numbers behind it.
+
+use pinbuddy_core::Region;
+
+use crate::budget::Budget;
+
+/// The device whose context a pin is to use where the process has none yet: the current device of
+/// the thread that asked, as CUDA numbers it; negative where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device(pub i32);
+
+/// How page-locked memory is had and given back. Never called under a lock (I5).
+pub trait Backing: Send + Sync + 'static {
+    /// Whether there is a device at all, so that memory can be pinned.
+    fn available(&self) -> bool;
+
+    /// This thread's current device.
+    fn device(&self) -> Device;
+
+    /// Pins `bytes` bytes of fresh memory and returns their address; the error is for people, and
+    /// the driver remembers none.
+    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String>;
+
+    /// Gives back what `pin` returned; the error is for people.
+    fn unpin(&self, region: Region) -> Result<(), String>;
+
+    /// Releases every block whose events have all completed.
+    fn reap(&self);
+
+    /// The most that may be pinned, on this machine, now.
+    fn budget(&self, max_mb: Option<usize>) -> Budget {
+        Budget::here(max_mb)
+    }
+}

@@ -1,0 +1,216 @@
+//! The `BUDDY_*` environment variables: their values, and what is said about one that cannot be
+//! used.
+//!
+//! Knows nothing of the engine and prints nothing: it turns strings into a [`Config`] and a list of
+//! warnings, so that every case can be tested without touching the process environment. A bad value
+//! never stops a program: its default is used, and one warning names the variable, the value found
+//! and that default. What each variable means is said in [`variables`].
+
+mod parse;
+pub mod variables;
+
+use std::ffi::OsString;
+use std::fmt;
+
+use pinbuddy_core::Growth;
+use serde::{Serialize, Serializer};
+
+use crate::log::Level;
+use variables::Variable;
+
+/// Bytes in one of the megabytes that the `_MB` variables count in.
+pub const MIB: usize = 1 << 20;
+
+/// One variable's value and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting<T> {
+    /// The variable's name.
+    pub name: &'static str,
+    /// The value in use.
+    pub value: T,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Where a setting's value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The variable is not set.
+    Default,
+    /// The variable is set to a usable value.
+    Environment,
+    /// The variable is set to something unusable, and the default stands in.
+    Rejected,
+}
+
+/// When segments are pinned ahead of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// By a thread, from the first pinned request on.
+    Background,
+    /// All of them, by the first pinned request.
+    Sync,
+    /// Not at all: segments are pinned when they are needed.
+    Off,
+}
+
+/// What the environment asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Config {
+    /// Size of a segment pinned by the warm-up, in MiB; at least 1.
+    pub block_size_mb: Setting<usize>,
+    /// How many segments the warm-up pins; 0 pins none ahead.
+    pub block_count: Setting<usize>,
+    /// The smallest request that the engine serves, in MiB; 0 means all.
+    pub threshold_mb: Setting<usize>,
+    /// When segments are pinned ahead.
+    pub warm_up: Setting<Mode>,
+    /// What is pinned when nothing fits.
+    #[serde(serialize_with = "growth_as_text")]
+    pub growth: Setting<Growth>,
+    /// The most that the engine pins, in MiB; by default it depends on the machine.
+    pub max_mb: Setting<Option<usize>>,
+    /// What is said on standard error.
+    pub log: Setting<Level>,
+    /// Whether PyTorch's own allocator stays in place.
+    pub disable: Setting<bool>,
+}
+
+impl Config {
+    /// Reads every variable through `lookup`; returns the configuration and the warnings to show.
+    pub fn read(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
+        use parse::{megabytes, number, some_megabytes, switch, word};
+        let mut reader = Reader {
+            lookup,
+            warnings: Vec::new(),
+        };
+        let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, some_megabytes);
+        let block_count = reader.read(variables::BLOCK_COUNT, 8, |text| {
+            let count = number(text)?;
+            // Together the blocks must be addressable, or the sum of their sizes means nothing.
+            match (block_size_mb.value * MIB).checked_mul(count) {
+                Some(total) if total <= isize::MAX as usize => Ok(count),
+                _ => Err(parse::TOO_LARGE),
+            }
+        });
+        let config = Self {
+            block_size_mb,
+            block_count,
+            threshold_mb: reader.read(variables::THRESHOLD_MB, 4, megabytes),
+            warm_up: reader.read(variables::WARMUP, Mode::Background, |text| {
+                let words = [
+                    ("background", Mode::Background),
+                    ("sync", Mode::Sync),
+                    ("off", Mode::Off),
+                ];
+                word(text, &words, "is none of background, sync and off")
+            }),
+            growth: reader.read(variables::GROWTH, Growth::Segment, |text| {
+                let words = [("segment", Growth::Segment), ("exact", Growth::Exact)];
+                word(text, &words, "is neither segment nor exact")
+            }),
+            max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
+            log: reader.read(variables::LOG, Level::Warn, |text| {
+                word(text, &Level::WORDS, "is none of off, warn, info and debug")
+            }),
+            disable: reader.read(variables::DISABLE, false, switch),
+        };
+        (config, reader.warnings)
+    }
+
+    /// Reads the process environment, and looks for names that are nearly ours.
+    pub fn from_environment() -> (Self, Vec<String>) {
+        let (config, mut warnings) = Self::read(|name| std::env::var_os(name));
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        warnings.extend(variables::misspelt(names));
+        (config, warnings)
+    }
+
+    /// Size of a segment pinned by the warm-up, in bytes.
+    pub fn block_bytes(&self) -> usize {
+        self.block_size_mb.value * MIB
+    }
+
+    /// The smallest request that the engine serves, in bytes.
+    pub fn threshold_bytes(&self) -> usize {
+        self.threshold_mb.value * MIB
+    }
+}
+
+struct Reader<L> {
+    lookup: L,
+    warnings: Vec<String>,
+}
+
+impl<L: Fn(&str) -> Option<OsString>> Reader<L> {
+    /// Reads one variable with `parse`, whose error completes the sentence `NAME="value" ...`.
+    fn read<T>(
+        &mut self,
+        variable: Variable,
+        default: T,
+        parse: impl Fn(&str) -> Result<T, &'static str>,
+    ) -> Setting<T> {
+        let name = variable.name;
+        let Some(found) = (self.lookup)(name) else {
+            return Setting {
+                name,
+                value: default,
+                origin: Origin::Default,
+            };
+        };
+        let parsed = found
+            .to_str()
+            .ok_or("is not text")
+            .and_then(|text| parse(text.trim()));
+        match parsed {
+            Ok(value) => Setting {
+                name,
+                value,
+                origin: Origin::Environment,
+            },
+            Err(why) => {
+                self.warnings.push(format!(
+                    "{name}={found:?} {why}; using the default, {}",
+                    variable.default
+                ));
+                Setting {
+                    name,
+                    value: default,
+                    origin: Origin::Rejected,
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Background => "background",
+            Self::Sync => "sync",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// The engine's crate knows nothing of text.
+fn growth_as_text<S: Serializer>(
+    setting: &Setting<Growth>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let value = match setting.value {
+        Growth::Exact => "exact",
+        _ => "segment",
+    };
+    Setting {
+        name: setting.name,
+        value,
+        origin: setting.origin,
+    }
+    .serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! From the text of a variable to its value, and the sentence about a text that has none.
+//!
+//! Pure functions of strings. Each error completes the sentence `NAME="value" ...`.
+
+use super::MIB;
+
+pub(super) const TOO_LARGE: &str = "is more than this machine can address";
+
+/// A whole number.
+pub(super) fn number(text: &str) -> Result<usize, &'static str> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.strip_prefix('-') {
+        Some(rest) if digits(rest) => Err("is negative"),
+        _ if !digits(text) => Err("is not a whole number"),
+        // Only digits are left, so the one way to fail is to be too large.
+        _ => text.parse().map_err(|_| TOO_LARGE),
+    }
+}
+
+/// A number of MiB whose bytes can be addressed.
+pub(super) fn megabytes(text: &str) -> Result<usize, &'static str> {
+    let count = number(text)?;
+    if count > isize::MAX as usize / MIB {
+        Err(TOO_LARGE)
+    } else {
+        Ok(count)
+    }
+}
+
+/// As [`megabytes`], of something that has a size.
+pub(super) fn some_megabytes(text: &str) -> Result<usize, &'static str> {
+    match megabytes(text)? {
+        0 => Err("is zero, and a block has a size"),
+        size => Ok(size),
+    }
+}
+
+/// On or off.
+pub(super) fn switch(text: &str) -> Result<bool, &'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err("is neither 1 nor 0"),
+    }
+}
+
+/// One of a few words.
+pub(super) fn word<T: Copy>(
+    text: &str,
+    words: &[(&str, T)],
+    refusal: &'static str,
+) -> Result<T, &'static str> {
+    let text = text.to_ascii_lowercase();
+    words
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value)
+        .ok_or(refusal)
+}

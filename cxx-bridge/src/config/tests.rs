@@ -1,0 +1,137 @@
+//! Every variable, good and bad.
+
+use super::variables::VARIABLES;
+use super::*;
+
+fn read(variables: &[(&str, &str)]) -> (Config, Vec<String>) {
+    Config::read(|name| {
+        variables
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value.into())
+    })
+}
+
+#[test]
+fn defaults_are_the_documented_ones_and_say_nothing() {
+    let (config, warnings) = read(&[]);
+    assert_eq!(config.block_bytes(), 1 << 30);
+    assert_eq!(config.block_count.value, 8);
+    assert_eq!(config.threshold_bytes(), 4 << 20);
+    assert_eq!(config.warm_up.value, Mode::Background);
+    assert_eq!(config.growth.value, Growth::Segment);
+    assert_eq!(config.max_mb.value, None);
+    assert_eq!(config.log.value, Level::Warn);
+    assert!(!config.disable.value);
+    assert_eq!(warnings, [] as [String; 0]);
+}
+
+#[test]
+fn the_table_of_variables_is_what_is_read() {
+    let read = std::cell::RefCell::new(Vec::new());
+    Config::read(|name| {
+        read.borrow_mut().push(name.to_owned());
+        None
+    });
+    let mut read = read.into_inner();
+    let mut listed = VARIABLES.map(|it| it.name.to_owned());
+    read.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(read, listed);
+}
+
+#[test]
+fn the_tables_defaults_are_the_ones_in_use() {
+    let defaults: Vec<(&str, &str)> = VARIABLES
+        .iter()
+        // Its default depends on the machine.
+        .filter(|it| it.name != "BUDDY_MAX_MB")
+        .map(|it| (it.name, it.default))
+        .collect();
+    let (set, warnings) = read(&defaults);
+    assert_eq!(warnings, [] as [String; 0]);
+    let text = |config: &Config| {
+        serde_json::to_string(config)
+            .unwrap()
+            .replace("environment", "default")
+    };
+    assert_eq!(text(&set), text(&read(&[]).0));
+}
+
+#[test]
+fn usable_values_are_taken() {
+    let (config, warnings) = read(&[
+        ("BUDDY_BLOCK_SIZE_MB", " 1000 "),
+        ("BUDDY_BLOCK_COUNT", "0"),
+        ("BUDDY_THRESHOLD_MB", "0"),
+        ("BUDDY_WARMUP", "Sync"),
+        ("BUDDY_GROWTH", "exact"),
+        ("BUDDY_MAX_MB", "0"),
+        ("BUDDY_LOG", "DEBUG"),
+        ("BUDDY_DISABLE", "1"),
+    ]);
+    assert_eq!(config.block_bytes(), 1000 << 20);
+    assert_eq!(config.block_count.value, 0);
+    assert_eq!(config.threshold_bytes(), 0);
+    assert_eq!(config.warm_up.value, Mode::Sync);
+    assert_eq!(config.growth.value, Growth::Exact);
+    assert_eq!(config.max_mb.value, Some(0));
+    assert_eq!(config.log.value, Level::Debug);
+    assert!(config.disable.value);
+    assert_eq!(config.disable.origin, Origin::Environment);
+    assert_eq!(warnings, [] as [String; 0]);
+}
+
+#[test]
+fn each_unusable_value_is_named_once_with_the_default_used() {
+    let (config, warnings) = read(&[
+        ("BUDDY_BLOCK_SIZE_MB", "0"),
+        ("BUDDY_BLOCK_COUNT", "-3"),
+        ("BUDDY_THRESHOLD_MB", "99999999999999999999"),
+        ("BUDDY_WARMUP", "eager"),
+        ("BUDDY_GROWTH", "double"),
+        ("BUDDY_MAX_MB", "half"),
+        ("BUDDY_LOG", "verbose"),
+        ("BUDDY_DISABLE", "maybe"),
+    ]);
+    insta::assert_snapshot!(warnings.join("\n"), @r#"
+    BUDDY_BLOCK_SIZE_MB="0" is zero, and a block has a size; using the default, 1024
+    BUDDY_BLOCK_COUNT="-3" is negative; using the default, 8
+    BUDDY_THRESHOLD_MB="99999999999999999999" is more than this machine can address; using the default, 4
+    BUDDY_WARMUP="eager" is none of background, sync and off; using the default, background
+    BUDDY_GROWTH="double" is neither segment nor exact; using the default, segment
+    BUDDY_MAX_MB="half" is not a whole number; using the default, half of what is free
+    BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
+    BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
+    "#);
+    let (defaults, _) = read(&[]);
+    assert_eq!(config.block_count.value, defaults.block_count.value);
+    assert_eq!(config.growth.value, defaults.growth.value);
+    assert_eq!(config.block_size_mb.origin, Origin::Rejected);
+}
+
+#[test]
+fn what_is_no_number_or_overflows_in_bytes_is_rejected() {
+    for value in ["abc", "", "1.5", "0x10", "+4", "4 MB", "-", "9000000000000"] {
+        let (config, warnings) = read(&[("BUDDY_THRESHOLD_MB", value)]);
+        assert_eq!(config.threshold_mb.value, 4, "{value:?}");
+        assert_eq!(warnings.len(), 1, "{value:?}");
+    }
+    let (config, warnings) = read(&[
+        ("BUDDY_BLOCK_SIZE_MB", "8000000000"),
+        ("BUDDY_BLOCK_COUNT", "8000000000"),
+    ]);
+    assert_eq!(config.block_count.value, 8);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_value_that_is_not_text_is_rejected() {
+    use std::os::unix::ffi::OsStringExt;
+    let (config, warnings) = Config::read(|name| {
+        (name == "BUDDY_BLOCK_COUNT").then(|| OsString::from_vec(vec![0xff, b'1']))
+    });
+    assert_eq!(config.block_count.value, 8);
+    assert_eq!(warnings.len(), 1);
+}

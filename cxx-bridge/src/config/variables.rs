@@ -1,0 +1,134 @@
+//! Every `BUDDY_*` variable: its name, its default and what it means, in one table.
+//!
+//! What the README lists and what a misspelt name is compared with. Knows no value and reads
+//! nothing. Invariant: [`super::Config`] reads exactly these (tested).
+
+/// One variable, as its readers see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// What people set.
+    pub name: &'static str,
+    /// What stands in where it is not set, as text.
+    pub default: &'static str,
+    /// What it does, for the table in the README.
+    pub meaning: &'static str,
+}
+
+const fn variable(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
+    Variable {
+        name,
+        default,
+        meaning,
+    }
+}
+
+pub(super) const BLOCK_SIZE_MB: Variable = variable(
+    "BUDDY_BLOCK_SIZE_MB",
+    "1024",
+    "size of a block pinned ahead, in MiB; any size, not only powers of two",
+);
+pub(super) const BLOCK_COUNT: Variable = variable(
+    "BUDDY_BLOCK_COUNT",
+    "8",
+    "how many of them the warm-up pins; 0 pins none ahead",
+);
+pub(super) const THRESHOLD_MB: Variable = variable(
+    "BUDDY_THRESHOLD_MB",
+    "4",
+    "the smallest request that is served from them, in MiB; 0 means all",
+);
+pub(super) const WARMUP: Variable = variable(
+    "BUDDY_WARMUP",
+    "background",
+    "`background`: a thread pins the blocks, from the first pinned request on; `sync`: that \
+     request pins them all; `off`: blocks are pinned when they are needed",
+);
+pub(super) const GROWTH: Variable = variable(
+    "BUDDY_GROWTH",
+    "segment",
+    "what is pinned when nothing fits: a whole block (`segment`) or just the request (`exact`)",
+);
+pub(super) const MAX_MB: Variable = variable(
+    "BUDDY_MAX_MB",
+    "half of what is free",
+    "the most that the engine pins, in MiB; unset, half of the least of MemAvailable, what the \
+     cgroup leaves and RLIMIT_MEMLOCK (where it binds), shared by the LOCAL_WORLD_SIZE processes of torchrun",
+);
+pub(super) const LOG: Variable = variable(
+    "BUDDY_LOG",
+    "warn",
+    "what is said on standard error, one line per event: `off`, `warn`, `info` or `debug`",
+);
+pub(super) const DISABLE: Variable = variable(
+    "BUDDY_DISABLE",
+    "0",
+    "1 leaves PyTorch's own allocator in place, unchanged",
+);
+
+/// All of them, in the order in which people read about them.
+pub const VARIABLES: [Variable; 8] = [
+    BLOCK_SIZE_MB,
+    BLOCK_COUNT,
+    THRESHOLD_MB,
+    WARMUP,
+    GROWTH,
+    MAX_MB,
+    LOG,
+    DISABLE,
+];
+
+/// What to say about each of `names` that starts like a variable of ours and is none.
+pub(super) fn misspelt(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut unknown: Vec<String> = names
+        .into_iter()
+        .filter(|name| name.starts_with("BUDDY_"))
+        .filter(|name| VARIABLES.iter().all(|known| known.name != name))
+        .collect();
+    unknown.sort_unstable();
+    let warning = |name: &String| {
+        let nearest = VARIABLES
+            .iter()
+            .min_by_key(|known| strsim::damerau_levenshtein(known.name, name))
+            .map_or("", |known| known.name);
+        format!("{name} is no setting and has no effect; did you mean {nearest}?")
+    };
+    unknown.iter().map(warning).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The README's table, row by row.
+    fn table() -> String {
+        let row = |it: &Variable| format!("| `{}` | {} | {} |\n", it.name, it.default, it.meaning);
+        VARIABLES.iter().map(row).collect()
+    }
+
+    #[test]
+    fn the_readme_lists_every_variable_as_it_is() {
+        let readme = include_str!("../../../README.md");
+        assert!(
+            readme.contains(&table()),
+            "README.md should have these rows under \"Settings\":\n{}",
+            table()
+        );
+        let mentioned = readme.lines().filter(|line| line.starts_with("| `BUDDY_"));
+        assert_eq!(mentioned.count(), VARIABLES.len(), "and no others");
+    }
+
+    #[test]
+    fn a_misspelt_name_is_shown_with_the_nearest_one() {
+        let names = [
+            "BUDDY_BLOCKSIZE_MB",
+            "BUDDY_LOG",
+            "BUDDY_TRESHOLD",
+            "PATH",
+            "buddy_x",
+        ];
+        insta::assert_snapshot!(misspelt(names.map(str::to_owned)).join("\n"), @r"
+        BUDDY_BLOCKSIZE_MB is no setting and has no effect; did you mean BUDDY_BLOCK_SIZE_MB?
+        BUDDY_TRESHOLD is no setting and has no effect; did you mean BUDDY_THRESHOLD_MB?
+        ");
+    }
+}

@@ -1,0 +1,181 @@
+//! Pinning and unpinning for the engine, always outside its lock.
+//!
+//! Every pin is taken out of the budget first and put back when it ends. Knows neither why memory
+//! is pinned nor who waits for it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use pinbuddy_core::{AdoptError, Decision, Engine, NewSegment, Region};
+
+use super::{Grant, Handle, grant};
+use crate::backing::{Backing, Device};
+use crate::budget::Purse;
+use crate::config::MIB;
+use crate::lock;
+use crate::log::{self, Bytes};
+
+/// Why nothing was pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The budget has not so much left.
+    Budget,
+    /// The driver's words.
+    Driver(String),
+    /// The engine was retired meanwhile.
+    Off,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget => f.write_str("the budget is used up"),
+            Self::Driver(why) => f.write_str(why),
+            Self::Off => f.write_str("the engine is retired"),
+        }
+    }
+}
+
+/// How fast this machine pins, from the pins made so far.
+#[derive(Debug, Default)]
+pub(super) struct Speed {
+    /// Nanoseconds for a MiB; 0 before the first pin.
+    pace: AtomicU64,
+}
+
+impl Speed {
+    fn learn(&self, bytes: usize, taken: Duration) {
+        let mib = bytes.div_ceil(MIB) as u64;
+        let pace = u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX) / mib.max(1);
+        let old = self.pace.load(Ordering::Relaxed);
+        // Half of what is new: one pin in contention does not outweigh all others.
+        let new = if old == 0 { pace } else { old / 2 + pace / 2 };
+        self.pace.store(new.max(1), Ordering::Relaxed);
+    }
+
+    /// How long a pin of `bytes` will take, if that is known.
+    pub(super) fn estimate(&self, bytes: usize) -> Option<Duration> {
+        let pace = self.pace.load(Ordering::Relaxed);
+        let mib = bytes.div_ceil(MIB) as u64;
+        (pace > 0).then(|| Duration::from_nanos(pace.saturating_mul(mib)))
+    }
+}
+
+impl<B: Backing> Handle<B> {
+    /// Pins `bytes` bytes within the budget and has the engine adopt them.
+    pub(super) fn pin(&self, bytes: usize, device: Device) -> Result<(), Refusal> {
+        self.pin_then(bytes, device, |_| Some(()))
+    }
+
+    /// As [`Self::pin`], and serves a request of `request` bytes before any other thread can: the
+    /// region holds it.
+    pub(super) fn pin_for(
+        &self,
+        request: usize,
+        bytes: usize,
+        device: Device,
+    ) -> Result<Grant, Refusal> {
+        self.pin_then(bytes, device, |engine| match engine.request(request) {
+            Decision::Block(block) => Some(grant(engine, block)),
+            _ => None,
+        })
+    }
+
+    /// Pins, adopts, and runs `then` under the same lock.
+    fn pin_then<T>(
+        &self,
+        bytes: usize,
+        device: Device,
+        then: impl FnOnce(&mut Engine) -> Option<T>,
+    ) -> Result<T, Refusal> {
+        lock::assert_none_held("pinning");
+        let purse = self.purse();
+        if !purse.take(bytes) {
+            return Err(Refusal::Budget);
+        }
+        let start = Instant::now();
+        let base = self.backing.pin(bytes, device).map_err(|why| {
+            purse.put(bytes);
+            Refusal::Driver(why)
+        })?;
+        let taken = start.elapsed();
+        self.speed.learn(bytes, taken);
+        log::debug(|| format!("pinned {} in {taken:.1?}", Bytes(bytes as u64)));
+        self.adopt(Region { base, bytes }, then)
+    }
+
+    fn adopt<T>(
+        &self,
+        region: Region,
+        then: impl FnOnce(&mut Engine) -> Option<T>,
+    ) -> Result<T, Refusal> {
+        let adopt = || -> Option<Result<Option<T>, AdoptError>> {
+            // The segment's bookkeeping is made here, outside the lock.
+            let segment = match NewSegment::new(region) {
+                Ok(segment) => segment,
+                Err(why) => return Some(Err(why)),
+            };
+            let mut engine = self.engine()?;
+            Some(engine.adopt(segment).map(|_| then(&mut engine)))
+        };
+        match adopt() {
+            Some(Ok(Some(value))) => return Ok(value),
+            Some(Ok(None)) => {
+                // The region is the engine's by now, and stays pinned.
+                self.retire("nothing fits in what was pinned to fit");
+                return Err(Refusal::Off);
+            }
+            Some(Err(why)) => self.retire(&why.to_string()),
+            None => {}
+        }
+        self.unpin(region);
+        Err(Refusal::Off)
+    }
+
+    pub(super) fn unpin(&self, region: Region) {
+        lock::assert_none_held("unpinning");
+        let start = Instant::now();
+        let result = self.backing.unpin(region);
+        self.purse().put(region.bytes);
+        let (bytes, base) = (Bytes(region.bytes as u64), region.base);
+        match result {
+            Ok(()) => log::debug(|| format!("unpinned {bytes} in {:.1?}", start.elapsed())),
+            Err(why) => log::warn(|| format!("could not unpin {bytes} at {base:#x}: {why}")),
+        }
+    }
+
+    /// Unpins wholly idle segments and cached regions until so many bytes are free; how many bytes
+    /// were in segments and how many in all.
+    pub(super) fn give_back(&self, at_least: usize) -> (usize, usize) {
+        let idle = match self.engine() {
+            Some(mut engine) => engine.take_idle(at_least),
+            None => Vec::new(),
+        };
+        let (mut split, mut all) = (0, 0);
+        for segment in idle {
+            let region = segment.region();
+            self.unpin(region);
+            all += region.bytes;
+            if !segment.is_dedicated() {
+                split += region.bytes;
+            }
+        }
+        (split, all)
+    }
+
+    /// Unpins all that is idle; what segments held is pinned again by the next warm-up.
+    pub(super) fn give_back_and_owe(&self) {
+        let (split, all) = self.give_back(usize::MAX);
+        self.warm_up.owe(split / self.config.block_bytes());
+        if all > 0 {
+            log::info(|| format!("cleared: {} given back", Bytes(all as u64)));
+        }
+    }
+
+    /// What may be pinned: decided at the first call.
+    pub(super) fn purse(&self) -> &Purse {
+        self.purse
+            .get_or_init(|| Purse::new(self.backing.budget(self.config.max_mb.value)))
+    }
+}

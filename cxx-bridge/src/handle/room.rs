@@ -1,0 +1,214 @@
+//! How room is made for a request that found none.
+//!
+//! In this order: the warm-up starts, or its next segment is waited for, or the request is pinned
+//! by itself where that is faster; after the warm-up, growth. When a pin is refused: completed
+//! events, then room among blocks of the other class, then idle memory given back for a region of
+//! exactly the request, and then it is upstream's. Knows nothing of how memory is pinned.
+
+use std::sync::atomic::Ordering;
+
+use pinbuddy_core::{Engine, Growth};
+
+use super::pins::Refusal;
+use super::{Grant, Handle, grant};
+use crate::backing::{Backing, Device};
+use crate::config::Mode;
+use crate::log::{self, Bytes};
+use crate::warmup::{Task, Ticket, UnderWay};
+
+/// What came of making room.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// Memory was pinned, and the request served from it.
+    Served(Grant),
+    /// There is more than before: the engine may have a block now.
+    AskAgain,
+    /// Nothing more can be pinned.
+    No,
+}
+
+/// A request that found no room.
+#[derive(Clone, Copy, Debug)]
+struct Want {
+    /// What the user asked for.
+    bytes: usize,
+    /// The region for this request alone.
+    own: usize,
+    device: Device,
+}
+
+impl<B: Backing> Handle<B> {
+    /// Makes room for a request of `bytes`, for which the engine asked to have `need` bytes pinned;
+    /// `seen` is what the warm-up had brought before the engine was asked.
+    pub(super) fn make_room(&'static self, bytes: usize, need: usize, seen: usize) -> Room {
+        let want = Want {
+            bytes,
+            // Never more than the engine would have.
+            own: Engine::exact_region(bytes).map_or(need, |exact| exact.min(need)),
+            device: self.backing.device(),
+        };
+        let dedicated = need > self.config.block_bytes();
+        if self.config.warm_up.value != Mode::Off
+            && let Some(ticket) = self.warm_up.begin(Task::WarmUp)
+        {
+            return match self.config.warm_up.value {
+                Mode::Sync => {
+                    self.warm(&ticket, want.device);
+                    // If that brought too little, the next attempt grows: nothing is owed now.
+                    Room::AskAgain
+                }
+                _ => self.pin_first_and_warm_behind(ticket, want),
+            };
+        }
+        if !dedicated && let Some(under_way) = self.warm_up.under_way() {
+            if self.is_worth_waiting_for(under_way, want.own) {
+                self.warm_up.wait(seen);
+                return Room::AskAgain;
+            }
+            return self.pin_its_own(want);
+        }
+        let whole = self.config.growth.value == Growth::Segment
+            && !dedicated
+            && !self.no_segments.load(Ordering::Relaxed);
+        if whole {
+            self.grow(need, want)
+        } else {
+            self.pin_its_own(want)
+        }
+    }
+
+    /// When nothing more can be pinned for a request of `bytes`.
+    pub(super) fn last_resort(&self, bytes: usize) -> Option<Grant> {
+        self.backing.reap();
+        {
+            let mut engine = self.engine()?;
+            if let Some(block) = engine.request_anywhere(bytes) {
+                return Some(grant(&engine, block));
+            }
+        }
+        let exact = Engine::exact_region(bytes)?;
+        let device = self.backing.device();
+        self.give_back(exact);
+        let mut pinned = self.pin_for(bytes, exact, device);
+        // What the driver calls free may lie in pieces: once more, with all that there is.
+        if matches!(pinned, Err(Refusal::Driver(_))) && self.give_back(usize::MAX).1 > 0 {
+            pinned = self.pin_for(bytes, exact, device);
+        }
+        match pinned {
+            Ok(grant) => Some(grant),
+            Err(refusal) => {
+                self.say_refused(exact, &refusal);
+                None
+            }
+        }
+    }
+
+    /// Starts a warm-up in a thread of its own, if one is owed and none is under way.
+    pub(super) fn start_warm_up(&'static self) {
+        if let Some(ticket) = self.warm_up.begin(Task::WarmUp) {
+            self.warm_behind(ticket, self.backing.device());
+        }
+    }
+
+    /// Pins the request's own region before the warm-up begins to compete for the driver, so that
+    /// the first block comes as soon as it would without a warm-up.
+    fn pin_first_and_warm_behind(&'static self, ticket: Ticket<'static>, want: Want) -> Room {
+        let first = self.pin_for(want.bytes, want.own, want.device);
+        match &first {
+            Err(Refusal::Driver(why)) => ticket.give_up(why),
+            _ => self.warm_behind(ticket, want.device),
+        }
+        self.outcome(want.own, first)
+    }
+
+    fn warm_behind(&'static self, ticket: Ticket<'static>, device: Device) {
+        let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
+        let warm = move || {
+            self.guarded(|| Some(self.warm(&ticket, device)));
+        };
+        if let Err(why) = thread.spawn(warm) {
+            // The ticket went with the thread that never was. What is owed stays owed, and the next
+            // request that finds no room tries again.
+            log::warn(|| format!("no thread for the warm-up: {why}"));
+        }
+    }
+
+    /// Pins what is owed, as far as the budget goes; how many segments that were. Stops at the first
+    /// pin that fails and keeps the others.
+    fn warm(&self, ticket: &Ticket<'_>, device: Device) -> usize {
+        let bytes = self.config.block_bytes();
+        let most = self.purse().left() / bytes;
+        let wanted = ticket.limit(most);
+        if most < wanted {
+            self.say_shrunk(most, wanted);
+        }
+        let mut pinned = 0;
+        while ticket.next() {
+            match self.pin(bytes, device) {
+                Ok(()) => {
+                    ticket.brought();
+                    pinned += 1;
+                }
+                Err(refusal) => {
+                    self.say_refused(bytes, &refusal);
+                    ticket.give_up(&refusal.to_string());
+                }
+            }
+        }
+        if ticket.is_paused() {
+            // An empty_cache came while the last segment was being pinned.
+            self.give_back_and_owe();
+        }
+        log::info(|| {
+            let bytes = Bytes(bytes as u64);
+            format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
+        });
+        pinned
+    }
+
+    /// Pins one more segment, unless another thread is about to.
+    fn grow(&self, need: usize, want: Want) -> Room {
+        let ticket = self.warm_up.begin(Task::Growth);
+        let Some(ticket) = ticket.filter(Ticket::next) else {
+            // Beaten to the turn; or the process ends, and then the last resort is next.
+            let beaten = self.warm_up.under_way().is_some();
+            return if beaten { Room::AskAgain } else { Room::No };
+        };
+        let pinned = self.pin_for(want.bytes, need, want.device);
+        if pinned.is_ok() {
+            log::info(|| format!("grown by {}", Bytes(need as u64)));
+            ticket.brought();
+        } else {
+            self.no_segments.store(true, Ordering::Relaxed);
+        }
+        self.outcome(need, pinned)
+    }
+
+    fn pin_its_own(&self, want: Want) -> Room {
+        self.outcome(want.own, self.pin_for(want.bytes, want.own, want.device))
+    }
+
+    fn outcome(&self, bytes: usize, pinned: Result<Grant, Refusal>) -> Room {
+        match pinned {
+            Ok(grant) => Room::Served(grant),
+            Err(refusal) => {
+                self.say_refused(bytes, &refusal);
+                Room::No
+            }
+        }
+    }
+
+    /// Whether the segment that is being pinned will be there before a region of `own` bytes could
+    /// be. Growth is always waited for: a region for each waiter would be as much again.
+    fn is_worth_waiting_for(&self, under_way: UnderWay, own: usize) -> bool {
+        let segment = self.config.block_bytes();
+        match (self.speed.estimate(own), self.speed.estimate(segment)) {
+            _ if under_way.task == Task::Growth => true,
+            (Some(own), Some(segment)) => {
+                let gone = under_way.since.map(|it| it.elapsed()).unwrap_or_default();
+                segment.saturating_sub(gone) < own
+            }
+            _ => own > segment / 2,
+        }
+    }
+}

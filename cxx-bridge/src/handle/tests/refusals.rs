@@ -1,0 +1,114 @@
+//! Pins that are refused, by the driver or by the budget, and what is tried instead.
+
+use super::*;
+
+#[test]
+fn a_warm_up_that_fails_stops_and_keeps_what_it_pinned() {
+    let handle = sync(4);
+    handle.backing.left.store(2, Ordering::Relaxed);
+    assert!(handle.request(60 * MIB).is_some());
+    assert_eq!(asked(handle), [64, 64, 64], "the fourth is not tried");
+    assert!(handle.request(60 * MIB).is_some());
+    assert_eq!(
+        handle.request(60 * MIB),
+        None,
+        "upstream's path, when nothing can be pinned"
+    );
+    assert_eq!(pinned(handle), [64, 64]);
+    let progress = handle.warm_up.progress();
+    assert_eq!(progress.stopped.as_deref(), Some("no more"));
+    assert!(!is_retired(handle));
+}
+
+#[test]
+fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
+    let handle = with(&[]);
+    handle.backing.largest.store(32 * MIB, Ordering::Relaxed);
+    handle.request(20 * MIB).unwrap();
+    handle.warm_up.wait_until_over();
+    assert_eq!(asked(handle), [20, 64]);
+    handle.request(30 * MIB).unwrap();
+    // A whole segment is tried once more, and then no more.
+    handle.request(31 * MIB).unwrap();
+    assert_eq!(asked(handle), [20, 64, 64, 30, 32]);
+    handle.empty_cache();
+    handle.backing.largest.store(usize::MAX, Ordering::Relaxed);
+    handle.request(10 * MIB).unwrap();
+    assert_eq!(
+        pinned(handle).iter().max(),
+        Some(&64),
+        "after a clear it is tried again"
+    );
+}
+
+#[test]
+fn completed_events_come_before_anything_else() {
+    let handle = sync(1);
+    let first = handle.request(60 * MIB).unwrap();
+    handle.defer(first.block);
+    handle.backing.left.store(0, Ordering::Relaxed);
+    handle
+        .backing
+        .completed
+        .lock()
+        .unwrap()
+        .push((handle, first.block));
+    let again = handle.request(60 * MIB).unwrap();
+    assert_eq!(again.address, first.address);
+    assert_eq!(pinned(handle), [64]);
+}
+
+#[test]
+fn then_room_among_the_blocks_of_the_other_class() {
+    let handle = with(&[
+        ("BUDDY_WARMUP", "sync"),
+        ("BUDDY_BLOCK_COUNT", "1"),
+        ("BUDDY_THRESHOLD_MB", "0"),
+    ]);
+    let large = handle.request(30 * MIB).unwrap();
+    handle.backing.left.store(0, Ordering::Relaxed);
+    let small = handle.request(MIB).unwrap();
+    assert_eq!(small.block.segment, large.block.segment);
+}
+
+#[test]
+fn then_idle_memory_is_given_back_for_a_region_of_the_request() {
+    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "256")]);
+    let kept = handle.request(8 * MIB).unwrap();
+    assert_eq!(pinned(handle), [64; 4]);
+    assert!(handle.request(140 * MIB).is_some());
+    let mut left = pinned(handle);
+    left.sort_unstable();
+    assert_eq!(left, [64, 140], "three idle ones went, the live one stays");
+    assert!(handle.purse().left() < 64 * MIB);
+    handle.release(kept.block);
+}
+
+#[test]
+fn no_more_is_given_back_than_the_request_needs() {
+    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "256")]);
+    handle.request(8 * MIB).unwrap();
+    assert!(handle.request(66 * MIB).is_some());
+    let mut left = pinned(handle);
+    left.sort_unstable();
+    assert_eq!(left, [64, 64, 66]);
+}
+
+#[test]
+fn a_request_above_the_budget_is_upstreams_and_costs_nobody_else() {
+    let handle = with(&[("BUDDY_MAX_MB", "200"), ("BUDDY_BLOCK_COUNT", "2")]);
+    assert_eq!(handle.request(500 * MIB), None);
+    handle.warm_up.wait_until_over();
+    assert!(!asked(handle).contains(&500), "the driver is not asked");
+    assert!(handle.request(60 * MIB).is_some());
+}
+
+#[test]
+fn a_budget_of_nothing_leaves_everything_to_upstream() {
+    for mode in ["background", "sync", "off"] {
+        let handle = with(&[("BUDDY_MAX_MB", "0"), ("BUDDY_WARMUP", mode)]);
+        assert_eq!(handle.request(60 * MIB), None);
+        handle.warm_up.wait_until_over();
+        assert_eq!(asked(handle), NONE, "{mode}");
+    }
+}

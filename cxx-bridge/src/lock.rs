@@ -1,0 +1,127 @@
+//! A mutex that knows, in a debug build, which locks its thread holds.
+//!
+//! So that invariant I5 (no driver call, map, unmap or wait under a lock) is asserted where such
+//! calls are made, and not only believed. In a release build it is `std`'s mutex and nothing more.
+//! The C++ side has its own counterpart, `cpp/lock.h`.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static HELD: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Lock<T>(Mutex<T>);
+
+/// What a [`Lock`] guards, until dropped.
+#[derive(Debug)]
+pub(crate) struct Guard<'a, T>(MutexGuard<'a, T>, Held);
+
+/// Counts as long as it lives.
+#[derive(Debug)]
+struct Held;
+
+impl<T> Lock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Waits for its turn; nothing once a panic left what it guards in doubt.
+    #[inline]
+    pub(crate) fn unless_poisoned(&self) -> Option<Guard<'_, T>> {
+        self.0.lock().ok().map(|guard| Guard(guard, Held::count()))
+    }
+
+    /// Waits for its turn, for what no panic can leave half changed.
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Guard(guard, Held::count())
+    }
+}
+
+impl<'a, T> Guard<'a, T> {
+    /// Lets go until `woken` is notified.
+    pub(crate) fn wait(self, woken: &Condvar) -> Self {
+        let Self(guard, held) = self;
+        Self(
+            woken.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            held,
+        )
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl Held {
+    #[inline]
+    fn count() -> Self {
+        #[cfg(debug_assertions)]
+        HELD.set(HELD.get() + 1);
+        Self
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.set(HELD.get() - 1);
+    }
+}
+
+/// Asserts, in a debug build, that this thread may call the driver, map, unmap, wait or print.
+#[inline]
+pub(crate) fn assert_none_held(doing: &str) {
+    #[cfg(debug_assertions)]
+    assert_eq!(HELD.get(), 0, "I5: {doing} under a lock");
+    #[cfg(not(debug_assertions))]
+    let _ = doing;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_debug_build_knows_what_is_held() {
+        let (first, second) = (Lock::new(1), Lock::new(2));
+        assert_none_held("nothing yet");
+        {
+            let guard = first.lock();
+            drop(second.lock());
+            assert_eq!(*guard, 1);
+            assert!(catch_unwind(|| assert_none_held("pinning")).is_err());
+        }
+        assert_none_held("nothing any more");
+    }
+
+    #[test]
+    fn a_panic_leaves_no_count_behind() {
+        let lock = Lock::new(());
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = lock.lock();
+            panic!("with the lock held");
+        }));
+        assert!(panicked.is_err());
+        assert_none_held("nothing");
+        assert!(lock.unless_poisoned().is_none());
+        drop(lock.lock());
+    }
+}
