@@ -15,7 +15,7 @@ use crate::support::hash::{Digest, Hasher};
 use crate::wheel::provenance::{Inputs, Named};
 
 /// Our files that decide what is in the wheel, relative to the checkout.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "Cargo.toml",
     "Cargo.lock",
     "LICENSE",
@@ -28,10 +28,11 @@ const SOURCES: [&str; 18] = [
     "cxx-bridge/include",
     "cxx-bridge/python",
     "cxx-bridge/src",
-    "xtask/src/assemble.rs",
-    "xtask/src/build_wheel.rs",
-    "xtask/src/compile.rs",
-    "xtask/src/contents.rs",
+    "xtask/src/build_wheel/assemble.rs",
+    "xtask/src/build_wheel/compile.rs",
+    "xtask/src/build_wheel/contents.rs",
+    "xtask/src/build_wheel/mod.rs",
+    "xtask/src/build_wheel/prepare.rs",
     "xtask/src/patch",
     "xtask/src/wheel",
 ];
@@ -105,6 +106,14 @@ pub fn collect(root: &Path, relative: &str, files: &mut BTreeMap<String, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::paths;
+
+    #[test]
+    fn every_source_is_where_it_is_looked_for() {
+        for source in SOURCES {
+            assert!(paths::root().join(source).exists(), "{source}");
+        }
+    }
 
     #[test]
     fn a_changed_source_changes_the_digest_and_a_cache_does_not() {
