@@ -4,16 +4,15 @@ use anyhow::Result;
 
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::contents;
-use crate::build_wheel::fetch::Base;
-use crate::patch::apply::Headers;
+use crate::build_wheel::prepare::Prepared;
 use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::wheel::metadata;
 use crate::wheel::name::WheelName;
 use crate::wheel::platform::Floors;
-use crate::wheel::provenance::{self, Inputs, Provenance};
+use crate::wheel::provenance::{self, Provenance};
 use crate::wheel::sbom;
-use crate::wheel::verify::{Checked, Facts};
+use crate::wheel::verify::Checked;
 use crate::wheel::writer::{Contents, NewFile};
 
 /// What compiling and linking have made.
@@ -29,19 +28,16 @@ pub struct Made {
 }
 
 /// The provenance file's contents.
-pub fn provenance(
-    fork: &str,
-    facts: &Facts,
-    inputs: Inputs,
-    header: &[u8],
-    made: &Made,
-) -> Provenance {
+pub fn provenance(ready: &Prepared, header: &str, made: &Made) -> Provenance {
     Provenance {
         format: 1,
-        version: fork.to_owned(),
-        torch_version: facts.torch_version.clone(),
-        inputs,
-        header_sha256: (facts.header_sha256.clone(), Digest::of(header).hex()),
+        version: ready.fork_version.clone(),
+        torch_version: ready.facts.torch_version.clone(),
+        inputs: ready.inputs.clone(),
+        header_sha256: (
+            ready.facts.header_sha256.clone(),
+            Digest::of(&ready.headers[header]).hex(),
+        ),
         library_sha256: Digest::of(&made.library).hex(),
         floors: made
             .floors
@@ -56,8 +52,7 @@ pub fn provenance(
 pub fn assemble(
     official: &mut Checked,
     name: &WheelName,
-    base: &Base,
-    headers: &Headers,
+    ready: &Prepared,
     provenance: &Provenance,
     made: &Made,
 ) -> Result<Contents> {
@@ -70,7 +65,7 @@ pub fn assemble(
         .keys()
         .filter_map(|path| Some(path.strip_prefix(&format!("{new}/licenses/"))?.to_owned()))
         .collect();
-    for (path, bytes) in headers {
+    for (path, bytes) in &ready.headers {
         files.insert(path.clone(), NewFile::text(bytes.clone()));
     }
     files.insert(
@@ -104,6 +99,7 @@ pub fn assemble(
         text(format!("{new}/top_level.txt"), list.into());
     }
     text(format!("{new}/{}", provenance::NAME), provenance.to_json()?);
+    let base = &ready.base;
     let from = (base.name.to_string(), &base.name.version, &base.sha256);
     let bill = sbom::document(
         &name.version,

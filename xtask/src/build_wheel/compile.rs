@@ -17,6 +17,25 @@ use crate::support::cargo;
 /// Our library's name in torch/lib.
 pub const LIBRARY: &str = "libtorch_pinbuddy.so";
 
+/// Which library to build.
+#[derive(Clone, Copy, Debug)]
+pub enum Flavour {
+    /// The wheel's.
+    Wheel,
+    /// One that asserts what must hold, for tests.
+    Debug,
+}
+
+impl Flavour {
+    /// Cargo's profile.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Wheel => "wheel",
+            Self::Debug => "wheel-debug",
+        }
+    }
+}
+
 /// What the bridge is compiled against.
 pub struct Against<'a> {
     /// Patched headers, laid out as in the wheel.
@@ -68,7 +87,14 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
 }
 
 /// Builds the library and returns its path.
-pub fn compile(root: &Path, target: &Path, against: &Against<'_>, step: &Step) -> Result<PathBuf> {
+pub fn compile(
+    root: &Path,
+    target: &Path,
+    against: &Against<'_>,
+    flavour: Flavour,
+    step: &Step,
+) -> Result<PathBuf> {
+    let profile = flavour.profile();
     let include = against.tree.join("torch/include");
     let api = include.join("torch/csrc/api/include");
     let folders = env::join_paths([&against.overlay.join("torch/include"), &include, &api])
@@ -77,7 +103,7 @@ pub fn compile(root: &Path, target: &Path, against: &Against<'_>, step: &Step) -
     shell.change_dir(root);
     let mut command = cmd!(
         shell,
-        "cargo build -p pinbuddy-bridge --profile wheel --features torch --locked --target-dir {target} --message-format json-render-diagnostics"
+        "cargo build -p pinbuddy-bridge --profile {profile} --features torch --locked --target-dir {target} --message-format json-render-diagnostics"
     )
     .env("PINBUDDY_TORCH_INCLUDE", folders)
     .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
@@ -95,8 +121,12 @@ pub fn compile(root: &Path, target: &Path, against: &Against<'_>, step: &Step) -
         "CARGO_INCREMENTAL",
         "MAKEFLAGS",
         "CARGO_MAKEFLAGS",
+        "PINBUDDY_DEBUG",
     ] {
         command = command.env_remove(name);
+    }
+    if matches!(flavour, Flavour::Debug) {
+        command = command.env("PINBUDDY_DEBUG", "1");
     }
     for (name, _) in
         env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_"))

@@ -86,9 +86,11 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
+        let width = longest.unwrap_or(0).max(27) + 1;
         writeln!(
             f,
-            "{:<28}{:>7}{:>7}{:>8}{:>9}",
+            "{:<width$}{:>7}{:>7}{:>8}{:>9}",
             "", "passed", "failed", "skipped", "seconds"
         )?;
         for Row {
@@ -104,7 +106,7 @@ impl fmt::Display for Table {
                 skipped,
             } = tally;
             let line = format!(
-                "{name:<28}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
+                "{name:<width$}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
                 took.as_secs_f64()
             );
             writeln!(f, "{}", line.trim_end())?;

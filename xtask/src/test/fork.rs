@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -11,15 +12,28 @@ use crate::support::scratch::Scratch;
 use crate::support::{paths, relay};
 use crate::venv;
 
-/// What the tests need besides torch.
-const PACKAGES: [&str; 2] = ["pytest", "numpy"];
-
 /// pytest in the fork's environment.
 pub fn python_tests(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
-    venv::require(fork, python, &PACKAGES)?;
-    venv::require(stock, python, &["numpy"])?;
+    require(fork, stock, python)?;
+    pytest(fork, stock, |command| {
+        command.env_remove("PINBUDDY_EXPECT_DEBUG");
+    })
+}
+
+/// Installs what the tests need besides torch.
+pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
+    venv::require(fork, python, &["pytest", "numpy"])?;
+    venv::require(stock, python, &["numpy"])
+}
+
+/// pytest on `tests/python` in an environment with a fork, as `adjust` would have it.
+pub fn pytest(
+    environment: &Path,
+    stock: &Path,
+    adjust: impl FnOnce(&mut Command),
+) -> Result<Tally> {
     let report = Scratch::file(&paths::target().join("wheel/pytest.xml"))?;
-    let mut command = Simulator::build()?.command(fork.join("bin/python"), 1)?;
+    let mut command = Simulator::build()?.command(environment.join("bin/python"), 1)?;
     command
         .current_dir(paths::root().join("tests/python"))
         .args(["-m", "pytest", "--color=auto", "-p", "no:cacheprovider"])
@@ -27,6 +41,7 @@ pub fn python_tests(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
         .arg(report.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PINBUDDY_STOCK_PYTHON", stock.join("bin/python"));
+    adjust(&mut command);
     let (_, success) = relay::run(&mut command)?;
     let text = fs::read_to_string(report.path()).context("pytest wrote no report")?;
     Ok(tally::junit(&text)?.checked(success))

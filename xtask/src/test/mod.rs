@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins.
 
+mod debug;
 mod fork;
 mod rust;
 mod simulator;
@@ -35,6 +36,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
 
 const SIMULATOR: &str = "the simulator under stock";
 const FORK: &str = "the fork in the simulator";
+const DEBUG: &str = "the debug build, fork in the simulator";
 
 /// The wheel, what is in it, and what it does.
 fn with_torch(table: &mut Table) {
@@ -42,7 +44,7 @@ fn with_torch(table: &mut Table) {
     table.row("the simulator's headers", || simulator::headers(&args));
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(&args)) else {
         let rest = ["wheel invariants", "same bytes twice", "environments"];
-        for row in rest.into_iter().chain([SIMULATOR, FORK, UPSTREAM]) {
+        for row in rest.into_iter().chain([SIMULATOR, FORK, DEBUG, UPSTREAM]) {
             table.not_run(row, "there is no fork wheel");
         }
         return;
@@ -54,10 +56,12 @@ fn with_torch(table: &mut Table) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
             table.row(FORK, || fork::python_tests(&fork, &stock, python));
+            table.row(DEBUG, || debug::python_tests(&args, &fork, &stock, python));
         }
         None => {
-            table.not_run(SIMULATOR, "there are no environments");
-            table.not_run(FORK, "there are no environments");
+            for row in [SIMULATOR, FORK, DEBUG] {
+                table.not_run(row, "there are no environments");
+            }
         }
     }
     table.row(UPSTREAM, upstream_tests);
