@@ -91,28 +91,26 @@ fn live_blocks(pairs: usize) {
     }
 }
 
-/// Many segments of large blocks that are too fragmented for the largest request, which goes to
-/// the idle one; a small one has to go there too, past all of them.
+/// Many segments whose room is in pieces of 4 MiB, and an idle one: where 64 MiB go, past all the
+/// others; 8 MiB too, after a look at each; 4 KiB too, since the others are for large blocks.
 fn segments(pairs: usize) {
     println!(
-        "\n64 MiB segments, ns per pair{:>12}{:>14}{:>14}",
-        "64 MiB", "4 MiB", "4 KiB"
+        "\n64 MiB segments, ns per pair{:>12}{:>14}{:>14}{:>14}",
+        "64 MiB", "8 MiB", "4 MiB", "4 KiB"
     );
     for count in [1, 8, 64, 512] {
         let mut engine = engine(64 * MIB, count);
-        for _ in 1..count {
-            // One block in the middle: nearly empty, and no room for the whole.
-            let [left, _middle] = [28 * MIB, 4 * MIB].map(|bytes| take(&mut engine, bytes));
-            let right = take(&mut engine, 32 * MIB);
-            engine.release(left).unwrap();
-            engine.release(right).unwrap();
-            // Keep the next ones out of this segment.
-            let _filler = take(&mut engine, 32 * MIB);
+        let blocks: Vec<Block> = (0..16 * count)
+            .map(|_| take(&mut engine, 4 * MIB))
+            .collect();
+        let (others, last) = blocks.split_at(16 * (count - 1));
+        for block in others.iter().step_by(2).chain(last) {
+            engine.release(*block).unwrap();
         }
-        let [whole, part, small] =
-            [64 * MIB, 4 * MIB, GRANULE].map(|bytes| pair(&mut engine, bytes, pairs));
+        let [idle, scan, piece, small] =
+            [64 * MIB, 8 * MIB, 4 * MIB, GRANULE].map(|bytes| pair(&mut engine, bytes, pairs));
         println!(
-            "{:>28}{whole:>12.1}{part:>14.1}{small:>14.1}",
+            "{:>28}{idle:>12.1}{scan:>14.1}{piece:>14.1}{small:>14.1}",
             format!("{count} segments")
         );
     }

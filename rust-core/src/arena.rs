@@ -51,6 +51,7 @@ impl Resident {
         }
     }
 
+    #[inline]
     pub(crate) fn is_dedicated(&self) -> bool {
         self.kind == SegmentKind::Dedicated
     }
@@ -145,15 +146,14 @@ impl Arena {
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
         let index = block.segment.slot();
         let resident = self.resident_mut(block.segment)?;
+        let before = resident.entry(index);
+        let state = resident.segment.release(block)?;
         if resident.is_dedicated() {
-            // Its one block: it is idle now.
-            let state = resident.segment.release(block)?;
+            // That was its one block.
             let fit = resident.fit(index);
             self.dedicated.insert(fit);
             return Ok(state);
         }
-        let before = resident.entry(index);
-        let state = resident.segment.release(block)?;
         if resident.segment.is_idle() {
             resident.kind = SegmentKind::Idle;
         }

@@ -31,33 +31,20 @@ pub(crate) struct Entry {
     slot: u32,
 }
 
-// Above any count of granules.
-const SMALL: u64 = 0;
-const LARGE: u64 = 1 << 32;
-const IDLE: u64 = 2 << 32;
-/// Where a dedicated region would stand; none is ever inserted.
-const NOWHERE: u64 = 3 << 32;
-
-/// The bounds of `room` in a class: from the first, to below the second.
+/// Where a kind starts: above any count of granules of the kind before.
 #[inline]
-fn bounds(class: Class) -> (u64, u64) {
-    match class {
-        Class::Small => (SMALL, LARGE),
-        Class::Large => (LARGE, IDLE),
-    }
+const fn start_of(kind: SegmentKind) -> u64 {
+    (kind as u64) << 32
 }
+
+/// Where the idle ones start, after both classes.
+const IDLE: u64 = start_of(SegmentKind::Idle);
 
 impl Entry {
     #[inline]
     pub(crate) fn new(free: u32, kind: SegmentKind, longest: u32, age: u64, slot: u32) -> Self {
-        let kind = match kind {
-            SegmentKind::Small => SMALL,
-            SegmentKind::Large => LARGE,
-            SegmentKind::Idle => IDLE,
-            SegmentKind::Dedicated => NOWHERE,
-        };
         Self {
-            room: u64::from(free) | kind,
+            room: u64::from(free) | start_of(kind),
             age,
             longest,
             slot,
@@ -101,7 +88,8 @@ impl FillOrder {
     /// where there is none, the place after the last one of the class.
     #[inline]
     pub(crate) fn find_in_use(&self, length: u32, class: Class) -> Result<usize, usize> {
-        let (from, to) = bounds(class);
+        let from = start_of(class.kind());
+        let to = from + start_of(SegmentKind::Large); // one kind further
         let too_full = |entry: &Entry| entry.room < from + u64::from(length);
         let mut place = self.0.partition_point(too_full);
         for entry in self.0[place..].iter().take_while(|entry| entry.room < to) {

@@ -43,16 +43,16 @@ impl Class {
     }
 }
 
-/// What a segment is used for.
+/// What a segment is used for. In the order in which the fill order has them.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentKind {
-    /// No block is in it; the next one decides.
-    Idle,
     /// The first block cut from it was shorter than [`SMALL`].
     Small,
     /// The first block cut from it was not.
     Large,
+    /// No block is in it; the next one decides.
+    Idle,
     /// Longer than a segment: it serves one block at a time, or none now.
     Dedicated,
 }

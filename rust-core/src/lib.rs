@@ -23,9 +23,14 @@
 //! assert_eq!(idle[0].region().bytes, 1 << 30);
 //! ```
 //!
+//! Small requests (below [`SMALL`]) and large ones are cut from different segments, so that a few
+//! small blocks that live long do not keep every segment pinned. A region longer than a segment is
+//! dedicated: it serves one request at a time that no segment holds.
+//!
 //! From the outside in: [`Engine`] holds policy and statistics, the arena holds the segments and
 //! picks one, a segment checks and records its blocks, and its buddy tree finds and merges room.
-//! Each layer knows only the one below it.
+//! Each layer knows only the one below it. Segments come in as [`NewSegment`] and go out as
+//! [`IdleSegment`], so that their bookkeeping is made and dropped outside the caller's lock.
 //!
 //! Invariant numbers (I1, I2, ...) in the sources are those of the project's ARCHITECTURE.md.
 

@@ -4,25 +4,45 @@ use pinbuddy_core::{Config, Decision, Engine, Growth, NewSegment, Region};
 
 const MIB: usize = 1 << 20;
 
+fn engine(segment_bytes: usize, growth: Growth) -> Engine {
+    Engine::new(Config {
+        segment_bytes,
+        threshold_bytes: 0,
+        growth,
+    })
+}
+
+fn adopt(engine: &mut Engine, bytes: usize) {
+    // Any alignment: offsets count from the segment's start, never from address 0.
+    let base = 0x7fff_1234_5000 + engine.stats().pinned_bytes.current as usize;
+    let segment = NewSegment::new(Region { base, bytes }).unwrap();
+    engine.adopt(segment).unwrap();
+}
+
 /// How many blocks of `bytes` one segment of `segment` bytes serves.
 fn served(segment: usize, bytes: usize) -> usize {
-    let mut engine = Engine::new(Config {
-        segment_bytes: segment,
-        threshold_bytes: 0,
-        growth: Growth::Segment,
-    });
-    // Any alignment: offsets count from the segment's start, never from address 0.
-    let region = Region {
-        base: 0x7fff_1234_5000,
-        bytes: segment,
-    };
-    engine.adopt(NewSegment::new(region).unwrap()).unwrap();
+    let mut engine = engine(segment, Growth::Segment);
+    adopt(&mut engine, segment);
     let mut count = 0;
     while let Decision::Block(_) = engine.request(bytes) {
         count += 1;
     }
     engine.audit().unwrap();
     count
+}
+
+/// What is pinned for these requests, one after the other and all kept, in MiB.
+fn pinned(segment: usize, growth: Growth, requests: &[usize]) -> usize {
+    let mut engine = engine(segment, growth);
+    for request in requests {
+        if let Decision::Pin { bytes } = engine.request(*request) {
+            adopt(&mut engine, bytes);
+            let block = engine.request(*request);
+            assert!(matches!(block, Decision::Block(_)), "{request}: {block:?}");
+        }
+    }
+    engine.audit().unwrap();
+    engine.stats().pinned_bytes.current as usize / MIB
 }
 
 #[test]
@@ -37,4 +57,27 @@ fn a_segment_serves_as_many_blocks_as_fit_in_it() {
 fn a_segment_cut_to_the_request_wastes_nothing() {
     let request = 129 * MIB + MIB / 2;
     assert_eq!(served(8 * request, request), 8);
+}
+
+#[test]
+fn exact_growth_pins_what_is_asked_for() {
+    let request = 129 * MIB + MIB / 2;
+    // In whole huge pages; powers of two would be 256 MiB each.
+    assert_eq!(pinned(1024 * MIB, Growth::Exact, &[request; 3]), 3 * 130);
+    assert_eq!(pinned(1024 * MIB, Growth::Segment, &[request; 3]), 1024);
+    // What is left of a region serves the next request before more is pinned.
+    let little = [129 * MIB, MIB, MIB / 2, MIB / 2];
+    assert_eq!(pinned(1024 * MIB, Growth::Exact, &little), 130 + 2);
+}
+
+#[test]
+fn a_request_longer_than_a_segment_pins_no_power_of_two() {
+    // 2.13 GiB, of which a power of two would make 4.
+    let request = 2133 * MIB;
+    for growth in [Growth::Segment, Growth::Exact] {
+        assert_eq!(pinned(1024 * MIB, growth, &[request, request]), 2 * 2134);
+        // One GiB is a segment's.
+        assert_eq!(pinned(1024 * MIB, growth, &[1024 * MIB]), 1024);
+        assert_eq!(pinned(1024 * MIB, growth, &[1024 * MIB + 1]), 1026);
+    }
 }

@@ -139,7 +139,7 @@ fn anywhere_is_the_own_class_then_idle_then_the_other_class() {
         Some((block.segment, block.offset / GRANULE))
     };
     assert_eq!(anywhere(10), Some((large, 2)));
-    assert_eq!(anywhere(9), Some((idle, 0)));
+    assert_eq!(anywhere(8), Some((idle, 0))); // though the small one has room
     assert_eq!(anywhere(9), None);
     assert_eq!(anywhere(5), Some((small, 2)));
     // The guest changes no class, and the last one to leave ends it.
@@ -294,4 +294,12 @@ fn no_more_is_given_back_than_asked_for_dedicated_and_oldest_first() {
     assert_eq!((arena.order.entries().len(), arena.iter().count()), (1, 1));
     arena.release(busy).unwrap();
     assert_eq!(take_idle(&mut arena, usize::MAX), [0x400_0000]);
+}
+
+#[test]
+fn the_end_of_a_region_that_is_no_granule_counts_as_given_back() {
+    let mut arena = Arena::default();
+    try_adopt(&mut arena, 0x100_0000, GRANULE + 100).unwrap();
+    adopt(&mut arena, 0x200_0000, 1);
+    assert_eq!(take_idle(&mut arena, GRANULE + 100), [0x100_0000]);
 }

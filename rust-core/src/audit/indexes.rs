@@ -37,9 +37,8 @@ fn audit_regions(arena: &Arena) -> Result<(), Violation> {
 fn audit_kinds(engine: &Engine) -> Result<(), Violation> {
     for (segment, resident) in engine.arena.iter() {
         let (kind, granules) = (resident.kind, resident.segment.granules());
-        let offsets = |(start, ..): (crate::units::Granules, _, _)| start.get();
-        let mut blocks = resident.segment.records.iter().map(offsets);
-        let (first, second) = (blocks.next(), blocks.next());
+        let mut starts = resident.segment.records.iter().map(|block| block.0.get());
+        let (first, second) = (starts.next(), starts.next());
         let is_true = match kind {
             SegmentKind::Idle => first.is_none(),
             SegmentKind::Small | SegmentKind::Large => first.is_some(),
@@ -102,3 +101,6 @@ fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
         None => Ok(()), // a set: each is in it once
     }
 }
+
+#[cfg(test)]
+mod tests;

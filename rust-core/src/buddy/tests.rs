@@ -66,6 +66,17 @@ fn splitting_a_plain_buddy_rewrites_its_stale_children() {
     assert_eq!((tree.longest(), tree.find(1)), (1, Some(65)));
 }
 
+#[test]
+fn there_is_nothing_taken_beyond_the_span() {
+    let mut tree = BuddyTree::new(128);
+    assert_eq!(tree.first_taken(0), None);
+    tree.take(127..128);
+    assert_eq!(tree.first_taken(0), Some(127));
+    assert_eq!(tree.first_taken(127), Some(127));
+    assert_eq!(tree.first_taken(128), None);
+    assert_eq!(tree.first_taken(u32::MAX), None);
+}
+
 proptest! {
     /// Random ranges against an array of bools, which cannot merge wrongly.
     #[test]
@@ -90,6 +101,13 @@ proptest! {
             }
             for &length in wanted.iter().chain(&[1, 2, 5]) {
                 prop_assert_eq!(tree.find(length), first_fit(&bits, length));
+            }
+            for from in [0, at % granules, from as u32, to as u32] {
+                let taken = bits.iter().skip(from as usize).position(|free| !free);
+                // Those beyond the end are taken, where the tree spans any.
+                let end = Some(granules).filter(|end| *end < tree.span());
+                let expected = taken.map_or(end, |taken| Some(from + taken as u32));
+                prop_assert_eq!(tree.first_taken(from), expected);
             }
             let longest = bits.split(|bit| !bit).map(<[bool]>::len).max().unwrap_or(0);
             prop_assert_eq!(tree.longest() as usize, longest);

@@ -1,127 +1,30 @@
-//! The engine against a model that is too simple to be wrong: an array of bools per segment.
-//!
-//! Random actions, misuse included; after every one the answer must be the model's, exactly, and
-//! the audit must find nothing. The model says which segment and which offset, not only whether
-//! there is room, so that "leftmost in the fullest of the class that fits" and "the smallest idle
-//! dedicated region that is not too large" are checked and not just believed.
+//! The model: what must be where, kept in the simplest way there is.
 
+use crate::actions::Action;
 use pinbuddy_core::{
-    AdoptError, Block, BlockView, Config, Decision, Engine, GRANULE, Growth, IdleSegment, Misuse,
-    NewSegment, Region, SMALL, SegmentId, SegmentKind,
+    AdoptError, Block, Config, Decision, Engine, GRANULE, Growth, IdleSegment, Misuse, NewSegment,
+    Region, SMALL, SegmentId, SegmentKind,
 };
-use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
-
-#[derive(Clone, Debug)]
-enum Action {
-    /// Ask for so many bytes; where the answer is `Pin`, adopt that and ask again if so.
-    Request {
-        bytes: usize,
-        pin: bool,
-    },
-    /// Ask for so many bytes, from anywhere.
-    RequestAnywhere {
-        bytes: usize,
-    },
-    /// Adopt a region of any size.
-    Adopt {
-        bytes: usize,
-    },
-    /// Adopt a region that overlaps the n-th segment.
-    AdoptOver {
-        segment: prop::sample::Index,
-        bytes: usize,
-    },
-    Defer(prop::sample::Index),
-    Release(prop::sample::Index),
-    TakeIdle {
-        at_least: usize,
-    },
-    /// Release and defer a block that is gone.
-    ReleaseGone(prop::sample::Index),
-    /// Release and defer what is not quite the n-th block.
-    ReleaseWrong {
-        block: prop::sample::Index,
-        offset: isize,
-        bytes: isize,
-    },
-}
-
-fn actions() -> impl Strategy<Value = Vec<Action>> {
-    let index = any::<prop::sample::Index>;
-    // Most requests are of a few granules; some are odd, some around the size that divides the
-    // classes, some larger than any segment.
-    let bytes = prop_oneof![
-        6 => (1usize..40).prop_map(|granules| granules * GRANULE),
-        3 => 0usize..40 * GRANULE,
-        2 => (40usize..400).prop_map(|granules| granules * GRANULE),
-        3 => SMALL - 2 * GRANULE..SMALL + 200 * GRANULE,
-        1 => (1usize..4).prop_map(|huge| (huge << 20) + 1),
-        1 => (0usize..3).prop_map(|less| usize::MAX - less),
-    ];
-    let region = prop_oneof![
-        4 => GRANULE..300 * GRANULE,
-        1 => SMALL..SMALL + 300 * GRANULE,
-        1 => 0usize..2 * GRANULE,
-    ];
-    let at_least = prop_oneof![
-        2 => Just(usize::MAX),
-        2 => 0usize..2 * SMALL,
-        1 => 0usize..3,
-    ];
-    let action = prop_oneof![
-        12 => (bytes.clone(), any::<bool>())
-            .prop_map(|(bytes, pin)| Action::Request { bytes, pin }),
-        2 => bytes.prop_map(|bytes| Action::RequestAnywhere { bytes }),
-        2 => region.clone().prop_map(|bytes| Action::Adopt { bytes }),
-        1 => (index(), region).prop_map(|(segment, bytes)| Action::AdoptOver { segment, bytes }),
-        3 => index().prop_map(Action::Defer),
-        9 => index().prop_map(Action::Release),
-        1 => at_least.prop_map(|at_least| Action::TakeIdle { at_least }),
-        1 => index().prop_map(Action::ReleaseGone),
-        1 => (index(), -5000isize..5000, -5000isize..5000).prop_map(|(block, offset, bytes)| {
-            Action::ReleaseWrong { block, offset, bytes }
-        }),
-    ];
-    prop::collection::vec(action, 1..120)
-}
-
-/// Segments of some granules, which hold no large block, or of more than the smallest large one.
-fn configs() -> impl Strategy<Value = Config> {
-    let segment_bytes = prop_oneof![
-        // Not only powers of two, nor whole granules.
-        2 => 1usize..300 * GRANULE,
-        1 => SMALL..SMALL + 1000 * GRANULE,
-    ];
-    let threshold_bytes = prop_oneof![Just(0), 0usize..8 * GRANULE];
-    let growth = prop_oneof![Just(Growth::Segment), Just(Growth::Exact)];
-    (segment_bytes, threshold_bytes, growth).prop_map(|(segment_bytes, threshold_bytes, growth)| {
-        Config {
-            segment_bytes,
-            threshold_bytes,
-            growth,
-        }
-    })
-}
+use proptest::prelude::prop;
 
 /// A segment of the model. Segments stand in order of adoption.
-struct ModelSegment {
-    id: SegmentId,
-    region: Region,
-    free: Vec<bool>,
-    kind: SegmentKind,
+pub(crate) struct ModelSegment {
+    pub(crate) id: SegmentId,
+    pub(crate) region: Region,
+    pub(crate) free: Vec<bool>,
+    pub(crate) kind: SegmentKind,
 }
 
 impl ModelSegment {
-    fn free_granules(&self) -> usize {
+    pub(crate) fn free_granules(&self) -> usize {
         self.free.iter().filter(|free| **free).count()
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.free_granules() == self.free.len()
     }
 
-    fn is_dedicated(&self) -> bool {
+    pub(crate) fn is_dedicated(&self) -> bool {
         self.kind == SegmentKind::Dedicated
     }
 
@@ -135,19 +38,19 @@ impl ModelSegment {
     }
 }
 
-struct Model {
+pub(crate) struct Model {
     config: Config,
-    engine: Engine,
-    segments: Vec<ModelSegment>,
+    pub(crate) engine: Engine,
+    pub(crate) segments: Vec<ModelSegment>,
     /// Live and pending blocks; `true` is pending.
-    blocks: Vec<(Block, bool)>,
-    gone: Vec<Block>,
+    pub(crate) blocks: Vec<(Block, bool)>,
+    pub(crate) gone: Vec<Block>,
     next_base: usize,
-    answers: [u64; 3],
+    pub(crate) answers: [u64; 3],
 }
 
 impl Model {
-    fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config) -> Self {
         let engine = Engine::new(config.clone());
         let (segments, blocks, gone) = (Vec::new(), Vec::new(), Vec::new());
         Self {
@@ -161,7 +64,7 @@ impl Model {
         }
     }
 
-    fn apply(&mut self, action: Action) {
+    pub(crate) fn apply(&mut self, action: Action) {
         match action {
             Action::Request { bytes, pin } => {
                 if let Decision::Pin { bytes: region } = self.request(bytes)
@@ -422,85 +325,6 @@ impl Model {
             assert_eq!(self.engine.stats(), before);
         }
     }
-
-    /// The engine agrees with the model about everything that can be seen.
-    fn compare(&self) {
-        let stats = self.engine.stats();
-        let sum = |pending: bool| {
-            let of_state = self.blocks.iter().filter(|(_, state)| *state == pending);
-            let bytes: usize = of_state.clone().map(|(block, _)| block.bytes).sum();
-            (bytes as u64, of_state.count() as u64)
-        };
-        assert_eq!(
-            (stats.live_bytes.current, stats.live_blocks.current),
-            sum(false)
-        );
-        assert_eq!(
-            (stats.pending_bytes.current, stats.pending_blocks.current),
-            sum(true)
-        );
-        let pinned: usize = self
-            .segments
-            .iter()
-            .map(|segment| segment.region.bytes)
-            .sum();
-        assert_eq!(stats.pinned_bytes.current, pinned as u64);
-        let idle = pinned as u64 - sum(false).0 - sum(true).0;
-        assert_eq!(stats.idle_bytes, idle);
-        assert_eq!([stats.hits, stats.misses, stats.pass_through], self.answers);
-        for gauge in [stats.pinned_bytes, stats.live_bytes, stats.pending_bytes] {
-            assert_eq!(gauge.current, gauge.allocated - gauge.freed);
-            assert!(gauge.peak >= gauge.current);
-        }
-        let longest = |segment: &ModelSegment| {
-            if segment.is_dedicated() && !segment.is_idle() {
-                return 0; // what is left of it serves nothing
-            }
-            segment
-                .free
-                .split(|free| !free)
-                .map(<[bool]>::len)
-                .max()
-                .unwrap_or(0)
-                * GRANULE
-        };
-        let largest = self.segments.iter().map(longest).max().unwrap_or(0);
-        assert_eq!(stats.largest_free_run_bytes, largest as u64);
-        let dedicated = self.segments.iter().filter(|it| it.is_dedicated());
-        let dedicated: usize = dedicated.map(|segment| segment.region.bytes).sum();
-        assert_eq!(stats.dedicated_bytes, dedicated as u64);
-        assert_eq!(stats.segments.current, self.segments.len() as u64);
-        assert_eq!(self.engine.segments().count(), self.segments.len());
-        for view in self.engine.segments() {
-            let segment = self
-                .segments
-                .iter()
-                .find(|segment| segment.id == view.id)
-                .unwrap();
-            assert_eq!(
-                (view.base, view.bytes),
-                (segment.region.base, segment.region.bytes)
-            );
-            assert_eq!(view.free_bytes, segment.free_granules() * GRANULE);
-            assert_eq!(view.longest_free_run_bytes, longest(segment));
-            assert_eq!(view.kind, segment.kind);
-            let of_segment = self.blocks.iter().filter(|it| it.0.segment == view.id);
-            let mut blocks: Vec<BlockView> = of_segment
-                .map(|&(block, pending)| BlockView {
-                    offset: block.offset,
-                    bytes: block.bytes,
-                    pending,
-                })
-                .collect();
-            blocks.sort_by_key(|block| block.offset);
-            assert_eq!(view.live_blocks + view.pending_blocks, blocks.len());
-            assert!(self.engine.blocks(view.id).unwrap().eq(blocks));
-        }
-        for gone in &self.gone {
-            let known = self.segments.iter().any(|it| it.id == gone.segment);
-            assert_eq!(self.engine.blocks(gone.segment).is_some(), known);
-        }
-    }
 }
 
 /// The kind of segment that serves a request no longer than a segment.
@@ -509,26 +333,5 @@ fn class(bytes: usize) -> SegmentKind {
         SegmentKind::Small
     } else {
         SegmentKind::Large
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 400,
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::default()
-    })]
-
-    #[test]
-    fn the_engine_equals_the_model(
-        config in configs(),
-        actions in actions(),
-    ) {
-        let mut model = Model::new(config);
-        for action in actions {
-            model.apply(action);
-            model.compare();
-            prop_assert_eq!(model.engine.audit(), Ok(()));
-        }
     }
 }

@@ -1,0 +1,103 @@
+//! What it is worth to keep small and large blocks apart: what stays pinned once large ones go.
+
+use pinbuddy_core::{
+    Block, Config, Decision, Engine, Growth, IdleSegment, NewSegment, Region, SegmentKind,
+};
+
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+
+/// A block for the request, where needed after pinning what the engine asks for.
+fn take(engine: &mut Engine, request: usize) -> Block {
+    match engine.request(request) {
+        Decision::Block(block) => block,
+        Decision::Pin { bytes } => {
+            let base = GIB + engine.stats().pinned_bytes.allocated as usize; // nowhere twice
+            let segment = NewSegment::new(Region { base, bytes }).unwrap();
+            engine.adopt(segment).unwrap();
+            take(engine, request)
+        }
+        Decision::PassThrough => panic!("{request} bytes are not served"),
+    }
+}
+
+/// How many segments stay pinned after a time of long-lived blocks between short-lived ones,
+/// `shrink` times smaller than they were observed: 1 MiB and 3.5 MiB that are kept, 100 MiB and
+/// 61 MiB that are not; and how many the kept ones would need alone.
+fn segments_kept(shrink: usize) -> (usize, usize) {
+    let segment_bytes = GIB / shrink;
+    let mut engine = Engine::new(Config {
+        segment_bytes,
+        threshold_bytes: 0,
+        growth: Growth::Segment,
+    });
+    let mut kept = 0;
+    let mut passing = Vec::new();
+    for n in 0..300 {
+        let long = if n % 3 == 0 { 7 * MIB / 2 } else { MIB } / shrink;
+        kept += take(&mut engine, long).bytes;
+        let short = if n % 2 == 0 { 100 * MIB } else { 61 * MIB } / shrink;
+        passing.push(take(&mut engine, short));
+        // Some go at once, so that what comes later falls into their places.
+        if n % 5 == 0 {
+            engine.release(passing.swap_remove(n / 5)).unwrap();
+        }
+    }
+    for block in passing {
+        engine.release(block).unwrap();
+    }
+    engine.audit().unwrap();
+    engine.take_idle(usize::MAX);
+    assert!(engine.segments().all(|it| it.kind == SegmentKind::Small));
+    (engine.segments().count(), kept.div_ceil(segment_bytes))
+}
+
+#[test]
+fn once_large_blocks_go_only_what_small_ones_need_stays_pinned() {
+    let (apart, needed) = segments_kept(1);
+    assert_eq!(needed, 1);
+    assert!(
+        apart <= needed + 1,
+        "{apart} stay pinned, {needed} are needed"
+    );
+    // The same 32 times smaller is all small: everything shares the segments, as it would without
+    // classes, and each of them keeps a few long-lived blocks.
+    let (mixed, needed) = segments_kept(32);
+    assert_eq!(needed, 1);
+    assert!(
+        mixed >= 10 * apart,
+        "{mixed} stay pinned where classes keep {apart}"
+    );
+}
+
+/// Dataloader queues of some sizes next to checkpoint shards longer than a segment: the shards
+/// come back to the regions that were pinned for them, and leave the queues' segments whole.
+#[test]
+fn requests_longer_than_a_segment_find_their_regions_again() {
+    let mut engine = Engine::new(Config {
+        segment_bytes: 64 * MIB,
+        threshold_bytes: 4 * MIB,
+        growth: Growth::Exact,
+    });
+    let shards = [500 * MIB, 70 * MIB, 129 * MIB + MIB / 2, 71 * MIB];
+    for round in 0..3 {
+        let blocks = shards.map(|bytes| take(&mut engine, bytes));
+        let queue = [5 * MIB, 8 * MIB].map(|bytes| take(&mut engine, bytes));
+        for block in blocks.into_iter().chain(queue) {
+            engine.release(block).unwrap();
+        }
+        assert_eq!(engine.stats().segments.allocated, 6, "round {round}");
+        engine.audit().unwrap();
+    }
+    // In whole huge pages: 500 + 70 + 130 + 72 MiB, and 6 + 8 for the queue.
+    let stats = engine.stats();
+    assert_eq!(stats.dedicated_bytes, 772 << 20);
+    assert_eq!(stats.pinned_bytes.current, 786 << 20);
+    // Given back are first those that serve nothing else.
+    let idle = engine.take_idle(500 * MIB);
+    assert_eq!(idle.len(), 1);
+    assert_eq!(idle[0].region().bytes, 500 * MIB);
+    let rest = engine.take_idle(usize::MAX);
+    let dedicated: Vec<bool> = rest.iter().map(IdleSegment::is_dedicated).collect();
+    assert_eq!(dedicated, [true, true, true, false, false]);
+}

@@ -1,0 +1,85 @@
+//! Everything that can be seen of the engine, next to what the model says it is.
+
+use crate::model::{Model, ModelSegment};
+use pinbuddy_core::{BlockView, GRANULE};
+
+impl Model {
+    /// The engine agrees with the model about everything that can be seen.
+    pub(crate) fn compare(&self) {
+        let stats = self.engine.stats();
+        let sum = |pending: bool| {
+            let of_state = self.blocks.iter().filter(|(_, state)| *state == pending);
+            let bytes: usize = of_state.clone().map(|(block, _)| block.bytes).sum();
+            (bytes as u64, of_state.count() as u64)
+        };
+        assert_eq!(
+            (stats.live_bytes.current, stats.live_blocks.current),
+            sum(false)
+        );
+        assert_eq!(
+            (stats.pending_bytes.current, stats.pending_blocks.current),
+            sum(true)
+        );
+        let pinned: usize = self
+            .segments
+            .iter()
+            .map(|segment| segment.region.bytes)
+            .sum();
+        assert_eq!(stats.pinned_bytes.current, pinned as u64);
+        let idle = pinned as u64 - sum(false).0 - sum(true).0;
+        assert_eq!(stats.idle_bytes, idle);
+        assert_eq!([stats.hits, stats.misses, stats.pass_through], self.answers);
+        for gauge in [stats.pinned_bytes, stats.live_bytes, stats.pending_bytes] {
+            assert_eq!(gauge.current, gauge.allocated - gauge.freed);
+            assert!(gauge.peak >= gauge.current);
+        }
+        let longest = |segment: &ModelSegment| {
+            if segment.is_dedicated() && !segment.is_idle() {
+                return 0; // what is left of it serves nothing
+            }
+            segment
+                .free
+                .split(|free| !free)
+                .map(<[bool]>::len)
+                .max()
+                .unwrap_or(0)
+                * GRANULE
+        };
+        let largest = self.segments.iter().map(longest).max().unwrap_or(0);
+        assert_eq!(stats.largest_free_run_bytes, largest as u64);
+        let dedicated = self.segments.iter().filter(|it| it.is_dedicated());
+        let dedicated: usize = dedicated.map(|segment| segment.region.bytes).sum();
+        assert_eq!(stats.dedicated_bytes, dedicated as u64);
+        assert_eq!(stats.segments.current, self.segments.len() as u64);
+        assert_eq!(self.engine.segments().count(), self.segments.len());
+        for view in self.engine.segments() {
+            let segment = self
+                .segments
+                .iter()
+                .find(|segment| segment.id == view.id)
+                .unwrap();
+            assert_eq!(
+                (view.base, view.bytes),
+                (segment.region.base, segment.region.bytes)
+            );
+            assert_eq!(view.free_bytes, segment.free_granules() * GRANULE);
+            assert_eq!(view.longest_free_run_bytes, longest(segment));
+            assert_eq!(view.kind, segment.kind);
+            let of_segment = self.blocks.iter().filter(|it| it.0.segment == view.id);
+            let mut blocks: Vec<BlockView> = of_segment
+                .map(|&(block, pending)| BlockView {
+                    offset: block.offset,
+                    bytes: block.bytes,
+                    pending,
+                })
+                .collect();
+            blocks.sort_by_key(|block| block.offset);
+            assert_eq!(view.live_blocks + view.pending_blocks, blocks.len());
+            assert!(self.engine.blocks(view.id).unwrap().eq(blocks));
+        }
+        for gone in &self.gone {
+            let known = self.segments.iter().any(|it| it.id == gone.segment);
+            assert_eq!(self.engine.blocks(gone.segment).is_some(), known);
+        }
+    }
+}
