@@ -60,6 +60,8 @@ struct State {
     owed: usize,
     pinned: usize,
     under_way: Option<UnderWay>,
+    /// How many requests are being pinned by themselves: the warm-up lets them go first.
+    aside: usize,
     /// The turn is to end after the pin that is going on.
     paused: bool,
     closed: bool,
@@ -69,6 +71,10 @@ struct State {
 /// The turn; dropping it ends it.
 #[derive(Debug)]
 pub struct Ticket<'a>(&'a WarmUp);
+
+/// A request that is being pinned by itself; dropping it ends that.
+#[derive(Debug)]
+pub struct Aside<'a>(&'a WarmUp);
 
 impl WarmUp {
     /// Nothing pinned, `owed` segments to pin ahead.
@@ -99,6 +105,13 @@ impl WarmUp {
         state.under_way = Some(UnderWay { task, since: None });
         state.paused = false;
         Some(Ticket(self))
+    }
+
+    /// A request is about to be pinned by itself. Until that is dropped a warm-up pins no further
+    /// segment: drivers pin one region at a time, and not in the order of asking.
+    pub fn step_aside(&self) -> Aside<'_> {
+        self.state.lock().aside += 1;
+        Aside(self)
     }
 
     /// The turn that is under way.
@@ -141,6 +154,7 @@ impl WarmUp {
     pub fn close(&self, patience: Duration) {
         let mut state = self.state.lock();
         state.closed = true;
+        self.changed.notify_all();
         let until = Instant::now() + patience;
         while state.under_way.is_some() && Instant::now() < until {
             drop(state);
@@ -150,11 +164,17 @@ impl WarmUp {
         }
     }
 
+    /// Nothing more can be pinned: nothing is owed any more, and a warm-up that is under way ends.
+    pub fn give_up(&self, why: &str) {
+        let mut state = self.state.lock();
+        state.owed = 0;
+        state.stopped = Some(why.to_owned());
+    }
+
     /// How far it is.
     pub fn progress(&self) -> Progress {
         let state = self.state.lock();
-        let warming = state.under_way.is_some_and(|it| it.task == Task::WarmUp);
-        let phase = match (warming, state.owed) {
+        let phase = match (state.is_warming_up(), state.owed) {
             (true, _) => "running",
             (false, 0) => "done",
             (false, _) if state.pinned == 0 => "cold",
@@ -169,6 +189,19 @@ impl WarmUp {
     }
 }
 
+impl State {
+    fn is_warming_up(&self) -> bool {
+        self.under_way.is_some_and(|it| it.task == Task::WarmUp)
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().aside -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Ticket<'_> {
     /// Cuts what is owed to `most` segments and returns what it was.
     pub fn limit(&self, most: usize) -> usize {
@@ -178,9 +211,14 @@ impl Ticket<'_> {
         owed
     }
 
-    /// Whether one more segment is to be pinned now.
+    /// Whether one more segment is to be pinned now. A warm-up waits for requests that are being
+    /// pinned by themselves.
     pub fn next(&self) -> bool {
+        assert_none_held("waiting for other pins");
         let mut state = self.0.state.lock();
+        while state.aside > 0 && !state.closed && state.is_warming_up() {
+            state = state.wait(&self.0.changed);
+        }
         let Some(under_way) = state.under_way else {
             return false;
         };
@@ -207,13 +245,6 @@ impl Ticket<'_> {
         }
         self.0.brought.fetch_add(1, Ordering::Release);
         self.0.changed.notify_all();
-    }
-
-    /// Nothing more can be pinned: nothing is owed any more.
-    pub fn give_up(&self, why: &str) {
-        let mut state = self.0.state.lock();
-        state.owed = 0;
-        state.stopped = Some(why.to_owned());
     }
 
     /// Whether the turn was to end early because of an empty_cache.
@@ -279,6 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn the_warm_up_lets_requests_go_first() {
+        let warm_up = WarmUp::new(2);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        let aside = warm_up.step_aside();
+        thread::scope(|scope| {
+            let warming = scope.spawn(|| ticket.next());
+            thread::sleep(Duration::from_millis(20));
+            assert!(!warming.is_finished());
+            drop(aside);
+            assert!(warming.join().unwrap());
+        });
+    }
+
+    #[test]
     fn a_pause_ends_the_turn_and_keeps_the_rest_owed() {
         let warm_up = WarmUp::new(5);
         let ticket = warm_up.begin(Task::WarmUp).unwrap();
@@ -298,7 +343,7 @@ mod tests {
     fn giving_up_owes_nothing_and_says_why() {
         let warm_up = WarmUp::new(5);
         let ticket = warm_up.begin(Task::WarmUp).unwrap();
-        ticket.give_up("no memory");
+        warm_up.give_up("no memory");
         assert!(!ticket.next());
         drop(ticket);
         assert_eq!(warm_up.progress().stopped.as_deref(), Some("no memory"));

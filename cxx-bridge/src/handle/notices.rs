@@ -18,54 +18,58 @@ pub(super) struct Notices {
 impl<B: Backing> Handle<B> {
     /// The warm-up pins fewer segments than it was to.
     pub(super) fn say_shrunk(&self, segments: usize, wanted: usize) {
-        if !self.notices.shrunk.swap(true, Ordering::Relaxed) {
-            let purse = self.purse();
-            let budget = &purse.budget;
-            let pinned = match budget.bytes - purse.left() {
-                0 => String::new(),
-                taken => format!(" {} are pinned already.", Bytes(taken as u64)),
-            };
-            log::warn(|| {
-                format!(
-                    "the warm-up pins {segments} of {wanted} blocks of {}: the engine may pin {} in \
-                     all, {}.{pinned} BUDDY_MAX_MB sets another limit",
-                    Bytes(self.config.block_bytes() as u64),
-                    Bytes(budget.bytes as u64),
-                    budget.why,
-                )
-            });
-        }
+        let purse = self.purse();
+        let budget = &purse.budget;
+        let pinned = match budget.bytes - purse.left() {
+            0 => String::new(),
+            taken => format!(" {} are pinned already.", Bytes(taken as u64)),
+        };
+        once(&self.notices.shrunk, || {
+            format!(
+                "the warm-up pins {segments} of {wanted} blocks of {}: the engine may pin {} in \
+                 all, {}.{pinned} BUDDY_MAX_MB sets another limit",
+                Bytes(self.config.block_bytes() as u64),
+                Bytes(budget.bytes as u64),
+                budget.why,
+            )
+        });
     }
 
-    /// A pin of `bytes` was refused.
-    pub(super) fn say_refused(&self, bytes: usize, refusal: &Refusal) {
+    /// A pin of `bytes` was refused. The first refusal by the driver ends the warm-up.
+    pub(super) fn refused(&self, bytes: usize, refusal: &Refusal) {
+        let size = Bytes(bytes as u64);
         match refusal {
-            Refusal::Off => {}
-            Refusal::Budget if !self.notices.used_up.swap(true, Ordering::Relaxed) => {
-                let budget = &self.purse().budget;
-                log::warn(|| {
+            Refusal::Driver(why) => {
+                self.warm_up.give_up(why);
+                let pinned = self.warm_up.progress().pinned;
+                let wanted = self.config.block_count.value;
+                once(&self.notices.refused, || {
                     format!(
-                        "a pin of {} would pass the budget of {}, {}. What does not fit in memory \
-                         that is pinned already is PyTorch's own; BUDDY_MAX_MB sets another limit",
-                        Bytes(bytes as u64),
+                        "could not pin {size}: {why}. The warm-up ends with {pinned} of {wanted} \
+                         blocks; what does not fit in them is pinned by itself, or PyTorch's own"
+                    )
+                });
+            }
+            Refusal::Budget => {
+                let budget = &self.purse().budget;
+                once(&self.notices.used_up, || {
+                    format!(
+                        "a pin of {size} would pass the budget of {}, {}. What does not fit in \
+                         memory that is pinned already is PyTorch's own; BUDDY_MAX_MB sets another \
+                         limit",
                         Bytes(budget.bytes as u64),
                         budget.why,
                     )
                 });
             }
-            Refusal::Driver(why) if !self.notices.refused.swap(true, Ordering::Relaxed) => {
-                let progress = self.warm_up.progress();
-                log::warn(|| {
-                    format!(
-                        "could not pin {}: {why}. The warm-up has pinned {} of {} blocks and ends; \
-                         what does not fit in them is pinned by itself, or PyTorch's own",
-                        Bytes(bytes as u64),
-                        progress.pinned,
-                        self.config.block_count.value,
-                    )
-                });
-            }
-            _ => log::debug(|| format!("could not pin {}: {refusal}", Bytes(bytes as u64))),
+            Refusal::Off => {}
         }
+        log::debug(|| format!("could not pin {size}: {refusal}"));
+    }
+}
+
+fn once(given: &AtomicBool, line: impl FnOnce() -> String) {
+    if !given.swap(true, Ordering::Relaxed) {
+        log::warn(line);
     }
 }

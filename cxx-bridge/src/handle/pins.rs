@@ -4,7 +4,7 @@
 //! is pinned nor who waits for it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::{AdoptError, Decision, Engine, NewSegment, Region};
@@ -37,11 +37,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// How fast this machine pins, from the pins made so far.
+/// How this machine pins, from the pins made so far.
 #[derive(Debug, Default)]
 pub(super) struct Speed {
     /// Nanoseconds for a MiB; 0 before the first pin.
     pace: AtomicU64,
+    /// Whether a pin was seen to wait for another one.
+    one_at_a_time: AtomicBool,
 }
 
 impl Speed {
@@ -52,6 +54,19 @@ impl Speed {
         // Half of what is new: one pin in contention does not outweigh all others.
         let new = if old == 0 { pace } else { old / 2 + pace / 2 };
         self.pace.store(new.max(1), Ordering::Relaxed);
+    }
+
+    /// A pin that should have taken `expected` took `taken`, beside one with `left` to go.
+    pub(super) fn learn_beside(&self, expected: Duration, taken: Duration, left: Duration) {
+        // Clear cases only: contention alone makes a pin a few times slower.
+        if left > 4 * expected && taken > left / 2 + expected {
+            self.one_at_a_time.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether pinning beside another pin is known to gain nothing.
+    pub(super) fn one_at_a_time(&self) -> bool {
+        self.one_at_a_time.load(Ordering::Relaxed)
     }
 
     /// How long a pin of `bytes` will take, if that is known.

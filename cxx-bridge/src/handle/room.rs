@@ -6,6 +6,7 @@
 //! exactly the request, and then it is upstream's. Knows nothing of how memory is pinned.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Engine, Growth};
 
@@ -43,8 +44,7 @@ impl<B: Backing> Handle<B> {
     pub(super) fn make_room(&'static self, bytes: usize, need: usize, seen: usize) -> Room {
         let want = Want {
             bytes,
-            // Never more than the engine would have.
-            own: Engine::exact_region(bytes).map_or(need, |exact| exact.min(need)),
+            own: self.region_of_its_own(bytes).unwrap_or(need),
             device: self.backing.device(),
         };
         let dedicated = need > self.config.block_bytes();
@@ -86,7 +86,7 @@ impl<B: Backing> Handle<B> {
                 return Some(grant(&engine, block));
             }
         }
-        let exact = Engine::exact_region(bytes)?;
+        let exact = self.region_of_its_own(bytes)?;
         let device = self.backing.device();
         self.give_back(exact);
         let mut pinned = self.pin_for(bytes, exact, device);
@@ -97,7 +97,7 @@ impl<B: Backing> Handle<B> {
         match pinned {
             Ok(grant) => Some(grant),
             Err(refusal) => {
-                self.say_refused(exact, &refusal);
+                self.refused(exact, &refusal);
                 None
             }
         }
@@ -114,11 +114,10 @@ impl<B: Backing> Handle<B> {
     /// the first block comes as soon as it would without a warm-up.
     fn pin_first_and_warm_behind(&'static self, ticket: Ticket<'static>, want: Want) -> Room {
         let first = self.pin_for(want.bytes, want.own, want.device);
-        match &first {
-            Err(Refusal::Driver(why)) => ticket.give_up(why),
-            _ => self.warm_behind(ticket, want.device),
-        }
-        self.outcome(want.own, first)
+        let outcome = self.outcome(want.own, first);
+        // After a refusal by the driver it owes nothing, and ends at once.
+        self.warm_behind(ticket, want.device);
+        outcome
     }
 
     fn warm_behind(&'static self, ticket: Ticket<'static>, device: Device) {
@@ -150,8 +149,8 @@ impl<B: Backing> Handle<B> {
                     pinned += 1;
                 }
                 Err(refusal) => {
-                    self.say_refused(bytes, &refusal);
-                    ticket.give_up(&refusal.to_string());
+                    self.refused(bytes, &refusal);
+                    break;
                 }
             }
         }
@@ -164,6 +163,17 @@ impl<B: Backing> Handle<B> {
             format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
         });
         pinned
+    }
+
+    /// The region for a request of `bytes` alone: no longer than a segment unless the request is.
+    fn region_of_its_own(&self, bytes: usize) -> Option<usize> {
+        let segment = self.config.block_bytes();
+        let most = if bytes <= segment {
+            segment
+        } else {
+            usize::MAX
+        };
+        Some(Engine::exact_region(bytes)?.min(most))
     }
 
     /// Pins one more segment, unless another thread is about to.
@@ -184,31 +194,46 @@ impl<B: Backing> Handle<B> {
         self.outcome(need, pinned)
     }
 
+    /// A region for this request alone; a warm-up that is under way lets it go first.
     fn pin_its_own(&self, want: Want) -> Room {
-        self.outcome(want.own, self.pin_for(want.bytes, want.own, want.device))
+        let _aside = self.warm_up.step_aside();
+        let beside = self.warm_up.under_way().and_then(|it| self.left(it));
+        let expected = self.speed.estimate(want.own);
+        let start = Instant::now();
+        let pinned = self.pin_for(want.bytes, want.own, want.device);
+        if let (Some(left), Some(expected)) = (beside, expected) {
+            self.speed.learn_beside(expected, start.elapsed(), left);
+        }
+        self.outcome(want.own, pinned)
     }
 
     fn outcome(&self, bytes: usize, pinned: Result<Grant, Refusal>) -> Room {
         match pinned {
             Ok(grant) => Room::Served(grant),
             Err(refusal) => {
-                self.say_refused(bytes, &refusal);
+                self.refused(bytes, &refusal);
                 Room::No
             }
         }
     }
 
-    /// Whether the segment that is being pinned will be there before a region of `own` bytes could
-    /// be. Growth is always waited for: a region for each waiter would be as much again.
+    /// Whether to wait for the segment that is being pinned rather than pin a region of `own`
+    /// bytes. Beside another pin that is slower than alone, and no gain at all where the driver
+    /// pins one region at a time; so it has to be worth a risk. Growth is always waited for: a
+    /// region for each waiter would be as much again.
     fn is_worth_waiting_for(&self, under_way: UnderWay, own: usize) -> bool {
-        let segment = self.config.block_bytes();
-        match (self.speed.estimate(own), self.speed.estimate(segment)) {
-            _ if under_way.task == Task::Growth => true,
-            (Some(own), Some(segment)) => {
-                let gone = under_way.since.map(|it| it.elapsed()).unwrap_or_default();
-                segment.saturating_sub(gone) < own
-            }
-            _ => own > segment / 2,
+        if under_way.task == Task::Growth || self.speed.one_at_a_time() {
+            return true;
         }
+        match (self.left(under_way), self.speed.estimate(own)) {
+            (Some(left), Some(own)) => left < 4 * own,
+            _ => own > self.config.block_bytes() / 4,
+        }
+    }
+
+    /// How long the segment that is being pinned still takes, if that is known.
+    fn left(&self, under_way: UnderWay) -> Option<Duration> {
+        let whole = self.speed.estimate(self.config.block_bytes())?;
+        Some(whole.saturating_sub(under_way.since?.elapsed()))
     }
 }

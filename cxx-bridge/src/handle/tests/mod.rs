@@ -35,6 +35,9 @@ struct Numbers {
     panics: AtomicBool,
     /// How long a pin of a segment takes, in milliseconds; others in proportion.
     slowness: AtomicUsize,
+    /// Whether pins wait for each other, and the lock on which they do.
+    one_at_a_time: AtomicBool,
+    driver: Mutex<()>,
     budget: usize,
     /// What `reap` finds completed.
     completed: Mutex<Vec<(Tested, Block)>>,
@@ -50,6 +53,8 @@ impl Numbers {
             largest: AtomicUsize::new(usize::MAX),
             panics: AtomicBool::new(false),
             slowness: AtomicUsize::new(0),
+            one_at_a_time: AtomicBool::new(false),
+            driver: Mutex::default(),
             budget,
             completed: Mutex::default(),
         }
@@ -74,6 +79,8 @@ impl Backing for Numbers {
             !self.panics.load(Ordering::Relaxed),
             "a backing that panics"
         );
+        let one_at_a_time = self.one_at_a_time.load(Ordering::Relaxed);
+        let _driver = one_at_a_time.then(|| self.driver.lock().unwrap());
         let slowness = self.slowness.load(Ordering::Relaxed) * bytes / SEGMENT;
         thread::sleep(Duration::from_millis(slowness as u64));
         if bytes > self.largest.load(Ordering::Relaxed) {

@@ -51,6 +51,20 @@ fn a_request_above_a_segment_gets_a_region_that_is_kept_for_its_like() {
 }
 
 #[test]
+fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
+    let handle = with(&[
+        ("BUDDY_WARMUP", "off"),
+        ("BUDDY_BLOCK_SIZE_MB", "5"),
+        ("BUDDY_GROWTH", "exact"),
+    ]);
+    assert!(handle.request(5 * MIB).is_some());
+    handle.backing.left.store(0, Ordering::Relaxed);
+    assert_eq!(handle.request(5 * MIB), None);
+    assert!(!is_retired(handle));
+    assert_eq!(pinned(handle), [5]);
+}
+
+#[test]
 fn a_panic_retires_the_engine_and_goes_no_further() {
     let handle = sync(1);
     let live = handle.request(8 * MIB).unwrap();

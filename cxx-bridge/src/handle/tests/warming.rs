@@ -58,9 +58,9 @@ fn each_segment_serves_as_soon_as_it_is_pinned() {
 }
 
 #[test]
-fn a_request_waits_for_a_segment_only_where_its_own_pin_would_take_longer() {
+fn a_request_is_pinned_by_itself_where_that_is_much_faster() {
     let handle = with(&[("BUDDY_BLOCK_COUNT", "3")]);
-    handle.backing.slowness.store(200, Ordering::Relaxed);
+    handle.backing.slowness.store(400, Ordering::Relaxed);
     handle.warm_up(false);
     while asked(handle).is_empty() {
         thread::yield_now();
@@ -69,17 +69,40 @@ fn a_request_waits_for_a_segment_only_where_its_own_pin_would_take_longer() {
     handle.request(4 * MIB).unwrap();
     assert_eq!(asked(handle), [64, 4], "its own takes a sixteenth");
     assert!(
-        start.elapsed() < Duration::from_millis(150),
+        start.elapsed() < Duration::from_millis(300),
         "{:?}",
         start.elapsed()
     );
-    handle.request(63 * MIB).unwrap();
+    handle.request(40 * MIB).unwrap();
     handle.warm_up.wait_until_over();
     assert_eq!(
         asked(handle),
         [64, 4, 64, 64],
-        "the segment under way comes first"
+        "more than a quarter is waited for"
     );
+}
+
+#[test]
+fn where_the_driver_pins_one_region_at_a_time_requests_wait_for_one_segment() {
+    let handle = with(&[("BUDDY_BLOCK_COUNT", "6")]);
+    handle.backing.slowness.store(200, Ordering::Relaxed);
+    handle.backing.one_at_a_time.store(true, Ordering::Relaxed);
+    handle.warm_up(false);
+    handle.warm_up.wait(0);
+    let mut kept = vec![handle.request(64 * MIB).unwrap()];
+    let start = Instant::now();
+    kept.push(handle.request(4 * MIB).unwrap());
+    let first = start.elapsed();
+    assert_eq!(asked(handle)[2], 4, "it does not know yet");
+    assert!(
+        first < Duration::from_millis(400),
+        "one segment, and not two: {first:?}"
+    );
+    handle.warm_up.wait(handle.warm_up.brought());
+    kept.push(handle.request(64 * MIB).unwrap());
+    kept.push(handle.request(4 * MIB).unwrap());
+    let fours = asked(handle).iter().filter(|it| **it == 4).count();
+    assert_eq!(fours, 1, "and then it does: {:?}", asked(handle));
 }
 
 #[test]
