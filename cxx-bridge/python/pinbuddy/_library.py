@@ -1,68 +1,76 @@
-"""The C interface of ``libtorch_pinbuddy.so``, which ``include/pinbuddy/pinbuddy.h`` describes."""
+"""The C interface of ``libtorch_pinbuddy.so``, which ``include/pinbuddy/pinbuddy.h`` describes.
+
+Finds the library, declares its functions and turns what they copy out into Python's data. Knows
+nothing of what the data mean.
+"""
 
 import ctypes
 import functools
 import json
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
+
+_NAME = "libtorch_pinbuddy.so"
+_TO_DO = "install the wheel that `cargo xtask build-wheel` makes: pip install dist/torch-*.whl"
+
+_COPY = (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))
+# What each function returns, and what it takes.
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "pinbuddy_enabled": (ctypes.c_int, ()),
+    "pinbuddy_version": (ctypes.c_char_p, ()),
+    "pinbuddy_warm_up": (ctypes.c_int, (ctypes.c_int,)),
+    "pinbuddy_empty_cache": (ctypes.c_int, ()),
+    "pinbuddy_config_json": _COPY,
+    "pinbuddy_stats_json": _COPY,
+    "pinbuddy_segments_json": _COPY,
+}
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def load() -> ctypes.CDLL:
+    """The library that the imported torch runs with.
+
+    Raises ``ImportError`` where torch is no fork, or one of another version than this package.
+    """
     # Importing torch loads the library and registers the allocator; opening it here by the same
     # path only finds it again.
     import torch
 
-    path = Path(torch.__file__).parent / "lib" / "libtorch_pinbuddy.so"
+    path = Path(torch.__file__).parent / "lib" / _NAME
     if not path.exists():
-        raise ImportError(
-            f"{path} is missing: torch {torch.__version__} is not a pinbuddy fork. "
-            "Install the wheel that `cargo xtask build-wheel` makes."
+        raise _refusal(
+            f"torch {torch.__version__} is not a pinbuddy fork",
+            found=f"no {_NAME} in {path.parent}",
+            expected=f"the {_NAME} that a fork wheel brings",
         )
     library = ctypes.CDLL(str(path))
-    library.pinbuddy_version.restype = ctypes.c_char_p
-    for name in ("pinbuddy_stats_json", "pinbuddy_config_json"):
-        function = getattr(library, name)
-        function.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-        function.restype = ctypes.c_size_t
+    for name, (result, arguments) in _FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise _refusal(
+                f"{_NAME} and the Python package pinbuddy do not belong together",
+                found=f"no function {name} in {path}",
+                expected=f"the library of the wheel that brought {Path(__file__).parent}",
+            ) from None
+        function.restype, function.argtypes = result, arguments
     return library
 
 
-def _read(function: Callable[[Any, int], int]) -> Any:
-    """Calls a function that copies JSON into a buffer, with a buffer that is large enough."""
+def read_json(name: str) -> Any:
+    """What the function ``name`` copies into a buffer of the caller's, parsed."""
+    function = getattr(load(), name)
     capacity = 1 << 14
     while True:
         buffer = ctypes.create_string_buffer(capacity)
         length = function(buffer, capacity)
         if length < capacity:
             return json.loads(buffer.value)
+        # It may have grown by the time of the next call.
         capacity = length + (1 << 10)
 
 
-def enabled() -> bool:
-    """Whether pinbuddy serves pinned memory; ``BUDDY_DISABLE=1`` leaves it to PyTorch."""
-    return bool(_library().pinbuddy_enabled())
-
-
-def version() -> str:
-    """The fork's version, for instance ``2.15.0+cu132.pinbuddy.0.1.0``."""
-    return _library().pinbuddy_version().decode()
-
-
-def config() -> dict[str, dict[str, Any]]:
-    """Each setting by its variable's name: its ``value``, and its ``origin``, one of ``default``,
-    ``environment`` and ``rejected`` (set to something unusable, so that the default stands in)."""
-    settings = _read(_library().pinbuddy_config_json)
-    return {it["name"]: {"value": it["value"], "origin": it["origin"]} for it in settings.values()}
-
-
-def stats() -> dict[str, Any]:
-    """The engine's counters and segments; every size is in bytes.
-
-    ``engine`` holds gauges (``current``, ``peak``, ``allocated``, ``freed``) of what is pinned,
-    live and pending, and counts of ``hits`` (requests served) and ``misses`` (requests that had to
-    wait for memory to be pinned). ``segments`` lists each segment. ``warm_up`` is ``cold``,
-    ``running`` or ``done``. ``retired`` says that the engine met a defect of its own and left
-    everything to PyTorch.
-    """
-    return _read(_library().pinbuddy_stats_json)
+def _refusal(what: str, *, found: str, expected: str) -> ImportError:
+    text = f"{what}\n  found     {found}\n  expected  {expected}\n  to do     {_TO_DO}"
+    # With a name, `python -m pinbuddy` shows the message and no traceback.
+    return ImportError(text, name="pinbuddy")

@@ -1,0 +1,76 @@
+"""What the engine says about itself. Nothing here starts CUDA, pins memory or takes a lock in a
+forked child."""
+
+from pinbuddy import _library, _summary
+from pinbuddy._types import SegmentBlocks, Setting, Stats
+
+
+def enabled() -> bool:
+    """Whether pinbuddy serves this process's pinned memory.
+
+    ``False`` with ``BUDDY_DISABLE=1``, in a forked child, and once the engine has met a defect of
+    its own and retired; PyTorch's own allocator serves then. ``stats()["state"]`` says which.
+    """
+    return bool(_library.load().pinbuddy_enabled())
+
+
+def version() -> str:
+    """The fork's version, for instance ``2.15.0+cu132.pinbuddy.0.1.0``."""
+    text: bytes = _library.load().pinbuddy_version()
+    return text.decode()
+
+
+def config() -> dict[str, Setting]:
+    """Each setting by its variable's name, as read when torch was imported.
+
+    ``value`` is in the variable's own unit (MiB where its name ends in ``_MB``). ``origin`` is
+    ``default``, ``environment``, or ``rejected``: set to something that cannot be used, so that
+    the default stands in.
+    """
+    settings = _library.read_json("pinbuddy_config_json")
+    return {it["name"]: {"value": it["value"], "origin": it["origin"]} for it in settings.values()}
+
+
+def stats() -> Stats:
+    """The engine's counters, its segments, and how the warm-up and the budget stand; in bytes.
+
+    - ``state``: ``on``, ``off`` (``BUDDY_DISABLE=1``), ``retired`` (the engine met a defect of its
+      own and left everything to PyTorch) or ``forked`` (a forked child, where the engine is off).
+    - ``warm_up``: ``mode`` as ``BUDDY_WARMUP`` says; ``phase``, one of ``cold``, ``running``,
+      ``paused`` (an ``empty_cache`` gave segments back) and ``done``; how many segments it has
+      ``pinned`` and how many are ``owed``; why it ``stopped`` early, or ``None``.
+    - ``budget``: the most that may be pinned, as ``bytes``, and ``why``. ``None`` before anything
+      was pinned.
+    - ``engine``: gauges (``current``, ``peak``, ``allocated``, ``freed``) named ``pinned_bytes``,
+      ``segments``, ``live_bytes``, ``live_blocks``, ``pending_bytes`` and ``pending_blocks``, the
+      numbers ``idle_bytes``, ``dedicated_bytes`` and ``largest_free_run_bytes``, and the counts
+      ``hits`` (requests served) and ``misses`` (a request had to wait for memory to be pinned).
+      ``None`` once the engine is retired.
+    - ``segments``: each pinned region, without its blocks.
+
+    In a forked child ``warm_up``, ``budget`` and ``engine`` are ``None`` and ``segments`` is empty.
+    """
+    # A forked child is told no more than its state; readers find the same keys all the same.
+    unknown = {"warm_up": None, "budget": None, "engine": None}
+    known: Stats = unknown | _library.read_json("pinbuddy_stats_json")
+    return known
+
+
+def segments() -> list[SegmentBlocks]:
+    """Each segment with its blocks: ``offset`` in the segment and ``bytes``, and their ``state``,
+    ``live`` or ``pending`` (freed while streams still use them).
+
+    Empty while nothing is pinned and where the engine is off. Looks through all that is pinned
+    while requests wait: for people and tools, not for every step.
+    """
+    listed: list[SegmentBlocks] = _library.read_json("pinbuddy_segments_json")
+    return listed
+
+
+def memory_summary() -> str:
+    """A table for people, in the manner of ``torch.cuda.memory_summary``: what is pinned, live,
+    pending and idle, how well it is used, and how the warm-up and the budget stand.
+
+    Where the engine is off, one line that says so and why.
+    """
+    return _summary.summary(stats())
