@@ -18,8 +18,14 @@ BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
 os.environ["BUDDY_BLOCK_COUNT"] = str(BLOCKS)
 os.environ["BUDDY_THRESHOLD_MB"] = str(THRESHOLD_MB)
+# So that each test knows what is pinned; the background has tests of its own.
+os.environ["BUDDY_WARMUP"] = "sync"
 
 MIB = 1 << 20
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timing: compares times; left out for a debug build")
 
 
 def _interpreter(which: str) -> str:
@@ -39,6 +45,7 @@ class Outcome:
 
     def __init__(self, done: subprocess.CompletedProcess):
         self.returncode = done.returncode
+        self.stdout = done.stdout
         self.stderr = done.stderr
         lines = done.stdout.strip().splitlines()
         self.value = json.loads(lines[-1]) if lines and done.returncode == 0 else None
@@ -58,6 +65,8 @@ def run():
         environment |= {name: str(value) for name, value in variables.items()}
         done = subprocess.run(
             [_interpreter(which), "-c", textwrap.dedent(program)],
+            # Where `program` can be imported from.
+            cwd=Path(__file__).parent,
             env=environment,
             capture_output=True,
             text=True,

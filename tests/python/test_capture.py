@@ -3,7 +3,7 @@
 Each test is a program of its own: what a capture has read is never handed out again.
 """
 
-SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1"}
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 
 HEAD = """
     import json, pinbuddy, torch
@@ -88,3 +88,64 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
         **SETTINGS,
     )
     assert outcome.value == [True, 2]
+
+
+def test_clearing_and_releasing_during_and_after_a_capture(run):
+    """empty_cache inside a capture gives idle segments back and leaves the capture whole; so does
+    letting go of the graph and its pool."""
+    outcome = run(
+        HEAD
+        + """
+    import threading
+    # Entering a capture clears the cache already; what another thread then uses is there again.
+    elsewhere = threading.Thread(target=pinned)
+    with torch.cuda.graph(graph):
+        inside = pinned()
+        on_device.copy_(inside, non_blocking=True)
+        elsewhere.start()
+        elsewhere.join()
+        before = len(pinbuddy.stats()["segments"])
+        torch.accelerator.empty_host_cache()
+        during = len(pinbuddy.stats()["segments"])
+    seen = []
+    for mark in (1, 2):
+        inside.fill_(mark)
+        graph.replay()
+        torch.accelerator.empty_host_cache()
+        torch.cuda.synchronize()
+        seen.append(bool((on_device.cpu() == mark).all()))
+    del inside
+    graph.reset()
+    del graph
+    torch.accelerator.empty_host_cache()
+    left = torch.cuda.host_memory_stats()["allocated_bytes.current"]
+    again = pinned().fill_(3)
+    print(json.dumps([before, during, seen, left, of_engine(again), bool((again == 3).all())]))
+    """,
+        **SETTINGS,
+    )
+    assert outcome.value[:3] == [1, 0, [True, True]]
+    # What the capture allocated and used is kept by upstream for good, and no more than that.
+    assert outcome.value[3] <= 8 << 20
+    assert outcome.value[4:] == [True, True]
+
+
+def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
+    outcome = run(
+        HEAD
+        + """
+    import time
+    source = pinned().fill_(4)
+    with torch.cuda.graph(graph):
+        on_device.copy_(source, non_blocking=True)
+        pinbuddy.warm_up(wait=True)
+        warm = len(pinbuddy.stats()["segments"])
+    graph.replay()
+    torch.cuda.synchronize()
+    print(json.dumps([warm, bool((on_device.cpu() == 4).all())]))
+    """,
+        BUDDY_BLOCK_SIZE_MB=64,
+        BUDDY_BLOCK_COUNT=3,
+        BUDDY_WARMUP="off",
+    )
+    assert outcome.value == [4, True]

@@ -12,6 +12,8 @@ from measure import MIB, compare_imports, compare_loading, compare_pairs, torch_
 
 ATTEMPTS = 4
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture(scope="module")
 def pythons():

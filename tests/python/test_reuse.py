@@ -146,3 +146,45 @@ def test_below_the_threshold_the_same_holds(torch, pinned):
     torch.cuda.synchronize()
     assert bool((on_device.cpu() == 1).all())
     del others
+
+
+def test_with_pytorchs_background_thread_blocks_wait_and_come_back(run):
+    """pinned_use_background_threads: below the threshold a thread of PyTorch's asks for events."""
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        results = []
+        for mib in (8, 0.25):
+            source = pinned(mib).fill_(1)
+            address = source.data_ptr()
+            torch.cuda._sleep(1_500_000_000)
+            on_device = source.to("cuda", non_blocking=True)
+            del source
+            others = [pinned(mib).fill_(2) for _ in range(8)]
+            early = any(it.data_ptr() == address for it in others)
+            torch.cuda.synchronize()
+            whole = bool((on_device.cpu() == 1).all())
+            time.sleep(0.05)
+            more = [pinned(mib) for _ in range(8)]
+            results.append([early, whole, any(it.data_ptr() == address for it in more)])
+        answer(*results)
+        """,
+        BUDDY_BLOCK_SIZE_MB=64,
+        BUDDY_BLOCK_COUNT=1,
+        BUDDY_WARMUP="sync",
+        PYTORCH_ALLOC_CONF="pinned_use_background_threads:True",
+    )
+    assert outcome.value == [[False, True, True]] * 2
+
+
+def test_an_address_that_is_nobodys_is_no_trouble(torch, pinned):
+    """Pageable memory, and memory that was registered by other means, go to the device as ever."""
+    foreign = torch.full((SIZE,), 3, dtype=torch.uint8)
+    assert torch.cuda.cudart().cudaHostRegister(foreign.data_ptr(), SIZE, 0) == 0
+    on_device = foreign.to("cuda", non_blocking=True)
+    torch.cuda.synchronize()
+    assert torch.cuda.cudart().cudaHostUnregister(foreign.data_ptr()) == 0
+    assert bool((on_device.cpu() == 3).all())
+    assert bool((torch.full((SIZE,), 4, dtype=torch.uint8).to("cuda").cpu() == 4).all())
+    assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 0

@@ -21,6 +21,10 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
         ("BUDDY_THRESHOLD_MB", "4.5", 4),
         ("BUDDY_BLOCK_SIZE_MB", "0", 1024),
         ("BUDDY_DISABLE", "perhaps", False),
+        ("BUDDY_WARMUP", "eager", "background"),
+        ("BUDDY_GROWTH", "double", "segment"),
+        ("BUDDY_MAX_MB", "half", None),
+        ("BUDDY_LOG", "loud", "warn"),
     ],
 )
 def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, default):
@@ -30,15 +34,19 @@ def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, 
     assert outcome.value[name] == default
     assert len(outcome.warnings) == 1, outcome.stderr
     (warning,) = outcome.warnings
-    assert name in warning and value in warning and str(default).lower() in warning
+    assert name in warning and value in warning and "using the default" in warning
 
 
 def test_good_values_are_used_and_say_nothing(run):
-    outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2)
+    outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64)
     assert outcome.value == {
         "BUDDY_BLOCK_SIZE_MB": 16,
         "BUDDY_BLOCK_COUNT": 1,
         "BUDDY_THRESHOLD_MB": 2,
+        "BUDDY_WARMUP": "sync",
+        "BUDDY_GROWTH": "segment",
+        "BUDDY_MAX_MB": 64,
+        "BUDDY_LOG": "warn",
         "BUDDY_DISABLE": False,
     }
     assert outcome.warnings == []
@@ -106,46 +114,33 @@ def test_stocks_own_settings_are_honoured(run, settings):
     run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, **SMALL)
 
 
+def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
+    outcome = run(PROBE, **SMALL, BUDDY_BLOCKSIZE_MB=4, BUDDY_LOG="warn")
+    assert outcome.warnings == [
+        "pinbuddy: warning: BUDDY_BLOCKSIZE_MB is no setting and has no effect; "
+        "did you mean BUDDY_BLOCK_SIZE_MB?"
+    ]
+
+
 @pytest.mark.parametrize(
-    "ending",
+    "level, said",
     [
-        "pass",
-        "raise SystemExit(0)",
-        "import os; os._exit(0)",
-        "import atexit; atexit.register(lambda: torch.empty(9 << 20, pin_memory=True))",
-        "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
+        ("off", []),
+        ("warn", ["warning: "]),
+        ("info", ["warning: ", "the warm-up has pinned "]),
+        ("debug", ["warning: ", "the warm-up has pinned ", "debug: pinned "]),
     ],
 )
-def test_the_program_ends_in_silence(run, ending):
+def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
+    """One line per event, each of pinbuddy's own."""
     outcome = run(
-        f"""
-        import torch
-        tensor = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
-        {ending}
-        """,
-        **SMALL,
+        PROBE, **SMALL, BUDDY_LOG=level, BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1
     )
-    assert outcome.warnings == [] and "Error" not in outcome.stderr, outcome.stderr
-
-
-def test_a_pin_that_fails_leaves_training_to_upstream(run):
-    """Memory for one block, not for three: the first stays, and the rest is upstream's."""
-    outcome = run(
-        """
-        import json, pinbuddy, torch
-        tensors = [torch.empty(20 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
-        # A failed pin must not be blamed on the next launch.
-        on_device = tensors[0].fill_(3).to("cuda", non_blocking=True)
-        torch.cuda.synchronize()
-        ok = bool((on_device.cpu() == 3).all())
-        print(json.dumps([len(pinbuddy.stats()["segments"]), ok]))
-        """,
-        BUDDY_BLOCK_SIZE_MB=32,
-        BUDDY_BLOCK_COUNT=3,
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70,
-    )
-    assert outcome.value == [2, True]
-    assert any("2 of 3 blocks" in line for line in outcome.warnings), outcome.stderr
+    lines = outcome.stderr.splitlines()
+    assert all(line.startswith("pinbuddy: ") for line in lines), outcome.stderr
+    for what in ["warning: ", "the warm-up has pinned ", "debug: pinned "]:
+        count = sum(line.startswith(f"pinbuddy: {what}") for line in lines)
+        assert count == (what in said), outcome.stderr
 
 
 def test_no_gpu_is_no_trouble(run):

@@ -1,0 +1,81 @@
+"""For programs that tests run in a process of their own: ``from program import *``.
+
+Works with stock PyTorch too; what only the fork has is imported where it is used.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+
+import torch
+
+__all__ = [
+    "MIB", "answer", "ctypes", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim",
+    "sys", "threading", "time", "torch", "until", "use_gpu", "warm_up",
+]
+
+MIB = 1 << 20
+
+
+def pinned(mib: float) -> torch.Tensor:
+    """A pinned tensor of so many MiB, of bytes."""
+    return torch.empty(int(mib * MIB), dtype=torch.uint8, pin_memory=True)
+
+
+def answer(*values) -> None:
+    """Prints what the test compares: the last line of standard output."""
+    print(json.dumps(values), flush=True)
+
+
+def use_gpu() -> None:
+    """As every training program does sooner or later; some of torch's functions wait for it."""
+    torch.zeros(1, device="cuda")
+
+
+def seconds(act) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+def until(condition, within: float = 60.0) -> None:
+    """Waits for a condition; a test that would wait for ever fails here."""
+    end = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError("the condition did not come true")
+        time.sleep(0.002)
+
+
+def sim() -> dict:
+    """The simulator's counters."""
+    text = ctypes.create_string_buffer(1 << 14)
+    ctypes.CDLL(None).pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
+    return json.loads(text.value)
+
+
+def segments() -> list[int]:
+    """The sizes of the engine's segments, in MiB, in ascending order."""
+    import pinbuddy
+
+    return sorted(it["bytes"] / MIB for it in pinbuddy.stats()["segments"])
+
+
+def warm_up() -> dict:
+    """The state of the warm-up."""
+    import pinbuddy
+
+    return pinbuddy.stats()["warm_up"]
+
+
+def of_engine(tensor: torch.Tensor) -> bool:
+    """Whether the engine owns the tensor's memory."""
+    import pinbuddy
+
+    start = tensor.data_ptr()
+    return any(
+        it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"]
+    )

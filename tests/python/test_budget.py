@@ -1,0 +1,79 @@
+"""The engine keeps to a budget, and says so once, with the numbers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+STATE = """
+    from program import *
+    import pinbuddy
+    first = pinned(8)
+    pinbuddy.warm_up(wait=True)
+    answer(segments(), pinbuddy.stats()["budget"], pinbuddy.stats()["engine"]["pinned_bytes"]["peak"])
+"""
+
+
+def test_a_warm_up_shrinks_to_the_maximum_and_says_so_once(run):
+    outcome = run(STATE, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=8, BUDDY_MAX_MB=110)
+    segments, budget, peak = outcome.value
+    assert segments == [8, 32, 32, 32]
+    assert budget["bytes"] == 110 << 20 and peak <= budget["bytes"]
+    (warning,) = outcome.warnings
+    for number in ("3 of 8", "32 MiB", "110 MiB", "BUDDY_MAX_MB"):
+        assert number in warning
+
+
+def test_eight_ranks_together_stay_within_half_of_the_machine():
+    """Eight processes of torchrun's, each with the default of 8 x 1 GiB."""
+    available = next(
+        int(line.split()[1]) * 1024
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemAvailable")
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+    environment |= {"LOCAL_WORLD_SIZE": "8", "PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1"}
+    environment["PYTHONPATH"] = str(Path(__file__).parent)
+    program = "\n".join(line[4:] for line in STATE.splitlines())
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            env=environment | {"LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(8)
+    ]
+    total = 0
+    for rank in ranks:
+        out, err = rank.communicate(timeout=300)
+        assert rank.returncode == 0, err
+        segments, budget, peak = json.loads(out.splitlines()[-1])
+        assert peak <= budget["bytes"], "a rank passed its budget"
+        total += sum(segments) * (1 << 20)
+        assert "shared by 8 processes (LOCAL_WORLD_SIZE)" in budget["why"]
+        if budget["bytes"] < 8 << 30:
+            warnings = [line for line in err.splitlines() if line.startswith("pinbuddy: ")]
+            assert len(warnings) == 1 and "of 8 blocks of 1 GiB" in warnings[0], err
+    assert total <= available / 2
+
+
+def test_what_passes_the_budget_is_pytorchs_own(run):
+    outcome = run(
+        """
+        from program import *
+        kept = [pinned(40) for _ in range(4)]
+        for i, tensor in enumerate(kept):
+            tensor.fill_(i)
+        whole = all(bool((tensor == i).all()) for i, tensor in enumerate(kept))
+        answer([of_engine(it) for it in kept], whole, all(it.is_pinned() for it in kept))
+        """,
+        BUDDY_WARMUP="off",
+        BUDDY_BLOCK_SIZE_MB=64,
+        BUDDY_MAX_MB=130,
+    )
+    of_engine, whole, pinned = outcome.value
+    assert of_engine == [True, True, False, False] and whole and pinned
+    assert len(outcome.warnings) == 1, outcome.stderr

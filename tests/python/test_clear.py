@@ -1,0 +1,135 @@
+"""empty_cache gives back what is wholly idle, under each name that it has; a task that runs on gets
+it back."""
+
+import pinbuddy
+import pytest
+from conftest import BLOCK_MB, MIB
+
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4", "PINBUDDY_SIM_LOCK": "0"}
+
+
+def test_a_split_segment_stays_and_idle_ones_go(torch, pinned):
+    kept = pinned(8 * MIB)
+    pinned(BLOCK_MB * MIB)
+    torch.accelerator.empty_host_cache()
+    segments = pinbuddy.stats()["segments"]
+    assert [it["live_bytes"] for it in segments] == [8 * MIB]
+    kept.fill_(7)
+    assert bool((kept == 7).all())
+    again = pinned(BLOCK_MB * MIB)
+    assert again.is_pinned(), "a task that runs on gets memory again"
+
+
+@pytest.mark.parametrize(
+    "clear",
+    ["torch.accelerator.empty_host_cache()", "torch._C._host_emptyCache()", "pinbuddy.empty_cache()"],
+)
+def test_every_way_of_clearing(run, clear):
+    outcome = run(
+        f"""
+        from program import *
+        use_gpu()
+        import pinbuddy
+        pinned(8)
+        pinned(0.5)
+        before = torch.cuda.host_memory_stats()["allocated_bytes.current"]
+        {clear}
+        answer(before / MIB, torch.cuda.host_memory_stats()["allocated_bytes.current"])
+        """,
+        **SETTINGS,
+        BUDDY_WARMUP="sync",
+    )
+    assert outcome.value == [256.5, 0]
+
+
+@pytest.mark.parametrize("mode", ["sync", "background", "off"])
+def test_the_first_request_that_finds_no_room_re_warms(run, mode):
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        import pinbuddy
+        pinbuddy.warm_up(wait=True)
+        kept = pinned(8)
+        sizes = [segments()]
+        torch.accelerator.empty_host_cache()
+        sizes.append(segments())
+        fits = pinned(50)
+        sizes.append(segments())
+        needs_more = pinned(50)
+        until(lambda: warm_up()["phase"] != "running")
+        sizes.append(segments())
+        answer(*sizes)
+        """,
+        **SETTINGS,
+        BUDDY_WARMUP=mode,
+    )
+    assert outcome.value[:3] == [[64] * 4, [64], [64]]
+    assert outcome.value[3] == {
+        "sync": [64] * 4,
+        "background": [50, 64, 64, 64, 64],
+        "off": [64, 64],
+    }[mode]
+
+
+def test_no_more_is_warmed_again_than_was_given_back(run):
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        kept = [pinned(60) for _ in range(2)]
+        torch.accelerator.empty_host_cache()
+        kept += [pinned(60) for _ in range(2)]
+        sizes = [segments()]
+        kept += [pinned(60)]
+        answer(*sizes, segments(), warm_up()["owed"])
+        """,
+        **SETTINGS,
+        BUDDY_WARMUP="sync",
+    )
+    assert outcome.value == [[64] * 4, [64] * 5, 0]
+
+
+def test_clearing_during_a_warm_up_ends_it_and_the_task_gets_the_rest_later(run):
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        import pinbuddy
+        pinbuddy.warm_up()
+        until(lambda: len(segments()) >= 1)
+        torch.accelerator.empty_host_cache()
+        until(lambda: warm_up()["phase"] != "running")
+        sizes = [segments()]
+        kept = pinned(8)
+        until(lambda: warm_up()["phase"] == "done")
+        answer(*sizes, segments())
+        """,
+        **SETTINGS,
+        PINBUDDY_SIM_PIN_MS_PER_GB=2000,
+    )
+    assert outcome.value == [[], [8, 64, 64, 64, 64]]
+
+
+def test_small_and_large_blocks_do_not_hold_each_others_segments(run):
+    """Threshold 0: long-lived small tensors between short-lived large ones. What #181094 reports as
+    36.4 GB that never came back."""
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        small = []
+        for step in range(40):
+            large = [pinned(10) for _ in range(4)]
+            small += [pinned(0.5) for _ in range(5)]
+            del large
+        torch.accelerator.empty_host_cache()
+        live = sum(it.numel() for it in small) / MIB
+        answer(live, sum(segments()))
+        """,
+        **SETTINGS,
+        BUDDY_THRESHOLD_MB=0,
+        BUDDY_WARMUP="off",
+    )
+    live, pinned = outcome.value
+    assert live == 100 and pinned == 128

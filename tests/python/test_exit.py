@@ -1,0 +1,74 @@
+"""The program ends in silence and soon, whatever the allocator is doing at that moment."""
+
+import time
+
+import pytest
+
+SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
+HEAD = "from program import *\ntensor = pinned(8)\n"
+
+
+@pytest.mark.parametrize("mode", ["background", "sync"])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "pass",
+        "raise SystemExit(0)",
+        "os._exit(0)",
+        "import atexit; atexit.register(lambda: pinned(9))",
+        "import atexit; atexit.register(torch.accelerator.empty_host_cache)",
+        "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
+        # Freed while the interpreter is being taken down.
+        "class Late:\n    kept = tensor\nsys.modules['late'] = Late",
+    ],
+)
+def test_it_ends(run, mode, ending):
+    outcome = run(HEAD + ending, **SMALL, BUDDY_WARMUP=mode)
+    assert outcome.returncode == 0
+    assert outcome.warnings == [] and "Error" not in outcome.stderr, outcome.stderr
+
+
+def test_it_ends_with_the_background_thread_on(run):
+    outcome = run(
+        HEAD + "small = [pinned(0.1) for _ in range(9)]; tensor.to('cuda', non_blocking=True)",
+        **SMALL,
+        PYTORCH_ALLOC_CONF="pinned_use_background_threads:True",
+    )
+    assert outcome.warnings == [] and "Error" not in outcome.stderr, outcome.stderr
+
+
+def test_it_ends_after_an_exception(run):
+    outcome = run(HEAD + "raise ValueError('training broke')", check=False, **SMALL)
+    assert outcome.returncode == 1
+    assert outcome.stderr.rstrip().endswith("ValueError: training broke")
+    assert outcome.warnings == []
+
+
+SLOW = {
+    "BUDDY_BLOCK_SIZE_MB": "256",
+    "BUDDY_BLOCK_COUNT": "100",
+    "BUDDY_MAX_MB": "100000",
+    "PINBUDDY_SIM_LOCK": "0",
+    # A second for each segment: all of them would take a hundred.
+    "PINBUDDY_SIM_PIN_MS_PER_GB": "4000",
+}
+
+
+@pytest.mark.parametrize(
+    "ending, status",
+    [("pass", 0), ("raise SystemExit(3)", 3), ("os._exit(4)", 4), ("raise ValueError", 1)],
+)
+def test_it_ends_with_a_warm_up_in_flight(run, ending, status):
+    """After the segment that is being pinned, and no later."""
+    program = f"""
+from program import *
+tensor = pinned(8)
+assert warm_up()["phase"] == "running"
+print(time.time(), flush=True)
+{ending}
+"""
+    outcome = run(program, check=False, **SLOW)
+    ended = time.time() - float(outcome.stdout.split()[-1])
+    assert outcome.returncode == status, outcome.stderr
+    assert ended < 10, f"it took {ended:.1f} s to end"
+    assert outcome.warnings == [], outcome.stderr

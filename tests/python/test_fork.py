@@ -1,0 +1,166 @@
+"""A forked child has no engine: it neither waits for ever nor touches the parent's pins."""
+
+import pytest
+
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4"}
+
+# Runs `child` in a forked child, which has 20 seconds; its exit status is the answer's first value.
+FORK = """
+def forked(child):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child()
+            status = 0
+        except BaseException as error:
+            print("child:", repr(error), file=sys.stderr)
+            status = 1
+        os._exit(status)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return "the child waits for ever"
+"""
+HEAD = "from program import *\nimport pinbuddy\n" + FORK
+
+
+def test_the_childs_engine_is_off_and_the_parents_goes_on(run):
+    outcome = run(
+        HEAD
+        + """
+kept = [pinned(8).fill_(i) for i in range(4)]
+def child():
+    assert not pinbuddy.enabled()
+    assert pinbuddy.stats()["state"] == "forked"
+    assert not pinbuddy.warm_up(wait=True)
+    assert "fork" in pinbuddy.memory_summary()
+    # What it has inherited can be read and written, and let go of.
+    # (In a few bytes: torch's own threads are the parent's, too.)
+    assert bool((kept[3][:100] == 3).all())
+    kept[2][:100].fill_(99)
+    kept.clear()
+    import gc; gc.collect()
+pins = sim()
+status = forked(child)
+whole = all(bool((it == i).all()) for i, it in enumerate(kept))
+again = pinned(8)
+answer(status, whole, of_engine(again), sim()["host_frees"] - pins["host_frees"], pinbuddy.enabled())
+""",
+        **SETTINGS,
+        BUDDY_WARMUP="sync",
+    )
+    assert outcome.value == [0, True, True, 0, True]
+
+
+def test_a_child_born_while_every_lock_is_busy(run):
+    """Threads of the parent's allocate, free, clear and warm up at the moment of each fork."""
+    outcome = run(
+        HEAD
+        + """
+torch.cuda.init()
+source = pinned(8)
+busy = True
+def allocate():
+    while busy:
+        tensor = pinned(5)
+        tensor.to("cuda", non_blocking=True)
+        del tensor
+def clear():
+    while busy:
+        torch.accelerator.empty_host_cache()
+        pinbuddy.warm_up()
+threads = [threading.Thread(target=it) for it in (allocate, allocate, clear)]
+for thread in threads: thread.start()
+mine = [pinned(6) for _ in range(12)]
+def child():
+    mine.clear()
+    pinbuddy.stats(), pinbuddy.segments(), pinbuddy.enabled()
+statuses = [forked(child) for _ in range(12)]
+busy = False
+for thread in threads: thread.join()
+answer(statuses)
+""",
+        **SETTINGS,
+    )
+    assert outcome.value == [[0] * 12]
+
+
+def test_a_child_that_pins_gets_pytorchs_error_and_no_pin(run):
+    """CUDA does not work in a forked child: that is what it should hear, as it would from stock."""
+    program = """
+def child():
+    try:
+        pinned(8)
+    except RuntimeError as error:
+        print("heard:", str(error).splitlines()[0], file=sys.stderr)
+    else:
+        raise AssertionError("pinned in a child")
+kept = pinned(8)
+answer(forked(child))
+"""
+    stock = run("from program import *\n" + FORK + program, "stock")
+    fork = run(HEAD + program, **SETTINGS)
+    assert fork.value == stock.value == [0]
+
+    def heard(outcome):
+        return [it for it in outcome.stderr.splitlines() if it.startswith("heard: ")]
+
+    assert heard(fork) == heard(stock) and len(heard(fork)) == 1
+
+
+def test_a_child_that_ends_through_exit(run):
+    """Its handlers run in the child as well, and must not wait for the parent's threads."""
+    outcome = run(
+        HEAD
+        + """
+kept = pinned(8)
+assert warm_up()["phase"] == "running"
+answer(forked(lambda: ctypes.CDLL(None).exit(0)))
+""",
+        **SETTINGS,
+        PINBUDDY_SIM_PIN_MS_PER_GB=8000,
+        PINBUDDY_SIM_LOCK=0,
+    )
+    assert outcome.value == [0]
+
+
+@pytest.mark.parametrize("mode", ["sync", "background"])
+def test_data_loaders_with_forked_workers(run, mode):
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        from torch.utils.data import DataLoader, Dataset
+
+        class Items(Dataset):
+            # Inherited by the workers, which let go of it at their end.
+            pinned = pinned(8).fill_(1)
+            def __len__(self):
+                return 12
+            def __getitem__(self, i):
+                assert not pinbuddy.enabled() or os.getpid() == parent
+                return torch.full((3 << 20,), i, dtype=torch.uint8)
+
+        parent = os.getpid()
+        loader = DataLoader(Items(), batch_size=2, num_workers=2, pin_memory=True,
+                            multiprocessing_context="fork")
+        seen = []
+        for epoch in range(2):
+            for batch in loader:
+                assert batch.is_pinned()
+                on_device = batch.to("cuda", non_blocking=True)
+                torch.cuda.synchronize()
+                seen.append([int(row[0]) for row in on_device.cpu()])
+                engines = of_engine(batch)
+        answer(sorted(sum(seen, [])), engines, bool((Items.pinned == 1).all()))
+        """,
+        **SETTINGS,
+        BUDDY_WARMUP=mode,
+    )
+    seen, of_engine, whole = outcome.value
+    assert seen == sorted([*range(12)] * 2) and of_engine and whole

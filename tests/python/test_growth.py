@@ -1,0 +1,82 @@
+"""What is pinned when nothing fits, and what is kept of it."""
+
+from conftest import BLOCK_MB, MIB, engine_segment
+
+SETTINGS = {"BUDDY_WARMUP": "off", "BUDDY_BLOCK_SIZE_MB": "64", "PINBUDDY_SIM_LOCK": "0"}
+
+
+def test_a_whole_segment_serves_the_requests_after_it(run):
+    outcome = run(
+        """
+        from program import *
+        kept = [pinned(20)]
+        sizes = [segments()]
+        kept += [pinned(20), pinned(20), pinned(20)]
+        sizes.append(segments())
+        answer(*sizes)
+        """,
+        **SETTINGS,
+    )
+    assert outcome.value == [[64], [64, 64]]
+
+
+def test_exact_growth_pins_the_request_and_no_more(run):
+    outcome = run(
+        """
+        from program import *
+        kept = [pinned(20.5), pinned(33)]
+        sizes = segments()
+        kept.clear()
+        kept = [pinned(16), pinned(16)]
+        answer(sizes, segments())
+        """,
+        **SETTINGS,
+        BUDDY_GROWTH="exact",
+    )
+    assert outcome.value == [[22, 34], [22, 34]], "to 2 MiB, and split for others afterwards"
+
+
+def test_a_request_above_a_segment_gets_what_it_asks_for(torch, pinned):
+    size = (BLOCK_MB + 37) * MIB + 5
+    tensor = pinned(size)
+    segment = engine_segment(tensor)
+    assert size <= segment["bytes"] <= size + 2 * MIB and segment["kind"] == "dedicated"
+    tensor.fill_(9)
+    assert bool((tensor == 9).all())
+
+
+def test_such_a_region_is_kept_and_serves_what_nearly_fills_it(run):
+    outcome = run(
+        """
+        from program import *
+        sizes = []
+        for mib in (160, 160, 150, 100, 155, 129.5):
+            del_me = pinned(mib)
+            del del_me
+            sizes.append(segments())
+        answer(*sizes)
+        """,
+        **SETTINGS,
+    )
+    assert outcome.value == [
+        [160],
+        [160],
+        [160],  # 6 % to spare
+        [100, 160],  # 160 would be 60 % too much
+        [100, 160],  # the best fit
+        [100, 130, 160],  # 160 would be 24 % too much: at most 12.5 % is
+    ]
+
+
+def test_a_kept_region_is_not_split_for_small_requests(run):
+    outcome = run(
+        """
+        from program import *
+        large = pinned(160)
+        del large
+        small = pinned(10)
+        answer(segments())
+        """,
+        **SETTINGS,
+    )
+    assert outcome.value == [[64, 160]]

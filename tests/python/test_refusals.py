@@ -1,0 +1,104 @@
+"""A pin that the driver refuses: what stays, what is tried, and what the user reads."""
+
+import pytest
+
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "3", "BUDDY_WARMUP": "sync"}
+
+
+def test_the_warm_up_stops_and_keeps_what_it_has(run):
+    """Room for two blocks and a bit: the third request is served by a region of its own."""
+    outcome = run(
+        """
+        from program import *
+        tensors = [pinned(20) for _ in range(3)]
+        state = warm_up()
+        answer(segments(), [of_engine(it) for it in tensors], state["pinned"], state["stopped"])
+        """,
+        **SETTINGS,
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90,
+    )
+    segments, of_engine, pinned, stopped = outcome.value
+    assert (segments, of_engine, pinned) == ([20, 32, 32], [True] * 3, 2)
+    assert "out of memory" in stopped
+    (warning,) = outcome.warnings
+    assert "32 MiB" in warning and "out of memory" in warning and "2 of 3 blocks" in warning
+
+
+@pytest.mark.parametrize("mode", ["sync", "background", "off"])
+def test_the_next_launch_is_not_blamed(run, mode):
+    """A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel
+    launch reports it (vllm#51081)."""
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        on_device = torch.zeros(1000, device="cuda")
+        tensor = pinned(20).fill_(3)
+        pinbuddy.warm_up(wait=True)
+        refused = sim()["pins_refused"]
+        on_device += 1
+        torch.cuda.synchronize()
+        answer(refused, bool((tensor.to("cuda", non_blocking=True).cpu() == 3).all()))
+        """,
+        BUDDY_BLOCK_SIZE_MB=32,
+        BUDDY_BLOCK_COUNT=3,
+        BUDDY_WARMUP=mode,
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70,
+    )
+    refused, arrived = outcome.value
+    assert refused >= 1 and arrived
+
+
+def test_completed_events_make_room_before_anything_else(run):
+    outcome = run(
+        """
+        from program import *
+        tensor = pinned(30)
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            tensor.to("cuda", non_blocking=True)
+        address = tensor.data_ptr()
+        del tensor
+        stream.synchronize()
+        again = pinned(30)
+        answer(segments(), again.data_ptr() == address, sim()["pins_refused"])
+        """,
+        **SETTINGS | {"BUDDY_BLOCK_COUNT": "1"},
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=33,
+    )
+    assert outcome.value == [[32], True, 0]
+
+
+def test_idle_memory_is_given_back_for_a_request_that_needs_it(run):
+    """Three idle blocks of 32 MiB, and a request of 80: they go, and it comes."""
+    outcome = run(
+        """
+        from program import *
+        kept = pinned(8).fill_(1)
+        large = pinned(80)
+        answer(segments(), of_engine(large), bool((kept == 1).all()))
+        """,
+        **SETTINGS,
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=120,
+    )
+    assert outcome.value == [[32, 80], True, True]
+
+
+def test_the_final_error_is_upstreams_with_a_line_of_the_engines_state(run):
+    program = """
+        from program import *
+        kept = [pinned(30)]
+        try:
+            kept.append(pinned(200))
+        except Exception as error:
+            kind, text = type(error).__name__, str(error)
+        again = pinned(4)
+        answer(kind, text, again.is_pinned())
+    """
+    limit = {"PINBUDDY_SIM_FAIL_PIN_AFTER_MB": "100"}
+    kind, stock, _ = run(program, "stock", **limit).value
+    fork_kind, fork, goes_on = run(program, "fork", **limit, **SETTINGS).value
+    assert fork_kind == kind and goes_on
+    assert stock.splitlines()[0] in fork
+    added = [line for line in fork.splitlines() if "pinbuddy: " in line]
+    assert len(added) == 1 and "budget: " in added[0] and "pinned (" in added[0], fork

@@ -1,0 +1,99 @@
+"""The memory snapshot shows the engine's segments and blocks, and PyTorch's own viewer opens it."""
+
+import subprocess
+import sys
+
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
+
+RECORD = """
+    from program import *
+    import pinbuddy
+    use_gpu()
+    torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
+    def first_user():
+        return pinned(8)
+    kept, freed = first_user(), pinned(16)
+    small = pinned(0.5)
+    torch.cuda._sleep(1_000_000_000)
+    freed.to("cuda", non_blocking=True)
+    gone = pinned(4)
+    del freed, gone
+"""
+
+
+def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
+    outcome = run(
+        RECORD
+        + """
+    snapshot = torch.cuda.memory._snapshot()
+    entries = snapshot["host_segments"]
+    def total(state):
+        blocks = [block for it in entries for block in it["blocks"]]
+        return sum(block["size"] for block in blocks if block["state"] == state) / MIB
+    # The entries make up each of the engine's segments, without a gap or an overlap.
+    tiled = []
+    for segment in pinbuddy.stats()["segments"]:
+        at, end = segment["address"], segment["address"] + segment["bytes"]
+        for entry in sorted(entries, key=lambda it: it["address"]):
+            if at == entry["address"] and at < end:
+                at += entry["total_size"]
+        tiled.append(at == end)
+    mine = next(it for it in entries if it["address"] == kept.data_ptr())
+    names = [frame["name"] for frame in mine["blocks"][0]["frames"]]
+    states = ("active_allocated", "active_pending_free", "inactive")
+    answer([total(state) for state in states], tiled, "first_user" in names)
+    """,
+        **SETTINGS,
+    )
+    totals, tiled, has_frames = outcome.value
+    # 8 MiB of the engine's and 0.5 of upstream's live; 16 pend; the rest of 128 is idle.
+    assert totals == [8.5, 16, 104]
+    assert tiled == [True, True] and has_frames
+
+
+def test_the_trace_tells_the_life_of_blocks_and_segments_in_order(run):
+    outcome = run(
+        RECORD
+        + """
+    address = kept.data_ptr()
+    torch.cuda.synchronize()
+    del kept
+    pinned(8)
+    torch.accelerator.empty_host_cache()
+    trace = torch.cuda.memory._snapshot()["host_traces"]
+    block = [it["action"] for it in trace if it["addr"] == address and it["size"] == 8 << 20]
+    actions = [it["action"] for it in trace if it["size"] == 64 << 20]
+    pending = [it["action"] for it in trace if it["size"] == 16 << 20]
+    answer(block, actions, pending)
+    """,
+        **SETTINGS,
+    )
+    block, segments, pending = outcome.value
+    life = ["alloc", "free_requested", "free_completed"]
+    assert block == life * 2
+    assert segments == ["segment_alloc"] * 2 + ["segment_free"] * 2
+    assert pending == life
+
+
+def test_pytorchs_own_viewer_opens_it(run, tmp_path):
+    dump = tmp_path / "snapshot.pickle"
+    run(RECORD + f"\n    torch.cuda.memory._dump_snapshot({str(dump)!r})\n    answer()", **SETTINGS)
+    for plot in ("trace_plot", "segment_plot"):
+        page = tmp_path / f"{plot}.html"
+        command = [sys.executable, "-m", "torch.cuda._memory_viz", plot, str(dump), "-o", str(page)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert "MemoryViz" in page.read_text()
+
+
+def test_nothing_is_recorded_unless_asked_for(run):
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        kept = pinned(8)
+        answer(torch.cuda.memory._snapshot()["host_traces"])
+        """,
+        **SETTINGS,
+    )
+    assert outcome.value == [[]]

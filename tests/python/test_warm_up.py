@@ -1,0 +1,192 @@
+"""The warm-up: who pins what, who waits for it, and how long.
+
+The simulator is told how long a pin takes, and lets one happen at a time, as a driver does; so
+times here are those of the allocator's decisions and not of the machine.
+"""
+
+import statistics
+
+import pytest
+
+BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "256", "BUDDY_BLOCK_COUNT": "4"}
+# 256 MiB take one second, 64 MiB a quarter.
+SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4000", "PINBUDDY_SIM_LOCK": "0"}
+
+
+def test_in_sync_the_first_request_pins_every_block(run):
+    outcome = run(
+        """
+        from program import *
+        states = [[segments(), warm_up()["phase"]]]
+        small = pinned(0.001)
+        states.append([segments(), warm_up()["phase"]])
+        large = pinned(8)
+        states.append([segments(), warm_up()["phase"]])
+        answer(*states)
+        """,
+        BUDDY_WARMUP="sync",
+        BUDDY_BLOCK_SIZE_MB=32,
+        BUDDY_BLOCK_COUNT=3,
+    )
+    assert outcome.value == [[[], "cold"], [[], "cold"], [[32, 32, 32], "done"]]
+    assert outcome.warnings == []
+
+
+FIRST = """
+    from program import *
+    torch.cuda.init()
+    taken = seconds(lambda: globals().update(first=pinned(64)))
+    try:
+        goes_on = warm_up()["phase"] == "running"
+    except ImportError:
+        goes_on = None
+    answer(taken, goes_on)
+"""
+
+
+@pytest.mark.timing
+def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
+    pairs = []
+    for _ in range(3):
+        stock, _ = run(FIRST, "stock", **SLOW).value
+        fork, goes_on = run(FIRST, "fork", **SLOW, **BLOCKS).value
+        assert goes_on
+        pairs.append((stock, fork))
+    assert statistics.median(fork / stock for stock, fork in pairs) <= 1.1, pairs
+
+
+def test_in_the_background_segments_come_one_by_one(run):
+    outcome = run(
+        """
+        from program import *
+        first = pinned(64)
+        seen = []
+        while warm_up()["phase"] == "running":
+            if not seen or seen[-1] != len(segments()):
+                seen.append(len(segments()))
+            time.sleep(0.01)
+        second = pinned(200)
+        answer(seen, segments(), of_engine(second), sim()["own_pins"])
+        """,
+        **BLOCKS,
+        **SLOW,
+    )
+    seen, segments, of_engine, own_pins = outcome.value
+    # Its own region first; each segment is seen before the next is pinned.
+    assert seen[:4] == [1, 2, 3, 4]
+    assert segments == [64, 256, 256, 256, 256]
+    assert of_engine and own_pins == 1, "the thread pinned the segments"
+    assert outcome.warnings == []
+
+
+@pytest.mark.timing
+def test_a_request_waits_for_one_segment_at_most(run):
+    """200 MiB of its own would take 0.8 s after the segment that is being pinned."""
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        torch.cuda.init()
+        pinbuddy.warm_up()
+        until(lambda: len(segments()) == 1)
+        filler = pinned(256)
+        taken = seconds(lambda: globals().update(waited=pinned(200)))
+        answer(taken, segments(), warm_up()["phase"])
+        """,
+        **BLOCKS,
+        **SLOW,
+    )
+    taken, segments, phase = outcome.value
+    assert taken < 1.2 and phase == "running"
+    assert set(segments) == {256}, "it waited, and pinned nothing itself"
+
+
+def test_asked_for_it_is_warm_before_the_first_request(run):
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        started = pinbuddy.warm_up(wait=True)
+        state = warm_up()
+        first = pinned(64)
+        answer(started, state["phase"], state["pinned"], segments(), sim()["host_allocs"])
+        """,
+        **BLOCKS,
+        PINBUDDY_SIM_LOCK=0,
+    )
+    assert outcome.value == [True, "done", 4, [256] * 4, 4]
+
+
+def test_when_off_memory_is_pinned_as_it_is_needed(run):
+    outcome = run(
+        """
+        from program import *
+        kept = [pinned(60)]
+        time.sleep(0.2)
+        states = [segments()]
+        kept += [pinned(60), pinned(60), pinned(60), pinned(60)]
+        states.append(segments())
+        answer(*states)
+        """,
+        **BLOCKS,
+        BUDDY_WARMUP="off",
+        PINBUDDY_SIM_LOCK=0,
+    )
+    assert outcome.value == [[256], [256, 256]]
+
+
+@pytest.mark.parametrize("started_by", ["pinbuddy.warm_up(wait=True)", "first = pinned(8)"])
+def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, started_by):
+    outcome = run(
+        f"""
+        from program import *
+        import pinbuddy
+        torch.cuda.set_device(2)
+        on_device = torch.zeros(8, device="cuda")
+        before = sim()["contexts"]
+        {started_by}
+        until(lambda: warm_up()["phase"] == "done")
+        answer(before, sim()["contexts"])
+        """,
+        BUDDY_BLOCK_SIZE_MB=16,
+        BUDDY_BLOCK_COUNT=3,
+        PINBUDDY_SIM_DEVICES=4,
+    )
+    assert outcome.value == [[2], [2]]
+
+
+def test_the_first_context_of_all_is_on_the_callers_device(run):
+    """The warm-up's thread starts on device 0, where this process has no business."""
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        torch.cuda.set_device(3)
+        pinbuddy.warm_up(wait=True)
+        answer(sim()["contexts"])
+        """,
+        BUDDY_BLOCK_SIZE_MB=16,
+        BUDDY_BLOCK_COUNT=2,
+        PINBUDDY_SIM_DEVICES=4,
+    )
+    assert outcome.value == [[3]]
+
+
+def test_a_step_of_155_tensors_pins_nothing_after_the_warm_up(run):
+    """The shape of pytorch/pytorch#186162: 155 tensors a step, each pinned anew by stock."""
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        pinbuddy.warm_up(wait=True)
+        pins = sim()["host_allocs"]
+        for step in range(3):
+            tensors = [pinned(5 + 0.37 * (i % 40)) for i in range(155)]
+            del tensors
+        answer(pins, sim()["host_allocs"])
+        """,
+        BUDDY_BLOCK_SIZE_MB=512,
+        BUDDY_BLOCK_COUNT=4,
+        PINBUDDY_SIM_LOCK=0,
+    )
+    assert outcome.value == [4, 4]
