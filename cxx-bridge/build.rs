@@ -52,6 +52,9 @@ fn compile() {
     println!("cargo::rerun-if-env-changed=PINBUDDY_DEBUG");
     if env::var("PINBUDDY_DEBUG").is_ok_and(|value| value == "1") {
         build.define("PINBUDDY_DEBUG", None);
+    } else {
+        // As PyTorch's own libraries are built.
+        build.define("NDEBUG", None);
     }
     // As system headers: upstream's warnings are not ours to answer.
     for folder in torch_include.split(':').chain([cuda_include.as_str()]) {

@@ -89,18 +89,26 @@ void CudaBackend::free_block(Block* block) {
 }
 
 void CudaBackend::unpin_doomed() {
-  while (any_doomed_.load(std::memory_order_relaxed)) {
-    void* address = nullptr;
-    {
-      Lock guard(doomed_mutex_);
-      if (!doomed_.empty()) {
-        address = doomed_.back();
-        doomed_.pop_back();
-      }
-      any_doomed_.store(!doomed_.empty(), std::memory_order_relaxed);
-    }
-    if (address != nullptr) {
+  if (!any_doomed_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  // All of them at once: other threads shall not wait for what this one has to free.
+  std::vector<void*> mine;
+  {
+    Lock guard(doomed_mutex_);
+    mine.swap(doomed_);
+    any_doomed_.store(false, std::memory_order_relaxed);
+  }
+  while (!mine.empty()) {
+    void* address = mine.back();
+    mine.pop_back();
+    try {
       unpin_counted(address);
+    } catch (...) {
+      Lock guard(doomed_mutex_);
+      doomed_.insert(doomed_.end(), mine.begin(), mine.end());
+      any_doomed_.store(!doomed_.empty(), std::memory_order_relaxed);
+      throw;
     }
   }
 }

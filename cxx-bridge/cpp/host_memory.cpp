@@ -69,18 +69,30 @@ void* pin_by_register(std::size_t bytes) {
   return memory.release();
 }
 
+// Makes a device current that the process already uses or, where it uses none yet, `fallback`.
+//
+// Unified addressing makes pinned memory usable from every device, whichever context pins it, and
+// any context can unpin it. So one that exists serves, and none is created on a device that the
+// process does not use; a thread that never chose a device would otherwise create one on device 0.
+class UsedDevice {
+ public:
+  explicit UsedDevice(c10::DeviceIndex fallback) {
+    if (const auto device = c10::cuda::getDeviceIndexWithPrimaryContext()) {
+      guard_.set_index(*device);
+    } else if (fallback >= 0) {
+      guard_.set_index(fallback);
+    }
+  }
+
+ private:
+  c10::cuda::OptionalCUDAGuard guard_;
+};
+
 } // namespace
 
 PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
   assert_no_lock_held("pinning");
-  // Unified addressing makes pinned memory usable from every device, whichever context pins it. So
-  // a context that exists serves, and none is created on a device that the process does not use.
-  c10::cuda::OptionalCUDAGuard guard;
-  if (const auto device = c10::cuda::getDeviceIndexWithPrimaryContext()) {
-    guard.set_index(*device);
-  } else if (fallback >= 0) {
-    guard.set_index(fallback);
-  }
+  const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (settings::pinned_use_cuda_host_register()) {
     return {pin_by_register(bytes), PinnedBy::HostRegister};
@@ -92,6 +104,7 @@ PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
 
 void unpin(const PinnedRegion& region) {
   assert_no_lock_held("unpinning");
+  const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (region.by == PinnedBy::HostRegister) {
     C10_CUDA_CHECK(cudaHostUnregister(region.address));

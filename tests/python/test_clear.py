@@ -111,6 +111,30 @@ def test_clearing_during_a_warm_up_ends_it_and_the_task_gets_the_rest_later(run)
     assert outcome.value == [[], [8, 64, 64, 64, 64]]
 
 
+UNDER_UPSTREAMS_LOCK = """
+    from program import *
+    use_gpu()
+    # Two cached blocks below the threshold, in one bucket; freeing pinned memory waits for the GPU.
+    cached = [pinned(0.06), pinned(0.06)]
+    del cached
+    torch.cuda._sleep(1_500_000_000)
+    clearing = threading.Thread(target=torch._C._host_emptyCache)
+    clearing.start()
+    time.sleep(0.2)
+    waited = seconds(lambda: pinned(0.06))
+    answer(waited, clearing.is_alive())
+"""
+
+
+def test_nobody_waits_for_a_lock_while_memory_is_unpinned(run):
+    """I5, below the threshold too: stock frees under its pool's lock, so that others wait."""
+    waited, unpinning = run(UNDER_UPSTREAMS_LOCK, **SETTINGS).value
+    assert unpinning and waited < 0.5
+    # The control: with stock's allocator the same request waits until the memory is free.
+    waited, _ = run(UNDER_UPSTREAMS_LOCK, "stock", PINBUDDY_SIM_LOCK=0).value
+    assert waited > 0.5
+
+
 def test_small_and_large_blocks_do_not_hold_each_others_segments(run):
     """Threshold 0: long-lived small tensors between short-lived large ones. What #181094 reports as
     36.4 GB that never came back."""

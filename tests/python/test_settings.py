@@ -1,6 +1,7 @@
 """The BUDDY_ variables, bad ones included, and the program's life around the allocator."""
 
 import json
+import os
 
 import pytest
 
@@ -159,3 +160,16 @@ def test_the_configuration_is_plain_data(run):
     assert outcome.value["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment"}
     assert outcome.value["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "default"}
     assert json.dumps(outcome.value)
+
+
+def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
+    """`cargo xtask test` runs these tests twice: as released, and with the library's assertions."""
+    expected = int(os.environ.get("PINBUDDY_EXPECT_DEBUG", "0"))
+    outcome = run(
+        """
+        from program import *
+        library = f"{os.path.dirname(torch.__file__)}/lib/libtorch_pinbuddy.so"
+        answer(ctypes.CDLL(library).pinbuddy_debug_build())
+        """
+    )
+    assert outcome.value == [expected]
