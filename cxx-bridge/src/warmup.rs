@@ -58,6 +58,8 @@ pub struct WarmUp {
 #[derive(Debug, Default)]
 struct State {
     owed: usize,
+    /// Bytes that requests pinned by themselves, short of a segment.
+    credit: usize,
     pinned: usize,
     under_way: Option<UnderWay>,
     /// How many requests are being pinned by themselves: the warm-up lets them go first.
@@ -161,6 +163,18 @@ impl WarmUp {
             // Polled: this happens once, and a timed wait is not worth a second kind of guard.
             std::thread::sleep(Duration::from_millis(1));
             state = self.state.lock();
+        }
+    }
+
+    /// Requests pinned `bytes` by themselves that segments of `segment` bytes would have held: so
+    /// much less is owed, in whole segments.
+    pub fn credit(&self, bytes: usize, segment: usize) {
+        let mut state = self.state.lock();
+        if state.owed > 0 {
+            state.credit += bytes;
+            let segments = state.credit / segment;
+            state.credit -= segments * segment;
+            state.owed = state.owed.saturating_sub(segments);
         }
     }
 
@@ -321,6 +335,24 @@ mod tests {
             drop(aside);
             assert!(warming.join().unwrap());
         });
+    }
+
+    #[test]
+    fn what_requests_pin_by_themselves_is_owed_no_more() {
+        let warm_up = WarmUp::new(3);
+        warm_up.credit(60, 100);
+        assert_eq!(warm_up.progress().owed, 3);
+        warm_up.credit(60, 100);
+        assert_eq!(warm_up.progress().owed, 2);
+        warm_up.credit(480, 100);
+        assert_eq!(warm_up.progress().owed, 0);
+        warm_up.credit(1000, 100);
+        warm_up.owe(2);
+        assert_eq!(
+            warm_up.progress().owed,
+            2,
+            "after the warm-up nothing is credited"
+        );
     }
 
     #[test]

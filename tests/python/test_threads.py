@@ -117,10 +117,12 @@ def test_threads_that_all_come_first(run):
         for thread in threads: thread.join()
         until(lambda: warm_up()["phase"] == "done")
         whole = all(bool((it == i).all()) for i, it in enumerate(kept))
-        answer(whole, all(of_engine(it) for it in kept), warm_up()["pinned"])
+        answer(whole, all(of_engine(it) for it in kept), sum(segments()))
         """,
         BUDDY_BLOCK_SIZE_MB=64,
         BUDDY_BLOCK_COUNT=4,
     )
-    assert outcome.value == [True, True, 4]
+    whole, of_engine, total = outcome.value
+    # Four blocks in all, with what the sixteen pinned for themselves.
+    assert whole and of_engine and 4 * 64 <= total < 5 * 64
     assert outcome.warnings == []

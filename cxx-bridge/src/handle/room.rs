@@ -114,6 +114,9 @@ impl<B: Backing> Handle<B> {
     /// the first block comes as soon as it would without a warm-up.
     fn pin_first_and_warm_behind(&'static self, ticket: Ticket<'static>, want: Want) -> Room {
         let first = self.pin_for(want.bytes, want.own, want.device);
+        if first.is_ok() {
+            self.credit(want.own);
+        }
         let outcome = self.outcome(want.own, first);
         // After a refusal by the driver it owes nothing, and ends at once.
         self.warm_behind(ticket, want.device);
@@ -204,7 +207,19 @@ impl<B: Backing> Handle<B> {
         if let (Some(left), Some(expected)) = (beside, expected) {
             self.speed.learn_beside(expected, start.elapsed(), left);
         }
+        if pinned.is_ok() {
+            self.credit(want.own);
+        }
         self.outcome(want.own, pinned)
+    }
+
+    /// What requests pin by themselves while a warm-up is owed counts as a part of it, as far as
+    /// segments would have held it.
+    fn credit(&self, own: usize) {
+        let segment = self.config.block_bytes();
+        if own <= segment {
+            self.warm_up.credit(own, segment);
+        }
     }
 
     fn outcome(&self, bytes: usize, pinned: Result<Grant, Refusal>) -> Room {

@@ -19,8 +19,8 @@ use crate::report::tally::Tally;
 use crate::support::links;
 use crate::support::scratch::Scratch;
 
-/// pytest with the debug build, except what measures time: `test_overhead.py` and any test marked
-/// `timing`. A test of theirs fails where the library that was loaded is another.
+/// pytest with the debug build, except what measures time. A test fails where the library that was
+/// loaded is another.
 pub fn python_tests(
     args: &cli::BuildWheel,
     fork: &Path,
@@ -32,13 +32,8 @@ pub fn python_tests(
     let (major, minor, _) = Python::probe(python)?.version;
     let site = format!("lib/python{major}.{minor}/site-packages");
     let environment = environment(fork, Path::new(&site), &library)?;
-    fork::pytest(&environment, stock, |command| {
-        command.env("PINBUDDY_EXPECT_DEBUG", "1").args([
-            "-m",
-            "not timing",
-            "--ignore",
-            "test_overhead.py",
-        ]);
+    fork::untimed(&environment, stock, |command| {
+        command.env("PINBUDDY_EXPECT_DEBUG", "1");
     })
 }
 

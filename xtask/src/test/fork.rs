@@ -12,26 +12,40 @@ use crate::support::scratch::Scratch;
 use crate::support::{paths, relay};
 use crate::venv;
 
-/// pytest in the fork's environment.
+/// pytest in the fork's environment: what measures time by itself, all else side by side.
 pub fn python_tests(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     require(fork, stock, python)?;
-    pytest(fork, stock, |command| {
+    let mut tally = untimed(fork, stock, |command| {
         command.env_remove("PINBUDDY_EXPECT_DEBUG");
+    })?;
+    tally.add(pytest(fork, stock, |command| {
+        command
+            .env_remove("PINBUDDY_EXPECT_DEBUG")
+            .args(["-m", "timing"]);
+    })?);
+    Ok(tally)
+}
+
+/// The tests that measure no time, two at a time: most of each is waiting and starting up.
+pub fn untimed(
+    environment: &Path,
+    stock: &Path,
+    adjust: impl FnOnce(&mut Command),
+) -> Result<Tally> {
+    pytest(environment, stock, |command| {
+        command.args(["-m", "not timing", "--numprocesses", "2"]);
+        adjust(command);
     })
 }
 
 /// Installs what the tests need besides torch.
 pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
-    venv::require(fork, python, &["pytest", "numpy"])?;
+    venv::require(fork, python, &["pytest", "pytest-xdist", "numpy"])?;
     venv::require(stock, python, &["numpy"])
 }
 
 /// pytest on `tests/python` in an environment with a fork, as `adjust` would have it.
-pub fn pytest(
-    environment: &Path,
-    stock: &Path,
-    adjust: impl FnOnce(&mut Command),
-) -> Result<Tally> {
+fn pytest(environment: &Path, stock: &Path, adjust: impl FnOnce(&mut Command)) -> Result<Tally> {
     let report = Scratch::file(&paths::target().join("wheel/pytest.xml"))?;
     let mut command = Simulator::build()?.command(environment.join("bin/python"), 1)?;
     command

@@ -179,3 +179,20 @@ fn the_end_of_the_process_waits_for_the_pin_that_goes_on_and_no_longer() {
     assert_eq!(asked(handle).len(), pinned_at_the_end, "no pin after that");
     assert!(pinned_at_the_end < 20);
 }
+
+#[test]
+fn what_requests_pin_by_themselves_meanwhile_is_a_part_of_the_warm_up() {
+    let handle = with(&[("BUDDY_BLOCK_COUNT", "6")]);
+    handle.backing.slowness.store(400, Ordering::Relaxed);
+    handle.warm_up(false);
+    while asked(handle).is_empty() {
+        thread::yield_now();
+    }
+    let kept: Vec<_> = (0..10).map(|_| handle.request(7 * MIB).unwrap()).collect();
+    handle.backing.slowness.store(0, Ordering::Relaxed);
+    handle.warm_up.wait_until_over();
+    let own: usize = asked(handle).iter().filter(|it| **it < 64).sum();
+    let segments = asked(handle).iter().filter(|it| **it == 64).count();
+    assert_eq!(segments, 6 - own / 64, "{:?}", asked(handle));
+    assert_eq!(kept.len(), 10);
+}

@@ -1,0 +1,207 @@
+"""What a production allocator is asked for, measured: memory after a clear, fit, steps, first block.
+
+usage: production.py STOCK_PYTHON FORK_PYTHON [--json FILE]  (in the simulator: cargo xtask sim -- ...)
+
+clear    the table of pytorch/pytorch#181094: a training trace with 3.7 GB of small buffers that
+         live on; pinned before and after empty_cache
+fit      pinned over requested, for shapes that people serve models with
+step     155 tensors a step, as in pytorch/pytorch#186162: calls to the driver in each step
+first    the time to the first block of 64 MiB, with a warm-up going on behind it
+
+All but the last count pins without locking memory (PINBUDDY_SIM_LOCK=0), so that they need no more
+than the machine has.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+from pathlib import Path
+
+from measure import arguments, save
+
+HERE = Path(__file__).parent
+COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "200000"}
+
+
+def run(python: str, program: str, **settings: str):
+    """What the program answers, in a process of its own with these settings and no others."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+    command = [python, "-c", "from program import *\n" + program]
+    done = subprocess.run(
+        command, cwd=HERE, env=environment | settings, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{python} exited with {done.returncode}:\n{done.stderr}")
+    (value,) = json.loads(done.stdout.splitlines()[-1])
+    return value
+
+
+# Sizes of small buffers: optimizer states, norms, biases, embeddings' rows. Four in ten are done
+# with at the end of their layer; of the others 3.7 GB are alive at the end. Beside them each layer
+# offloads activations, which live to the end of the step.
+CLEAR = """
+import random
+rng = random.Random(181094)
+use_gpu()
+small, live, step = [], 0, 0
+while live < 3.7e9:
+    step += 1
+    offloaded = []
+    for layer in range(32):
+        offloaded += [pinned(rng.choice([9, 33, 65, 129.5]) * rng.uniform(0.8, 1)) for _ in range(2)]
+        passing = []
+        for _ in range(20):
+            buffer = pinned(rng.choice([0.0625, 0.25, 0.5, 1, 2, 3.5]))
+            if rng.random() < 0.4:
+                passing.append(buffer)
+            elif live < 3.7e9:
+                small.append(buffer)
+                live += buffer.numel()
+        del passing
+    del offloaded
+def allocated():
+    return torch.cuda.host_memory_stats()["allocated_bytes.current"]
+before = allocated()
+torch.accelerator.empty_host_cache()
+answer({"live": live, "before": before, "after": allocated(), "steps": step})
+"""
+
+# The issue's own run had 7 blocks of 4 GB.
+LARGE_BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "4096", "BUDDY_BLOCK_COUNT": "7", "BUDDY_WARMUP": "sync"}
+
+
+def clear(stock: str, fork: str) -> dict:
+    return {
+        "stock": run(stock, CLEAR, **COUNT),
+        "threshold 4 MB": run(fork, CLEAR, **COUNT, BUDDY_WARMUP="sync"),
+        "threshold 0": run(fork, CLEAR, **COUNT, BUDDY_WARMUP="sync", BUDDY_THRESHOLD_MB="0"),
+        "threshold 4 MB, 7 x 4 GB": run(fork, CLEAR, **COUNT, **LARGE_BLOCKS),
+        "threshold 0, 7 x 4 GB": run(
+            fork, CLEAR, **COUNT, **LARGE_BLOCKS, BUDDY_THRESHOLD_MB="0"
+        ),
+    }
+
+
+# Llama-3-8B in bfloat16: 32 layers of 4096 with 8 KV heads and 14336 in between, 128256 words; the
+# cache holds 27,000 tokens.
+SHAPES = {
+    "129.5 MiB x 64": "[129.5] * 64",
+    "2.083 GiB x 8": "[2.083 * 1024] * 8",
+    "Llama-3-8B": "[1002, 1002] + 32 * ([32, 8, 8, 32, 112, 112, 112, 0.0078125, 0.0078125]"
+    " + 2 * [27000 * 2 / 1024])",
+    "4 to 900 MiB": "[4 * 225 ** rng.random() for _ in range(80)]",
+}
+FIT = """
+import random
+rng = random.Random(7)
+use_gpu()
+sizes = {shape}
+kept = [pinned(mib) for mib in sizes]
+if {engine}:
+    until(lambda: warm_up()["phase"] != "running")
+requested = sum(it.numel() for it in kept)
+stats = torch.cuda.host_memory_stats()
+answer({{"requested": requested, "pinned": stats["allocated_bytes.current"]}})
+"""
+FIT_SETTINGS = {
+    "defaults": {},
+    "warm-up off": {"BUDDY_WARMUP": "off"},
+    "warm-up off, exact growth": {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
+}
+
+
+def fit(stock: str, fork: str) -> dict:
+    """Pinned over requested, by shape and settings."""
+
+    def ratio(python: str, shape: str, **settings: str) -> float:
+        program = FIT.format(shape=shape, engine=python == fork)
+        it = run(python, program, **COUNT, **settings)
+        return it["pinned"] / it["requested"]
+
+    return {
+        name: {"stock": ratio(stock, shape)}
+        | {title: ratio(fork, shape, **settings) for title, settings in FIT_SETTINGS.items()}
+        for name, shape in SHAPES.items()
+    }
+
+
+STEP = """
+import random
+use_gpu()
+rng = random.Random(186162)
+if {engine}:
+    import pinbuddy
+    pinbuddy.warm_up(wait=True)
+pins = []
+for step in range(5):
+    before = sim()["host_allocs"]
+    tensors = [pinned(rng.uniform(5, 20)) for _ in range(155)]
+    del tensors
+    pins.append(sim()["host_allocs"] - before)
+answer(pins)
+"""
+
+
+def step(stock: str, fork: str) -> dict:
+    """Calls to the driver in each of five steps; sizes vary from step to step."""
+    return {
+        "stock": run(stock, STEP.format(engine=False), **COUNT),
+        "fork": run(fork, STEP.format(engine=True), **COUNT),
+    }
+
+
+FIRST = """
+torch.cuda.init()
+answer(seconds(lambda: globals().update(first=pinned(64))))
+"""
+
+
+def first(stock: str, fork: str, pairs: int = 15) -> dict:
+    """Seconds to the first block of 64 MiB, locked for real, in processes that take turns."""
+    times = {"stock": [], "fork": []}
+    for _ in range(pairs):
+        # As many segments as fit any machine: the warm-up only has to go on behind the first block.
+        times["stock"].append(run(stock, FIRST))
+        times["fork"].append(run(fork, FIRST, BUDDY_BLOCK_COUNT="1"))
+    ratios = [fork / stock for fork, stock in zip(times["fork"], times["stock"])]
+    quartiles = statistics.quantiles(ratios, n=4)
+    return {which: statistics.median(values) for which, values in times.items()} | {
+        "ratio": quartiles[1],
+        "ratio_quartiles": [quartiles[0], quartiles[2]],
+    }
+
+
+def main() -> None:
+    options = arguments(__doc__)
+    results = {}
+
+    results["clear"] = clear(options.stock, options.fork)
+    print(f"{'pinned, GB':34}{'before':>10}{'after':>10}{'after/live':>12}")
+    for name, it in results["clear"].items():
+        before, after = it["before"] / 1e9, it["after"] / 1e9
+        print(f"{name:34}{before:10.3f}{after:10.3f}{it['after'] / it['live']:12.3f}")
+
+    results["fit"] = fit(options.stock, options.fork)
+    titles = ["stock", *FIT_SETTINGS]
+    print(f"\n{'pinned over requested':24}" + "".join(f"{title:>28}" for title in titles))
+    for name, by in results["fit"].items():
+        print(f"{name:24}" + "".join(f"{by[title]:28.3f}" for title in titles))
+
+    results["step"] = step(options.stock, options.fork)
+    print("\ncalls to the driver in each step of 155 tensors")
+    for name, pins in results["step"].items():
+        print(f"{name:24}" + "".join(f"{count:8}" for count in pins))
+
+    results["first"] = first(options.stock, options.fork)
+    it = results["first"]
+    low, high = it["ratio_quartiles"]
+    print(
+        f"\nthe first 64 MiB: stock {it['stock'] * 1e3:.1f} ms, fork {it['fork'] * 1e3:.1f} ms, "
+        f"ratio {it['ratio']:.3f} (quartiles {low:.3f} to {high:.3f})"
+    )
+    save(options, results)
+
+
+if __name__ == "__main__":
+    main()
