@@ -25,6 +25,13 @@ pub extern "C" fn pinbuddy_debug_build() -> c_int {
     c_int::from(cfg!(debug_assertions))
 }
 
+/// Has the next request panic in the engine: for tests, in a debug build only.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_break_down() {
+    handle().break_down();
+}
+
 /// Starts pinning what the warm-up owes, in a thread of its own; unless `wait` is 0, returns when
 /// that is over. 1, or 0 where the engine is off or there is no GPU.
 #[unsafe(no_mangle)]

@@ -162,6 +162,38 @@ def test_the_configuration_is_plain_data(run):
     assert json.dumps(outcome.value)
 
 
+def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
+    """I9. Only a debug build can be made to break down; a released one has no such entry."""
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy
+        library = ctypes.CDLL(f"{os.path.dirname(torch.__file__)}/lib/libtorch_pinbuddy.so")
+        kept = [pinned(8).fill_(i) for i in range(3)]
+        if not library.pinbuddy_debug_build():
+            answer(hasattr(library, "pinbuddy_break_down"))
+            sys.exit()
+        library.pinbuddy_break_down()
+        # Training goes on, with what was live before and with what comes now.
+        on_device = [it.to("cuda", non_blocking=True) for it in kept]
+        kept += [pinned(8).fill_(i) for i in range(3, 6)]
+        torch.cuda.synchronize()
+        whole = all(bool((it == i).all()) for i, it in enumerate(kept))
+        arrived = all(bool((it.cpu() == i).all()) for i, it in enumerate(on_device))
+        del kept[1], on_device
+        torch.accelerator.empty_host_cache()
+        state = pinbuddy.stats()["state"], pinbuddy.enabled(), "retired" in pinbuddy.memory_summary()
+        answer(whole, arrived, *state, bool((kept[0] == 0).all()))
+        """,
+        **SMALL | {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_WARMUP": "sync"},
+    )
+    if os.environ.get("PINBUDDY_EXPECT_DEBUG") != "1":
+        assert outcome.value == [False]
+        return
+    assert outcome.value == [True, True, "retired", False, True, True]
+    assert len(outcome.warnings) == 1 and "retired" in outcome.warnings[0], outcome.stderr
+
+
 def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
     """`cargo xtask test` runs these tests twice: as released, and with the library's assertions."""
     expected = int(os.environ.get("PINBUDDY_EXPECT_DEBUG", "0"))

@@ -66,6 +66,9 @@ pub struct Handle<B> {
     no_segments: AtomicBool,
     retired: AtomicBool,
     forked: AtomicBool,
+    /// For tests: the next request panics under the engine's lock.
+    #[cfg(debug_assertions)]
+    broken: AtomicBool,
 }
 
 /// How often a request that found no room may wait for a segment, or pin one, and be beaten to it
@@ -94,7 +97,16 @@ impl<B: Backing> Handle<B> {
             no_segments: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             forked: AtomicBool::new(false),
+            #[cfg(debug_assertions)]
+            broken: AtomicBool::new(false),
         }
+    }
+
+    /// Has the next request panic in the engine, as a defect of ours would: for tests, in a debug
+    /// build only.
+    #[cfg(debug_assertions)]
+    pub fn break_down(&self) {
+        self.broken.store(true, Ordering::Relaxed);
     }
 
     /// A block of at least `bytes` bytes, or `None` where upstream's own path serves the request:
@@ -213,6 +225,11 @@ impl<B: Backing> Handle<B> {
     /// upstream's.
     fn ask(&self, bytes: usize) -> Option<Result<Grant, usize>> {
         let mut engine = self.engine()?;
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.broken.load(Ordering::Relaxed),
+            "a test had the engine break down"
+        );
         match engine.request(bytes) {
             Decision::Block(block) => Some(Ok(grant(&engine, block))),
             Decision::Pin { bytes } => Some(Err(bytes)),

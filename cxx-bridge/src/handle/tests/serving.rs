@@ -88,6 +88,20 @@ fn a_panic_retires_the_engine_and_goes_no_further() {
 }
 
 #[test]
+fn a_panic_under_the_lock_leaves_live_blocks_alone() {
+    let handle = sync(1);
+    let live = handle.request(8 * MIB).unwrap();
+    handle.break_down();
+    assert_eq!(handle.request(8 * MIB), None);
+    assert!(is_retired(handle));
+    handle.defer(live.block);
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [64]);
+    assert!(handle.stats().is_none() && handle.parts().is_empty());
+}
+
+#[test]
 fn a_panic_in_the_background_retires_the_engine_too() {
     let handle = with(&[]);
     handle.backing.panics.store(true, Ordering::Relaxed);

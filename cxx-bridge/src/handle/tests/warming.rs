@@ -1,7 +1,5 @@
 //! The warm-up in each mode, who waits for it, and its end.
 
-use std::time::Instant;
-
 use super::*;
 
 #[test]
@@ -65,14 +63,8 @@ fn a_request_is_pinned_by_itself_where_that_is_much_faster() {
     while asked(handle).is_empty() {
         thread::yield_now();
     }
-    let start = Instant::now();
     handle.request(4 * MIB).unwrap();
     assert_eq!(asked(handle), [64, 4], "its own takes a sixteenth");
-    assert!(
-        start.elapsed() < Duration::from_millis(300),
-        "{:?}",
-        start.elapsed()
-    );
     handle.request(40 * MIB).unwrap();
     handle.warm_up.wait_until_over();
     assert_eq!(
@@ -85,18 +77,19 @@ fn a_request_is_pinned_by_itself_where_that_is_much_faster() {
 #[test]
 fn where_the_driver_pins_one_region_at_a_time_requests_wait_for_one_segment() {
     let handle = with(&[("BUDDY_BLOCK_COUNT", "6")]);
-    handle.backing.slowness.store(200, Ordering::Relaxed);
+    handle.backing.slowness.store(500, Ordering::Relaxed);
     handle.backing.one_at_a_time.store(true, Ordering::Relaxed);
     handle.warm_up(false);
     handle.warm_up.wait(0);
     let mut kept = vec![handle.request(64 * MIB).unwrap()];
-    let start = Instant::now();
+    while asked(handle).len() < 2 {
+        thread::yield_now();
+    }
     kept.push(handle.request(4 * MIB).unwrap());
-    let first = start.elapsed();
-    assert_eq!(asked(handle)[2], 4, "it does not know yet");
-    assert!(
-        first < Duration::from_millis(400),
-        "one segment, and not two: {first:?}"
+    assert_eq!(
+        asked(handle)[..3],
+        [64, 64, 4],
+        "it does not know yet; but no second segment comes first"
     );
     handle.warm_up.wait(handle.warm_up.brought());
     kept.push(handle.request(64 * MIB).unwrap());
