@@ -34,6 +34,13 @@ pub struct SegmentView {
     pub pending_blocks: usize,
 }
 
+impl SegmentView {
+    /// Whether no block, live or pending, is left in it.
+    pub fn is_idle(&self) -> bool {
+        self.live_blocks == 0 && self.pending_blocks == 0
+    }
+}
+
 /// A block as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockView {

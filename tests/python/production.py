@@ -111,18 +111,22 @@ FIT_SETTINGS = {
 }
 
 
+def ratio(python: str, name: str, engine: bool, **settings: str) -> float:
+    """Pinned over requested, for one shape."""
+    program = FIT.format(shape=SHAPES[name], engine=engine)
+    it = run(python, program, **COUNT, **settings)
+    return it["pinned"] / it["requested"]
+
+
 def fit(stock: str, fork: str) -> dict:
     """Pinned over requested, by shape and settings."""
-
-    def ratio(python: str, shape: str, **settings: str) -> float:
-        program = FIT.format(shape=shape, engine=python == fork)
-        it = run(python, program, **COUNT, **settings)
-        return it["pinned"] / it["requested"]
-
     return {
-        name: {"stock": ratio(stock, shape)}
-        | {title: ratio(fork, shape, **settings) for title, settings in FIT_SETTINGS.items()}
-        for name, shape in SHAPES.items()
+        name: {"stock": ratio(stock, name, engine=False)}
+        | {
+            title: ratio(fork, name, engine=True, **settings)
+            for title, settings in FIT_SETTINGS.items()
+        }
+        for name in SHAPES
     }
 
 

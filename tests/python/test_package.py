@@ -347,7 +347,7 @@ TABLE = """\
 |--------------------------------------------------------------------------|
 | Largest free block   | 1 GiB                                             |
 | Fragmentation        | 7.5 %                                             |
-| Hit rate             | 99.9 % (1234567 hits, 1029 misses)                |
+| Hit rate             | 99.9 % of 1234567 requests needed no pin          |
 | Segments by kind     | 1 large, 1 small, 1 dedicated, 2 idle             |
 | Warm-up              | background, paused: 8 segments pinned, 4 owed;    |
 |                      | stopped: cudaHostAlloc failed: out of memory      |

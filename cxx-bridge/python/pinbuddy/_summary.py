@@ -107,11 +107,12 @@ def _facts(stats: Stats, engine: Counters) -> list[str]:
 
 
 def _hit_rate(engine: Counters) -> str:
-    hits, misses = engine["hits"], engine["misses"]
-    if hits + misses == 0:
-        return "no request counted"
-    rate = 100 * hits / (hits + misses)
-    return f"{rate:.1f} % ({_plural(hits, 'hit')}, {_plural(misses, 'miss', 'misses')})"
+    served = engine["hits"]
+    if served == 0:
+        return "nothing served yet"
+    # A request may look for room, wait and look again, so there can be more misses than requests.
+    at_once = max(0, served - engine["misses"])
+    return f"{100 * at_once / served:.1f} % of {_plural(served, 'request')} needed no pin"
 
 
 def _kinds(segments: list[Segment]) -> str:

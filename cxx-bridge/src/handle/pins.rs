@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{AdoptError, Decision, Engine, NewSegment, Region};
+use pinbuddy_core::{AdoptError, Decision, Engine, NewSegment, Region, SegmentView};
 
 use super::{Grant, Handle, grant};
 use crate::backing::{Backing, Device};
@@ -177,6 +177,15 @@ impl<B: Backing> Handle<B> {
             }
         }
         (split, all)
+    }
+
+    /// What `give_back` could free.
+    pub(super) fn idle_bytes(&self) -> usize {
+        let Some(engine) = self.engine() else {
+            return 0;
+        };
+        let idle = engine.segments().filter(SegmentView::is_idle);
+        idle.map(|segment| segment.bytes).sum()
     }
 
     /// Unpins all that is idle; what segments held is pinned again by the next warm-up.

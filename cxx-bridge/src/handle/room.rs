@@ -88,7 +88,13 @@ impl<B: Backing> Handle<B> {
         }
         let exact = self.region_of_its_own(bytes)?;
         let device = self.backing.device();
-        self.give_back(exact);
+        match exact.saturating_sub(self.purse().left()) {
+            // The driver stands in the way, not the budget.
+            0 => self.give_back(exact),
+            short if short <= self.idle_bytes() => self.give_back(short),
+            // Nothing that could be given back would be enough.
+            _ => return None,
+        };
         let mut pinned = self.pin_for(bytes, exact, device);
         // What the driver calls free may lie in pieces: once more, with all that there is.
         if matches!(pinned, Err(Refusal::Driver(_))) && self.give_back(usize::MAX).1 > 0 {

@@ -112,3 +112,18 @@ fn a_budget_of_nothing_leaves_everything_to_upstream() {
         assert_eq!(asked(handle), NONE, "{mode}");
     }
 }
+
+#[test]
+fn nothing_is_given_back_where_it_would_not_be_enough() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
+    let cached = handle.request(100 * MIB).unwrap();
+    let _live = handle.request(60 * MIB).unwrap();
+    handle.release(cached.block);
+    assert_eq!(handle.request(150 * MIB), None);
+    assert_eq!(pinned(handle), [100, 64]);
+    assert!(
+        handle.request(120 * MIB).is_some(),
+        "20 are short, and 100 are there"
+    );
+    assert_eq!(pinned(handle), [64, 120]);
+}
