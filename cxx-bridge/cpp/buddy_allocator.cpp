@@ -34,7 +34,7 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   reap();
   const Grant grant = engine_request(size);
   if (grant.address == 0) {
-    return allocate_upstream(size);
+    return CudaBackend::allocate(size);
   }
   Block* block = table_.take(grant);
   if (C10_UNLIKELY(tracing)) {
@@ -47,9 +47,21 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   return {block->ptr_, block};
 }
 
-std::pair<void*, void*> BuddyAllocator::allocate_upstream(std::size_t size) {
+void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
   try {
-    return CudaBackend::allocate(size);
+    CudaBackend::allocate_host_memory(size, ptr);
+    return;
+  } catch (c10::Error& error) {
+    if (in_forked_child()) {
+      throw;
+    }
+    if (!engine_give_way()) {
+      error.add_context(std::string(engine_state_line()));
+      throw;
+    }
+  }
+  try {
+    CudaBackend::allocate_host_memory(size, ptr);
   } catch (c10::Error& error) {
     error.add_context(std::string(engine_state_line()));
     throw;
@@ -109,12 +121,14 @@ void BuddyAllocator::free_engine_block(Block* block) {
 
 void BuddyAllocator::give_back(Block* block) {
   const Grant grant = block->grant;
-  if (C10_UNLIKELY(isHistoryEnabled())) {
+  // Also where recording has ended since: the context is not the next user's.
+  if (C10_UNLIKELY(isHistoryEnabled() || block->context_when_allocated_ != nullptr)) {
     std::shared_ptr<c10::GatheredContext> context;
     {
       Lock guard(block->mutex_);
       context.swap(block->context_when_allocated_);
     }
+    // Writes nothing while nothing is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(context));
   }
   // Out of the table first: another thread may get the same address as soon as the engine has it.

@@ -49,7 +49,8 @@ class BuddyAllocator final : public CudaBackend {
   std::vector<at::HostSegmentInfo> getSegments() override;
 
  private:
-  std::pair<void*, void*> allocate_upstream(std::size_t size);
+  // Upstream's own pin. Where it fails, what the engine holds idle makes way for it.
+  void allocate_host_memory(std::size_t size, void** ptr) override;
   void free_engine_block(Block* block);
   void give_back(Block* block);
   void trace(

@@ -8,9 +8,9 @@
 #include <c10/util/Exception.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 
 #include "buddy_allocator.h"
 #include "fork.h"
@@ -37,8 +37,8 @@ void delete_block(void* context) {
 }
 
 void leave_to_the_parent() {
-  forked_child.store(true, std::memory_order_relaxed);
-  engine_forked();
+  // Not where the parent never used its engine: CUDA may work in that child, and so does the engine.
+  forked_child.store(engine_forked(), std::memory_order_relaxed);
 }
 
 [[gnu::constructor]] void register_allocator() {
@@ -50,11 +50,19 @@ void leave_to_the_parent() {
   }
 }
 
-// Handlers run in the reverse order of their registration. The driver registers its own when the
-// first pin initialises it: one that comes later stops the warm-up while there still is a driver.
-void close_before_the_driver_does() {
-  static std::once_flag once;
-  std::call_once(once, [] { std::atexit(engine_close); });
+// Handlers run in the reverse order of their registration. The driver registers its own when it is
+// initialised: one that comes later stops the warm-up while there still is a driver.
+void close_before_the_driver_does(c10::DeviceIndex device) {
+  static std::atomic<bool> done{false};
+  if (!done.exchange(true)) {
+    try {
+      initialise_driver(device);
+    } catch (...) {
+      done = false;
+      throw;
+    }
+    std::atexit(engine_close);
+  }
 }
 
 } // namespace
@@ -72,10 +80,9 @@ int32_t current_device() {
 }
 
 std::size_t pin_region(std::size_t bytes, int32_t device) {
-  void* address =
-      the_allocator->impl_->pin_segment(bytes, static_cast<c10::DeviceIndex>(device));
-  close_before_the_driver_does();
-  return reinterpret_cast<std::size_t>(address);
+  const auto fallback = static_cast<c10::DeviceIndex>(device);
+  close_before_the_driver_does(fallback);
+  return reinterpret_cast<std::size_t>(the_allocator->impl_->pin_segment(bytes, fallback));
 }
 
 void unpin_region(std::size_t address, std::size_t bytes) {

@@ -102,6 +102,13 @@ PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
   return {address, PinnedBy::HostAlloc};
 }
 
+void initialise_driver(c10::DeviceIndex fallback) {
+  const UsedDevice used(fallback);
+  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
+  // Frees nothing; the runtime's way of asking for a context.
+  C10_CUDA_CHECK(cudaFree(nullptr));
+}
+
 void unpin(const PinnedRegion& region) {
   assert_no_lock_held("unpinning");
   const UsedDevice used(-1);

@@ -23,6 +23,9 @@ struct PinnedRegion {
 // CUDA error behind.
 PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback);
 
+// Has the driver initialised, if it is not, with the context that `pin` would use. Throws c10::Error.
+void initialise_driver(c10::DeviceIndex fallback);
+
 // Gives back what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);
 

@@ -5,7 +5,7 @@
 
 use pinbuddy_core::Region;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Limits};
 
 /// The device whose context a pin is to use where the process has none yet: the current device of
 /// the thread that asked, as CUDA numbers it; negative where there is none.
@@ -33,5 +33,10 @@ pub trait Backing: Send + Sync + 'static {
     /// The most that may be pinned, on this machine, now.
     fn budget(&self, max_mb: Option<usize>) -> Budget {
         Budget::here(max_mb)
+    }
+
+    /// Whether the machine has room for a pin of `bytes`, now.
+    fn has_room(&self, bytes: usize) -> bool {
+        Budget::leaves_enough(bytes, &Limits::read("/".as_ref()))
     }
 }

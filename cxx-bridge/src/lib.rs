@@ -23,8 +23,8 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
-    engine_parts, engine_release, engine_request, engine_reset_accumulated, engine_reset_peaks,
-    engine_state_line, engine_threshold,
+    engine_give_way, engine_parts, engine_release, engine_request, engine_reset_accumulated,
+    engine_reset_peaks, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -73,7 +73,8 @@ mod ffi {
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();
         fn engine_close();
-        fn engine_forked();
+        fn engine_forked() -> bool;
+        fn engine_give_way() -> bool;
         fn engine_counters() -> Counters;
         fn engine_reset_peaks();
         fn engine_reset_accumulated();

@@ -60,8 +60,10 @@ pub fn debug(line: impl FnOnce() -> String) {
 fn say(level: Level, prefix: &str, line: impl FnOnce() -> String) {
     lock::assert_none_held("printing");
     if level as u8 <= LEVEL.load(Ordering::Relaxed) {
-        // A closed standard error is no reason to stop training.
-        let _ = writeln!(std::io::stderr(), "pinbuddy: {prefix}{}", line());
+        // In one call, so that the lines of many ranks do not mix; and a closed standard error is
+        // no reason to stop training.
+        let text = format!("pinbuddy: {prefix}{}\n", line());
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 

@@ -123,8 +123,12 @@ pub(crate) fn engine_close() {
     handle().close();
 }
 
-pub(crate) fn engine_forked() {
-    handle().forked();
+pub(crate) fn engine_forked() -> bool {
+    handle().forked()
+}
+
+pub(crate) fn engine_give_way() -> bool {
+    handle().give_way()
 }
 
 pub(crate) fn engine_state_line() -> String {

@@ -64,6 +64,8 @@ struct State {
     under_way: Option<UnderWay>,
     /// How many requests are being pinned by themselves: the warm-up lets them go first.
     aside: usize,
+    /// How many requests wait for a segment: the warm-up lets nobody go first then.
+    waiting: usize,
     /// The turn is to end after the pin that is going on.
     paused: bool,
     closed: bool,
@@ -106,6 +108,9 @@ impl WarmUp {
         }
         state.under_way = Some(UnderWay { task, since: None });
         state.paused = false;
+        if task == Task::WarmUp {
+            state.stopped = None;
+        }
         Some(Ticket(self))
     }
 
@@ -125,9 +130,17 @@ impl WarmUp {
     pub fn wait(&self, seen: usize) {
         assert_none_held("waiting for a segment");
         let mut state = self.state.lock();
+        state.waiting += 1;
+        self.changed.notify_all();
         while state.under_way.is_some() && self.brought() == seen {
             state = state.wait(&self.changed);
         }
+        state.waiting -= 1;
+    }
+
+    /// Whether the process is about to end.
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
     }
 
     /// Sleeps until no turn is under way.
@@ -149,16 +162,17 @@ impl WarmUp {
     pub fn pause(&self) {
         let mut state = self.state.lock();
         state.paused = state.under_way.is_some();
+        self.changed.notify_all();
     }
 
-    /// No turn begins from now on; waits, but not for ever, for the one under way to end. For the
-    /// end of the process, when a driver call on another thread would meet a driver that is gone.
+    /// No turn begins from now on; waits, but not for ever, for the one under way to end, and for
+    /// requests that are being pinned by themselves. For the end of the process, when a driver call on another thread would meet a driver that is gone.
     pub fn close(&self, patience: Duration) {
         let mut state = self.state.lock();
         state.closed = true;
         self.changed.notify_all();
         let until = Instant::now() + patience;
-        while state.under_way.is_some() && Instant::now() < until {
+        while (state.under_way.is_some() || state.aside > 0) && Instant::now() < until {
             drop(state);
             // Polled: this happens once, and a timed wait is not worth a second kind of guard.
             std::thread::sleep(Duration::from_millis(1));
@@ -175,6 +189,7 @@ impl WarmUp {
             let segments = state.credit / segment;
             state.credit -= segments * segment;
             state.owed = state.owed.saturating_sub(segments);
+            self.changed.notify_all();
         }
     }
 
@@ -183,6 +198,7 @@ impl WarmUp {
         let mut state = self.state.lock();
         state.owed = 0;
         state.stopped = Some(why.to_owned());
+        self.changed.notify_all();
     }
 
     /// How far it is.
@@ -207,6 +223,10 @@ impl State {
     fn is_warming_up(&self) -> bool {
         self.under_way.is_some_and(|it| it.task == Task::WarmUp)
     }
+
+    fn has_more_to_warm(&self) -> bool {
+        self.is_warming_up() && self.owed > 0 && !self.paused && !self.closed
+    }
 }
 
 impl Drop for Aside<'_> {
@@ -226,18 +246,18 @@ impl Ticket<'_> {
     }
 
     /// Whether one more segment is to be pinned now. A warm-up waits for requests that are being
-    /// pinned by themselves.
+    /// pinned by themselves, unless others wait for it.
     pub fn next(&self) -> bool {
         assert_none_held("waiting for other pins");
         let mut state = self.0.state.lock();
-        while state.aside > 0 && !state.closed && state.is_warming_up() {
+        while state.aside > 0 && state.waiting == 0 && state.has_more_to_warm() {
             state = state.wait(&self.0.changed);
         }
         let Some(under_way) = state.under_way else {
             return false;
         };
         let wanted = match under_way.task {
-            Task::WarmUp => state.owed > 0 && !state.paused && !state.closed,
+            Task::WarmUp => state.has_more_to_warm(),
             Task::Growth => !state.closed,
         };
         if wanted {
@@ -334,6 +354,32 @@ mod tests {
             assert!(!warming.is_finished());
             drop(aside);
             assert!(warming.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn it_lets_nobody_go_first_while_others_wait_for_it() {
+        let warm_up = WarmUp::new(2);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        let _aside = warm_up.step_aside();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| warm_up.wait(0));
+            assert!(ticket.next());
+            ticket.brought();
+            waiter.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn it_does_not_wait_for_others_once_it_owes_nothing() {
+        let warm_up = WarmUp::new(1);
+        let ticket = warm_up.begin(Task::WarmUp).unwrap();
+        let _aside = warm_up.step_aside();
+        thread::scope(|scope| {
+            let warming = scope.spawn(|| ticket.next());
+            thread::sleep(Duration::from_millis(20));
+            warm_up.credit(100, 100);
+            assert!(!warming.join().unwrap());
         });
     }
 

@@ -4,7 +4,8 @@
 //! holds. Those that have no block now stand here, by size and then age. Knows regions as numbers
 //! only; the arena tells it which became idle. Finding and changing are O(log n).
 //!
-//! Invariant: every idle dedicated region is in it once, and nothing else (audited).
+//! Invariant: every idle dedicated region is in it once, and nothing else; the sum is theirs
+//! (audited).
 
 use crate::units::Granules;
 use std::collections::BTreeSet;
@@ -21,7 +22,11 @@ pub(crate) struct Fit {
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(crate) struct IdleDedicated(BTreeSet<Fit>);
+pub(crate) struct IdleDedicated {
+    fits: BTreeSet<Fit>,
+    /// Of all of them together.
+    granules: u64,
+}
 
 impl IdleDedicated {
     /// The smallest region of `least..=most` granules.
@@ -31,23 +36,34 @@ impl IdleDedicated {
             age: 0,
             slot: 0,
         };
-        let best = *self.0.range(from..).next()?;
+        let best = *self.fits.range(from..).next()?;
         (best.granules <= most).then_some(best)
+    }
+
+    /// The granules of all of them together.
+    pub(crate) fn granules(&self) -> u64 {
+        self.granules
     }
 
     /// The region has no block now, or is new.
     pub(crate) fn insert(&mut self, fit: Fit) {
-        self.0.insert(fit);
+        if self.fits.insert(fit) {
+            self.granules += u64::from(fit.granules.get());
+        }
     }
 
     /// The region has its block now, or is given back. Whether it was there: it must have been.
     pub(crate) fn remove(&mut self, fit: &Fit) -> bool {
-        self.0.remove(fit)
+        let was_there = self.fits.remove(fit);
+        if was_there {
+            self.granules -= u64::from(fit.granules.get());
+        }
+        was_there
     }
 
     /// All of them, the smallest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Fit> {
-        self.0.iter()
+        self.fits.iter()
     }
 }
 
@@ -79,7 +95,9 @@ mod tests {
         assert_eq!(found(&idle, 201, 250), Some(2));
         assert_eq!(found(&idle, 150, 199), None);
         assert_eq!(found(&idle, 301, 1000), None);
-        idle.remove(&fit(200, 1));
+        assert_eq!(idle.granules(), 950);
+        assert!(idle.remove(&fit(200, 1)) && !idle.remove(&fit(200, 1)));
+        assert_eq!(idle.granules(), 750);
         assert_eq!(found(&idle, 150, 1000), Some(3));
         assert_eq!(idle.iter().count(), 3);
     }

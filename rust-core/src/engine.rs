@@ -78,7 +78,8 @@ impl Engine {
     /// segment: a third of the cost of that.
     #[cold]
     fn request_dedicated(&mut self, granules: Granules) -> Decision {
-        let most = self.policy.largest_dedicated(granules);
+        let idle = self.arena.dedicated.granules();
+        let most = self.policy.largest_dedicated(granules, idle);
         match self.arena.take_dedicated(granules, most) {
             Some(block) => self.hit(block),
             None => self.miss(granules),
@@ -100,12 +101,18 @@ impl Engine {
     }
 
     /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where nothing
-    /// more can be pinned: from its own class or an idle segment, and else from the other class.
-    /// `None` where that has no room either, and for what passes through or is longer than a
-    /// segment. A block counts as a hit; a miss was counted before.
+    /// more can be pinned: from its own class or an idle segment, and else from the other class;
+    /// for one longer than a segment the smallest idle dedicated region that holds it, however
+    /// large. `None` where that has no room either, and for what passes through. A block counts as
+    /// a hit; a miss was counted before.
     pub fn request_anywhere(&mut self, bytes: usize) -> Option<Block> {
         let granules = self.policy.serves(bytes)?;
-        let block = self.arena.take_anywhere(granules, Class::of(bytes))?;
+        let block = if self.policy.is_dedicated(granules) {
+            self.arena
+                .take_dedicated(granules, Granules::new(u32::MAX))?
+        } else {
+            self.arena.take_anywhere(granules, Class::of(bytes))?
+        };
         self.stats.block_taken(block.bytes as u64);
         Some(block)
     }

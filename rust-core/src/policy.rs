@@ -49,6 +49,9 @@ pub(crate) struct Policy {
     growth: Growth,
 }
 
+/// How many times a request must lie idle in dedicated regions for twice its length to serve it.
+const HOARD: u64 = 4;
+
 impl Policy {
     pub(crate) fn new(config: &Config) -> Self {
         // At most 2^28 granules: the cast loses nothing.
@@ -92,11 +95,19 @@ impl Policy {
     /// The largest dedicated region that serves a request longer than a segment: 9/8 of the
     /// request, so that at most an eighth of it lies idle. What would be pinned for the request is
     /// never too large for it, however short segments are.
-    pub(crate) fn largest_dedicated(&self, request: Granules) -> Granules {
+    ///
+    /// Sizes that never come twice would so be pinned without end. Where dedicated regions of
+    /// [`HOARD`] times the request lie `idle` already, one of twice its length serves: no more is
+    /// wasted then than by rounding to powers of two.
+    pub(crate) fn largest_dedicated(&self, request: Granules, idle: u64) -> Granules {
         let pinned = self.region_for(request) / GRANULE;
-        // Both are at most 2^28 + 2^25: neither the sum nor the cast overflows.
-        let with_slack = request.get() + request.get() / 8;
-        Granules::new(with_slack.max(pinned as u32))
+        let slack = if idle >= HOARD * u64::from(request.get()) {
+            request.get()
+        } else {
+            request.get() / 8
+        };
+        // All are at most 2^29: neither the sum nor the cast overflows.
+        Granules::new((request.get() + slack).max(pinned as u32))
     }
 }
 
@@ -156,13 +167,24 @@ mod tests {
     #[test]
     fn an_eighth_of_slack_is_allowed_and_what_would_be_pinned_always() {
         let policy = policy(0, Growth::Segment);
-        let largest = |bytes| policy.largest_dedicated(granules(bytes)).bytes();
+        let largest = |bytes| policy.largest_dedicated(granules(bytes), 0).bytes();
         assert_eq!(largest(800 * MIB), 900 * MIB);
         assert_eq!(largest(800 * MIB + 1), 900 * MIB + GRANULE);
         assert_eq!(largest(16 * MIB + 1), 18 * MIB + GRANULE);
         assert_eq!(largest(8 * MIB + 1), 10 * MIB); // an eighth would be 9 MiB
         assert_eq!(largest(GRANULE), 2 * MIB);
         assert_eq!(largest(MAX_REGION), MAX_REGION + MAX_REGION / 8);
+    }
+
+    #[test]
+    fn once_four_times_the_request_lies_idle_twice_its_length_serves() {
+        let policy = policy(0, Growth::Segment);
+        let request = granules(100 * MIB);
+        let largest = |idle_mib: usize| {
+            let idle = u64::from(granules(idle_mib * MIB).get());
+            policy.largest_dedicated(request, idle).bytes() / MIB
+        };
+        assert_eq!((largest(399), largest(400)), (112, 200));
     }
 
     #[test]

@@ -72,3 +72,27 @@ print(time.time(), flush=True)
     assert outcome.returncode == status, outcome.stderr
     assert ended < 10, f"it took {ended:.1f} s to end"
     assert outcome.warnings == [], outcome.stderr
+
+
+@pytest.mark.parametrize("size", [8, 200])
+def test_it_ends_while_another_thread_waits_for_a_pin(run, size):
+    """A daemon thread that came back from the wait would meet an interpreter that is gone."""
+    outcome = run(
+        f"""
+from program import *
+import pinbuddy
+torch.cuda.init()
+pinbuddy.warm_up()
+until(lambda: len(segments()) == 1)
+filler = pinned(256)
+thread = threading.Thread(target=lambda: pinned({size}), daemon=True)
+thread.start()
+time.sleep(0.1)
+print(time.time(), flush=True)
+""",
+        check=False,
+        **SLOW,
+    )
+    ended = time.time() - float(outcome.stdout.split()[-1])
+    assert outcome.returncode == 0, outcome.stderr
+    assert ended < 10 and "terminate" not in outcome.stderr

@@ -129,6 +129,23 @@ answer(forked(lambda: ctypes.CDLL(None).exit(0)))
     assert outcome.value == [0]
 
 
+def test_a_child_of_a_parent_that_used_nothing_has_an_engine_of_its_own(run):
+    """Servers that load everything first and then fork: CUDA works in such a child."""
+    outcome = run(
+        HEAD
+        + """
+def child():
+    kept = pinned(8).fill_(5)
+    pinbuddy.warm_up(wait=True)
+    assert of_engine(kept) and pinbuddy.enabled() and len(segments()) == 5
+    assert bool((kept.to("cuda", non_blocking=True).cpu() == 5).all())
+answer(forked(child), sim()["host_allocs"])
+""",
+        **SETTINGS,
+    )
+    assert outcome.value == [0, 0]
+
+
 @pytest.mark.parametrize("mode", ["sync", "background"])
 def test_data_loaders_with_forked_workers(run, mode):
     outcome = run(

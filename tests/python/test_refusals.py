@@ -102,3 +102,38 @@ def test_the_final_error_is_upstreams_with_a_line_of_the_engines_state(run):
     assert stock.splitlines()[0] in fork
     added = [line for line in fork.splitlines() if "pinbuddy: " in line]
     assert len(added) == 1 and "budget: " in added[0] and "pinned (" in added[0], fork
+
+
+def test_pytorchs_own_requests_get_what_the_engine_holds_idle(run):
+    """Room for 300 MiB of which the engine has warmed 256, and then only small requests."""
+    program = """
+        from program import *
+        kept = [pinned(30)]
+        small = [pinned(1).fill_(i % 100) for i in range(200)]
+        answer(all(it.is_pinned() for it in small), bool((small[77] == 77).all()))
+    """
+    limit = {"PINBUDDY_SIM_FAIL_PIN_AFTER_MB": "300"}
+    settings = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4", "BUDDY_WARMUP": "sync"}
+    assert run(program, "stock", **limit).value == [True, True]
+    assert run(program, "fork", **limit, **settings).value == [True, True]
+
+
+def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
+    outcome = run(
+        """
+        from program import *
+        kept = [pinned(30)]
+        small = []
+        try:
+            while True:
+                small.append(pinned(1))
+        except Exception as error:
+            text = str(error)
+        answer(len(small), text)
+        """,
+        **SETTINGS,
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100,
+    )
+    count, text = outcome.value
+    # One block is live; the other two made way.
+    assert count == 100 - 32 and "out of memory" in text and "pinbuddy: 32 MiB pinned" in text

@@ -22,7 +22,8 @@ pub struct Limits {
     pub available: Option<u64>,
     /// What the control group (and each one above it) still allows.
     pub cgroup: Option<u64>,
-    /// `RLIMIT_MEMLOCK`, the soft limit, unless the process may pass it (`CAP_IPC_LOCK`).
+    /// `RLIMIT_MEMLOCK`, the soft limit, where somebody chose it for such a program: not where the
+    /// process may pass it (`CAP_IPC_LOCK`), and not up to 64 MiB.
     pub locked: Option<u64>,
 }
 
@@ -67,6 +68,11 @@ fn available(root: &Path) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+/// What distributions and container engines set for everybody (64 KiB, 8 MiB, 64 MiB) is meant for
+/// a few keys. CUDA's driver pins without regard to the limit, so counting such a default would turn
+/// the engine off where nothing stands in its way.
+const DEFAULT_LOCK_LIMIT: u64 = 64 << 20;
+
 /// The bit of `CAP_IPC_LOCK`, with which the kernel lets a process lock what it wants.
 const IPC_LOCK: u64 = 1 << 14;
 
@@ -82,7 +88,8 @@ fn locked(root: &Path) -> Option<u64> {
         .lines()
         .find_map(|it| it.strip_prefix("Max locked memory"))?;
     // Soft, hard, unit; "unlimited" is no number.
-    line.split_whitespace().next()?.parse().ok()
+    let limit = line.split_whitespace().next()?.parse().ok()?;
+    (limit > DEFAULT_LOCK_LIMIT).then_some(limit)
 }
 
 /// The names of one version's files.
@@ -177,30 +184,40 @@ mod tests {
             ("proc/meminfo", "MemTotal:  100 kB\nMemAvailable:   64 kB\n"),
             (
                 "proc/self/limits",
-                "Limit  Soft Limit  Hard Limit  Units\nMax locked memory   8192   16384   bytes\n",
+                "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  67108865  67108866  bytes\n",
             ),
             ("proc/self/cgroup", "0::/\n"),
         ]);
         let limits = Limits::read(root.path());
         assert_eq!(
             (limits.available, limits.cgroup, limits.locked),
-            (Some(65536), None, Some(8192))
+            (Some(65536), None, Some(67_108_865))
         );
-        assert_eq!(limits.least().unwrap().name, "RLIMIT_MEMLOCK");
+        assert_eq!(limits.least().unwrap().name, "MemAvailable");
     }
 
     #[test]
     fn the_lock_limit_does_not_bind_who_may_pass_it() {
         let limits = (
             "proc/self/limits",
-            "Max locked memory   8192   16384   bytes\n",
+            "Max locked memory  99999999  99999999  bytes\n",
         );
-        for (capabilities, expected) in
-            [("0000000000004000", None), ("0000000000000000", Some(8192))]
-        {
+        for (capabilities, expected) in [
+            ("0000000000004000", None),
+            ("0000000000000000", Some(99_999_999)),
+        ] {
             let status = format!("Name:\tpython\nCapEff:\t{capabilities}\n");
             let root = machine(&[limits, ("proc/self/status", &status)]);
             assert_eq!(Limits::read(root.path()).locked, expected);
+        }
+    }
+
+    #[test]
+    fn a_lock_limit_that_everybody_has_is_no_choice() {
+        for limit in ["65536", "8388608", "67108864"] {
+            let text = format!("Max locked memory  {limit}  {limit}  bytes\n");
+            let root = machine(&[("proc/self/limits", &text)]);
+            assert_eq!(Limits::read(root.path()).locked, None);
         }
     }
 

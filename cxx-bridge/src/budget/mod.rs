@@ -27,8 +27,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The budget under `limits`, for each of `processes` processes; `max_mb` overrides both.
-    pub fn decide(max_mb: Option<usize>, limits: &Limits, processes: Option<usize>) -> Self {
+    /// The budget under `limits`, for each of `processes` processes, of which a variable of that
+    /// name says how many there are; `max_mb` overrides both.
+    pub fn decide(
+        max_mb: Option<usize>,
+        limits: &Limits,
+        processes: Option<(usize, &str)>,
+    ) -> Self {
         if let Some(max) = max_mb {
             return Self {
                 bytes: max.saturating_mul(MIB),
@@ -41,10 +46,10 @@ impl Budget {
                 why: "since no limit is known".to_owned(),
             };
         };
-        let processes = processes.unwrap_or(1).max(1);
         let mut why = format!("half of the {} of {name}", Bytes(bytes));
+        let (processes, variable) = processes.unwrap_or((1, ""));
         if processes > 1 {
-            why += &format!(", shared by {processes} processes (LOCAL_WORLD_SIZE)");
+            why += &format!(", shared by {processes} processes ({variable})");
         }
         let share = bytes / SHARE / processes as u64;
         Self {
@@ -55,10 +60,31 @@ impl Budget {
 
     /// The budget of this process on this machine, now.
     pub fn here(max_mb: Option<usize>) -> Self {
-        let processes = std::env::var("LOCAL_WORLD_SIZE").ok();
-        let processes = processes.and_then(|text| text.trim().parse().ok());
+        let processes = processes(|name| std::env::var(name).ok());
         Self::decide(max_mb, &Limits::read("/".as_ref()), processes)
     }
+
+    /// Whether a pin of `bytes` leaves as much again of what is free now. A machine fills up after
+    /// the budget was decided, by processes that no launcher counts among others.
+    pub fn leaves_enough(bytes: usize, limits: &Limits) -> bool {
+        let free = limits.least().map_or(u64::MAX, |limit| limit.bytes);
+        bytes as u64 <= free / SHARE
+    }
+}
+
+/// How many processes a launcher started on this machine, and the variable that says so.
+fn processes(lookup: impl Fn(&str) -> Option<String>) -> Option<(usize, &'static str)> {
+    // torchrun, Open MPI, Intel MPI and Slurm.
+    const LAUNCHERS: [&str; 4] = [
+        "LOCAL_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "MPI_LOCALNRANKS",
+        "SLURM_NTASKS_PER_NODE",
+    ];
+    LAUNCHERS.iter().find_map(|name| {
+        let count = lookup(name)?.trim().parse().ok()?;
+        (count > 0).then_some((count, *name))
+    })
 }
 
 /// What has been taken out of a budget. The counts of concurrent pins cannot pass it together.
@@ -103,6 +129,30 @@ mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
+    const EIGHT: Option<(usize, &str)> = Some((8, "LOCAL_WORLD_SIZE"));
+
+    #[test]
+    fn every_launcher_is_heard_and_nonsense_is_not() {
+        let of = |name: &'static str, value: &'static str| {
+            processes(|it| (it == name).then(|| value.to_owned()))
+        };
+        assert_eq!(of("LOCAL_WORLD_SIZE", " 8 "), EIGHT);
+        assert_eq!(
+            of("SLURM_NTASKS_PER_NODE", "4"),
+            Some((4, "SLURM_NTASKS_PER_NODE"))
+        );
+        for nonsense in ["0", "-1", "", "many"] {
+            assert_eq!(of("LOCAL_WORLD_SIZE", nonsense), None);
+        }
+    }
+
+    #[test]
+    fn a_pin_leaves_as_much_again() {
+        let limits = limits(10 * GIB, Some(6 * GIB), None);
+        assert!(Budget::leaves_enough(3 << 30, &limits));
+        assert!(!Budget::leaves_enough((3 << 30) + 1, &limits));
+        assert!(Budget::leaves_enough(usize::MAX / 4, &Limits::default()));
+    }
 
     fn limits(available: u64, cgroup: Option<u64>, locked: Option<u64>) -> Limits {
         Limits {
@@ -135,7 +185,7 @@ mod tests {
 
     #[test]
     fn eight_ranks_on_a_small_node_share_one_half() {
-        let budget = Budget::decide(None, &limits(24 * GIB, None, None), Some(8));
+        let budget = Budget::decide(None, &limits(24 * GIB, None, None), EIGHT);
         assert_eq!(budget.bytes as u64, 24 * GIB / 16);
         assert_eq!(
             budget.why,
@@ -145,14 +195,14 @@ mod tests {
 
     #[test]
     fn a_chosen_maximum_is_taken_as_it_is() {
-        let budget = Budget::decide(Some(500), &limits(GIB, None, None), Some(8));
+        let budget = Budget::decide(Some(500), &limits(GIB, None, None), EIGHT);
         assert_eq!(budget.bytes, 500 * MIB);
     }
 
     #[test]
     fn with_no_limit_known_nothing_is_held_back() {
         assert_eq!(
-            Budget::decide(None, &Limits::default(), Some(0)).bytes,
+            Budget::decide(None, &Limits::default(), EIGHT).bytes,
             usize::MAX
         );
     }

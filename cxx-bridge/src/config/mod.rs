@@ -81,12 +81,12 @@ pub struct Config {
 impl Config {
     /// Reads every variable through `lookup`; returns the configuration and the warnings to show.
     pub fn read(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
-        use parse::{megabytes, number, some_megabytes, switch, word};
+        use parse::{block_size, megabytes, number, switch, word};
         let mut reader = Reader {
             lookup,
             warnings: Vec::new(),
         };
-        let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, some_megabytes);
+        let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, block_size);
         let block_count = reader.read(variables::BLOCK_COUNT, 8, |text| {
             let count = number(text)?;
             // Together the blocks must be addressable, or the sum of their sizes means nothing.
@@ -117,6 +117,13 @@ impl Config {
             }),
             disable: reader.read(variables::DISABLE, false, switch),
         };
+        let (size, threshold) = (config.block_size_mb.value, config.threshold_mb.value);
+        if size < threshold && !config.disable.value {
+            reader.warnings.push(format!(
+                "BUDDY_BLOCK_SIZE_MB is {size} and BUDDY_THRESHOLD_MB {threshold}: a block is too \
+                 small for any request that it could serve"
+            ));
+        }
         (config, reader.warnings)
     }
 

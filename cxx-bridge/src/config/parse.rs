@@ -2,6 +2,8 @@
 //!
 //! Pure functions of strings. Each error completes the sentence `NAME="value" ...`.
 
+use pinbuddy_core::MAX_REGION;
+
 use super::MIB;
 
 pub(super) const TOO_LARGE: &str = "is more than this machine can address";
@@ -27,10 +29,11 @@ pub(super) fn megabytes(text: &str) -> Result<usize, &'static str> {
     }
 }
 
-/// As [`megabytes`], of something that has a size.
-pub(super) fn some_megabytes(text: &str) -> Result<usize, &'static str> {
+/// As [`megabytes`], of a block.
+pub(super) fn block_size(text: &str) -> Result<usize, &'static str> {
     match megabytes(text)? {
         0 => Err("is zero, and a block has a size"),
+        size if size > MAX_REGION / MIB => Err("is more than the 1 TiB that a block can have"),
         size => Ok(size),
     }
 }

@@ -111,6 +111,25 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
 }
 
 #[test]
+fn blocks_that_could_serve_nothing_are_pointed_out() {
+    let (_, warnings) = read(&[("BUDDY_BLOCK_SIZE_MB", "2")]);
+    assert_eq!(
+        warnings,
+        [
+            "BUDDY_BLOCK_SIZE_MB is 2 and BUDDY_THRESHOLD_MB 4: a block is too small for any request \
+          that it could serve"
+        ]
+    );
+}
+
+#[test]
+fn a_block_has_at_most_a_tebibyte() {
+    assert_eq!(read(&[("BUDDY_BLOCK_SIZE_MB", "1048576")]).1.len(), 0);
+    let (config, warnings) = read(&[("BUDDY_BLOCK_SIZE_MB", "1048577")]);
+    assert_eq!((config.block_size_mb.value, warnings.len()), (1024, 1));
+}
+
+#[test]
 fn what_is_no_number_or_overflows_in_bytes_is_rejected() {
     for value in ["abc", "", "1.5", "0x10", "+4", "4 MB", "-", "9000000000000"] {
         let (config, warnings) = read(&[("BUDDY_THRESHOLD_MB", value)]);
@@ -118,7 +137,7 @@ fn what_is_no_number_or_overflows_in_bytes_is_rejected() {
         assert_eq!(warnings.len(), 1, "{value:?}");
     }
     let (config, warnings) = read(&[
-        ("BUDDY_BLOCK_SIZE_MB", "8000000000"),
+        ("BUDDY_BLOCK_SIZE_MB", "1000000"),
         ("BUDDY_BLOCK_COUNT", "8000000000"),
     ]);
     assert_eq!(config.block_count.value, 8);

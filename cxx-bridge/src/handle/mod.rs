@@ -65,6 +65,8 @@ pub struct Handle<B> {
     /// empty_cache.
     no_segments: AtomicBool,
     retired: AtomicBool,
+    /// The engine's lock was taken at least once.
+    used: AtomicBool,
     forked: AtomicBool,
     /// For tests: the next request panics under the engine's lock.
     #[cfg(debug_assertions)]
@@ -96,6 +98,7 @@ impl<B: Backing> Handle<B> {
             notices: Notices::default(),
             no_segments: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            used: AtomicBool::new(false),
             forked: AtomicBool::new(false),
             #[cfg(debug_assertions)]
             broken: AtomicBool::new(false),
@@ -113,20 +116,42 @@ impl<B: Backing> Handle<B> {
     /// below the threshold, when nothing more can be pinned, and once the engine is retired.
     pub fn request(&'static self, bytes: usize) -> Option<Grant> {
         self.guarded(|| {
-            for _ in 0..ATTEMPTS {
+            let mut refused = None;
+            for attempt in 0..ATTEMPTS {
+                if attempt > 0 {
+                    // Streams may have come on while this thread waited.
+                    self.backing.reap();
+                }
                 let seen = self.warm_up.brought();
                 let need = match self.ask(bytes)? {
-                    Ok(grant) => return Some(grant),
+                    Ok(grant) if attempt == 0 => return Some(grant),
+                    Ok(grant) => return self.unless_closed(Some(grant)),
                     Err(need) => need,
                 };
                 match self.make_room(bytes, need, seen) {
-                    Room::Served(grant) => return Some(grant),
+                    Room::Served(grant) => return self.unless_closed(Some(grant)),
                     Room::AskAgain => {}
-                    Room::No => break,
+                    Room::Refused(bytes) => {
+                        refused = Some(bytes);
+                        break;
+                    }
+                    Room::Closed => return self.unless_closed(None),
                 }
             }
-            self.last_resort(bytes)
+            let grant = self.last_resort(bytes, refused);
+            self.unless_closed(grant)
         })
+    }
+
+    /// What a request that took its time is answered, unless the process ends meanwhile: threads
+    /// that come back from a wait while exit handlers run meet an interpreter and a driver that are
+    /// gone. They stay here, and end with the process; but not for ever, should somebody wait for
+    /// them at the very end.
+    fn unless_closed(&self, grant: Option<Grant>) -> Option<Grant> {
+        if self.warm_up.is_closed() {
+            std::thread::sleep(LAST_PIN);
+        }
+        grant
     }
 
     /// The user freed the block, and events on it are outstanding.
@@ -168,15 +193,17 @@ impl<B: Backing> Handle<B> {
                 return None;
             }
             self.start_warm_up();
-            if wait {
+            while wait && self.warm_up.under_way().is_some() {
                 self.warm_up.wait_until_over();
+                // If that was growth, the warm-up is still to come.
+                self.start_warm_up();
             }
             Some(())
         })
         .is_some()
     }
 
-    /// The process is about to end: nothing more is pinned, and a pin that is going on is waited
+    /// The process is about to end: nothing more is pinned, and pins that are going on are waited
     /// for.
     pub fn close(&self) {
         if !self.forked.load(Ordering::Relaxed) {
@@ -185,9 +212,26 @@ impl<B: Backing> Handle<B> {
     }
 
     /// This is a forked child: the pins are the parent's, and its locks may be held by threads that
-    /// do not exist here. From now on nothing is served, released or locked.
-    pub fn forked(&self) {
-        self.forked.store(true, Ordering::Relaxed);
+    /// do not exist here. From now on nothing is served, released or locked. Unless the parent never
+    /// used its engine: then the child's is as good as new. Whether it is off.
+    pub fn forked(&self) -> bool {
+        let used = self.used.load(Ordering::Relaxed);
+        self.forked.store(used, Ordering::Relaxed);
+        used
+    }
+
+    /// PyTorch could not pin memory of its own: gives back all that is idle, and ends the warm-up.
+    /// Whether that gave anything back.
+    pub fn give_way(&self) -> bool {
+        self.guarded(|| {
+            drop(self.engine()?);
+            self.warm_up
+                .give_up("PyTorch could not pin memory of its own");
+            let (_, all) = self.give_back(usize::MAX);
+            log::info(|| format!("gave {} back for PyTorch's own pin", log::Bytes(all as u64)));
+            (all > 0).then_some(())
+        })
+        .is_some()
     }
 
     /// Whether this process's engine serves requests.
@@ -242,10 +286,13 @@ impl<B: Backing> Handle<B> {
     #[inline]
     fn engine(&self) -> Option<Guard<'_, Engine>> {
         if self.is_off() {
-            None
-        } else {
-            self.engine.unless_poisoned()
+            return None;
         }
+        // Read first: a store would take the cache line from other threads each time.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        self.engine.unless_poisoned()
     }
 
     #[inline]

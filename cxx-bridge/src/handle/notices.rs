@@ -13,6 +13,8 @@ pub(super) struct Notices {
     shrunk: AtomicBool,
     refused: AtomicBool,
     used_up: AtomicBool,
+    full: AtomicBool,
+    pub(super) no_thread: AtomicBool,
 }
 
 impl<B: Backing> Handle<B> {
@@ -62,13 +64,21 @@ impl<B: Backing> Handle<B> {
                     )
                 });
             }
+            Refusal::Full => {
+                once(&self.notices.full, || {
+                    format!(
+                        "a pin of {size} is left to PyTorch's own allocator: {refusal}. BUDDY_MAX_MB \
+                         sets a limit that does not depend on that"
+                    )
+                });
+            }
             Refusal::Off => {}
         }
         log::debug(|| format!("could not pin {size}: {refusal}"));
     }
 }
 
-fn once(given: &AtomicBool, line: impl FnOnce() -> String) {
+pub(super) fn once(given: &AtomicBool, line: impl FnOnce() -> String) {
     if !given.swap(true, Ordering::Relaxed) {
         log::warn(line);
     }

@@ -21,6 +21,8 @@ use crate::log::{self, Bytes};
 pub(super) enum Refusal {
     /// The budget has not so much left.
     Budget,
+    /// The machine has not twice as much left.
+    Full,
     /// The driver's words.
     Driver(String),
     /// The engine was retired meanwhile.
@@ -31,6 +33,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget => f.write_str("the budget is used up"),
+            Self::Full => f.write_str("it is more than half of what the machine has left"),
             Self::Driver(why) => f.write_str(why),
             Self::Off => f.write_str("the engine is retired"),
         }
@@ -106,6 +109,11 @@ impl<B: Backing> Handle<B> {
     ) -> Result<T, Refusal> {
         lock::assert_none_held("pinning");
         let purse = self.purse();
+        // A limit that the user chose is the user's affair, whatever else the machine holds.
+        let chosen = self.config.max_mb.value.is_some();
+        if !(chosen || self.backing.has_room(bytes)) {
+            return Err(Refusal::Full);
+        }
         if !purse.take(bytes) {
             return Err(Refusal::Budget);
         }
@@ -191,7 +199,10 @@ impl<B: Backing> Handle<B> {
     /// Unpins all that is idle; what segments held is pinned again by the next warm-up.
     pub(super) fn give_back_and_owe(&self) {
         let (split, all) = self.give_back(usize::MAX);
-        self.warm_up.owe(split / self.config.block_bytes());
+        // Who wants no blocks ahead gets none later either.
+        if self.config.block_count.value > 0 {
+            self.warm_up.owe(split / self.config.block_bytes());
+        }
         if all > 0 {
             log::info(|| format!("cleared: {} given back", Bytes(all as u64)));
         }

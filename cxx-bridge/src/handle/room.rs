@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Engine, Growth};
 
+use super::notices::once;
 use super::pins::Refusal;
 use super::{Grant, Handle, grant};
 use crate::backing::{Backing, Device};
@@ -24,8 +25,10 @@ pub(super) enum Room {
     Served(Grant),
     /// There is more than before: the engine may have a block now.
     AskAgain,
-    /// Nothing more can be pinned.
-    No,
+    /// A pin of so many bytes was refused.
+    Refused(usize),
+    /// The process is about to end.
+    Closed,
 }
 
 /// A request that found no room.
@@ -77,9 +80,12 @@ impl<B: Backing> Handle<B> {
         }
     }
 
-    /// When nothing more can be pinned for a request of `bytes`.
-    pub(super) fn last_resort(&self, bytes: usize) -> Option<Grant> {
+    /// When nothing more can be pinned for a request of `bytes`; `refused` is how much could not be.
+    pub(super) fn last_resort(&self, bytes: usize, refused: Option<usize>) -> Option<Grant> {
         self.backing.reap();
+        if let Ok(grant) = self.ask(bytes)? {
+            return Some(grant);
+        }
         {
             let mut engine = self.engine()?;
             if let Some(block) = engine.request_anywhere(bytes) {
@@ -88,24 +94,35 @@ impl<B: Backing> Handle<B> {
         }
         let exact = self.region_of_its_own(bytes)?;
         let device = self.backing.device();
+        // Less than was refused may be had as it is; the same again would be refused again.
+        let mut refusal = None;
+        if refused.is_none_or(|refused| exact < refused) {
+            match self.pin_for(bytes, exact, device) {
+                Ok(grant) => return Some(grant),
+                Err(why) => refusal = Some(why),
+            }
+        }
+        // First as much as it takes. What the driver calls free may lie in pieces: then all of it.
+        for at_least in [self.worth_giving_back(exact)?, usize::MAX] {
+            if self.give_back(at_least).1 == 0 {
+                break;
+            }
+            match self.pin_for(bytes, exact, device) {
+                Ok(grant) => return Some(grant),
+                Err(why) => refusal = Some(why),
+            }
+        }
+        self.refused(exact, &refusal?);
+        None
+    }
+
+    /// How much to give back for a region of `exact` bytes; `None` where nothing that is idle would
+    /// be enough for the budget.
+    fn worth_giving_back(&self, exact: usize) -> Option<usize> {
         match exact.saturating_sub(self.purse().left()) {
             // The driver stands in the way, not the budget.
-            0 => self.give_back(exact),
-            short if short <= self.idle_bytes() => self.give_back(short),
-            // Nothing that could be given back would be enough.
-            _ => return None,
-        };
-        let mut pinned = self.pin_for(bytes, exact, device);
-        // What the driver calls free may lie in pieces: once more, with all that there is.
-        if matches!(pinned, Err(Refusal::Driver(_))) && self.give_back(usize::MAX).1 > 0 {
-            pinned = self.pin_for(bytes, exact, device);
-        }
-        match pinned {
-            Ok(grant) => Some(grant),
-            Err(refusal) => {
-                self.refused(exact, &refusal);
-                None
-            }
+            0 => Some(exact),
+            short => (short <= self.idle_bytes()).then_some(short),
         }
     }
 
@@ -137,7 +154,9 @@ impl<B: Backing> Handle<B> {
         if let Err(why) = thread.spawn(warm) {
             // The ticket went with the thread that never was. What is owed stays owed, and the next
             // request that finds no room tries again.
-            log::warn(|| format!("no thread for the warm-up: {why}"));
+            once(&self.notices.no_thread, || {
+                format!("no thread for the warm-up: {why}")
+            });
         }
     }
 
@@ -189,16 +208,21 @@ impl<B: Backing> Handle<B> {
     fn grow(&self, need: usize, want: Want) -> Room {
         let ticket = self.warm_up.begin(Task::Growth);
         let Some(ticket) = ticket.filter(Ticket::next) else {
-            // Beaten to the turn; or the process ends, and then the last resort is next.
-            let beaten = self.warm_up.under_way().is_some();
-            return if beaten { Room::AskAgain } else { Room::No };
+            return if self.warm_up.is_closed() {
+                Room::Closed
+            } else {
+                // Beaten to the turn.
+                Room::AskAgain
+            };
         };
         let pinned = self.pin_for(want.bytes, need, want.device);
-        if pinned.is_ok() {
-            log::info(|| format!("grown by {}", Bytes(need as u64)));
-            ticket.brought();
-        } else {
-            self.no_segments.store(true, Ordering::Relaxed);
+        match &pinned {
+            Ok(_) => {
+                log::info(|| format!("grown by {}", Bytes(need as u64)));
+                ticket.brought();
+            }
+            Err(Refusal::Driver(_)) => self.no_segments.store(true, Ordering::Relaxed),
+            Err(_) => {}
         }
         self.outcome(need, pinned)
     }
@@ -206,6 +230,9 @@ impl<B: Backing> Handle<B> {
     /// A region for this request alone; a warm-up that is under way lets it go first.
     fn pin_its_own(&self, want: Want) -> Room {
         let _aside = self.warm_up.step_aside();
+        if self.warm_up.is_closed() {
+            return Room::Closed;
+        }
         let beside = self.warm_up.under_way().and_then(|it| self.left(it));
         let expected = self.speed.estimate(want.own);
         let start = Instant::now();
@@ -233,17 +260,18 @@ impl<B: Backing> Handle<B> {
             Ok(grant) => Room::Served(grant),
             Err(refusal) => {
                 self.refused(bytes, &refusal);
-                Room::No
+                Room::Refused(bytes)
             }
         }
     }
 
     /// Whether to wait for the segment that is being pinned rather than pin a region of `own`
     /// bytes. Beside another pin that is slower than alone, and no gain at all where the driver
-    /// pins one region at a time; so it has to be worth a risk. Growth is always waited for: a
-    /// region for each waiter would be as much again.
+    /// pins one region at a time; so it has to be worth a risk. Growth and a warm-up of `sync` are
+    /// always waited for: a region for each waiter would be as much again.
     fn is_worth_waiting_for(&self, under_way: UnderWay, own: usize) -> bool {
-        if under_way.task == Task::Growth || self.speed.one_at_a_time() {
+        let shared = under_way.task == Task::Growth || self.config.warm_up.value == Mode::Sync;
+        if shared || self.speed.one_at_a_time() {
             return true;
         }
         match (self.left(under_way), self.speed.estimate(own)) {

@@ -97,8 +97,13 @@ fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
         return wrong(fit, "an idle dedicated region has no true entry");
     }
     match found.iter().find(|fit| !expected.contains(fit)) {
-        Some(fit) => wrong(fit, "an entry is of no idle dedicated region"),
-        None => Ok(()), // a set: each is in it once
+        Some(fit) => return wrong(fit, "an entry is of no idle dedicated region"),
+        None => {} // a set: each is in it once
+    }
+    let sum: u64 = found.iter().map(|fit| u64::from(fit.granules.get())).sum();
+    match found.first() {
+        Some(fit) if arena.dedicated.granules() != sum => wrong(fit, "the sum is not theirs"),
+        _ => Ok(()),
     }
 }
 

@@ -178,15 +178,26 @@ fn small_and_large_requests_are_served_from_different_segments() {
 }
 
 #[test]
-fn anywhere_is_not_for_what_passes_through_or_is_longer_than_a_segment() {
+fn anywhere_is_not_for_what_passes_through() {
     let mut engine = engine(16 * MIB, 4 * MIB);
     engine.adopt_region(0x100_0000, 16 * MIB);
     engine.adopt_region(0x1000_0000, 18 * MIB);
     let before = engine.stats();
-    for bytes in [0, 4 * MIB - 1, 16 * MIB + 1, MAX_REGION + 1, usize::MAX] {
+    for bytes in [0, 4 * MIB - 1, 18 * MIB + 1, MAX_REGION + 1, usize::MAX] {
         assert_eq!(engine.request_anywhere(bytes), None, "{bytes}");
     }
     assert_eq!(engine.stats(), before);
+}
+
+#[test]
+fn anywhere_a_dedicated_region_of_any_size_serves_what_is_longer_than_a_segment() {
+    let mut engine = engine(16 * MIB, 4 * MIB);
+    let region = engine.adopt_region(0x1000_0000, 90 * MIB);
+    assert!(matches!(engine.request(17 * MIB), Decision::Pin { .. }));
+    let block = engine.request_anywhere(17 * MIB).unwrap();
+    assert_eq!((block.segment, block.bytes), (region, 17 * MIB));
+    assert_eq!(engine.request_anywhere(17 * MIB), None);
+    assert_eq!(engine.audit(), Ok(()));
 }
 
 #[test]

@@ -135,7 +135,10 @@ impl Model {
     fn request_anywhere(&mut self, bytes: usize) {
         let found = self.engine.request_anywhere(bytes);
         let mut expected = None;
-        if !self.passes(bytes) && !self.is_longer_than_a_segment(bytes) {
+        if !self.passes(bytes) && self.is_longer_than_a_segment(bytes) {
+            let best = self.smallest_dedicated(bytes);
+            expected = best.map(|n| self.take(n, 0, bytes));
+        } else if !self.passes(bytes) {
             let own = class(bytes);
             let all = [SegmentKind::Small, SegmentKind::Large];
             let other = all.into_iter().find(|kind| *kind != own).unwrap();
@@ -177,16 +180,30 @@ impl Model {
         })
     }
 
-    /// The smallest idle dedicated region that holds it, if that is not too large.
-    fn best_dedicated(&self, bytes: usize) -> Option<usize> {
+    fn idle_dedicated(&self) -> impl Iterator<Item = usize> {
+        let idle = |n: &usize| self.segments[*n].is_dedicated() && self.segments[*n].is_idle();
+        (0..self.segments.len()).filter(idle)
+    }
+
+    /// The smallest idle dedicated region that holds it.
+    fn smallest_dedicated(&self, bytes: usize) -> Option<usize> {
         let granules = bytes.div_ceil(GRANULE);
         let length = |n: usize| self.segments[n].free.len();
-        let best = (0..self.segments.len())
-            .filter(|&n| self.segments[n].is_dedicated() && self.segments[n].is_idle())
+        self.idle_dedicated()
             .filter(|&n| length(n) >= granules)
-            .min_by_key(|&n| length(n))?;
-        let (region, pinned) = (length(best) as u128, self.to_pin(bytes) / GRANULE);
-        (region * 8 <= granules as u128 * 9 || region <= pinned as u128).then_some(best)
+            .min_by_key(|&n| length(n))
+    }
+
+    /// That one, if it is not too large: an eighth, or once four times the request lies idle, the
+    /// request again.
+    fn best_dedicated(&self, bytes: usize) -> Option<usize> {
+        let best = self.smallest_dedicated(bytes)?;
+        let length = |n: usize| self.segments[n].free.len() as u128;
+        let idle: u128 = self.idle_dedicated().map(length).sum();
+        let (region, pinned) = (length(best), self.to_pin(bytes) / GRANULE);
+        let granules = bytes.div_ceil(GRANULE) as u128;
+        let hoarded = idle >= 4 * granules && region <= 2 * granules;
+        (region * 8 <= granules * 9 || hoarded || region <= pinned as u128).then_some(best)
     }
 
     /// The block that the engine must have handed out.

@@ -89,3 +89,37 @@ fn clearing_ends_a_warm_up_that_is_under_way_and_keeps_the_rest_owed() {
     handle.warm_up.wait_until_over();
     assert_eq!(pinned(handle).len(), 11);
 }
+
+#[test]
+fn who_wants_no_blocks_ahead_gets_none_later_either() {
+    let handle = sync(0);
+    let grants: Vec<_> = (0..3).map(|_| handle.request(60 * MIB).unwrap()).collect();
+    for grant in grants {
+        handle.release(grant.block);
+    }
+    handle.empty_cache();
+    handle.request(60 * MIB).unwrap();
+    assert_eq!(pinned(handle), [64]);
+}
+
+#[test]
+fn sizes_above_a_segment_that_vary_from_step_to_step_do_not_pile_up() {
+    let handle = off();
+    let mut asked_before = 0;
+    for step in 0..200 {
+        // 66 to 264 MiB, in an order that does not repeat soon.
+        let mib = 66 + (step * 71) % 199;
+        let grant = handle.request(mib * MIB).unwrap();
+        handle.release(grant.block);
+        if step == 99 {
+            asked_before = asked(handle).len();
+        }
+    }
+    let total: usize = pinned(handle).iter().sum();
+    assert!(total <= 8 * 264, "{total} MiB for one request at a time");
+    assert!(
+        asked(handle).len() - asked_before <= 2,
+        "{:?}",
+        asked(handle)
+    );
+}

@@ -39,6 +39,8 @@ struct Numbers {
     one_at_a_time: AtomicBool,
     driver: Mutex<()>,
     budget: usize,
+    /// The largest pin for which the machine has room.
+    free: AtomicUsize,
     /// What `reap` finds completed.
     completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -56,6 +58,7 @@ impl Numbers {
             one_at_a_time: AtomicBool::new(false),
             driver: Mutex::default(),
             budget,
+            free: AtomicUsize::new(usize::MAX),
             completed: Mutex::default(),
         }
     }
@@ -110,6 +113,10 @@ impl Backing for Numbers {
         for (handle, block) in completed {
             handle.release(block);
         }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.free.load(Ordering::Relaxed)
     }
 
     fn budget(&self, max_mb: Option<usize>) -> Budget {

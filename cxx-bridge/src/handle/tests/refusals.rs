@@ -127,3 +127,65 @@ fn nothing_is_given_back_where_it_would_not_be_enough() {
     );
     assert_eq!(pinned(handle), [64, 120]);
 }
+
+#[test]
+fn a_cached_region_whose_events_completed_meanwhile_serves_and_is_not_unpinned() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
+    let first = handle.request(150 * MIB).unwrap();
+    handle.defer(first.block);
+    let completed = (handle, first.block);
+    handle.backing.completed.lock().unwrap().push(completed);
+    let again = handle.request(150 * MIB).unwrap();
+    assert_eq!(again.address, first.address);
+    assert_eq!(asked(handle), [150]);
+}
+
+#[test]
+fn a_cached_region_of_any_size_serves_before_it_is_unpinned_for_another() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
+    let large = handle.request(190 * MIB).unwrap();
+    handle.release(large.block);
+    assert!(handle.request(100 * MIB).is_some());
+    assert_eq!(asked(handle), [190]);
+}
+
+#[test]
+fn what_is_cached_stays_where_less_than_was_refused_can_be_had() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "250")]);
+    let cached = handle.request(200 * MIB).unwrap();
+    handle.release(cached.block);
+    assert!(
+        handle.request(8 * MIB).is_some(),
+        "a whole segment would pass the budget"
+    );
+    assert_eq!(pinned(handle), [200, 8]);
+}
+
+#[test]
+fn the_driver_is_not_asked_twice_for_the_same() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_GROWTH", "exact")]);
+    handle.backing.left.store(0, Ordering::Relaxed);
+    assert_eq!(handle.request(8 * MIB), None);
+    assert_eq!(asked(handle), [8]);
+}
+
+#[test]
+fn a_machine_that_has_filled_up_is_left_alone_unless_a_maximum_was_chosen() {
+    for (variables, expected) in [(&[][..], false), (&[("BUDDY_MAX_MB", "1000")], true)] {
+        let handle = with(variables);
+        handle.backing.free.store(5 * MIB, Ordering::Relaxed);
+        assert_eq!(handle.request(20 * MIB).is_some(), expected);
+        handle.warm_up.wait_until_over();
+    }
+}
+
+#[test]
+fn pytorchs_own_pin_gets_what_is_idle() {
+    let handle = sync(4);
+    let live = handle.request(8 * MIB).unwrap();
+    assert!(handle.give_way());
+    assert_eq!(pinned(handle), [64]);
+    assert!(!handle.give_way(), "there is nothing more");
+    handle.release(live.block);
+    assert!(!is_retired(handle));
+}

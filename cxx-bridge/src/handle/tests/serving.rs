@@ -135,6 +135,15 @@ fn a_forked_child_serves_nothing_and_takes_no_lock() {
     assert_eq!(pinned(handle).len(), 4, "the pins are the parent's");
 }
 
+#[test]
+fn a_child_of_a_parent_that_used_nothing_has_an_engine() {
+    let handle = sync(1);
+    assert!(!handle.forked());
+    assert!(handle.is_on() && handle.request(8 * MIB).is_some());
+    assert!(handle.forked());
+    assert!(!handle.is_on());
+}
+
 /// Sixteen threads, each block freed by another thread than it was made by, with clearing and
 /// reading beside them.
 #[test]
