@@ -40,19 +40,21 @@ pub(super) const THRESHOLD_MB: Variable = variable(
 pub(super) const WARMUP: Variable = variable(
     "BUDDY_WARMUP",
     "background",
-    "`background`: a thread pins the blocks, from the first pinned request on; `sync`: that \
-     request pins them all; `off`: blocks are pinned when they are needed",
+    "`background`: a thread pins the blocks, from the first request on that they would serve; \
+     `sync`: that request pins them all; `off`: blocks are pinned when they are needed",
 );
 pub(super) const GROWTH: Variable = variable(
     "BUDDY_GROWTH",
     "segment",
-    "what is pinned when nothing fits: a whole block (`segment`) or just the request (`exact`)",
+    "what is pinned when nothing fits: a whole block (`segment`) or the request, to 2 MiB \
+     (`exact`)",
 );
 pub(super) const MAX_MB: Variable = variable(
     "BUDDY_MAX_MB",
     "half of what is free",
     "the most that the engine pins, in MiB; unset, half of the least of MemAvailable, what the \
-     cgroup leaves and RLIMIT_MEMLOCK (where it binds), shared by the LOCAL_WORLD_SIZE processes of torchrun",
+     cgroup leaves and RLIMIT_MEMLOCK (if more than 64 MiB, and binding), shared by the processes \
+     that torchrun, MPI or Slurm started here, and never more than half of what is free at the time",
 );
 pub(super) const LOG: Variable = variable(
     "BUDDY_LOG",
