@@ -96,9 +96,9 @@ fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
     if let Some(fit) = expected.iter().find(|fit| !found.contains(fit)) {
         return wrong(fit, "an idle dedicated region has no true entry");
     }
-    match found.iter().find(|fit| !expected.contains(fit)) {
-        Some(fit) => return wrong(fit, "an entry is of no idle dedicated region"),
-        None => {} // a set: each is in it once
+    // A set: each is in it once.
+    if let Some(fit) = found.iter().find(|fit| !expected.contains(fit)) {
+        return wrong(fit, "an entry is of no idle dedicated region");
     }
     let sum: u64 = found.iter().map(|fit| u64::from(fit.granules.get())).sum();
     match found.first() {
