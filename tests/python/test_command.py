@@ -1,0 +1,122 @@
+"""`python -m pinbuddy`, and what it says where the package does not belong."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pinbuddy
+import pytest
+from pinbuddy.__main__ import settings_table
+
+NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
+
+
+@pytest.fixture
+def command():
+    """``command("--json", VARIABLE=value)``: runs ``python -m pinbuddy``."""
+
+    def command(*arguments: str, python: str = sys.executable, **variables: str):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+        return subprocess.run(
+            [python, "-m", "pinbuddy", *arguments],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return command
+
+
+def test_the_command_prints_version_settings_and_summary(command):
+    done = command(BUDDY_BLOCK_COUNT="2", BUDDY_THRESHOLD_MB="much")
+    assert done.returncode == 0 and done.stderr == ""
+    title, settings, summary = done.stdout.rstrip("\n").split("\n\n")
+    assert title == f"torch {pinbuddy.version()}"
+    assert summary.startswith("|==") and "nothing pinned" in summary
+    rows = [line.split(maxsplit=2) for line in settings.splitlines()]
+    assert rows[0] == ["variable", "value", "origin"]
+    assert ["BUDDY_BLOCK_COUNT", "2", "environment"] in rows
+    assert ["BUDDY_THRESHOLD_MB", "4", "rejected: the default stands in"] in rows
+    assert ["BUDDY_DISABLE", "0", "default"] in rows
+    assert len(rows) == 1 + len(pinbuddy.config())
+
+
+def test_the_command_speaks_to_machines(command):
+    done = command("--json", BUDDY_BLOCK_COUNT="2")
+    assert done.returncode == 0 and done.stdout.count("\n") == 1
+    report = json.loads(done.stdout)
+    assert list(report) == ["version", "enabled", "config", "stats"]
+    assert report["version"] == pinbuddy.version() and report["enabled"] is True
+    assert report["config"]["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment"}
+    assert report["stats"]["warm_up"]["owed"] == 2
+
+
+@pytest.mark.parametrize("variables", [NO_GPU, {"BUDDY_DISABLE": "1"}])
+def test_the_command_works_where_there_is_nothing_to_do(command, variables):
+    done = command(**variables)
+    assert done.returncode == 0 and done.stderr == ""
+    assert ("nothing pinned" if variables is NO_GPU else "pinbuddy is off") in done.stdout
+
+
+def test_columns_are_as_wide_as_what_is_in_them():
+    settings = {
+        "BUDDY_MAX_MB": {"value": None, "origin": "default"},
+        "BUDDY_DISABLE": {"value": True, "origin": "environment"},
+        "BUDDY_X": {"value": "word", "origin": "rejected"},
+    }
+    assert settings_table(settings) == (
+        "variable       value      origin\n"
+        "BUDDY_MAX_MB   automatic  default\n"
+        "BUDDY_DISABLE  1          environment\n"
+        "BUDDY_X        word       rejected: the default stands in"
+    )
+
+
+# Where the package does not belong.
+
+
+@pytest.fixture
+def package_alone(tmp_path):
+    """A folder with our package and no torch."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(pinbuddy.__file__).parent, tmp_path / "pinbuddy", ignore=ignore)
+    return tmp_path
+
+
+IMPORT = """
+    import json
+    try:
+        import pinbuddy
+    except ImportError as error:
+        print(json.dumps(str(error)))
+"""
+
+
+def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, command, package_alone):
+    message = run(IMPORT, "stock", PYTHONPATH=package_alone).value
+    what, found, expected, to_do = message.splitlines()
+    assert re.fullmatch(r"torch 2\S+ is not a pinbuddy fork", what)
+    assert found.startswith("  found     no libtorch_pinbuddy.so in ") and found.endswith("/torch/lib")
+    assert expected.startswith("  expected  ")
+    assert "cargo xtask build-wheel" in to_do
+    stock = os.environ["PINBUDDY_STOCK_PYTHON"]
+    done = command(python=stock, PYTHONPATH=str(package_alone))
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alone):
+    import torch
+
+    fake = package_alone / "torch"
+    (fake / "lib").mkdir(parents=True)
+    (fake / "__init__.py").write_text("__version__ = '2.15.0'\n")
+    another = Path(torch.__file__).parent / "lib" / "libc10.so"
+    (fake / "lib" / "libtorch_pinbuddy.so").symlink_to(another)
+    message = run(IMPORT, PYTHONPATH=package_alone).value
+    assert "do not belong together" in message
+    assert "no function pinbuddy_" in message and "cargo xtask build-wheel" in message

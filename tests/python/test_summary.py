@@ -1,0 +1,168 @@
+"""`pinbuddy.memory_summary()`: the table that people read."""
+
+import re
+from pathlib import Path
+
+import pinbuddy
+import pytest
+from conftest import MIB
+from pinbuddy import _summary
+
+GIB = 1 << 30
+
+
+def gauge(current: int, peak: int, allocated: int, freed: int):
+    return {"current": current, "peak": peak, "allocated": allocated, "freed": freed}
+
+
+def segment(kind: str, size: int, free: int, run: int):
+    return {"kind": kind, "bytes": size, "free_bytes": free, "largest_free_run_bytes": run}
+
+
+STATS = {
+    "state": "on",
+    "warm_up": {
+        "mode": "background",
+        "phase": "paused",
+        "pinned": 8,
+        "owed": 4,
+        "stopped": "cudaHostAlloc failed: out of memory",
+    },
+    "budget": {
+        "bytes": 63 * GIB + GIB // 2,
+        "why": "half of the 127 GiB of MemAvailable, shared by 2 processes (LOCAL_WORLD_SIZE)",
+    },
+    "engine": {
+        "pinned_bytes": gauge(6 * GIB, 10 * GIB, 1030 * GIB, 1024 * GIB),
+        "segments": gauge(5, 9, 1029, 1024),
+        "live_bytes": gauge(2 * GIB + 259 * MIB, 8 * GIB, 4096 * GIB, 4093 * GIB),
+        "live_blocks": gauge(4, 71, 1_234_567, 1_234_563),
+        "pending_bytes": gauge(4096, 512 * MIB, 9 * GIB, 9 * GIB - 4096),
+        "pending_blocks": gauge(1, 4, 90, 89),
+        "idle_bytes": 3 * GIB + 765 * MIB - 4096,
+        "dedicated_bytes": 2 * GIB,
+        "largest_free_run_bytes": GIB,
+        "hits": 1_234_567,
+        "misses": 1029,
+    },
+    "segments": [
+        segment("dedicated", 2 * GIB, 0, 0),
+        segment("large", GIB, 865 * MIB - 4096, 700 * MIB),
+        segment("small", GIB, 924 * MIB, 800 * MIB),
+        segment("idle", GIB, GIB, GIB),
+        segment("idle", GIB, GIB, GIB),
+    ],
+}
+
+TABLE = """\
+|==========================================================================|
+|                       pinbuddy: pinned host memory                       |
+|--------------------------------------------------------------------------|
+|        Metric        |  Current   |    Peak    | Tot alloc  | Tot freed  |
+|==========================================================================|
+| Pinned (allocated)   |    6.0 GiB |   10.0 GiB |    1.0 TiB |    1.0 TiB |
+|   of it dedicated    |    2.0 GiB |            |            |            |
+| Live (active)        |    2.3 GiB |    8.0 GiB |    4.0 TiB |    4.0 TiB |
+| Pending              |    4.0 KiB |  512.0 MiB |    9.0 GiB |    9.0 GiB |
+| Idle                 |    3.7 GiB |            |            |            |
+|--------------------------------------------------------------------------|
+| Segments             |          5 |          9 |       1029 |       1024 |
+| Live blocks          |          4 |         71 |    1234567 |    1234563 |
+| Pending blocks       |          1 |          4 |         90 |         89 |
+|--------------------------------------------------------------------------|
+| Largest free block   | 1 GiB                                             |
+| Fragmentation        | 7.5 %                                             |
+| Hit rate             | 99.9 % of 1234567 requests needed no pin          |
+| Segments by kind     | 1 large, 1 small, 1 dedicated, 2 idle             |
+| Warm-up              | background, paused: 8 segments pinned, 4 owed;    |
+|                      | stopped: cudaHostAlloc failed: out of memory      |
+| Budget               | 63.5 GiB, half of the 127 GiB of MemAvailable,    |
+|                      | shared by 2 processes (LOCAL_WORLD_SIZE)          |
+|==========================================================================|
+"""
+
+
+def test_the_whole_table_is_what_people_read():
+    assert _summary.summary(STATS) == TABLE.rstrip("\n")
+
+
+def test_the_table_in_the_documentation_is_this_one():
+    page = Path(__file__).parents[2] / "docs" / "python.md"
+    assert TABLE in page.read_text()
+
+
+def test_every_line_of_a_table_is_as_long(torch, pinned):
+    tensor = pinned(8 * MIB)
+    for table in (TABLE, pinbuddy.memory_summary()):
+        assert len({len(line) for line in table.splitlines()}) == 1, table
+    del tensor
+
+
+def test_the_summary_counts_what_is_live_and_what_is_idle(torch, pinned):
+    tensor = pinned(8 * MIB)
+    engine = pinbuddy.stats()["engine"]
+    summary = pinbuddy.memory_summary()
+    assert cells(summary, "Live (active)")[0] == "8.0 MiB"
+    assert cells(summary, "Live blocks")[0] == "1"
+    assert cells(summary, "Pinned (allocated)")[0] == _summary.size_text(
+        engine["pinned_bytes"]["current"]
+    )
+    assert cells(summary, "Idle")[0] == _summary.size_text(engine["idle_bytes"])
+    assert "1 large" in cells(summary, "Segments by kind")[0]
+    del tensor
+    assert cells(pinbuddy.memory_summary(), "Live (active)")[0] == "0 B"
+
+
+def cells(summary: str, label: str) -> list[str]:
+    (line,) = [it for it in summary.splitlines() if it.startswith(f"| {label} ")]
+    return [it.strip() for it in line.strip("|").split("|")][1:]
+
+
+def test_idle_segments_are_not_fragmented_and_dedicated_regions_do_not_count():
+    idle = [segment("idle", GIB, GIB, GIB)] * 3
+    dedicated = segment("dedicated", 2 * GIB, 2 * GIB, 0)
+    assert _summary.fragmentation([]) == 0
+    assert _summary.fragmentation([dedicated]) == 0
+    assert _summary.fragmentation([*idle, dedicated]) == 0
+    assert _summary.fragmentation([segment("large", GIB, 64 * MIB, 16 * MIB)]) == 0.75
+
+
+def test_sizes_read_as_people_say_them():
+    for size, text in [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (135_790_592, "129.5 MiB"),
+        (GIB - 1, "1.0 GiB"),
+        (1536 * GIB, "1.5 TiB"),
+        (1 << 60, "1024.0 PiB"),
+    ]:
+        assert _summary.size_text(size).rstrip() == text
+
+
+@pytest.mark.parametrize(
+    "warm_up, text",
+    [
+        ({"mode": "off", "phase": "cold", "pinned": 0, "owed": 8}, "off: nothing is pinned ahead"),
+        ({"mode": "sync", "phase": "cold", "pinned": 0, "owed": 1}, "sync, cold: 0 segments pinned, 1"),
+        ({"mode": "background", "phase": "done", "pinned": 1, "owed": 0}, "done: 1 segment pinned"),
+    ],
+)
+def test_the_warm_up_is_put_in_words(warm_up, text):
+    summary = _summary.summary(STATS | {"warm_up": warm_up | {"stopped": None}})
+    assert text in cells(summary, "Warm-up")[0]
+    assert "stopped" not in summary
+
+
+def test_a_budget_without_a_limit_is_no_number():
+    stats = STATS | {"budget": {"bytes": (1 << 64) - 1, "why": "since no limit is known"}}
+    assert cells(_summary.summary(stats), "Budget") == ["none, since no limit is known"]
+    (undecided,) = cells(_summary.summary(STATS | {"budget": None}), "Budget")
+    assert undecided == "decided when something is first pinned"
+
+
+@pytest.mark.parametrize("state", ["off", "retired", "forked", "on"])
+def test_off_is_one_line_with_a_reason(state):
+    summary = _summary.summary(STATS | {"state": state, "engine": None})
+    reason = {"off": "BUDDY_DISABLE=1", "forked": "forked child"}.get(state, "retired")
+    assert re.fullmatch(f"pinbuddy is off: .*{reason}.*\\.", summary)
