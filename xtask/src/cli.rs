@@ -18,6 +18,8 @@ pub struct Cli {
 pub enum Command {
     /// Build a fork wheel from an official torch wheel
     BuildWheel(BuildWheel),
+    /// Say what this machine offers for building and for pinned memory, and what to change
+    Doctor(Doctor),
     /// Create (once) and print a virtual environment with the fork wheel or the official one
     Venv(Venv),
     /// Run a command with the simulated CUDA runtime in front of the real one
@@ -47,6 +49,18 @@ pub struct BuildWheel {
     #[arg(long)]
     pub dry_run: bool,
     /// Print the summary as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exits with 0 when build-wheel and programs with the fork can run here.")]
+pub struct Doctor {
+    /// The Python to look for torch in, and to build for
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
+    /// Print the report, and all that it was made from, as JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

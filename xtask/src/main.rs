@@ -7,6 +7,7 @@
 
 mod build_wheel;
 mod cli;
+mod doctor;
 mod patch;
 mod python;
 mod release;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let result = support::scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
         Command::BuildWheel(args) => build_wheel::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Test(args) => test::run(args),

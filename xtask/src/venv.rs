@@ -22,7 +22,7 @@ use crate::{build_wheel, cli};
 
 const MARKER: &str = "pinbuddy-venv.json";
 /// An environment takes 5.4 GB; beside another one, only torch itself.
-const ROOM: u64 = 7_000_000_000;
+pub const ROOM: u64 = 7_000_000_000;
 const ROOM_BESIDE: u64 = 2_500_000_000;
 
 /// Written last into an environment.

@@ -48,39 +48,66 @@ pub struct Against<'a> {
     pub fork_version: &'a str,
 }
 
-/// The compilers' versions, or a refusal that names the package to install.
-pub fn compilers() -> Result<BTreeMap<String, String>> {
-    let remedies = [
-        ("g++", "apt-get install g++, or dnf install gcc-c++"),
-        (
-            "cargo",
-            "install Rust with rustup, or apt-get install cargo",
-        ),
-        (
-            "rustc",
-            "install Rust with rustup, or apt-get install rustc",
-        ),
-        ("git", "apt-get install git, or dnf install git"),
-    ];
-    let shell = Shell::new()?;
-    let mut versions = BTreeMap::new();
-    for (tool, remedy) in remedies {
-        let Ok(version) = cmd!(shell, "{tool} --version")
+/// A program that building runs, and the packages that have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    /// As it is called.
+    pub name: &'static str,
+    /// On Debian's kind of system.
+    pub apt: &'static str,
+    /// On Red Hat's.
+    pub dnf: &'static str,
+}
+
+/// All of them.
+pub const TOOLS: [Tool; 4] = [
+    tool("g++", "g++", "gcc-c++"),
+    tool("cargo", "cargo", "cargo"),
+    tool("rustc", "rustc", "rust"),
+    tool("git", "git", "git"),
+];
+
+const fn tool(name: &'static str, apt: &'static str, dnf: &'static str) -> Tool {
+    Tool { name, apt, dnf }
+}
+
+impl Tool {
+    /// The first line of what it says of itself, where it runs.
+    pub fn version(self) -> Option<String> {
+        let shell = Shell::new().ok()?;
+        let name = self.name;
+        let text = cmd!(shell, "{name} --version")
             .quiet()
             .ignore_stderr()
             .read()
-        else {
-            return Err(refuse(format!("there is no {tool} on the PATH"))
-                .expected(format!("a working `{tool} --version`"))
-                .remedy(remedy)
+            .ok()?;
+        Some(text.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn remedy(self) -> String {
+        let Self { name, apt, dnf } = self;
+        let rust = match name {
+            "cargo" | "rustc" => "install Rust with rustup, or ",
+            _ => "",
+        };
+        format!("{rust}apt-get install {apt}, or dnf install {dnf}")
+    }
+}
+
+/// The compilers' versions, or a refusal that names the package to install.
+pub fn compilers() -> Result<BTreeMap<String, String>> {
+    let mut versions = BTreeMap::new();
+    for tool in TOOLS {
+        let name = tool.name;
+        let Some(version) = tool.version() else {
+            return Err(refuse(format!("there is no {name} on the PATH"))
+                .expected(format!("a working `{name} --version`"))
+                .remedy(tool.remedy())
                 .into());
         };
         // git and cargo leave no trace in the bytes.
-        if matches!(tool, "g++" | "rustc") {
-            versions.insert(
-                tool.to_owned(),
-                version.lines().next().unwrap_or_default().to_owned(),
-            );
+        if matches!(name, "g++" | "rustc") {
+            versions.insert(name.to_owned(), version);
         }
     }
     Ok(versions)

@@ -19,6 +19,9 @@ use crate::support::scratch::Scratch;
 use crate::support::watch;
 use crate::wheel::name::WheelName;
 
+/// pip holds the download and its copy for a moment; the larger wheels have 920 MB.
+pub const ROOM: u64 = 2_000_000_000;
+
 /// A wheel on this machine.
 #[derive(Clone, Debug)]
 pub struct Base {
@@ -100,8 +103,7 @@ fn download(
     step: &Step,
 ) -> Result<Base> {
     let folder = folder(cache);
-    // pip holds the download and its copy for a moment; the larger wheels have 920 MB.
-    disk::require(&folder, 2_000_000_000, "fetch the official wheel")?;
+    disk::require(&folder, ROOM, "fetch the official wheel")?;
     let scratch = Scratch::folder(&folder.join("download"))?;
     let destination = scratch.path().join("wheel");
     let requirement = format!("torch=={}", release.version);

@@ -1,21 +1,37 @@
 //! Room on a disk, asked for before gigabytes are written.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::Result;
 
 use crate::report::refusal::refuse;
 
+/// What a file system has free.
+#[derive(Clone, Copy, Debug)]
+pub struct Free {
+    /// In bytes, for who is not root.
+    pub bytes: u64,
+    /// Which file system it is.
+    pub device: u64,
+}
+
+/// The file system that `folder` is, or will be, on; none where it does not answer.
+pub fn free(folder: &Path) -> Option<Free> {
+    let existing = folder.ancestors().find(|it| it.is_dir())?;
+    let status = rustix::fs::statvfs(existing).ok()?;
+    Some(Free {
+        bytes: status.f_bavail.saturating_mul(status.f_frsize),
+        device: std::fs::metadata(existing).ok()?.dev(),
+    })
+}
+
 /// Refuses when the file system that `folder` is, or will be, on has less than `bytes` free.
 pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
-    let Some(existing) = folder.ancestors().find(|it| it.is_dir()) else {
-        return Ok(());
-    };
     // Without an answer, the write itself will tell.
-    let Ok(status) = rustix::fs::statvfs(existing) else {
+    let Some(Free { bytes: free, .. }) = free(folder) else {
         return Ok(());
     };
-    let free = status.f_bavail.saturating_mul(status.f_frsize);
     if free >= bytes {
         return Ok(());
     }

@@ -1,0 +1,185 @@
+//! What `build-wheel` needs: an interpreter that torch has wheels for, compilers, room on the disk.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::finding::Finding;
+use super::room::Disk;
+use super::setting::Setting;
+use super::torch::Found;
+use crate::build_wheel::compile::{TOOLS, Tool};
+use crate::build_wheel::fetch;
+use crate::python::Python;
+use crate::release::Release;
+use crate::support::paths;
+
+/// The first release of g++ that knows `-std=c++20`.
+const OLDEST_COMPILER: u32 = 10;
+/// What is there of it.
+#[derive(Debug, Serialize)]
+pub struct Building {
+    /// The one that the wheel would be for.
+    pub python: Interpreter,
+    /// What compiling runs.
+    pub programs: Vec<Program>,
+    /// The official wheel is in the cache.
+    pub fetched: bool,
+    /// The file systems that it writes to.
+    pub disks: Vec<Disk>,
+}
+
+/// An interpreter.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase", tag = "state")]
+pub enum Interpreter {
+    /// Torch has wheels for it.
+    Fits {
+        /// Version, tags and system.
+        what: String,
+    },
+    /// There is none of this name.
+    Absent {
+        /// In a line.
+        why: String,
+    },
+    /// Torch has no wheels for it, or it does not run.
+    Refused {
+        /// In a line.
+        why: String,
+    },
+}
+
+/// A program on the PATH.
+#[derive(Debug, Serialize)]
+pub struct Program {
+    /// As it is called.
+    pub name: &'static str,
+    /// What it says; none where it is not there.
+    pub version: Option<String>,
+}
+
+impl Building {
+    /// Looks for everything.
+    pub fn look(interpreter: &Path, release: Option<&Release>) -> Self {
+        let probed = Python::probe(interpreter);
+        let cache = paths::cache();
+        let cached = match (&probed, release) {
+            (Ok(python), Some(release)) => fetch::cached(&cache, release, python),
+            _ => None,
+        };
+        let fetched = cached.is_some();
+        let python = match probed {
+            Ok(python) => Interpreter::Fits {
+                what: python.describe(),
+            },
+            Err(error) => {
+                let text = error.to_string();
+                let why = text.lines().next().unwrap_or_default().to_owned();
+                match why.starts_with("there is no") {
+                    true => Interpreter::Absent { why },
+                    false => Interpreter::Refused { why },
+                }
+            }
+        };
+        Self {
+            python,
+            programs: TOOLS.map(Program::look).into(),
+            fetched,
+            disks: Disk::look(cache, fetched),
+        }
+    }
+
+    /// A line for each of them. `found` is what the interpreter has installed.
+    pub fn findings(
+        &self,
+        setting: Setting,
+        found: Option<&Found>,
+        interpreter: &str,
+    ) -> Vec<Finding> {
+        let mut findings = vec![self.interpreter(setting)];
+        if let Some(found) = found {
+            findings.push(environments(found, setting, interpreter));
+        }
+        for program in &self.programs {
+            findings.extend(program.finding(setting));
+        }
+        let wheel = match self.fetched {
+            true => "in the cache",
+            false => "will be fetched by pip",
+        };
+        findings.push(Finding::ok("torch wheel", wheel));
+        findings.extend(self.disks.iter().map(Disk::finding));
+        findings
+    }
+
+    fn interpreter(&self, setting: Setting) -> Finding {
+        let name = "python";
+        match &self.python {
+            Interpreter::Fits { what } => Finding::ok(name, what),
+            Interpreter::Absent { why } => {
+                Finding::missing(name, why).root(setting.install("python3 python3-venv", "python3"))
+            }
+            Interpreter::Refused { why } => {
+                Finding::missing(name, why).run("cargo xtask doctor --python PY  # another one")
+            }
+        }
+    }
+}
+
+/// Whether an environment with pip in it can be made.
+fn environments(found: &Found, setting: Setting, interpreter: &str) -> Finding {
+    let has = |name: &str| found.pip.iter().any(|it| it == name);
+    if has("venv") && (has("ensurepip") || has("pip")) {
+        return Finding::ok("venv, pip", "there");
+    }
+    Finding::missing("venv, pip", format!("{interpreter} has only one, or none"))
+        .root(setting.install("python3-venv", "python3-pip"))
+}
+
+impl Program {
+    fn look(tool: Tool) -> Self {
+        Self {
+            name: tool.name,
+            version: tool.version(),
+        }
+    }
+
+    fn finding(&self, setting: Setting) -> Option<Finding> {
+        let tool = TOOLS.into_iter().find(|it| it.name == self.name)?;
+        let install = setting.install(tool.apt, tool.dnf);
+        let Some(version) = &self.version else {
+            return Some(Finding::missing(tool.name, "not on the PATH").root(install));
+        };
+        if tool.name == "g++" && major(version).is_some_and(|it| it < OLDEST_COMPILER) {
+            let value = format!("{version}, older than -std=c++20 ({OLDEST_COMPILER})");
+            return Some(Finding::missing(tool.name, value).root(install));
+        }
+        // `git version 2.47.3`, beside its name.
+        let version = version.trim_start_matches(tool.name).trim();
+        Some(Finding::ok(
+            tool.name,
+            version.trim_start_matches("version "),
+        ))
+    }
+}
+
+/// Of `g++ (Debian 12.2.0-14) 12.2.0`: what follows the packager's word.
+fn major(version: &str) -> Option<u32> {
+    let (_, after) = version.split_once(") ")?;
+    after.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_of_all_kinds() {
+        assert_eq!(major("g++ (Debian 12.2.0-14) 12.2.0"), Some(12));
+        let red_hat = "g++ (GCC) 8.5.0 20210514 (Red Hat 8.5.0-20)";
+        assert_eq!(major(red_hat), Some(8));
+        assert_eq!(major("clang version 18"), None, "unknown is not refused");
+        assert_eq!(major("g++ (Ubuntu 9.4.0-1ubuntu1~20.04) 9.4.0"), Some(9));
+    }
+}

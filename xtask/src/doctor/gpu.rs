@@ -1,0 +1,201 @@
+//! GPUs and what serves them: the kernel's view (PCI, the loaded module) beside the driver's.
+
+use serde::Serialize;
+
+use super::driver::{CudaVersion, Driver};
+use super::files::{Files, field, size};
+use super::finding::Finding;
+use super::setting::Setting;
+
+const PCI: &str = "sys/bus/pci/devices";
+
+/// All that is known of them.
+#[derive(Debug, Serialize)]
+pub struct Gpus {
+    /// `580.65.06`: the kernel module's version.
+    pub module: Option<String>,
+    /// NVIDIA's display controllers by PCI address, whether a driver serves them or not.
+    pub devices: Vec<Device>,
+    /// How many GPUs the simulator shows, where it stands in front of CUDA.
+    pub simulated: Option<u32>,
+    /// What libcuda says.
+    pub driver: Driver,
+    /// The CUDA runtime on the loader's path.
+    pub runtime: Option<CudaVersion>,
+}
+
+/// One PCI device.
+#[derive(Debug, Serialize)]
+pub struct Device {
+    /// `0000:1a:00.0`.
+    pub address: String,
+    /// The memory node beside it; none where the firmware does not say.
+    pub node: Option<u32>,
+}
+
+impl Gpus {
+    /// Reads the kernel's view and adds the driver's.
+    pub fn read(
+        files: &Files,
+        driver: Driver,
+        runtime: Option<CudaVersion>,
+        simulated: Option<u32>,
+    ) -> Self {
+        let devices = files.names(PCI).into_iter().filter_map(|address| {
+            let text = |name: &str| files.text(&format!("{PCI}/{address}/{name}"));
+            // A display or 3D controller of NVIDIA's; their audio and bridges are no GPUs.
+            let gpu = text("vendor")? == "0x10de" && text("class")?.starts_with("0x03");
+            let node = text("numa_node").and_then(|it| it.parse().ok());
+            gpu.then_some(Device { address, node })
+        });
+        let mut devices: Vec<_> = devices.collect();
+        devices.sort_by(|a, b| a.address.cmp(&b.address));
+        Self {
+            module: files
+                .text("proc/driver/nvidia/version")
+                .and_then(|it| module_version(&it)),
+            devices,
+            simulated,
+            driver,
+            runtime,
+        }
+    }
+
+    /// How many this process may use.
+    pub fn count(&self) -> usize {
+        match &self.driver {
+            Driver::Works { gpus, .. } => gpus.len(),
+            _ => 0,
+        }
+    }
+
+    /// The node of the GPU at a PCI address.
+    fn node(&self, address: &str) -> Option<u32> {
+        self.devices.iter().find(|it| it.address == address)?.node
+    }
+
+    /// The GPUs beside a node, by CUDA's numbers.
+    pub fn beside(&self, node: u32) -> Vec<usize> {
+        let Driver::Works { gpus, .. } = &self.driver else {
+            return Vec::new();
+        };
+        (0..gpus.len())
+            .filter(|it| self.node(&gpus[*it].address) == Some(node))
+            .collect()
+    }
+
+    /// The driver, the runtime, and a line for each GPU. `needed` is the CUDA that the fork is built
+    /// for; `torch_runtime` the one that torch brought, and `nodes` how many memory nodes there are.
+    pub fn findings(
+        &self,
+        setting: Setting,
+        needed: Option<CudaVersion>,
+        torch_runtime: Option<&str>,
+        nodes: usize,
+    ) -> Vec<Finding> {
+        let mut findings = vec![self.driver_finding(setting, needed)];
+        let runtime = match (self.runtime, torch_runtime) {
+            (Some(here), Some(brought)) => format!("{brought} beside torch; {here} on this system"),
+            (None, Some(brought)) => format!("{brought} beside torch"),
+            (Some(here), None) => format!("{here} on this system; torch brings its own"),
+            (None, None) => "none; torch brings its own".to_owned(),
+        };
+        findings.push(Finding::ok("runtime", runtime));
+        let Driver::Works { gpus, .. } = &self.driver else {
+            return findings;
+        };
+        for (number, gpu) in gpus.iter().enumerate() {
+            let value = format!("{}, {}, {}", gpu.name, size(gpu.memory), gpu.address);
+            let name = format!("GPU {number}");
+            findings.push(match self.node(&gpu.address) {
+                Some(node) => Finding::ok(name, format!("{value}, node {node}")),
+                None if nodes < 2 => Finding::ok(name, value),
+                None => Finding::note(name, format!("{value}, node unknown"))
+                    .run("nvidia-smi topo --matrix"),
+            });
+        }
+        findings
+    }
+
+    fn driver_finding(&self, setting: Setting, needed: Option<CudaVersion>) -> Finding {
+        let name = "driver";
+        if let Some(gpus) = self.simulated {
+            return Finding::ok(name, format!("simulated, as are its GPUs ({gpus})"));
+        }
+        match &self.driver {
+            Driver::Works { cuda, .. } => {
+                let module = self.module.as_ref().map(|it| format!("{it}, "));
+                let value = format!("{}serves CUDA {cuda}", module.unwrap_or_default());
+                match needed {
+                    // Within a major version, a newer runtime works on an older driver.
+                    Some(needed) if cuda.0 / 1000 < needed.0 / 1000 => {
+                        let value = format!("{value}; torch needs {}.0", needed.0 / 1000);
+                        Finding::missing(name, value).machine_root(setting, newer(setting))
+                    }
+                    _ => Finding::ok(name, value),
+                }
+            }
+            Driver::Absent if self.devices.is_empty() => Finding::note(
+                name,
+                "none, and no NVIDIA GPU; the simulator stands in for one",
+            )
+            .run("cargo xtask sim -- python3 train.py"),
+            Driver::Absent => {
+                let value = format!("none for the NVIDIA GPUs ({})", self.devices.len());
+                let finding = Finding::note(name, value);
+                match (setting.container, self.module.is_some()) {
+                    (true, _) => finding.host("docker run --gpus all …"),
+                    // The module is loaded, and its library is where the loader does not look.
+                    (false, true) => finding.root("ldconfig"),
+                    (false, false) => finding.root(newer(setting)),
+                }
+            }
+            Driver::Lacks { symbol } => Finding::missing(name, format!("libcuda has no {symbol}"))
+                .machine_root(setting, newer(setting)),
+            Driver::Refuses { error } => self.refused(error, setting),
+        }
+    }
+
+    fn refused(&self, error: &str, setting: Setting) -> Finding {
+        let name = "driver";
+        let value = format!("libcuda says {error}");
+        match error {
+            "CUDA_ERROR_NO_DEVICE" => {
+                let finding = Finding::note(name, value);
+                match (self.devices.is_empty(), setting.container) {
+                    (true, _) => finding.run("cargo xtask sim -- python3 train.py"),
+                    (false, false) => finding.run("unset CUDA_VISIBLE_DEVICES; nvidia-smi"),
+                    (false, true) => finding.host("docker run --gpus all …"),
+                }
+            }
+            "CUDA_ERROR_STUB_LIBRARY" => Finding::missing(
+                name,
+                format!("{value}: the toolkit's stub hides the driver"),
+            )
+            .run("unset LD_LIBRARY_PATH"),
+            "CUDA_ERROR_SYSTEM_NOT_READY" => Finding::missing(name, value)
+                .machine_root(setting, "systemctl restart nvidia-fabricmanager"),
+            "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" => {
+                let module = self.module.as_deref().unwrap_or("this kernel module");
+                Finding::missing(name, format!("{value} with {module}"))
+                    .machine_root(setting, "reboot")
+            }
+            _ => Finding::missing(name, value).run("nvidia-smi"),
+        }
+    }
+}
+
+/// The metapackage of NVIDIA's own repositories.
+fn newer(setting: Setting) -> String {
+    setting.install("cuda-drivers", "cuda-drivers")
+}
+
+/// `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  …` has it as the first word of digits
+/// and dots.
+fn module_version(text: &str) -> Option<String> {
+    let line = field(text, "NVRM version:")?;
+    let version = line.split_whitespace().find(|word| {
+        word.contains('.') && word.bytes().all(|it| it == b'.' || it.is_ascii_digit())
+    })?;
+    Some(version.to_owned())
+}

@@ -1,0 +1,65 @@
+//! The kernel, as far as pinning cares: whether it can populate pages on request.
+
+use serde::Serialize;
+
+use super::files::Files;
+use super::finding::Finding;
+use super::setting::Setting;
+
+/// `MADV_POPULATE_WRITE` came with this one.
+const POPULATE: (u32, u32) = (5, 14);
+
+/// What the kernel calls itself.
+#[derive(Debug, Serialize)]
+pub struct Kernel {
+    /// `6.1.0-18-amd64`.
+    pub release: Option<String>,
+    /// Whether `MADV_POPULATE_WRITE` is there, by the release.
+    pub populates: bool,
+}
+
+impl Kernel {
+    /// Reads the release.
+    pub fn read(files: &Files) -> Self {
+        let release = files.text("proc/sys/kernel/osrelease");
+        let populates = release
+            .as_deref()
+            .and_then(numbers)
+            .is_some_and(|it| it >= POPULATE);
+        Self { release, populates }
+    }
+
+    /// One line.
+    pub fn finding(&self, setting: Setting) -> Finding {
+        let release = self.release.as_deref().unwrap_or("of an unknown release");
+        let name = "kernel";
+        if self.populates {
+            return Finding::ok(name, format!("{release}, has MADV_POPULATE_WRITE"));
+        }
+        let value = format!(
+            "{release}, no MADV_POPULATE_WRITE ({}.{}): pages are touched one by one",
+            POPULATE.0, POPULATE.1
+        );
+        let command = setting.install("linux-image-amd64", "kernel") + " && reboot";
+        Finding::note(name, value).machine_root(setting, command)
+    }
+}
+
+fn numbers(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|it: char| !it.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_of_all_kinds() {
+        assert_eq!(numbers("6.1.0-18-amd64"), Some((6, 1)));
+        assert_eq!(numbers("5.14.0-427.el9.x86_64"), Some((5, 14)));
+        assert_eq!(numbers("4.18"), Some((4, 18)));
+        assert_eq!(numbers("6.8-rc1"), Some((6, 8)));
+        assert_eq!(numbers("nonsense"), None);
+    }
+}

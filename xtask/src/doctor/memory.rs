@@ -1,0 +1,197 @@
+//! How much memory the engine may pin here, and which limit decides that.
+//!
+//! The rule is the engine's (cxx-bridge/src/budget): half of the least of what the machine has
+//! available, what the control group leaves, and the lock limit where it binds.
+
+use serde::Serialize;
+
+use super::cgroup::Cgroup;
+use super::files::{Files, field, kib_field, size};
+use super::finding::Finding;
+use super::setting::Setting;
+
+/// What the warm-up pins unless told otherwise: so many blocks of 1 GiB.
+const BLOCKS: u64 = 8;
+const BLOCK: u64 = 1 << 30;
+
+/// The bit of `CAP_IPC_LOCK` in a capability set.
+const IPC_LOCK: u64 = 1 << 14;
+
+/// Limits in bytes; none where there is no limit, or it cannot be read.
+#[derive(Debug, Serialize)]
+pub struct Memory {
+    /// Of the machine.
+    pub total: Option<u64>,
+    /// `MemAvailable`.
+    pub available: Option<u64>,
+    /// `RLIMIT_MEMLOCK`, soft.
+    pub lock_soft: Option<u64>,
+    /// The same, hard.
+    pub lock_hard: Option<u64>,
+    /// `CAP_IPC_LOCK`: the lock limit does not bind.
+    pub may_lock_all: bool,
+    /// The control group that leaves least.
+    pub cgroup: Option<Cgroup>,
+    /// What one process may pin.
+    pub budget: Option<u64>,
+}
+
+/// What can decide the budget, as the report says it.
+const AVAILABLE: &str = "what is available";
+const CGROUP: &str = "what the cgroup leaves";
+const LOCK: &str = "memlock";
+
+impl Memory {
+    /// Reads it all.
+    pub fn read(files: &Files) -> Self {
+        let info = files.text("proc/meminfo").unwrap_or_default();
+        let status = files.text("proc/self/status").unwrap_or_default();
+        let capabilities =
+            field(&status, "CapEff:").and_then(|it| u64::from_str_radix(it, 16).ok());
+        let limits = files.text("proc/self/limits").unwrap_or_default();
+        let mut lock = field(&limits, "Max locked memory")
+            .unwrap_or_default()
+            .split_whitespace()
+            .map(|it| it.parse().ok());
+        let mut memory = Self {
+            total: kib_field(&info, "MemTotal:"),
+            available: kib_field(&info, "MemAvailable:"),
+            lock_soft: lock.next().flatten(),
+            lock_hard: lock.next().flatten(),
+            may_lock_all: capabilities.is_some_and(|it| it & IPC_LOCK != 0),
+            cgroup: Cgroup::read(files),
+            budget: None,
+        };
+        memory.budget = memory.least().map(|(bytes, _)| bytes / 2);
+        memory
+    }
+
+    fn least(&self) -> Option<(u64, &'static str)> {
+        let lock = self.lock_soft.filter(|_| !self.may_lock_all);
+        [
+            (self.available, AVAILABLE),
+            (self.cgroup.as_ref().map(Cgroup::left), CGROUP),
+            (lock, LOCK),
+        ]
+        .into_iter()
+        .filter_map(|(bytes, what)| Some((bytes?, what)))
+        .min_by_key(|(bytes, _)| *bytes)
+    }
+
+    /// Whether `bytes` can be set aside for huge pages without starving the rest. Pools are the
+    /// machine's: neither the lock limit nor a memory control group counts them.
+    pub fn affords(&self, bytes: u64) -> bool {
+        self.available.is_none_or(|it| it / 2 >= bytes)
+    }
+
+    /// The warm-up that the defaults ask for, in bytes.
+    pub const fn warm_up() -> u64 {
+        BLOCKS * BLOCK
+    }
+
+    /// A line for each limit, and one for what they leave; `gpus` is how many processes torchrun
+    /// would start here.
+    pub fn findings(&self, setting: Setting, gpus: usize) -> Vec<Finding> {
+        vec![
+            self.machine(),
+            self.group(setting),
+            self.lock(setting),
+            self.allowance(gpus),
+        ]
+    }
+
+    fn machine(&self) -> Finding {
+        let shown = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), size);
+        let value = format!("{} of {}", shown(self.available), shown(self.total));
+        Finding::ok("available", value)
+    }
+
+    fn group(&self, setting: Setting) -> Finding {
+        let Some(group) = &self.cgroup else {
+            return Finding::ok("cgroup", "no limit");
+        };
+        let value = format!(
+            "{} left: limit {} (v{}), {} in use, {} of it cache",
+            size(group.left()),
+            size(group.limit),
+            group.version,
+            size(group.used),
+            size(group.cache)
+        );
+        if holds_warm_up(group.left()) {
+            return Finding::ok("cgroup", value);
+        }
+        // Twice the warm-up, since the budget is half, on top of what is taken.
+        let wanted = group.used - group.cache.min(group.used) + 2 * Self::warm_up();
+        let wanted = wanted.div_ceil(BLOCK);
+        let finding = Finding::note("cgroup", value);
+        if setting.container {
+            finding.host(format!(
+                "docker update --memory={wanted}g --memory-swap={wanted}g CONTAINER"
+            ))
+        } else {
+            finding.root(format!("echo {wanted}G > {}", group.file))
+        }
+    }
+
+    fn lock(&self, setting: Setting) -> Finding {
+        let name = "memlock";
+        let Some(soft) = self.lock_soft else {
+            return Finding::ok(name, "unlimited");
+        };
+        let shown = size(soft);
+        if self.may_lock_all {
+            return Finding::ok(name, format!("{shown}, passed by CAP_IPC_LOCK"));
+        }
+        if holds_warm_up(soft) {
+            return Finding::ok(name, shown);
+        }
+        let value = format!("{shown}, and no CAP_IPC_LOCK to pass it");
+        let finding = Finding::note(name, value);
+        if self.lock_hard.is_none() {
+            finding.run("ulimit -l unlimited")
+        } else if setting.container {
+            finding.host("docker run --ulimit memlock=-1 …")
+        } else {
+            finding.run("sudo prlimit --pid $$ --memlock=unlimited")
+        }
+    }
+
+    fn allowance(&self, gpus: usize) -> Finding {
+        let name = "budget";
+        let Some((least, what)) = self.least() else {
+            return Finding::ok(name, "no limit is known");
+        };
+        let budget = least / 2;
+        let mut value = format!("{} may be pinned, half of {what}", size(budget));
+        if gpus > 1 {
+            let share = size(budget / gpus as u64);
+            value += &format!("; {share} by each of {gpus} ranks");
+        }
+        let blocks = budget / BLOCK;
+        if blocks >= BLOCKS {
+            return Finding::ok(name, value);
+        }
+        value += &format!("; the warm-up's {BLOCKS} blocks of 1 GiB do not fit");
+        Finding::note(name, value).run(match (what, (budget >> 20) / BLOCKS) {
+            // The driver pins past this limit, as far as is known; only the engine keeps to it.
+            (LOCK, _) if self.beside_lock() > budget => {
+                format!("export BUDDY_MAX_MB={}", self.beside_lock() >> 20)
+            }
+            _ if blocks > 0 => format!("export BUDDY_BLOCK_COUNT={blocks}"),
+            (_, smaller @ 16..) => format!("export BUDDY_BLOCK_SIZE_MB={}", smaller & !1),
+            _ => "export BUDDY_WARMUP=off BUDDY_GROWTH=exact".to_owned(),
+        })
+    }
+
+    /// What the budget would be with no lock limit.
+    fn beside_lock(&self) -> u64 {
+        let others = [self.available, self.cgroup.as_ref().map(Cgroup::left)];
+        others.into_iter().flatten().min().unwrap_or(0) / 2
+    }
+}
+
+/// Whether half of what a limit leaves is enough for the warm-up.
+fn holds_warm_up(left: u64) -> bool {
+    left / 2 >= Memory::warm_up()
+}

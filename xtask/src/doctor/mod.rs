@@ -1,0 +1,178 @@
+//! `cargo xtask doctor`: what this machine offers, and the command for each thing that could be better.
+//!
+//! Two steps that know nothing of each other. Looking: each subject's `read` takes files below a root,
+//! and three things are asked outside of it (the driver, the interpreter, the programs that building
+//! runs). Judging: each subject's `finding` or `findings` turns what was seen into lines, and touches
+//! nothing. So tests judge machines that they make up.
+//! Invariant: changes nothing on the machine.
+
+mod building;
+mod cgroup;
+mod driver;
+mod files;
+mod finding;
+mod gpu;
+mod kernel;
+mod memory;
+mod numa;
+mod pages;
+mod report;
+mod room;
+mod setting;
+#[cfg(test)]
+mod tests;
+mod torch;
+mod transparent;
+
+use std::env;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::cli;
+use crate::release::Versions;
+use crate::report::refusal::refuse;
+use crate::support::paths;
+use building::Building;
+use driver::{CudaVersion, Driver};
+use files::Files;
+use gpu::Gpus;
+use kernel::Kernel;
+use memory::Memory;
+use pages::HugePages;
+use report::Report;
+use setting::Setting;
+use torch::{Found, Torch};
+use transparent::Transparent;
+
+/// The command.
+pub fn run(args: &cli::Doctor) -> Result<()> {
+    let machine = Machine::read(Path::new("/"), Asked::here(&args.python));
+    let report = machine.report();
+    let mut out = std::io::stdout();
+    let text = if args.json {
+        machine.json(&report)? + "\n"
+    } else {
+        let colours = out.is_terminal() && env::var_os("NO_COLOR").is_none();
+        report.display(colours).to_string()
+    };
+    // Who stops reading, as `head` does, has read enough.
+    let _ = out.write_all(text.as_bytes());
+    if report.ready {
+        return Ok(());
+    }
+    Err(refuse("this machine is not ready")
+        .remedy("run the command below each line that says missing")
+        .into())
+}
+
+/// What is not in files below a root.
+struct Asked {
+    python: String,
+    driver: Driver,
+    runtime: Option<CudaVersion>,
+    simulated: Option<u32>,
+    installed: Option<Found>,
+    building: Building,
+    needed: Option<CudaVersion>,
+}
+
+impl Asked {
+    /// Asks this machine.
+    fn here(python: &Path) -> Self {
+        let versions = Versions::read(paths::root()).ok();
+        let release = versions.as_ref().and_then(|it| it.find(None).ok());
+        let cuda = versions.as_ref().map(|it| it.cuda.keys());
+        Self {
+            python: python.display().to_string(),
+            driver: Driver::ask(),
+            runtime: driver::runtime(),
+            simulated: env::var("PINBUDDY_SIM_DEVICES")
+                .ok()
+                .and_then(|it| it.parse().ok()),
+            installed: Found::ask(python).ok(),
+            building: Building::look(python, release),
+            needed: cuda.and_then(|it| it.filter_map(|text| CudaVersion::parse(text)).max()),
+        }
+    }
+}
+
+/// All that was seen.
+#[derive(Serialize)]
+struct Machine {
+    setting: Setting,
+    building: Building,
+    python: String,
+    installed: Option<Found>,
+    torch: Option<Torch>,
+    gpus: Gpus,
+    needed_cuda: Option<CudaVersion>,
+    memory: Memory,
+    kernel: Kernel,
+    huge_pages: HugePages,
+    transparent: Transparent,
+    nodes: Vec<numa::Node>,
+}
+
+impl Machine {
+    /// Reads the files below `root` and adds what was asked.
+    fn read(root: &Path, asked: Asked) -> Self {
+        let files = &Files::below(root);
+        Self {
+            setting: Setting::read(files),
+            building: asked.building,
+            python: asked.python,
+            torch: asked.installed.as_ref().and_then(Found::torch),
+            installed: asked.installed,
+            gpus: Gpus::read(files, asked.driver, asked.runtime, asked.simulated),
+            needed_cuda: asked.needed,
+            memory: Memory::read(files),
+            kernel: Kernel::read(files),
+            huge_pages: HugePages::read(files),
+            transparent: Transparent::read(files),
+            nodes: numa::read(files),
+        }
+    }
+
+    /// What to think of it.
+    fn report(&self) -> Report {
+        let setting = self.setting;
+        let found = self.installed.as_ref();
+        let runtime = found.and_then(|it| it.runtime.as_deref());
+        let nodes = self.nodes.len();
+        let transparent = self.transparent.usable();
+        let mut pages = vec![self.kernel.finding(setting)];
+        pages.extend(self.huge_pages.findings(&self.memory, setting, transparent));
+        pages.push(self.transparent.finding(setting));
+        let torch = found.map(|_| Torch::finding(self.torch.as_ref(), &self.python));
+        Report::new(vec![
+            (
+                "Building",
+                self.building.findings(setting, found, &self.python),
+            ),
+            ("PyTorch", torch.into_iter().collect()),
+            (
+                "GPU",
+                self.gpus
+                    .findings(setting, self.needed_cuda, runtime, nodes),
+            ),
+            ("Memory", self.memory.findings(setting, self.gpus.count())),
+            ("Pages", pages),
+            ("NUMA", numa::findings(&self.nodes, &self.gpus)),
+        ])
+    }
+
+    /// The report, and below it what it was made from.
+    fn json(&self, report: &Report) -> Result<String> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            #[serde(flatten)]
+            report: &'a Report,
+            machine: &'a Machine,
+        }
+        let machine = self;
+        Ok(serde_json::to_string_pretty(&Document { report, machine })?)
+    }
+}

@@ -1,0 +1,61 @@
+//! Transparent huge pages: whether the kernel gives them to who asks by `madvise`.
+
+use serde::Serialize;
+
+use super::files::Files;
+use super::finding::Finding;
+use super::setting::Setting;
+
+const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
+
+/// The two settings that decide.
+#[derive(Debug, Serialize)]
+pub struct Transparent {
+    /// `always`, `madvise` or `never`: who gets them.
+    pub enabled: Option<String>,
+    /// `always`, `defer`, `defer+madvise`, `madvise` or `never`: who waits until there are some.
+    pub defrag: Option<String>,
+}
+
+impl Transparent {
+    /// Reads them.
+    pub fn read(files: &Files) -> Self {
+        let chosen = |name: &str| chosen(&files.text(&format!("{FOLDER}/{name}"))?);
+        Self {
+            enabled: chosen("enabled"),
+            defrag: chosen("defrag"),
+        }
+    }
+
+    /// Whether a region that asks for huge pages gets them.
+    pub fn usable(&self) -> bool {
+        matches!(self.enabled.as_deref(), Some("always" | "madvise"))
+    }
+
+    /// One line, with a command for each setting that stands in the way.
+    pub fn finding(&self, setting: Setting) -> Finding {
+        let name = "transparent";
+        let (Some(enabled), Some(defrag)) = (&self.enabled, &self.defrag) else {
+            return Finding::ok(name, "this kernel has none");
+        };
+        let value = format!("enabled: {enabled}, defrag: {defrag}");
+        let in_the_way = [
+            ("enabled", !self.usable()),
+            ("defrag", matches!(defrag.as_str(), "never" | "defer")),
+        ];
+        let files: Vec<_> = in_the_way.iter().filter(|(_, it)| *it).collect();
+        if files.is_empty() {
+            return Finding::ok(name, value);
+        }
+        let finding = Finding::note(name, value);
+        files.into_iter().fold(finding, |finding, (file, _)| {
+            finding.machine_root(setting, format!("echo madvise > /{FOLDER}/{file}"))
+        })
+    }
+}
+
+/// The word in brackets.
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
