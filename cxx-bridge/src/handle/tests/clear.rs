@@ -50,15 +50,16 @@ fn in_the_background_the_re_warm_is_behind_the_request() {
 }
 
 #[test]
-fn when_off_there_is_no_re_warm() {
-    let handle = off();
-    let grants: Vec<_> = (0..3).map(|_| handle.request(60 * MIB).unwrap()).collect();
-    for grant in grants {
-        handle.release(grant.block);
+fn who_wants_no_blocks_ahead_gets_none_later_either() {
+    for handle in [off(), sync(0)] {
+        let grants = [(); 3].map(|()| handle.request(60 * MIB).unwrap());
+        for grant in grants {
+            handle.release(grant.block);
+        }
+        handle.empty_cache();
+        handle.request(60 * MIB).unwrap();
+        assert_eq!(pinned(handle), [64]);
     }
-    handle.empty_cache();
-    handle.request(60 * MIB).unwrap();
-    assert_eq!(pinned(handle), [64]);
 }
 
 #[test]
@@ -88,18 +89,6 @@ fn clearing_ends_a_warm_up_that_is_under_way_and_keeps_the_rest_owed() {
     handle.request(60 * MIB).unwrap();
     handle.warm_up.wait_until_over();
     assert_eq!(pinned(handle).len(), 11);
-}
-
-#[test]
-fn who_wants_no_blocks_ahead_gets_none_later_either() {
-    let handle = sync(0);
-    let grants: Vec<_> = (0..3).map(|_| handle.request(60 * MIB).unwrap()).collect();
-    for grant in grants {
-        handle.release(grant.block);
-    }
-    handle.empty_cache();
-    handle.request(60 * MIB).unwrap();
-    assert_eq!(pinned(handle), [64]);
 }
 
 #[test]
