@@ -76,7 +76,8 @@ print(time.time(), flush=True)
 
 @pytest.mark.parametrize("size", [8, 200])
 def test_it_ends_while_another_thread_waits_for_a_pin(run, size):
-    """A daemon thread that came back from the wait would meet an interpreter that is gone."""
+    """A daemon thread that came back from the wait would meet an interpreter that is gone. (One that
+    comes back while the interpreter is going, before exit handlers run, does so with stock, too.)"""
     outcome = run(
         f"""
 from program import *
@@ -91,8 +92,9 @@ time.sleep(0.1)
 print(time.time(), flush=True)
 """,
         check=False,
-        **SLOW,
+        # Three seconds for each segment: more than an interpreter takes to go.
+        **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": "12000"},
     )
     ended = time.time() - float(outcome.stdout.split()[-1])
     assert outcome.returncode == 0, outcome.stderr
-    assert ended < 10 and "terminate" not in outcome.stderr
+    assert ended < 20 and "terminate" not in outcome.stderr
