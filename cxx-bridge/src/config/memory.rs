@@ -77,7 +77,11 @@ impl Memory {
     pub(super) fn read<L: Fn(&str) -> Option<OsString>>(reader: &mut Reader<L>) -> Self {
         Self {
             backing: reader.read(variables::BACKING, Way::Auto, |text| {
-                let words = [("auto", Way::Auto), ("cuda", Way::Cuda), ("pages", Way::Pages)];
+                let words = [
+                    ("auto", Way::Auto),
+                    ("cuda", Way::Cuda),
+                    ("pages", Way::Pages),
+                ];
                 word(text, &words, "is none of auto, cuda and pages")
             }),
             huge_pages: reader.read(variables::HUGE_PAGES, HugePages::Auto, |text| {
@@ -100,7 +104,9 @@ impl Memory {
                 let refusal = "is neither off, auto nor the number of a node";
                 word(text, &words, refusal).or_else(|_| {
                     let node = number(text).map_err(|_| refusal)?;
-                    Ok(Numa::Node(u32::try_from(node).map_err(|_| parse::TOO_LARGE)?))
+                    Ok(Numa::Node(
+                        u32::try_from(node).map_err(|_| parse::TOO_LARGE)?,
+                    ))
                 })
             }),
             register_chunk_mb: reader.read(variables::REGISTER_CHUNK_MB, 0, |text| {

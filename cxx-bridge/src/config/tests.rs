@@ -181,5 +181,8 @@ fn the_memory_of_regions_is_asked_for_in_words_and_numbers() {
     let json = |variables: &[(&str, &str)]| serde_json::to_value(read(variables).0).unwrap();
     assert_eq!(json(&[("BUDDY_NUMA", "2")])["numa"]["value"], 2);
     assert_eq!(json(&[("BUDDY_NUMA", "AUTO")])["numa"]["value"], "auto");
-    assert_eq!(json(&[("BUDDY_HUGE_PAGES", "2m")])["huge_pages"]["value"], "2M");
+    assert_eq!(
+        json(&[("BUDDY_HUGE_PAGES", "2m")])["huge_pages"]["value"],
+        "2M"
+    );
 }

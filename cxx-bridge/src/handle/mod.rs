@@ -155,7 +155,7 @@ impl<B: Backing> Handle<B> {
             if !self.backing.available() {
                 return None;
             }
-            self.start_warm_up();
+            self.start_warm_up(wait);
             if wait {
                 self.warm_up.wait_until_over();
             }

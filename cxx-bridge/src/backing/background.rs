@@ -1,0 +1,26 @@
+//! What a thread does behind a program that goes on, it does with few threads and at low priority.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+
+thread_local! {
+    static BEHIND: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The program's own threads have the processors first, and these get what is left: a twelfth of a
+/// core where all are busy.
+const NICE: libc::c_int = 10;
+
+/// From now on this thread, and those that it starts, work behind the program.
+pub(crate) fn enter() {
+    BEHIND.set(true);
+    // SAFETY: a number for the kernel; on Linux it is for the calling thread alone, which must not
+    // be one of the program's.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+}
+
+/// Whether this thread does.
+pub(super) fn entered() -> bool {
+    BEHIND.get()
+}
