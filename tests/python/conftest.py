@@ -63,6 +63,9 @@ def run():
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
         environment |= {name: str(value) for name, value in variables.items()}
+        if environment.get("PINBUDDY_SIM_LOCK") == "0":
+            # Memory of ours is touched whether it is then locked or not.
+            environment.setdefault("BUDDY_BACKING", "cuda")
         done = subprocess.run(
             [_interpreter(which), "-c", textwrap.dedent(program)],
             # Where `program` can be imported from.

@@ -34,6 +34,7 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
     environment |= {"LOCAL_WORLD_SIZE": "8", "PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1"}
+    environment["BUDDY_BACKING"] = "cuda"
     environment["PYTHONPATH"] = str(Path(__file__).parent)
     program = "\n".join(line[4:] for line in STATE.splitlines())
     ranks = [

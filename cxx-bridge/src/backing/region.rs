@@ -160,12 +160,20 @@ impl Maker {
         touch: impl Fn(std::ops::Range<usize>) -> io::Result<Duration>,
     ) -> io::Result<()> {
         let length = mapping.len();
-        let small = |bytes, care| match care {
-            Care::Quick => {
-                let pace = self.pace(toucher)?;
-                Some(pace.mul_f64(bytes as f64 / SAMPLE as f64))
+        let stalls = self.machine.compaction_stalls();
+        let small = |bytes, care| {
+            // A virtual machine that has to ask its host for the memory is slow as well, and would
+            // be with small pages, too.
+            if stalls.is_some() && stalls == self.machine.compaction_stalls() {
+                return None;
             }
-            Care::Thorough => time_of_small(toucher, bytes),
+            match care {
+                Care::Quick => {
+                    let pace = self.pace(toucher)?;
+                    Some(pace.mul_f64(bytes as f64 / SAMPLE as f64))
+                }
+                Care::Thorough => time_of_small(toucher, bytes),
+            }
         };
         if let Filled::Crawled { until, huge, small } =
             touch::fill_unless_it_crawls(length, &touch, small)?

@@ -102,7 +102,7 @@ pub(super) enum Filled {
 const WORTH: u32 = 2;
 
 /// Fills `length` bytes by `touch`, and stops where two chunks in a row are slower than `small`
-/// says: the time that as many bytes in pages of 4 KiB take.
+/// says: the time that as many bytes in pages of 4 KiB take; nothing where there is another reason.
 ///
 /// Two, since one may have met a moment when others had the machine; for the second, `small` is
 /// asked to measure as carefully as it can.
