@@ -8,9 +8,9 @@ thread_local! {
     static BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The program's own threads have the processors first, and these get what is left: a twelfth of a
-/// core where all are busy.
-const NICE: libc::c_int = 10;
+/// Where all cores are busy the program's own threads get three parts and these one: no less, since a
+/// request may come to wait for what they do.
+const NICE: libc::c_int = 5;
 
 /// From now on this thread, and those that it starts, work behind the program.
 pub(crate) fn enter() {
