@@ -104,14 +104,15 @@ def going():
 until(lambda: not going())
 beside, alone = [], []
 for _ in range(4):
-    alone.append([batch() for _ in range(100)])
     pinbuddy.empty_cache()
     pinbuddy.warm_up()
-    during = []
     while going():
-        during += [batch() for _ in range(10)]
-    beside.append(during[:-10])
-answer([sum(beside, []), sum(alone, [])])
+        beside += [batch() for _ in range(10)]
+    # As long again: what else the machine does falls on both alike.
+    while len(alone) < len(beside):
+        going()
+        alone += [batch() for _ in range(10)]
+answer([beside, alone])
 """
 BEHIND = {
     "BUDDY_BLOCK_SIZE_MB": "512",

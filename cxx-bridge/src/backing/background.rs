@@ -16,8 +16,8 @@ const NICE: libc::c_int = 5;
 pub(crate) fn enter() {
     BEHIND.set(true);
     // SAFETY: a number for the kernel; on Linux it is for the calling thread alone, which must not
-    // be one of the program's.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+    // be one of the program's. In the worst case the priority stays as it is.
+    unsafe { libc::nice(NICE) };
 }
 
 /// Whether this thread does.

@@ -132,14 +132,12 @@ impl Maker {
         {
             self.said.numa(|| why);
         }
+        let (cores, processes) = (self.machine.cores, self.machine.processes);
+        let behind = background::entered();
         let toucher = Toucher {
-            threads: touch::threads(
-                self.settings.pin_threads.value,
-                self.machine.cores,
-                self.machine.processes,
-                background::entered(),
-            ),
+            threads: touch::threads(self.settings.pin_threads.value, cores, processes, behind),
             populates: self.machine.populates,
+            rests: touch::rests(cores, processes, behind),
         };
         let touch = |part| toucher.touch(mapping, part, pages.unit());
         if pages == Pages::Transparent {

@@ -31,12 +31,24 @@ pub(super) fn threads(asked: Option<usize>, cores: usize, processes: usize, behi
     asked.unwrap_or_else(|| spare.min(MOST)).max(1)
 }
 
+/// Whether threads rest as long as they work: behind a program that goes on, where there are few
+/// cores. Two of them are often one core's threads, and then zeroing on the one slows the other by
+/// a fifth, whatever the priorities.
+pub(super) fn rests(cores: usize, processes: usize, behind: bool) -> bool {
+    behind && cores / processes.max(1) < MANY
+}
+
+/// So many cores have work for all of a program's threads and for these.
+const MANY: usize = 4;
+
 /// Fills parts of mappings with pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Toucher {
     pub(super) threads: usize,
     /// As the kernel can: `pages::kernel_populates`.
     pub(super) populates: bool,
+    /// Whether a thread rests as long as it works.
+    pub(super) rests: bool,
 }
 
 impl Toucher {
@@ -58,12 +70,16 @@ impl Toucher {
                     break;
                 }
                 let slice = from..part.end.min(from + slice);
+                let begun = Instant::now();
                 if !self.populates {
                     mapping.write(&slice);
                 } else if let Err(why) = mapping.populate(&slice) {
                     next.store(part.end, Ordering::Relaxed);
                     *failed.lock() = Some(why);
                     break;
+                }
+                if self.rests {
+                    thread::sleep(begun.elapsed());
                 }
             }
         };
@@ -228,12 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn few_cores_are_not_kept_busy_behind_a_program() {
+        assert!(rests(2, 1, true) && rests(16, 8, true) && rests(1, 1, true));
+        assert!(!rests(4, 1, true) && !rests(2, 1, false) && !rests(64, 8, true));
+    }
+
+    #[test]
     fn every_page_is_there_whoever_fills_it() {
         for populates in [true, false] {
             for threads in [1, 3] {
                 let length = 9 * LARGE + 4096;
                 let mapping = Mapping::new(length, Pages::Transparent).unwrap();
-                let toucher = Toucher { threads, populates };
+                let toucher = Toucher {
+                    threads,
+                    populates,
+                    rests: threads > 1,
+                };
                 toucher.touch(&mapping, 0..length, 4096).unwrap();
                 let pages: Vec<usize> = (mapping.base()..mapping.base() + length)
                     .step_by(4096)

@@ -121,6 +121,7 @@ fn the_pace_of_small_pages_is_measured_once_for_each_number_of_threads() {
     let toucher = |threads| Toucher {
         threads,
         populates: true,
+        rests: false,
     };
     let first = maker.pace(toucher(2)).unwrap();
     assert_eq!(maker.pace(toucher(2)), Some(first));
