@@ -48,23 +48,19 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
-  try {
-    CudaBackend::allocate_host_memory(size, ptr);
-    return;
-  } catch (c10::Error& error) {
-    if (in_forked_child()) {
-      throw;
+  for (bool first = true;; first = false) {
+    try {
+      CudaBackend::allocate_host_memory(size, ptr);
+      return;
+    } catch (c10::Error& error) {
+      if (in_forked_child()) {
+        throw;
+      }
+      if (!first || !engine_give_way()) {
+        error.add_context(std::string(engine_state_line()));
+        throw;
+      }
     }
-    if (!engine_give_way()) {
-      error.add_context(std::string(engine_state_line()));
-      throw;
-    }
-  }
-  try {
-    CudaBackend::allocate_host_memory(size, ptr);
-  } catch (c10::Error& error) {
-    error.add_context(std::string(engine_state_line()));
-    throw;
   }
 }
 

@@ -166,7 +166,8 @@ impl WarmUp {
     }
 
     /// No turn begins from now on; waits, but not for ever, for the one under way to end, and for
-    /// requests that are being pinned by themselves. For the end of the process, when a driver call on another thread would meet a driver that is gone.
+    /// requests that are being pinned by themselves. For the end of the process, when a driver call
+    /// on another thread would meet a driver that is gone.
     pub fn close(&self, patience: Duration) {
         let mut state = self.state.lock();
         state.closed = true;

@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from measure import environment
 
 BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
@@ -61,13 +62,11 @@ def run():
     own, with no BUDDY_ variable but those given, and requires that it succeeds."""
 
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
-        environment |= {name: str(value) for name, value in variables.items()}
         done = subprocess.run(
             [_interpreter(which), "-c", textwrap.dedent(program)],
             # Where `program` can be imported from.
             cwd=Path(__file__).parent,
-            env=environment,
+            env=environment(**variables),
             capture_output=True,
             text=True,
             timeout=300,

@@ -67,20 +67,24 @@ def in_turn(turn: int, stock, fork) -> tuple:
     return (stock, fork) if turn % 2 == 0 else (fork, stock)
 
 
+def environment(**variables) -> dict[str, str]:
+    """This process's environment, with no BUDDY_ variable but those given."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+    return kept | {name: str(value) for name, value in variables.items()}
+
+
 class Pairs:
     """A process of the pair benchmark, with stock's libtorch or the fork's, that measures in turns."""
 
     def __init__(self, program: Path, torch: Path, size: int, core: int, **variables):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
-        paths = [str(torch / "lib"), environment.get("LD_LIBRARY_PATH", "")]
-        environment["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
-        environment |= {name: str(value) for name, value in variables.items()}
+        paths = [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
+        libraries = ":".join(path for path in paths if path)
         self.process = subprocess.Popen(
             [str(program), str(size)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=environment(LD_LIBRARY_PATH=libraries, **variables),
         )
         os.sched_setaffinity(self.process.pid, {core})
 

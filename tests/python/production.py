@@ -13,12 +13,11 @@ than the machine has.
 """
 
 import json
-import os
 import statistics
 import subprocess
 from pathlib import Path
 
-from measure import arguments, save
+from measure import arguments, environment, save
 
 HERE = Path(__file__).parent
 COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "200000"}
@@ -26,10 +25,9 @@ COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "2
 
 def run(python: str, program: str, **settings: str):
     """What the program answers, in a process of its own with these settings and no others."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
     command = [python, "-c", "from program import *\n" + program]
     done = subprocess.run(
-        command, cwd=HERE, env=environment | settings, capture_output=True, text=True
+        command, cwd=HERE, env=environment(**settings), capture_output=True, text=True
     )
     if done.returncode != 0:
         raise RuntimeError(f"{python} exited with {done.returncode}:\n{done.stderr}")

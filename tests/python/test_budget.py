@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from measure import environment
+
 STATE = """
     from program import *
     import pinbuddy
@@ -32,14 +34,13 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
         for line in Path("/proc/meminfo").read_text().splitlines()
         if line.startswith("MemAvailable")
     )
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
-    environment |= {"LOCAL_WORLD_SIZE": "8", "PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1"}
-    environment["PYTHONPATH"] = str(Path(__file__).parent)
+    settings = {"LOCAL_WORLD_SIZE": 8, "PINBUDDY_SIM_LOCK": 0, "PINBUDDY_SIM_QUIET": 1}
+    settings["PYTHONPATH"] = Path(__file__).parent
     program = "\n".join(line[4:] for line in STATE.splitlines())
     ranks = [
         subprocess.Popen(
             [sys.executable, "-c", program],
-            env=environment | {"LOCAL_RANK": str(rank)},
+            env=environment(**settings, LOCAL_RANK=rank),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

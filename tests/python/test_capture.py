@@ -6,15 +6,9 @@ Each test is a program of its own: what a capture has read is never handed out a
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 
 HEAD = """
-    import json, pinbuddy, torch
-    SIZE = 8 << 20
-    def pinned():
-        return torch.empty(SIZE, dtype=torch.uint8, pin_memory=True)
-    def of_engine(tensor):
-        start = tensor.data_ptr()
-        return any(it["address"] <= start < it["address"] + it["bytes"]
-                   for it in pinbuddy.stats()["segments"])
-    on_device = torch.zeros(SIZE, dtype=torch.uint8, device="cuda")
+    from program import *
+    import pinbuddy
+    on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
     graph = torch.cuda.CUDAGraph()
 """
 
@@ -24,15 +18,15 @@ def test_what_a_capture_allocates_is_not_the_engines(run):
         HEAD
         + """
     with torch.cuda.graph(graph):
-        inside = pinned()
+        inside = pinned(8)
         on_device.copy_(inside, non_blocking=True)
-    outside, seen = pinned(), []
+    outside, seen = pinned(8), []
     for mark in (1, 2):
         inside.fill_(mark)
         graph.replay()
         torch.cuda.synchronize()
         seen.append(bool((on_device.cpu() == mark).all()))
-    print(json.dumps([inside.is_pinned(), of_engine(inside), of_engine(outside), seen]))
+    print(json.dumps([inside.is_pinned(8), of_engine(inside), of_engine(outside), seen]))
     """,
         **SETTINGS,
     )
@@ -44,12 +38,12 @@ def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
     outcome = run(
         HEAD
         + """
-    source = pinned().fill_(1)
+    source = pinned(8).fill_(1)
     engines, start = of_engine(source), source.data_ptr()
     with torch.cuda.graph(graph):
         on_device.copy_(source, non_blocking=True)
         del source
-    others = [pinned().fill_(2) for _ in range(12)]
+    others = [pinned(8).fill_(2) for _ in range(12)]
     again = any(other.data_ptr() == start for other in others)
     graph.replay()
     torch.cuda.synchronize()
@@ -67,15 +61,14 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
     outcome = run(
         HEAD
         + """
-    import threading
-    warm = pinned()
+    warm = pinned(8)
     warm.to("cuda", non_blocking=True)
     source = torch.ones(1000, pin_memory=True)
     small = torch.zeros(1000, device="cuda")
     del warm
     def elsewhere():
         # Reaps an event, then grows the pool.
-        kept = [pinned() for _ in range(12)]
+        kept = [pinned(8) for _ in range(12)]
     with torch.cuda.graph(graph):
         small.copy_(source, non_blocking=True)
         thread = threading.Thread(target=elsewhere)
@@ -96,11 +89,10 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
     outcome = run(
         HEAD
         + """
-    import threading
     # Entering a capture clears the cache already; what another thread then uses is there again.
-    elsewhere = threading.Thread(target=pinned)
+    elsewhere = threading.Thread(target=pinned, args=[8])
     with torch.cuda.graph(graph):
-        inside = pinned()
+        inside = pinned(8)
         on_device.copy_(inside, non_blocking=True)
         elsewhere.start()
         elsewhere.join()
@@ -119,7 +111,7 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
     del graph
     torch.accelerator.empty_host_cache()
     left = torch.cuda.host_memory_stats()["allocated_bytes.current"]
-    again = pinned().fill_(3)
+    again = pinned(8).fill_(3)
     print(json.dumps([before, during, seen, left, of_engine(again), bool((again == 3).all())]))
     """,
         **SETTINGS,
@@ -134,8 +126,7 @@ def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
     outcome = run(
         HEAD
         + """
-    import time
-    source = pinned().fill_(4)
+    source = pinned(8).fill_(4)
     with torch.cuda.graph(graph):
         on_device.copy_(source, non_blocking=True)
         pinbuddy.warm_up(wait=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pinbuddy
 import pytest
+from measure import environment
 from pinbuddy.__main__ import settings_table
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
@@ -20,10 +21,9 @@ def command():
     """``command("--json", VARIABLE=value)``: runs ``python -m pinbuddy``."""
 
     def command(*arguments: str, python: str = sys.executable, **variables: str):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
         return subprocess.run(
             [python, "-m", "pinbuddy", *arguments],
-            env=environment | variables,
+            env=environment(**variables),
             capture_output=True,
             text=True,
             timeout=300,

@@ -109,13 +109,16 @@ impl<B: Backing> Handle<B> {
     ) -> Result<T, Refusal> {
         lock::assert_none_held("pinning");
         let purse = self.purse();
+        // Before the machine is asked: that reads files, and a budget that is used up is met by
+        // every request.
+        if !purse.take(bytes) {
+            return Err(Refusal::Budget);
+        }
         // A limit that the user chose is the user's affair, whatever else the machine holds.
         let chosen = self.config.max_mb.value.is_some();
         if !(chosen || self.backing.has_room(bytes)) {
+            purse.put(bytes);
             return Err(Refusal::Full);
-        }
-        if !purse.take(bytes) {
-            return Err(Refusal::Budget);
         }
         let start = Instant::now();
         let base = self.backing.pin(bytes, device).map_err(|why| {

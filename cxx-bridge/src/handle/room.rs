@@ -149,7 +149,10 @@ impl<B: Backing> Handle<B> {
     fn warm_behind(&'static self, ticket: Ticket<'static>, device: Device) {
         let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
         let warm = move || {
-            self.guarded(|| Some(self.warm(&ticket, device)));
+            self.guarded(|| {
+                self.warm(&ticket, device);
+                Some(())
+            });
         };
         if let Err(why) = thread.spawn(warm) {
             // The ticket went with the thread that never was. What is owed stays owed, and the next
@@ -160,9 +163,9 @@ impl<B: Backing> Handle<B> {
         }
     }
 
-    /// Pins what is owed, as far as the budget goes; how many segments that were. Stops at the first
-    /// pin that fails and keeps the others.
-    fn warm(&self, ticket: &Ticket<'_>, device: Device) -> usize {
+    /// Pins what is owed, as far as the budget goes. Stops at the first pin that fails and keeps the
+    /// others.
+    fn warm(&self, ticket: &Ticket<'_>, device: Device) {
         let bytes = self.config.block_bytes();
         let most = self.purse().left() / bytes;
         let wanted = ticket.limit(most);
@@ -190,7 +193,6 @@ impl<B: Backing> Handle<B> {
             let bytes = Bytes(bytes as u64);
             format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
         });
-        pinned
     }
 
     /// The region for a request of `bytes` alone: no longer than a segment unless the request is.

@@ -10,7 +10,6 @@ use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{compile, inputs, tree};
 use crate::python::tools::Tools;
 use crate::support::hash::Digest;
-use crate::support::paths;
 use crate::wheel::name::WheelName;
 use crate::wheel::provenance::Provenance;
 
@@ -30,15 +29,7 @@ pub fn find(plan: &Plan, tools: &Tools) -> Result<Option<PathBuf>> {
     };
     let cuda = plan.versions.cuda(&facts.cuda)?;
     let compilers = compile::compilers()?;
-    let wanted = inputs::gather(
-        paths::root(),
-        &base,
-        &plan.release,
-        &plan.series,
-        cuda,
-        &compilers,
-        tools,
-    )?;
+    let wanted = inputs::gather(plan, &base, cuda, &compilers, tools)?;
     let mut found: Vec<_> = fs::read_dir(&plan.out)
         .into_iter()
         .flatten()

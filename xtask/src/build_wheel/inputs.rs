@@ -8,10 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::build_wheel::fetch::Base;
-use crate::patch::series::Patch;
+use crate::build_wheel::plan::Plan;
 use crate::python::tools::Tools;
-use crate::release::{Cuda, Release};
+use crate::release::Cuda;
 use crate::support::hash::{Digest, Hasher};
+use crate::support::paths;
 use crate::wheel::provenance::{Inputs, Named};
 
 /// Our files that decide what is in the wheel, relative to the checkout.
@@ -39,10 +40,8 @@ const SOURCES: [&str; 19] = [
 
 /// Gathers them.
 pub fn gather(
-    root: &Path,
+    plan: &Plan,
     base: &Base,
-    release: &Release,
-    series: &[Patch],
     cuda: &Cuda,
     compilers: &BTreeMap<String, String>,
     tools: &Tools,
@@ -55,8 +54,9 @@ pub fn gather(
             name: base.name.to_string(),
             sha256: base.sha256.clone(),
         },
-        series: release.series.clone(),
-        patches: series
+        series: plan.release.series.clone(),
+        patches: plan
+            .series
             .iter()
             .map(|it| Named {
                 name: it.name.clone(),
@@ -64,7 +64,7 @@ pub fn gather(
             })
             .collect(),
         pinbuddy: env!("CARGO_PKG_VERSION").into(),
-        source_sha256: sources(root)?,
+        source_sha256: sources(paths::root())?,
         tools: versions,
     })
 }

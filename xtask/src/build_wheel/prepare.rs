@@ -83,15 +83,7 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
         lay_over(&overlay, &headers)?;
         Ok(headers)
     })?;
-    let inputs = inputs::gather(
-        paths::root(),
-        &base,
-        &plan.release,
-        &plan.series,
-        cuda,
-        &compilers,
-        &tools,
-    )?;
+    let inputs = inputs::gather(plan, &base, cuda, &compilers, &tools)?;
     let fork_version = TorchVersion {
         version: facts.torch_version.clone(),
         cuda: None,
