@@ -41,6 +41,16 @@ class BuddyAllocator final : public CudaBackend {
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
   void unpin_segment(void* address, std::size_t bytes);
 
+  // The same for memory that somebody else mapped: `microseconds` is what that took. Throws
+  // c10::Error.
+  void register_segment(
+      void* address,
+      std::size_t bytes,
+      std::size_t piece,
+      c10::DeviceIndex fallback,
+      int64_t microseconds);
+  void unregister_segment(void* address, std::size_t bytes, std::size_t piece);
+
   at::HostStats getStats() override;
   void resetAccumulatedStats() override;
   void resetPeakStats() override;

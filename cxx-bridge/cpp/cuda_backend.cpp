@@ -45,9 +45,23 @@ void CudaBackend::unpin_counted(void* address) {
     region.by = found->second;
     regions_.erase(found);
   }
-  const auto elapsed = microseconds_of([&] { unpin(region); });
+  count_unpin(microseconds_of([&] { unpin(region); }));
+}
+
+void CudaBackend::register_counted(
+    void* address,
+    std::size_t bytes,
+    std::size_t piece,
+    c10::DeviceIndex fallback,
+    int64_t microseconds) {
+  microseconds += microseconds_of([&] { register_memory(address, bytes, piece, fallback); });
   Lock guard(stats_.timing_mutex_);
-  stats_.host_free_time.increase(elapsed);
+  stats_.host_alloc_time.increase(microseconds);
+}
+
+void CudaBackend::count_unpin(int64_t microseconds) {
+  Lock guard(stats_.timing_mutex_);
+  stats_.host_free_time.increase(microseconds);
 }
 
 void CudaBackend::free(void* context) {

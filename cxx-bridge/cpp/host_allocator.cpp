@@ -89,6 +89,33 @@ void unpin_region(std::size_t address, std::size_t bytes) {
   the_allocator->impl_->unpin_segment(reinterpret_cast<void*>(address), bytes);
 }
 
+rust::String pci_address(int32_t device) {
+  return pci_address_of(static_cast<c10::DeviceIndex>(device));
+}
+
+void register_region(
+    std::size_t address,
+    std::size_t bytes,
+    std::size_t piece,
+    int32_t device,
+    int64_t microseconds) {
+  the_allocator->impl_->register_segment(
+      reinterpret_cast<void*>(address),
+      bytes,
+      piece,
+      static_cast<c10::DeviceIndex>(device),
+      microseconds);
+  close_before_the_driver_does();
+}
+
+void unregister_region(std::size_t address, std::size_t bytes, std::size_t piece) {
+  the_allocator->impl_->unregister_segment(reinterpret_cast<void*>(address), bytes, piece);
+}
+
+void count_unpin(int64_t microseconds) {
+  the_allocator->impl_->count_unpin(microseconds);
+}
+
 void reap_completed() {
   the_allocator->impl_->reap();
 }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rust/cxx.h"
+
 namespace pinbuddy {
 
 // How many GPUs there are; 0 without a driver.
@@ -18,6 +20,24 @@ std::size_t pin_region(std::size_t bytes, int32_t device);
 
 // Gives back what `pin_region` returned. Throws c10::Error.
 void unpin_region(std::size_t address, std::size_t bytes);
+
+// The PCI address of a device, for instance 0000:1B:00.0. Throws c10::Error.
+rust::String pci_address(int32_t device);
+
+// Registers memory that Rust mapped, in pieces of `piece` bytes, all of them or none; making it took
+// `microseconds`, which count as a part of the pin. Throws c10::Error.
+void register_region(
+    std::size_t address,
+    std::size_t bytes,
+    std::size_t piece,
+    int32_t device,
+    int64_t microseconds);
+
+// Undoes `register_region`. Throws c10::Error.
+void unregister_region(std::size_t address, std::size_t bytes, std::size_t piece);
+
+// Counts that unregistering and unmapping a region took so long.
+void count_unpin(int64_t microseconds);
 
 // Gives every block whose events have all completed back to the engine. Throws c10::Error.
 void reap_completed();

@@ -1,5 +1,6 @@
 // Page-locked memory as stock PyTorch has it: cudaHostAlloc, or ordinary memory that is touched by
-// several threads and registered, as the settings ask.
+// several threads and registered, as the settings ask. And registration by itself, for memory that
+// the Rust side mapped.
 //
 // Knows nothing of blocks, pools or the engine. Nothing here holds a lock while it calls CUDA, and
 // a graph capture on any thread goes on undisturbed.
@@ -8,6 +9,7 @@
 #include <c10/core/Device.h>
 
 #include <cstddef>
+#include <string>
 
 namespace pinbuddy {
 
@@ -28,5 +30,19 @@ void initialise_driver(c10::DeviceIndex fallback);
 
 // Gives back what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);
+
+// Has CUDA lock memory that is mapped already, in pieces of `piece` bytes, all of them or none;
+// `fallback` as for `pin`. Throws c10::Error and leaves no CUDA error behind.
+void register_memory(
+    void* address,
+    std::size_t bytes,
+    std::size_t piece,
+    c10::DeviceIndex fallback);
+
+// Undoes `register_memory`. Throws c10::Error.
+void unregister_memory(void* address, std::size_t bytes, std::size_t piece);
+
+// The address of a device on its bus, for instance 0000:1B:00.0. Throws c10::Error.
+std::string pci_address_of(c10::DeviceIndex device);
 
 } // namespace pinbuddy

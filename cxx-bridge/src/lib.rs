@@ -89,6 +89,16 @@ mod ffi {
         fn current_device() -> i32;
         fn pin_region(bytes: usize, device: i32) -> Result<usize>;
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
+        fn pci_address(device: i32) -> Result<String>;
+        fn register_region(
+            address: usize,
+            bytes: usize,
+            piece: usize,
+            device: i32,
+            microseconds: i64,
+        ) -> Result<()>;
+        fn unregister_region(address: usize, bytes: usize, piece: usize) -> Result<()>;
+        fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
     }

@@ -5,26 +5,38 @@
 //! programs which never pin memory stay silent.
 
 use std::sync::{Once, OnceLock};
+use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Gauge, Region, Stats};
 
-use crate::backing::{Backing, Device};
+use crate::backing::{Chain, Device, Driver};
 use crate::config::Config;
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
 
-/// The allocator's own way of pinning: stock's, with stock's settings.
+/// CUDA as the C++ side has it: stock's way of pinning, with stock's settings, and registration.
 #[derive(Debug)]
-pub(crate) struct AllocatorBacking;
+pub(crate) struct Cuda;
 
-impl Backing for AllocatorBacking {
+impl Driver for Cuda {
     fn available(&self) -> bool {
         ffi::device_count() > 0
     }
 
     fn device(&self) -> Device {
         Device(ffi::current_device())
+    }
+
+    fn reap(&self) {
+        if let Err(error) = ffi::reap_completed() {
+            let why = first_line(error.what());
+            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
+        }
+    }
+
+    fn pci_address(&self, device: Device) -> Option<String> {
+        ffi::pci_address(device.0).ok()
     }
 
     fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
@@ -35,12 +47,31 @@ impl Backing for AllocatorBacking {
         ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
     }
 
-    fn reap(&self) {
-        if let Err(error) = ffi::reap_completed() {
-            let why = first_line(error.what());
-            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
-        }
+    fn register(
+        &self,
+        region: Region,
+        piece: usize,
+        device: Device,
+        start: Instant,
+    ) -> Result<(), String> {
+        let Region { base, bytes } = region;
+        let spent = microseconds(start.elapsed());
+        ffi::register_region(base, bytes, piece, device.0, spent)
+            .map_err(|error| first_line(error.what()))
     }
+
+    fn unregister(&self, region: Region, piece: usize) -> Result<(), String> {
+        ffi::unregister_region(region.base, region.bytes, piece)
+            .map_err(|error| first_line(error.what()))
+    }
+
+    fn count_unpin(&self, taken: Duration) {
+        ffi::count_unpin(microseconds(taken));
+    }
+}
+
+fn microseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// PyTorch's errors carry a C++ backtrace behind their first line.
@@ -49,7 +80,7 @@ fn first_line(text: &str) -> String {
 }
 
 struct Process {
-    handle: Handle<AllocatorBacking>,
+    handle: Handle<Chain<Cuda>>,
     warnings: Vec<String>,
 }
 
@@ -59,15 +90,16 @@ fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
         let (config, warnings) = Config::from_environment();
         log::set_level(config.log.value);
+        let backing = Chain::new(&config, Cuda);
         Process {
-            handle: Handle::new(config, AllocatorBacking),
+            handle: Handle::new(config, backing),
             warnings,
         }
     })
 }
 
 /// This process's engine.
-pub(crate) fn handle() -> &'static Handle<AllocatorBacking> {
+pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
     &process().handle
 }
 

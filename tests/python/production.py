@@ -21,6 +21,8 @@ from measure import arguments, environment, save
 
 HERE = Path(__file__).parent
 COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "200000"}
+# Memory of ours would be touched.
+COUNT["BUDDY_BACKING"] = "cuda"
 
 
 def run(python: str, program: str, **settings: str):
@@ -137,10 +139,10 @@ if {engine}:
     pinbuddy.warm_up(wait=True)
 pins = []
 for step in range(5):
-    before = sim()["host_allocs"]
+    before = sim()["pins"]
     tensors = [pinned(rng.uniform(5, 20)) for _ in range(155)]
     del tensors
-    pins.append(sim()["host_allocs"] - before)
+    pins.append(sim()["pins"] - before)
 answer(pins)
 """
 

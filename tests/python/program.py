@@ -51,10 +51,13 @@ def until(condition, within: float = 60.0) -> None:
 
 
 def sim() -> dict:
-    """The simulator's counters."""
+    """The simulator's counters; ``pins`` and ``unpins`` are those of either kind."""
     text = ctypes.create_string_buffer(1 << 14)
     ctypes.CDLL(None).pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
-    return json.loads(text.value)
+    counts = json.loads(text.value)
+    counts["pins"] = counts["host_allocs"] + counts["host_registers"]
+    counts["unpins"] = counts["host_frees"] + counts["host_unregisters"]
+    return counts
 
 
 def segments() -> list[int]:

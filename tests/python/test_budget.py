@@ -35,6 +35,7 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
         if line.startswith("MemAvailable")
     )
     settings = {"LOCAL_WORLD_SIZE": 8, "PINBUDDY_SIM_LOCK": 0, "PINBUDDY_SIM_QUIET": 1}
+    settings["BUDDY_BACKING"] = "cuda"
     settings["PYTHONPATH"] = Path(__file__).parent
     program = "\n".join(line[4:] for line in STATE.splitlines())
     ranks = [

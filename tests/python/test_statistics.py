@@ -59,11 +59,11 @@ def test_the_warm_up_is_counted_pin_by_pin(run):
         stats = torch.cuda.host_memory_stats()
         simulated = sim()
         answer(
-            stats["num_host_alloc"] == simulated["host_allocs"] == stats["host_alloc_time.count"],
-            stats["num_host_free"] == simulated["host_frees"] == stats["host_free_time.count"],
+            stats["num_host_alloc"] == simulated["pins"] == stats["host_alloc_time.count"],
+            stats["num_host_free"] == simulated["unpins"] == stats["host_free_time.count"],
             stats["allocated_bytes.current"] == simulated["pinned_bytes"],
             stats["allocated_bytes.peak"] == simulated["pinned_peak_bytes"],
-            simulated["host_allocs"],
+            simulated["pins"],
             stats["host_alloc_time.total"] / 1e6,
         )
         """,

@@ -111,7 +111,7 @@ def test_asked_for_it_is_warm_before_the_first_request(run):
         started = pinbuddy.warm_up(wait=True)
         state = warm_up()
         first = pinned(64)
-        answer(started, state["phase"], state["pinned"], segments(), sim()["host_allocs"])
+        answer(started, state["phase"], state["pinned"], segments(), sim()["pins"])
         """,
         **BLOCKS,
         PINBUDDY_SIM_LOCK=0,
@@ -145,7 +145,7 @@ def test_when_off_memory_is_pinned_as_it_is_needed(run):
         # Threads start on device 0. The warm-up's own gives back what it pins during a clear.
         "pinbuddy.warm_up(wait=True); thread = threading.Thread(target=pinbuddy.empty_cache); "
         "thread.start(); thread.join()",
-        "pinbuddy.warm_up(); until(lambda: sim()['host_allocs']); pinbuddy.empty_cache(); "
+        "pinbuddy.warm_up(); until(lambda: sim()['pins']); pinbuddy.empty_cache(); "
         "until(lambda: warm_up()['phase'] != 'running')",
     ],
 )
@@ -158,7 +158,7 @@ def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, act):
         on_device = torch.zeros(8, device="cuda")
         before = sim()["contexts"]
         {act}
-        assert sim()["host_allocs"] >= 1
+        assert sim()["pins"] >= 1
         answer(before, sim()["contexts"])
         """,
         BUDDY_BLOCK_SIZE_MB=16,
@@ -192,11 +192,11 @@ def test_a_step_of_155_tensors_pins_nothing_after_the_warm_up(run):
         from program import *
         import pinbuddy
         pinbuddy.warm_up(wait=True)
-        pins = sim()["host_allocs"]
+        pins = sim()["pins"]
         for step in range(3):
             tensors = [pinned(5 + 0.37 * (i % 40)) for i in range(155)]
             del tensors
-        answer(pins, sim()["host_allocs"])
+        answer(pins, sim()["pins"])
         """,
         BUDDY_BLOCK_SIZE_MB=512,
         BUDDY_BLOCK_COUNT=4,

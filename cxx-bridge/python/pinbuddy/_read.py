@@ -46,7 +46,9 @@ def stats() -> Stats:
       numbers ``idle_bytes``, ``dedicated_bytes`` and ``largest_free_run_bytes``, and the counts
       ``hits`` (requests served) and ``misses`` (a request had to wait for memory to be pinned).
       ``None`` once the engine is retired.
-    - ``segments``: each pinned region, without its blocks.
+    - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
+      ``page_bytes``, ``huge_bytes`` and ``numa_node`` say what memory it has, as the kernel reports
+      it: asked once a region, by the first report that lists it.
 
     In a forked child ``warm_up``, ``budget`` and ``engine`` are ``None`` and ``segments`` is empty.
     """

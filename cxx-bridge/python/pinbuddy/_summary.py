@@ -100,6 +100,7 @@ def _facts(stats: Stats, engine: Counters) -> list[str]:
         "Fragmentation": f"{100 * fragmentation(stats['segments']):.1f} %",
         "Hit rate": _hit_rate(engine),
         "Segments by kind": _kinds(stats["segments"]),
+        "Memory": _memory(stats["segments"]),
         "Warm-up": _warm_up(stats["warm_up"]),
         "Budget": _budget(stats["budget"]),
     }
@@ -118,6 +119,26 @@ def _hit_rate(engine: Counters) -> str:
 def _kinds(segments: list[Segment]) -> str:
     counts: Counter[str] = Counter(it["kind"] for it in segments)
     return ", ".join(f"{counts[kind]} {kind}" for kind in _KINDS if counts[kind]) or "nothing pinned"
+
+
+def _memory(segments: list[Segment]) -> str:
+    """How much there is of each backing, page size and node."""
+    sizes: Counter[str] = Counter()
+    for it in segments:
+        sizes[_place(it)] += it["bytes"]
+    return "; ".join(f"{_short(size)} {place}" for place, size in sizes.items()) or "nothing pinned"
+
+
+def _place(segment: Segment) -> str:
+    if segment["backing"] == "cuda":
+        return "by CUDA"
+    page, huge, node = segment["page_bytes"], segment["huge_bytes"], segment["numa_node"]
+    text = "in pages of " + (_short(page) if page else "a size unknown")
+    if page and huge is not None:
+        # Of what is mostly in huge pages, the share that is; of the rest, what lies in small ones.
+        share = 100 * huge // segment["bytes"]
+        text += f" ({share} % huge)" if 0 < share < 100 else ""
+    return text + (f" on node {node}" if node is not None else "")
 
 
 def _warm_up(warm_up: WarmUp | None) -> str:

@@ -86,6 +86,14 @@ class Segment(TypedDict):
     pending_blocks: int
     pending_bytes: int
     largest_free_run_bytes: int
+    backing: Literal["pages", "cuda"]
+    """Who has the memory: mapped by pinbuddy and registered, or allocated by CUDA."""
+    page_bytes: int | None
+    """The size of the pages that most of it has, as the kernel says; ``None`` where unknown."""
+    huge_bytes: int | None
+    """How much of it lies in pages of more than 4 KiB; ``None`` where unknown."""
+    numa_node: int | None
+    """The NUMA node that all of it lies on; ``None`` where unknown or more than one."""
 
 
 class Block(TypedDict):

@@ -6,6 +6,7 @@
 //! never stops a program: its default is used, and one warning names the variable, the value found
 //! and that default. What each variable means is said in [`variables`].
 
+pub mod memory;
 mod parse;
 pub mod variables;
 
@@ -16,6 +17,7 @@ use pinbuddy_core::Growth;
 use serde::{Serialize, Serializer};
 
 use crate::log::Level;
+use memory::Memory;
 use variables::Variable;
 
 /// Bytes in one of the megabytes that the `_MB` variables count in.
@@ -72,6 +74,9 @@ pub struct Config {
     pub growth: Setting<Growth>,
     /// The most that the engine pins, in MiB; by default it depends on the machine.
     pub max_mb: Setting<Option<usize>>,
+    /// Where the memory comes from.
+    #[serde(flatten)]
+    pub memory: Memory,
     /// What is said on standard error.
     pub log: Setting<Level>,
     /// Whether PyTorch's own allocator stays in place.
@@ -112,6 +117,7 @@ impl Config {
                 word(text, &words, "is neither segment nor exact")
             }),
             max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
+            memory: Memory::read(&mut reader),
             log: reader.read(variables::LOG, Level::Warn, |text| {
                 word(text, &Level::WORDS, "is none of off, warn, info and debug")
             }),

@@ -1,5 +1,6 @@
 //! Every variable, good and bad.
 
+use super::memory::{HugePages, Numa, Way};
 use super::variables::VARIABLES;
 use super::*;
 
@@ -21,6 +22,11 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.warm_up.value, Mode::Background);
     assert_eq!(config.growth.value, Growth::Segment);
     assert_eq!(config.max_mb.value, None);
+    assert_eq!(config.memory.backing.value, Way::Auto);
+    assert_eq!(config.memory.huge_pages.value, HugePages::Auto);
+    assert_eq!(config.memory.pin_threads.value, None);
+    assert_eq!(config.memory.numa.value, Numa::Off);
+    assert_eq!(config.memory.register_chunk_mb.value, 0);
     assert_eq!(config.log.value, Level::Warn);
     assert!(!config.disable.value);
     assert_eq!(warnings, [] as [String; 0]);
@@ -44,8 +50,8 @@ fn the_table_of_variables_is_what_is_read() {
 fn the_tables_defaults_are_the_ones_in_use() {
     let defaults: Vec<(&str, &str)> = VARIABLES
         .iter()
-        // Its default depends on the machine.
-        .filter(|it| it.name != "BUDDY_MAX_MB")
+        // Their defaults depend on the machine.
+        .filter(|it| !["BUDDY_MAX_MB", "BUDDY_PIN_THREADS"].contains(&it.name))
         .map(|it| (it.name, it.default))
         .collect();
     let (set, warnings) = read(&defaults);
@@ -67,6 +73,11 @@ fn usable_values_are_taken() {
         ("BUDDY_WARMUP", "Sync"),
         ("BUDDY_GROWTH", "exact"),
         ("BUDDY_MAX_MB", "0"),
+        ("BUDDY_BACKING", "pages"),
+        ("BUDDY_HUGE_PAGES", "1g"),
+        ("BUDDY_PIN_THREADS", "3"),
+        ("BUDDY_NUMA", "1"),
+        ("BUDDY_REGISTER_CHUNK_MB", "511"),
         ("BUDDY_LOG", "DEBUG"),
         ("BUDDY_DISABLE", "1"),
     ]);
@@ -76,6 +87,11 @@ fn usable_values_are_taken() {
     assert_eq!(config.warm_up.value, Mode::Sync);
     assert_eq!(config.growth.value, Growth::Exact);
     assert_eq!(config.max_mb.value, Some(0));
+    assert_eq!(config.memory.backing.value, Way::Pages);
+    assert_eq!(config.memory.huge_pages.value, HugePages::Giant);
+    assert_eq!(config.memory.pin_threads.value, Some(3));
+    assert_eq!(config.memory.numa.value, Numa::Node(1));
+    assert_eq!(config.memory.register_chunk_mb.value, 511);
     assert_eq!(config.log.value, Level::Debug);
     assert!(config.disable.value);
     assert_eq!(config.disable.origin, Origin::Environment);
@@ -91,6 +107,11 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_WARMUP", "eager"),
         ("BUDDY_GROWTH", "double"),
         ("BUDDY_MAX_MB", "half"),
+        ("BUDDY_BACKING", "mmap"),
+        ("BUDDY_HUGE_PAGES", "4M"),
+        ("BUDDY_PIN_THREADS", "0"),
+        ("BUDDY_NUMA", "near"),
+        ("BUDDY_REGISTER_CHUNK_MB", "512"),
         ("BUDDY_LOG", "verbose"),
         ("BUDDY_DISABLE", "maybe"),
     ]);
@@ -101,6 +122,11 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_WARMUP="eager" is none of background, sync and off; using the default, background
     BUDDY_GROWTH="double" is neither segment nor exact; using the default, segment
     BUDDY_MAX_MB="half" is not a whole number; using the default, half of what is free
+    BUDDY_BACKING="mmap" is none of auto, cuda and pages; using the default, auto
+    BUDDY_HUGE_PAGES="4M" is none of auto, off, thp, 2M and 1G; using the default, auto
+    BUDDY_PIN_THREADS="0" is zero, and somebody has to touch the pages; using the default, min(8, cores / LOCAL_WORLD_SIZE)
+    BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
+    BUDDY_REGISTER_CHUNK_MB="512" is not below 512; using the default, 0
     BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
     BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
     "#);
@@ -153,4 +179,29 @@ fn a_value_that_is_not_text_is_rejected() {
     });
     assert_eq!(config.block_count.value, 8);
     assert_eq!(warnings.len(), 1);
+}
+
+#[test]
+fn the_memory_of_regions_is_asked_for_in_words_and_numbers() {
+    for (name, value) in [
+        ("BUDDY_BACKING", ""),
+        ("BUDDY_HUGE_PAGES", "2048"),
+        ("BUDDY_HUGE_PAGES", "on"),
+        ("BUDDY_PIN_THREADS", "-1"),
+        ("BUDDY_PIN_THREADS", "257"),
+        ("BUDDY_NUMA", "-1"),
+        ("BUDDY_NUMA", "99999999999"),
+        ("BUDDY_REGISTER_CHUNK_MB", "524288"),
+    ] {
+        let (config, warnings) = read(&[(name, value)]);
+        assert_eq!(warnings.len(), 1, "{name}={value}: {warnings:?}");
+        assert_eq!(config.memory.numa.value, Numa::Off);
+    }
+    let json = |variables: &[(&str, &str)]| serde_json::to_value(read(variables).0).unwrap();
+    assert_eq!(json(&[("BUDDY_NUMA", "2")])["numa"]["value"], 2);
+    assert_eq!(json(&[("BUDDY_NUMA", "AUTO")])["numa"]["value"], "auto");
+    assert_eq!(
+        json(&[("BUDDY_HUGE_PAGES", "2m")])["huge_pages"]["value"],
+        "2M"
+    );
 }

@@ -56,6 +56,33 @@ pub(super) const MAX_MB: Variable = variable(
      cgroup leaves and RLIMIT_MEMLOCK (if more than 64 MiB, and binding), shared by the processes \
      that torchrun, MPI or Slurm started here, and never more than half of what is free at the time",
 );
+pub(super) const BACKING: Variable = variable(
+    "BUDDY_BACKING",
+    "auto",
+    "where blocks come from: mapped here and registered with CUDA (`pages`), or allocated by CUDA \
+     as stock does (`cuda`); `auto`: `pages` where that works",
+);
+pub(super) const HUGE_PAGES: Variable = variable(
+    "BUDDY_HUGE_PAGES",
+    "auto",
+    "the largest pages of mapped memory: `1G` or `2M` from the system's pool, `thp` (transparent), \
+     `off` (4 KiB); each falls back to the next; `auto`: the largest there are",
+);
+pub(super) const PIN_THREADS: Variable = variable(
+    "BUDDY_PIN_THREADS",
+    "min(8, cores / LOCAL_WORLD_SIZE)",
+    "how many threads touch a block's pages; by default one fewer behind a program that goes on",
+);
+pub(super) const NUMA: Variable = variable(
+    "BUDDY_NUMA",
+    "off",
+    "the NUMA node that blocks are put on: that of the device in use (`auto`), or this one (a number)",
+);
+pub(super) const REGISTER_CHUNK_MB: Variable = variable(
+    "BUDDY_REGISTER_CHUNK_MB",
+    "0",
+    "register blocks in pieces of so many MiB, below 512; 0: whole. Not tried on a real GPU yet",
+);
 pub(super) const LOG: Variable = variable(
     "BUDDY_LOG",
     "warn",
@@ -68,13 +95,18 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the order in which people read about them.
-pub const VARIABLES: [Variable; 8] = [
+pub const VARIABLES: [Variable; 13] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
     WARMUP,
     GROWTH,
     MAX_MB,
+    BACKING,
+    HUGE_PAGES,
+    PIN_THREADS,
+    NUMA,
+    REGISTER_CHUNK_MB,
     LOG,
     DISABLE,
 ];

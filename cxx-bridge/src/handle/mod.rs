@@ -192,11 +192,11 @@ impl<B: Backing> Handle<B> {
             if !self.backing.available() {
                 return None;
             }
-            self.start_warm_up();
+            self.start_warm_up(wait);
             while wait && self.warm_up.under_way().is_some() {
                 self.warm_up.wait_until_over();
                 // If that was growth, the warm-up is still to come.
-                self.start_warm_up();
+                self.start_warm_up(wait);
             }
             Some(())
         })

@@ -1,11 +1,11 @@
 //! What people and programs read about the engine: as JSON, in one line, and part by part. Sizes
 //! are in bytes, names those of the statistics.
 
-use pinbuddy_core::{Gauge, SegmentKind, SegmentView, Stats};
+use pinbuddy_core::{BlockView, Gauge, Region, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
 
 use super::{Handle, Part};
-use crate::backing::Backing;
+use crate::backing::{Backing, Placement};
 use crate::log::Bytes;
 
 impl<B: Backing> Handle<B> {
@@ -22,6 +22,7 @@ impl<B: Backing> Handle<B> {
             Some((engine.stats(), views))
         });
         let (stats, views) = engine.map_or((None, Vec::new()), |(it, views)| (Some(it), views));
+        let placements = self.placements(&views);
         let progress = self.warm_up.progress();
         json!({
             "state": state,
@@ -37,7 +38,7 @@ impl<B: Backing> Handle<B> {
                 "why": purse.budget.why,
             })),
             "engine": stats.as_ref().map(counters),
-            "segments": views.iter().map(segment).collect::<Vec<_>>(),
+            "segments": views.iter().zip(&placements).map(segment).collect::<Vec<_>>(),
         })
     }
 
@@ -49,18 +50,25 @@ impl<B: Backing> Handle<B> {
                 let blocks = engine.blocks(view.id).into_iter().flatten();
                 (view, blocks.collect::<Vec<_>>())
             });
-            Some(with_blocks.collect::<Vec<_>>())
+            Some(with_blocks.unzip())
         });
-        let with_blocks = |(view, blocks): (SegmentView, Vec<pinbuddy_core::BlockView>)| {
-            let block = |it: &pinbuddy_core::BlockView| {
+        let (views, blocks): (Vec<SegmentView>, Vec<Vec<BlockView>>) = segments.unwrap_or_default();
+        let placements = self.placements(&views);
+        let with_blocks = |(of, blocks): ((&SegmentView, &Placement), Vec<BlockView>)| {
+            let block = |it: &BlockView| {
                 let state = if it.pending { "pending" } else { "live" };
                 json!({ "offset": it.offset, "bytes": it.bytes, "state": state })
             };
-            let mut value = segment(&view);
+            let mut value = segment(of);
             value["blocks"] = blocks.iter().map(block).collect();
             value
         };
-        segments.into_iter().flatten().map(with_blocks).collect()
+        views
+            .iter()
+            .zip(&placements)
+            .zip(blocks)
+            .map(with_blocks)
+            .collect()
     }
 
     /// Every byte that is pinned, as blocks and what lies between them.
@@ -112,6 +120,16 @@ impl<B: Backing> Handle<B> {
         )
     }
 
+    /// What each of these has come to; asks the kernel, so not under the engine's lock.
+    fn placements(&self, views: &[SegmentView]) -> Vec<Placement> {
+        let region = |it: &SegmentView| Region {
+            base: it.base,
+            bytes: it.bytes,
+        };
+        let regions: Vec<Region> = views.iter().map(region).collect();
+        self.backing.placements(&regions)
+    }
+
     /// `on`, `off` (BUDDY_DISABLE), `retired` or `forked`.
     fn state(&self) -> &'static str {
         use std::sync::atomic::Ordering::Relaxed;
@@ -143,7 +161,7 @@ fn counters(stats: &Stats) -> Value {
     })
 }
 
-fn segment(segment: &SegmentView) -> Value {
+fn segment((segment, placement): (&SegmentView, &Placement)) -> Value {
     json!({
         "address": segment.base,
         "bytes": segment.bytes,
@@ -154,6 +172,10 @@ fn segment(segment: &SegmentView) -> Value {
         "pending_blocks": segment.pending_blocks,
         "pending_bytes": segment.pending_bytes,
         "largest_free_run_bytes": segment.longest_free_run_bytes,
+        "backing": placement.backing,
+        "page_bytes": placement.page_bytes,
+        "huge_bytes": placement.huge_bytes,
+        "numa_node": placement.numa_node,
     })
 }
 

@@ -13,7 +13,7 @@ use pinbuddy_core::{Engine, Growth};
 use super::notices::once;
 use super::pins::Refusal;
 use super::{Grant, Handle, grant};
-use crate::backing::{Backing, Device};
+use crate::backing::{Backing, Device, background};
 use crate::config::Mode;
 use crate::log::{self, Bytes};
 use crate::warmup::{Task, Ticket, UnderWay};
@@ -126,10 +126,11 @@ impl<B: Backing> Handle<B> {
         }
     }
 
-    /// Starts a warm-up in a thread of its own, if one is owed and none is under way.
-    pub(super) fn start_warm_up(&'static self) {
+    /// Starts a warm-up in a thread of its own, if one is owed and none is under way; with all that
+    /// the machine has where the program is `waiting` for it.
+    pub(super) fn start_warm_up(&'static self, waiting: bool) {
         if let Some(ticket) = self.warm_up.begin(Task::WarmUp) {
-            self.warm_behind(ticket, self.backing.device());
+            self.warm_in_a_thread(ticket, self.backing.device(), !waiting);
         }
     }
 
@@ -142,13 +143,16 @@ impl<B: Backing> Handle<B> {
         }
         let outcome = self.outcome(want.own, first);
         // After a refusal by the driver it owes nothing, and ends at once.
-        self.warm_behind(ticket, want.device);
+        self.warm_in_a_thread(ticket, want.device, true);
         outcome
     }
 
-    fn warm_behind(&'static self, ticket: Ticket<'static>, device: Device) {
+    fn warm_in_a_thread(&'static self, ticket: Ticket<'static>, device: Device, behind: bool) {
         let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
         let warm = move || {
+            if behind {
+                background::enter();
+            }
             self.guarded(|| {
                 self.warm(&ticket, device);
                 Some(())

@@ -14,6 +14,8 @@ pub(crate) struct Config {
     /// `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`: pins that would exceed this many bytes of page-locked
     /// memory fail.
     pub(crate) fail_pin_after: Option<usize>,
+    /// `PINBUDDY_SIM_REGISTER=0`: `cudaHostRegister` is not permitted, as in some containers.
+    pub(crate) registers: bool,
     /// `PINBUDDY_SIM_LOCK=0`: pins are counted and mapped, but no page is locked or touched, so
     /// that more can be pinned than the machine has.
     pub(crate) lock_pages: bool,
@@ -48,6 +50,7 @@ impl Config {
             devices: number("PINBUDDY_SIM_DEVICES").unwrap_or(1).min(64),
             device_bytes: bytes("PINBUDDY_SIM_DEVICE_MB").unwrap_or(16384 * MIB),
             fail_pin_after: bytes("PINBUDDY_SIM_FAIL_PIN_AFTER_MB"),
+            registers: !is("PINBUDDY_SIM_REGISTER", "0"),
             lock_pages: !is("PINBUDDY_SIM_LOCK", "0"),
             pin_ms_per_gib: number("PINBUDDY_SIM_PIN_MS_PER_GB"),
             log: is("PINBUDDY_SIM_LOG", "1"),

@@ -5,7 +5,7 @@
 use crate::error::{Error, Status};
 use crate::registry::{Kind, Region};
 use crate::stats::STATS;
-use crate::{capture_rules, device, driver, memory, note, pages, pins, stats, waiting};
+use crate::{capture_rules, config, device, driver, memory, note, pages, pins, stats, waiting};
 
 /// `cudaHostAlloc`: fresh page-locked memory.
 pub(crate) fn host_alloc(bytes: usize, flags: u32) -> Status<usize> {
@@ -73,6 +73,9 @@ pub(crate) fn host_register(address: usize, bytes: usize, flags: u32) -> Status 
     let device = device::activate_current()?;
     if address == 0 || bytes == 0 || address.checked_add(bytes).is_none() {
         return Err(Error::cudaErrorInvalidValue);
+    }
+    if !config::get().registers {
+        return Err(Error::cudaErrorNotPermitted);
     }
     let region = Region {
         base: address,

@@ -1,11 +1,28 @@
 //! What the handle needs from the world: page-locked memory, a place to have it from, and the
 //! completed events of the allocator around it.
 //!
-//! The one seam between this crate's decisions and CUDA; tests put numbers behind it.
+//! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
+//! behind it in a process is the chain in `register`: `region` makes memory of our own, of the
+//! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
+//! mapped by `pages` and filled by `touch`; CUDA registers it, or allocates where that fails.
+
+pub(crate) mod background;
+mod huge;
+mod machine;
+mod numa;
+mod pages;
+mod placement;
+mod region;
+mod register;
+mod said;
+mod touch;
 
 use pinbuddy_core::Region;
 
 use crate::budget::{Budget, Limits};
+
+pub use placement::Placement;
+pub use register::{Chain, Driver};
 
 /// The device whose context a pin is to use where the process has none yet: the current device of
 /// the thread that asked, as CUDA numbers it; negative where there is none.
@@ -29,6 +46,11 @@ pub trait Backing: Send + Sync + 'static {
 
     /// Releases every block whose events have all completed.
     fn reap(&self);
+
+    /// What each of these regions has come to. Asks the kernel about new ones: for reports.
+    fn placements(&self, regions: &[Region]) -> Vec<Placement> {
+        vec![Placement::CUDA; regions.len()]
+    }
 
     /// The most that may be pinned, on this machine, now.
     fn budget(&self, max_mb: Option<usize>) -> Budget {

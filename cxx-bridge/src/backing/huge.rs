@@ -1,0 +1,229 @@
+//! Which pages a region is to have: the chain 1 GiB -> 2 MiB -> transparent -> 4 KiB, and why a
+//! link of it is left out.
+//!
+//! A pure function of what is asked for and what the machine offers. Invariant: the chain ends in
+//! pages of 4 KiB, which are always to be had.
+
+use super::machine::{Machine, Transparent, pool_folder};
+use super::pages::Pages;
+use crate::config::memory::HugePages;
+use crate::log::Bytes;
+
+/// What to try, in this order, and what was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) chain: Vec<Pages>,
+    /// For people, with what to do about it.
+    pub(super) left_out: Vec<String>,
+}
+
+/// What is wanted of one region.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) pages: HugePages,
+    pub(super) bytes: usize,
+    /// What the warm-up wants in all, so that the advice is good for more than one region.
+    pub(super) ahead: usize,
+    /// Whether transparent huge pages were slower than those of 4 KiB before.
+    pub(super) crawls: bool,
+}
+
+/// Rounding up to whole pages may add one part of so many to a region: a small one does not get a
+/// page of 1 GiB.
+const WASTE: usize = 8;
+
+/// The chain for one region on this machine, now.
+pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
+    let mut plan = Plan {
+        chain: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for pages in links(wanted.pages) {
+        let refusal = match pages {
+            Pages::Giant | Pages::Large => {
+                let length = wanted.bytes.next_multiple_of(pages.unit());
+                if (length - wanted.bytes).saturating_mul(WASTE) > wanted.bytes {
+                    continue;
+                }
+                from_pool(wanted, *pages, machine)
+            }
+            Pages::Transparent => transparent(wanted, machine),
+            Pages::Small => None,
+        };
+        match refusal {
+            None => plan.chain.push(*pages),
+            Some(why) => plan.left_out.push(why),
+        }
+    }
+    plan
+}
+
+fn links(asked: HugePages) -> &'static [Pages] {
+    use Pages::{Giant, Large, Small, Transparent};
+    match asked {
+        HugePages::Auto | HugePages::Giant => &[Giant, Large, Transparent, Small],
+        HugePages::Large => &[Large, Transparent, Small],
+        HugePages::Transparent => &[Transparent, Small],
+        HugePages::Off => &[Small],
+    }
+}
+
+/// Why there are no such pages for the region, if there are not.
+fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Option<String> {
+    let size = Bytes(pages.unit() as u64);
+    let Some(pool) = machine.pool(pages) else {
+        return Some(format!("this machine has no huge pages of {size}"));
+    };
+    let need = wanted.bytes.div_ceil(pages.unit());
+    if pool.free + pool.more < need {
+        let all = wanted.ahead.div_ceil(pages.unit()).max(need);
+        let number = pool.total - pool.free.min(pool.total) + all;
+        let command = match pages {
+            Pages::Large => format!("sysctl vm.nr_hugepages={number}"),
+            _ => {
+                let folder = pool_folder(pages).unwrap_or_default();
+                format!("echo {number} > /{folder}/nr_hugepages")
+            }
+        };
+        let (free, total) = (pool.free, pool.total);
+        return Some(format!(
+            "{free} of {total} huge pages of {size} free and {need} needed ({command})"
+        ));
+    }
+    // A control group may refuse a page that the pool has. A kernel that fills memory by itself
+    // says so; where a thread has to write to it, the program ends.
+    (!machine.populates).then(|| {
+        format!("huge pages of {size} are not used before Linux 5.14 (MADV_POPULATE_WRITE)")
+    })
+}
+
+fn transparent(wanted: Wanted, machine: &Machine) -> Option<String> {
+    match machine.transparent() {
+        _ if wanted.crawls => {
+            Some("transparent huge pages took longer than pages of 4 KiB before".to_owned())
+        }
+        Transparent::Here => None,
+        Transparent::Never => Some(
+            "transparent huge pages are turned off \
+             (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)"
+                .to_owned(),
+        ),
+        Transparent::Absent => Some("this kernel has no transparent huge pages".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::tests::made_up;
+    use super::*;
+
+    const GIB: usize = 1 << 30;
+
+    fn wanted(pages: HugePages, bytes: usize) -> Wanted {
+        Wanted {
+            pages,
+            bytes,
+            ahead: 8 * GIB,
+            crawls: false,
+        }
+    }
+
+    /// A machine with so many free pages of 1 GiB and 2 MiB, of ten more each, and this mode.
+    fn machine(
+        giant: Option<usize>,
+        large: Option<usize>,
+        mode: &str,
+    ) -> (Machine, tempfile::TempDir) {
+        let mut files = vec![(
+            "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
+            mode.to_owned(),
+        )];
+        for (free, size) in [(giant, "1048576"), (large, "2048")] {
+            let Some(free) = free else { continue };
+            let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-{size}kB/{name}");
+            files.push((at("nr_hugepages"), (free + 10).to_string()));
+            files.push((at("free_hugepages"), free.to_string()));
+        }
+        let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+        made_up(&files)
+    }
+
+    const HERE: &str = "always [madvise] never";
+    const NEVER: &str = "always madvise [never]";
+
+    #[test]
+    fn each_size_falls_back_to_the_next_and_the_last_is_always_there() {
+        use Pages::{Giant, Large, Small, Transparent};
+        let (rich, _folder) = machine(Some(4), Some(2048), HERE);
+        for (asked, chain) in [
+            (HugePages::Auto, vec![Giant, Large, Transparent, Small]),
+            (HugePages::Giant, vec![Giant, Large, Transparent, Small]),
+            (HugePages::Large, vec![Large, Transparent, Small]),
+            (HugePages::Transparent, vec![Transparent, Small]),
+            (HugePages::Off, vec![Small]),
+        ] {
+            let plan = plan(wanted(asked, GIB), &rich);
+            assert_eq!(plan.chain, chain);
+            assert_eq!(plan.left_out, [] as [String; 0]);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_to_do() {
+        let (poor, _folder) = machine(None, Some(3), NEVER);
+        let plan = plan(wanted(HugePages::Giant, GIB), &poor);
+        assert_eq!(plan.chain, [Pages::Small]);
+        insta::assert_snapshot!(plan.left_out.join("\n"), @r"
+        this machine has no huge pages of 1 GiB
+        3 of 13 huge pages of 2 MiB free and 512 needed (sysctl vm.nr_hugepages=4106)
+        transparent huge pages are turned off (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)
+        ");
+    }
+
+    #[test]
+    fn a_pool_of_giant_pages_that_is_too_small_is_named_by_its_folder() {
+        let (machine, _folder) = machine(Some(1), None, HERE);
+        let plan = plan(wanted(HugePages::Auto, 2 * GIB), &machine);
+        assert_eq!(plan.chain, [Pages::Transparent, Pages::Small]);
+        insta::assert_snapshot!(plan.left_out.join("\n"), @r"
+        1 of 11 huge pages of 1 GiB free and 2 needed (echo 18 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)
+        this machine has no huge pages of 2 MiB
+        ");
+    }
+
+    #[test]
+    fn a_small_region_does_not_take_a_page_that_it_would_waste() {
+        let (machine, _folder) = machine(Some(4), Some(2048), HERE);
+        let of = |bytes| plan(wanted(HugePages::Giant, bytes), &machine).chain[0];
+        assert_eq!(of(GIB - GIB / 16), Pages::Giant);
+        assert_eq!(of(GIB + GIB / 16), Pages::Large);
+        assert_eq!(
+            of(7 << 20),
+            Pages::Transparent,
+            "rounding up adds a seventh"
+        );
+        assert_eq!(of(17 << 20), Pages::Large);
+    }
+
+    #[test]
+    fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
+        let (machine, _folder) = machine(None, Some(2048), HERE);
+        let old = Machine {
+            populates: false,
+            ..machine
+        };
+        let plan = plan(wanted(HugePages::Large, GIB), &old);
+        assert_eq!(plan.chain, [Pages::Transparent, Pages::Small]);
+        assert!(plan.left_out[0].contains("5.14"), "{:?}", plan.left_out);
+    }
+
+    #[test]
+    fn transparent_pages_that_crawled_are_not_tried_again() {
+        let (machine, _folder) = machine(None, None, HERE);
+        let wanted = Wanted {
+            crawls: true,
+            ..wanted(HugePages::Transparent, GIB)
+        };
+        assert_eq!(plan(wanted, &machine).chain, [Pages::Small]);
+    }
+}

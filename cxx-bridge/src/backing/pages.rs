@@ -1,0 +1,244 @@
+//! A stretch of memory of this process's own: mapped, advised, filled with pages, unmapped whole.
+//!
+//! The system calls, and no policy. Knows nothing of CUDA. Invariants: a mapping is unmapped once,
+//! whole, by `unmap` alone; dropping one leaks it, which is right for memory that a device may
+//! still use. An ordinary mapping ends in a page that nobody can touch, so that the kernel never
+//! makes one area of two neighbours, and what it says about an area is about one region.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ops::Range;
+use std::ptr::{null, null_mut, with_exposed_provenance_mut};
+
+use libc::{c_int, c_long, c_ulong, c_void};
+
+/// The smallest page there is.
+pub(super) const PAGE: usize = 4096;
+pub(super) const LARGE: usize = 2 << 20;
+pub(super) const GIANT: usize = 1 << 30;
+
+/// What a mapping's pages are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// Of 1 GiB, from the system's pool.
+    Giant,
+    /// Of 2 MiB, from the system's pool.
+    Large,
+    /// Of 2 MiB where the kernel has them, else of 4 KiB.
+    Transparent,
+    /// Of 4 KiB.
+    Small,
+}
+
+impl Pages {
+    /// Whether the system has set them aside, so that they are there or refused at once.
+    pub(super) fn are_of_a_pool(self) -> bool {
+        matches!(self, Self::Giant | Self::Large)
+    }
+
+    /// The unit in which such memory is mapped.
+    pub(super) fn unit(self) -> usize {
+        match self {
+            Self::Giant => GIANT,
+            Self::Large => LARGE,
+            Self::Transparent | Self::Small => PAGE,
+        }
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    /// All of it, what nobody can touch included.
+    whole: Range<usize>,
+    /// What can be used, in whole units.
+    body: Range<usize>,
+}
+
+impl Mapping {
+    /// Fresh memory of at least `bytes` bytes; only pages from the pool are promised by the kernel.
+    pub(super) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
+        let unit = pages.unit();
+        let length = bytes
+            .checked_next_multiple_of(unit)
+            .filter(|length| (1..=isize::MAX as usize - GIANT).contains(length))
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        match pages {
+            Pages::Giant | Pages::Large => {
+                let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
+                let start = map(length, READ_WRITE, libc::MAP_HUGETLB | size)?;
+                let body = start..start + length;
+                let whole = body.clone();
+                Ok(Self { whole, body })
+            }
+            Pages::Transparent => {
+                let mapping = Self::fenced(length, LARGE)?;
+                // What a kernel without huge pages says to this changes nothing.
+                let _ = mapping.advise(&mapping.body, libc::MADV_HUGEPAGE);
+                Ok(mapping)
+            }
+            Pages::Small => {
+                let mapping = Self::fenced(length, PAGE)?;
+                mapping.only_small(0);
+                Ok(mapping)
+            }
+        }
+    }
+
+    fn fenced(length: usize, alignment: usize) -> io::Result<Self> {
+        let room = length + alignment;
+        let start = map(room, libc::PROT_NONE, 0)?;
+        let body = start.next_multiple_of(alignment);
+        let mapping = Self {
+            whole: start..start + room,
+            // `room` is one alignment more, of which the start takes less: a page is left.
+            body: body..body + length,
+        };
+        // SAFETY: the range lies in a mapping made just now, which nobody else knows.
+        let opened = unsafe { libc::mprotect(at(body), length, READ_WRITE) };
+        match done(opened) {
+            Ok(()) => Ok(mapping),
+            Err(why) => {
+                let _ = mapping.unmap();
+                Err(why)
+            }
+        }
+    }
+
+    pub(super) fn base(&self) -> usize {
+        self.body.start
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// From this offset on the kernel is to use pages of 4 KiB.
+    pub(super) fn only_small(&self, from: usize) {
+        let rest = self.body.start + from..self.body.end;
+        let _ = self.advise(&rest, libc::MADV_NOHUGEPAGE);
+    }
+
+    /// A forked child gets no copy: pages that a device writes to must stay the parent's, and a
+    /// fork would have to copy them all at once.
+    pub(super) fn keep_from_children(&self) -> io::Result<()> {
+        self.advise(&self.body, libc::MADV_DONTFORK)
+    }
+
+    /// Has the kernel put pages that are not there yet on this node while it has room.
+    ///
+    /// A preference and no bond: where a bond cannot be kept, the kernel ends the program.
+    pub(super) fn prefer(&self, node: u32) -> io::Result<()> {
+        let mut mask = [0 as c_ulong; 16];
+        let bits = c_ulong::BITS;
+        let word = mask
+            .get_mut((node / bits) as usize)
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        *word = 1 << (node % bits);
+        // SAFETY: the range is this mapping's, and the kernel reads as many bits as there are; it
+        // counts one more than it reads.
+        done(unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.body.start,
+                self.body.len(),
+                libc::MPOL_PREFERRED,
+                mask.as_ptr(),
+                c_ulong::from(bits) * mask.len() as c_ulong + 1,
+                0,
+            )
+        })
+    }
+
+    /// Has the kernel fill this part with pages, zeroed: the offsets are of whole pages.
+    pub(super) fn populate(&self, part: &Range<usize>) -> io::Result<()> {
+        let part = self.part(part);
+        loop {
+            match self.advise(&part, libc::MADV_POPULATE_WRITE) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// As `populate`, for kernels that do not know it; only where a page cannot fail to come.
+    pub(super) fn write(&self, part: &Range<usize>) {
+        for page in self.part(part).step_by(PAGE) {
+            // SAFETY: the address lies in this mapping, which is readable and writable, and holds
+            // nothing yet: whoever has the region waits until it is filled.
+            unsafe { std::ptr::write_volatile(with_exposed_provenance_mut::<u8>(page), 0) };
+        }
+    }
+
+    /// Gives the memory back; nobody may use it any more.
+    pub(super) fn unmap(self) -> io::Result<()> {
+        // SAFETY: the range was mapped by `new`, whole, and this is the one place that unmaps it;
+        // its users are done with it, and no device is told of it any more.
+        done(unsafe { libc::munmap(at(self.whole.start), self.whole.len()) })
+    }
+
+    fn part(&self, part: &Range<usize>) -> Range<usize> {
+        assert!(
+            part.start <= part.end && part.end <= self.body.len(),
+            "{part:?}"
+        );
+        self.body.start + part.start..self.body.start + part.end
+    }
+
+    /// For a range of this mapping and advice that keeps its content.
+    fn advise(&self, range: &Range<usize>, advice: c_int) -> io::Result<()> {
+        // SAFETY: the range lies in this mapping, and none of the advice given here drops content.
+        done(unsafe { libc::madvise(at(range.start), range.len(), advice) })
+    }
+}
+
+/// Whether this kernel can fill a mapping by itself, and say so when it cannot: Linux 5.14.
+pub(super) fn kernel_populates() -> bool {
+    // SAFETY: of an empty range the kernel looks at the advice alone.
+    done(unsafe { libc::madvise(null_mut(), 0, libc::MADV_POPULATE_WRITE) }).is_ok()
+}
+
+/// The node of the page at each of these addresses; nothing for one that is not there.
+pub(super) fn nodes(addresses: &[usize]) -> io::Result<Vec<Option<u32>>> {
+    let mut nodes = vec![-1 as c_int; addresses.len()];
+    // SAFETY: with no target nodes nothing moves. The kernel reads as many addresses as there are,
+    // which need not be mapped, and writes as many answers.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            addresses.len(),
+            addresses.as_ptr(),
+            null::<c_int>(),
+            nodes.as_mut_ptr(),
+            0,
+        )
+    })?;
+    Ok(nodes.into_iter().map(|it| u32::try_from(it).ok()).collect())
+}
+
+const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+fn map(length: usize, protection: c_int, flags: c_int) -> io::Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing else.
+    let address = unsafe { libc::mmap(null_mut(), length, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(address.expose_provenance())
+    }
+}
+
+fn at(address: usize) -> *mut c_void {
+    with_exposed_provenance_mut(address)
+}
+
+fn done(result: impl Into<c_long>) -> io::Result<()> {
+    if result.into() == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

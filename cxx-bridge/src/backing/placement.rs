@@ -1,0 +1,141 @@
+//! What a region has come to: its backing, the pages that the kernel says it has, its node.
+//!
+//! Reads `/proc/self/smaps`, which takes milliseconds and the kernel's lock on the address space:
+//! for reports, once a region, never while memory is pinned.
+
+use std::io::BufRead;
+use std::ops::Range;
+
+use super::pages::{LARGE, PAGE};
+
+/// As the statistics have it. Sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// `cuda` or `pages`.
+    pub backing: &'static str,
+    /// The size of the pages that most of it has, where it is known.
+    pub page_bytes: Option<usize>,
+    /// How much of it lies in pages of more than 4 KiB, where it is known.
+    pub huge_bytes: Option<usize>,
+    /// The NUMA node that all of it lies on, where that is known and one.
+    pub numa_node: Option<u32>,
+}
+
+impl Placement {
+    /// Memory that CUDA allocated, of which nothing else is known.
+    pub(super) const CUDA: Self = Self {
+        backing: "cuda",
+        page_bytes: None,
+        huge_bytes: None,
+        numa_node: None,
+    };
+}
+
+/// What the kernel says about the pages of a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Of the area's own page size, if that is more than 4 KiB.
+    page_bytes: usize,
+    transparent_bytes: usize,
+    seen: bool,
+}
+
+impl Found {
+    /// The size of the pages that most of a region of `bytes` has, and how much of it has more than
+    /// the smallest; nothing where the range was not found.
+    pub(super) fn pages(&self, bytes: usize) -> Option<(usize, usize)> {
+        if !self.seen {
+            None
+        } else if self.page_bytes > PAGE {
+            Some((self.page_bytes, bytes))
+        } else {
+            let huge = self.transparent_bytes.min(bytes);
+            Some((if huge * 2 >= bytes { LARGE } else { PAGE }, huge))
+        }
+    }
+}
+
+/// What `smaps` says about each of `ranges`, in their order.
+pub(super) fn read_smaps(smaps: impl BufRead, ranges: &[Range<usize>]) -> Vec<Found> {
+    let mut found = vec![Found::default(); ranges.len()];
+    let mut at = None;
+    for line in smaps.lines().map_while(Result::ok) {
+        if let Some(area) = area(&line) {
+            at = ranges.iter().position(|it| it.contains(&area.start));
+            continue;
+        }
+        let Some(found) = at.and_then(|at| found.get_mut(at)) else {
+            continue;
+        };
+        found.seen = true;
+        if let Some(bytes) = field(&line, "KernelPageSize:") {
+            found.page_bytes = found.page_bytes.max(bytes);
+        } else if let Some(bytes) = field(&line, "AnonHugePages:") {
+            found.transparent_bytes += bytes;
+        }
+    }
+    found
+}
+
+/// The first line of an area: `7f0000000000-7f0040000000 rw-p ...`.
+fn area(line: &str) -> Option<Range<usize>> {
+    let (start, rest) = line.split_once('-')?;
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let end = usize::from_str_radix(rest.split_once(' ')?.0, 16).ok()?;
+    Some(start..end)
+}
+
+/// `AnonHugePages:   2048 kB`.
+fn field(line: &str, name: &str) -> Option<usize> {
+    let kib = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
+    kib.trim().parse::<usize>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+555555554000-555555556000 r--p 00000000 fd:00 131 /usr/bin/python
+KernelPageSize:        4 kB
+AnonHugePages:         0 kB
+7f0000000000-7f0010000000 rw-p 00000000 00:00 0
+KernelPageSize:        4 kB
+AnonHugePages:    131072 kB
+VmFlags: rd wr mr mw me lo dc ac hg
+7f0010000000-7f0020000000 rw-p 00000000 00:00 0
+KernelPageSize:        4 kB
+AnonHugePages:    131072 kB
+7f0040000000-7f0050000000 rw-p 00000000 00:10 77 /anon_hugepage (deleted)
+KernelPageSize:     2048 kB
+AnonHugePages:         0 kB
+7f0060000000-7f0061000000 rw-p 00000000 00:00 0
+KernelPageSize:        4 kB
+AnonHugePages:      2048 kB
+";
+
+    #[test]
+    fn areas_are_told_apart_and_those_of_one_region_are_added_up() {
+        let ranges = [
+            0x7f0000000000..0x7f0020000000,
+            0x7f0040000000..0x7f0050000000,
+            0x7f0060000000..0x7f0061000000,
+            0x10000..0x20000,
+        ];
+        let found = read_smaps(SMAPS.as_bytes(), &ranges);
+        let pages: Vec<_> = found
+            .iter()
+            .zip(&ranges)
+            .map(|(it, range)| it.pages(range.len()))
+            .collect();
+        assert_eq!(
+            pages,
+            [
+                Some((LARGE, 256 << 20)),
+                Some((LARGE, 256 << 20)),
+                Some((PAGE, 2 << 20)),
+                None
+            ]
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Regions of real memory, on machines that are made up and on this one.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::machine::tests::made_up;
+use super::super::pages::{LARGE, PAGE};
+use super::super::placement::{Found, read_smaps};
+use super::*;
+use crate::config::Config;
+
+fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
+    let (config, warnings) = Config::read(|name| {
+        let given = variables.iter().find(|(key, _)| *key == name);
+        given.map(|(_, value)| value.into())
+    });
+    assert!(warnings.is_empty(), "{warnings:?}");
+    Maker::new(config.memory, 64 * MIB, machine)
+}
+
+const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+fn smaps(mapping: &Mapping) -> Found {
+    let text = fs::read("/proc/self/smaps").unwrap();
+    let range = mapping.base()..mapping.base() + mapping.len();
+    read_smaps(&*text, std::slice::from_ref(&range))[0]
+}
+
+/// The flags of the area at this address, as the kernel abbreviates them.
+fn flags(address: usize) -> Option<String> {
+    let text = fs::read_to_string("/proc/self/smaps").unwrap();
+    let (_, rest) = text.split_once(&format!("{address:x}-"))?;
+    let line = rest.lines().find_map(|it| it.strip_prefix("VmFlags:"))?;
+    Some(line.to_owned())
+}
+
+#[test]
+fn a_region_is_all_there_and_no_childs() {
+    let (machine, _folder) = made_up(&[(ENABLED, "always [madvise] never")]);
+    for asked in ["off", "thp"] {
+        let maker = maker(&[("BUDDY_HUGE_PAGES", asked)], machine.clone());
+        let mapping = maker.make(5 * MIB + 1, || None).unwrap();
+        assert_eq!(mapping.len(), 5 * MIB + PAGE);
+        assert_eq!(
+            mapping.base() % if asked == "thp" { LARGE } else { PAGE },
+            0
+        );
+        let flags = flags(mapping.base()).unwrap();
+        assert!(flags.contains(" dc"), "copied into children:{flags}");
+        let (page, huge) = smaps(&mapping).pages(mapping.len()).unwrap();
+        if asked == "off" {
+            assert_eq!((page, huge), (PAGE, 0));
+        }
+        let lies = numa::where_it_lies(mapping.base(), mapping.len());
+        assert!(lies.is_none_or(|it| it.percent == 100), "{lies:?}");
+        mapping.unmap().unwrap();
+    }
+}
+
+#[test]
+fn neighbours_stay_areas_of_their_own() {
+    let (machine, _folder) = made_up(&[]);
+    let maker = maker(&[("BUDDY_HUGE_PAGES", "off")], machine);
+    let regions: Vec<Mapping> = (0..3).map(|_| maker.make(MIB, || None).unwrap()).collect();
+    for mapping in regions {
+        let text = fs::read_to_string("/proc/self/maps").unwrap();
+        let (start, end) = (mapping.base(), mapping.base() + mapping.len());
+        assert!(text.contains(&format!("{start:x}-{end:x} rw-p")), "{text}");
+        mapping.unmap().unwrap();
+    }
+}
+
+#[test]
+fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
+    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-1048576kB/{name}");
+    let (total, free) = (pool("nr_hugepages"), pool("free_hugepages"));
+    let (machine, _folder) = made_up(&[(&total, "4"), (&free, "4"), (ENABLED, "[never]")]);
+    let maker = maker(&[("BUDDY_HUGE_PAGES", "1G")], machine);
+    // The kernel has no such pages, or no address for so many; and then memory is asked about.
+    let real = Machine::here().pool(Pages::Giant).map_or(0, |it| it.total);
+    if real == 0 {
+        assert!(maker.try_with(1 << 30, Pages::Giant, None).is_err());
+    }
+}
+
+#[test]
+fn more_than_there_is_is_not_touched() {
+    // A control group of 64 MiB of which 40 are in use, on a large machine.
+    let (machine, _folder) = made_up(&[
+        ("proc/meminfo", "MemAvailable: 4000000000 kB\n"),
+        ("proc/self/cgroup", "0::/job\n"),
+        ("sys/fs/cgroup/job/memory.max", "67108864\n"),
+        ("sys/fs/cgroup/job/memory.current", "41943040\n"),
+    ]);
+    let maker = maker(&[], machine);
+    let why = maker.make(24 * MIB, || None).unwrap_err();
+    assert_eq!(
+        why,
+        "pages of 4 KiB: 24 MiB is left of memory that the control group leaves"
+    );
+    let mapping = maker.make(16 * MIB, || None).unwrap();
+    mapping.unmap().unwrap();
+}
+
+#[test]
+fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
+    let nodes = "sys/devices/system/node/has_memory";
+    // The machine says two nodes, and the kernel allows one.
+    let (machine, _folder) = made_up(&[(nodes, "0,63"), (ENABLED, "[madvise]")]);
+    for node in ["7", "63", "0", "auto"] {
+        let maker = maker(&[("BUDDY_NUMA", node)], machine.clone());
+        let mapping = maker.make(MIB, || None).unwrap();
+        mapping.unmap().unwrap();
+    }
+}
+
+#[test]
+fn the_pace_of_small_pages_is_measured_once_for_each_number_of_threads() {
+    let (machine, _folder) = made_up(&[]);
+    let maker = maker(&[], machine);
+    let toucher = |threads| Toucher {
+        threads,
+        populates: true,
+        rests: false,
+    };
+    let first = maker.pace(toucher(2)).unwrap();
+    assert_eq!(maker.pace(toucher(2)), Some(first));
+    assert!(maker.pace(toucher(1)).is_some());
+}
+
+#[test]
+fn huge_pages_go_back_to_the_pool() {
+    let free = || -> Option<usize> {
+        let text = fs::read_to_string(Path::new("/proc/meminfo")).ok()?;
+        let line = text
+            .lines()
+            .find_map(|it| it.strip_prefix("HugePages_Free:"))?;
+        line.trim().parse().ok()
+    };
+    let Some(before) = free().filter(|it| *it >= 4) else {
+        // This machine has set none aside; `tests/python/test_backing.py` tries to.
+        return;
+    };
+    let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], Machine::here());
+    let mapping = maker.make(4 * LARGE, || None).unwrap();
+    assert_eq!(
+        smaps(&mapping).pages(mapping.len()),
+        Some((LARGE, 4 * LARGE))
+    );
+    assert_eq!(free(), Some(before - 4));
+    mapping.unmap().unwrap();
+    assert_eq!(free(), Some(before));
+}

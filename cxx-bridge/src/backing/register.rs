@@ -1,0 +1,274 @@
+//! The chain of backings: memory of our own, registered with CUDA, and else what CUDA allocates.
+//!
+//! Decides with the first region, remembers how each was made, and gives it back the same way.
+//! Knows CUDA only through [`Driver`]. Invariants: a region that could not be registered is
+//! unmapped at once, and one that could not be unregistered never; nothing is mapped, registered or
+//! read from the kernel under a lock (I5).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pinbuddy_core::Region;
+
+use super::machine::Machine;
+use super::pages::Mapping;
+use super::placement::{Placement, read_smaps};
+use super::region::Maker;
+use super::said::Said;
+use super::{Backing, Device, numa};
+use crate::config::memory::Way;
+use crate::config::{Config, MIB};
+use crate::lock::{self, Lock};
+use crate::log::{self, Bytes};
+
+/// What CUDA, and the allocator around it, do for the chain. Never called under a lock (I5); errors
+/// are for people, and the driver remembers none.
+pub trait Driver: Send + Sync + 'static {
+    /// As [`Backing::available`].
+    fn available(&self) -> bool;
+    /// As [`Backing::device`].
+    fn device(&self) -> Device;
+    /// As [`Backing::reap`].
+    fn reap(&self);
+    /// The address of the device on its bus, for instance `0000:1B:00.0`.
+    fn pci_address(&self, device: Device) -> Option<String>;
+
+    /// Memory as PyTorch's own settings ask.
+    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String>;
+    /// Gives back what `pin` returned.
+    fn unpin(&self, region: Region) -> Result<(), String>;
+
+    /// Registers a region that was made since `start`, in pieces of `piece` bytes, all or none.
+    fn register(
+        &self,
+        region: Region,
+        piece: usize,
+        device: Device,
+        start: Instant,
+    ) -> Result<(), String>;
+    /// Undoes `register`.
+    fn unregister(&self, region: Region, piece: usize) -> Result<(), String>;
+    /// A region was unregistered and unmapped, and that took so long.
+    fn count_unpin(&self, taken: Duration);
+}
+
+/// A region that is pinned.
+#[derive(Debug)]
+struct Pinned {
+    /// Nothing where CUDA allocated it.
+    mapping: Option<Mapping>,
+    piece: usize,
+    placement: Option<Placement>,
+}
+
+/// Why memory of our own does not serve a region.
+#[derive(Debug)]
+enum Refusal {
+    /// This one: others may be.
+    TooLong(String),
+    Failed(String),
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Chain<D> {
+    driver: D,
+    way: Way,
+    chunk: usize,
+    maker: Maker,
+    regions: Lock<HashMap<usize, Pinned>>,
+    /// CUDA pinned what could not be registered: it has every region from then on.
+    fallen: AtomicBool,
+    said: Said,
+}
+
+/// A single registration of so many bytes fails (NVIDIA/open-gpu-kernel-modules#1234).
+const TOO_LONG: usize = 512 << 30;
+
+impl<D: Driver> Chain<D> {
+    /// The chain that `config` asks for, on this machine.
+    pub fn new(config: &Config, driver: D) -> Self {
+        Self::on(Machine::here(), config, driver)
+    }
+
+    fn on(machine: Machine, config: &Config, driver: D) -> Self {
+        let ahead = config
+            .block_bytes()
+            .saturating_mul(config.block_count.value);
+        let memory = &config.memory;
+        Self {
+            driver,
+            way: memory.backing.value,
+            chunk: memory.register_chunk_mb.value * MIB,
+            maker: Maker::new(memory.clone(), ahead, machine),
+            regions: Lock::default(),
+            fallen: AtomicBool::new(false),
+            said: Said::default(),
+        }
+    }
+
+    fn pin_pages(&self, bytes: usize, device: Device) -> Result<usize, Refusal> {
+        let piece = piece(bytes, self.chunk).map_err(Refusal::TooLong)?;
+        let start = Instant::now();
+        let mapping = self
+            .maker
+            .make(bytes, || self.driver.pci_address(device))
+            .map_err(Refusal::Failed)?;
+        let base = mapping.base();
+        let region = Region { base, bytes };
+        let made = start.elapsed();
+        if let Err(why) = self.driver.register(region, piece, device, start) {
+            if let Err(why) = mapping.unmap() {
+                log::warn(|| format!("could not unmap {}: {why}", Bytes(bytes as u64)));
+            }
+            return Err(Refusal::Failed(why));
+        }
+        self.said.chosen(|| {
+            "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
+        });
+        log::debug(|| {
+            let size = Bytes(bytes as u64);
+            format!("{size} mapped and touched in {made:.1?}, then registered")
+        });
+        self.remember(base, Some(mapping), piece);
+        Ok(base)
+    }
+
+    fn remember(&self, base: usize, mapping: Option<Mapping>, piece: usize) {
+        let pinned = Pinned {
+            mapping,
+            piece,
+            placement: None,
+        };
+        self.regions.lock().insert(base, pinned);
+    }
+
+    fn unpin_pages(&self, region: Region, mapping: Mapping, piece: usize) -> Result<(), String> {
+        let start = Instant::now();
+        // Where that fails a device may still write to it: it stays mapped for good, as a mapping
+        // that is dropped does.
+        self.driver.unregister(region, piece)?;
+        let unmapped = mapping.unmap();
+        self.driver.count_unpin(start.elapsed());
+        unmapped
+            .map_err(|why| format!("it is no longer registered, but could not be unmapped: {why}"))
+    }
+}
+
+/// How much of a region of `bytes` one registration covers, with chunks of `chunk` bytes or none.
+fn piece(bytes: usize, chunk: usize) -> Result<usize, String> {
+    match chunk {
+        0 if bytes >= TOO_LONG => Err(format!(
+            "a region of {} is too long for one registration (BUDDY_REGISTER_CHUNK_MB)",
+            Bytes(bytes as u64)
+        )),
+        0 => Ok(bytes),
+        chunk => Ok(chunk.min(bytes)),
+    }
+}
+
+impl<D: Driver> Backing for Chain<D> {
+    fn available(&self) -> bool {
+        self.driver.available()
+    }
+
+    fn device(&self) -> Device {
+        self.driver.device()
+    }
+
+    fn reap(&self) {
+        self.driver.reap();
+    }
+
+    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
+        lock::assert_none_held("mapping");
+        let refusal = if self.way == Way::Cuda || self.fallen.load(Ordering::Relaxed) {
+            None
+        } else {
+            match self.pin_pages(bytes, device) {
+                Ok(base) => return Ok(base),
+                Err(refusal) => Some(refusal),
+            }
+        };
+        let base = self.driver.pin(bytes, device)?;
+        self.remember(base, None, bytes);
+        match refusal {
+            None => {}
+            Some(Refusal::TooLong(why)) => self.said.too_long(|| why + "; CUDA allocates it"),
+            Some(Refusal::Failed(why)) => {
+                self.fallen.store(true, Ordering::Relaxed);
+                self.said.fallen(|| {
+                    format!(
+                        "could not register {} of memory with CUDA: {why}. CUDA allocates blocks \
+                         from now on, as with BUDDY_BACKING=cuda",
+                        Bytes(bytes as u64)
+                    )
+                });
+            }
+        }
+        Ok(base)
+    }
+
+    fn unpin(&self, region: Region) -> Result<(), String> {
+        lock::assert_none_held("unmapping");
+        let pinned = self.regions.lock().remove(&region.base);
+        match pinned {
+            Some(Pinned {
+                mapping: Some(mapping),
+                piece,
+                ..
+            }) => self.unpin_pages(region, mapping, piece),
+            _ => self.driver.unpin(region),
+        }
+    }
+
+    fn placements(&self, regions: &[Region]) -> Vec<Placement> {
+        lock::assert_none_held("reading smaps");
+        let known = |region: &Region| {
+            let pinned = self.regions.lock();
+            let pinned = pinned.get(&region.base);
+            match pinned {
+                Some(it) if it.mapping.is_some() => it.placement,
+                _ => Some(Placement::CUDA),
+            }
+        };
+        let mut placements: Vec<Option<Placement>> = regions.iter().map(known).collect();
+        let new: Vec<usize> = (0..regions.len())
+            .filter(|at| placements[*at].is_none())
+            .collect();
+        if !new.is_empty() {
+            let ranges: Vec<_> = new
+                .iter()
+                .map(|at| regions[*at].base..regions[*at].base + regions[*at].bytes)
+                .collect();
+            let found = File::open("/proc/self/smaps")
+                .map(|file| read_smaps(BufReader::new(file), &ranges))
+                .unwrap_or_default();
+            for (n, at) in new.into_iter().enumerate() {
+                let Region { base, bytes } = regions[at];
+                let pages = found.get(n).and_then(|it| it.pages(bytes));
+                let lies = numa::where_it_lies(base, bytes);
+                let placement = Placement {
+                    backing: "pages",
+                    page_bytes: pages.map(|(page, _)| page),
+                    huge_bytes: pages.map(|(_, huge)| huge),
+                    numa_node: lies.filter(|it| it.percent == 100).map(|it| it.node),
+                };
+                placements[at] = Some(placement);
+                if let Some(pinned) = self.regions.lock().get_mut(&base) {
+                    pinned.placement = Some(placement);
+                }
+            }
+        }
+        placements
+            .into_iter()
+            .map(|it| it.unwrap_or(Placement::CUDA))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

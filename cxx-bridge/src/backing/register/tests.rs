@@ -1,0 +1,265 @@
+//! The chain with a driver that refuses where a test asks it to.
+
+use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+
+use super::super::machine::tests::made_up;
+use super::*;
+
+/// Registers in a list; hands out numbers from its own allocations.
+#[derive(Debug, Default)]
+struct Fake {
+    registered: Mutex<Vec<(Region, usize)>>,
+    allocated: Mutex<Vec<Region>>,
+    refuses_to_register: AtomicBool,
+    refuses_to_unregister: AtomicBool,
+    refuses_to_allocate: AtomicBool,
+    unpins: AtomicUsize,
+}
+
+impl Driver for Fake {
+    fn available(&self) -> bool {
+        true
+    }
+
+    fn device(&self) -> Device {
+        Device(0)
+    }
+
+    fn reap(&self) {}
+
+    fn pci_address(&self, _device: Device) -> Option<String> {
+        None
+    }
+
+    fn pin(&self, bytes: usize, _device: Device) -> Result<usize, String> {
+        if self.refuses_to_allocate.load(Ordering::Relaxed) {
+            return Err("CUDA error: out of memory".to_owned());
+        }
+        let mut allocated = self.allocated.lock().unwrap();
+        let base = 0x1000_0000 * (allocated.len() + 1);
+        allocated.push(Region { base, bytes });
+        Ok(base)
+    }
+
+    fn unpin(&self, region: Region) -> Result<(), String> {
+        let mut allocated = self.allocated.lock().unwrap();
+        let at = allocated
+            .iter()
+            .position(|it| *it == region)
+            .ok_or("never allocated")?;
+        allocated.swap_remove(at);
+        Ok(())
+    }
+
+    fn register(
+        &self,
+        region: Region,
+        piece: usize,
+        _device: Device,
+        _start: Instant,
+    ) -> Result<(), String> {
+        if self.refuses_to_register.load(Ordering::Relaxed) {
+            return Err("CUDA error: operation not permitted".to_owned());
+        }
+        self.registered.lock().unwrap().push((region, piece));
+        Ok(())
+    }
+
+    fn unregister(&self, region: Region, piece: usize) -> Result<(), String> {
+        if self.refuses_to_unregister.load(Ordering::Relaxed) {
+            return Err("CUDA error: unspecified launch failure".to_owned());
+        }
+        let mut registered = self.registered.lock().unwrap();
+        let at = registered
+            .iter()
+            .position(|it| *it == (region, piece))
+            .ok_or("not registered")?;
+        registered.swap_remove(at);
+        Ok(())
+    }
+
+    fn count_unpin(&self, _taken: Duration) {
+        self.unpins.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn chain(variables: &[(&str, &str)]) -> Chain<Fake> {
+    let (machine, _folder) = made_up(&[]);
+    let (config, warnings) = Config::read(|name| {
+        let given = variables.iter().find(|(key, _)| *key == name);
+        given.map(|(_, value)| value.into())
+    });
+    assert!(warnings.is_empty(), "{warnings:?}");
+    Chain::on(machine, &config, Fake::default())
+}
+
+fn is_mapped(base: usize) -> bool {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .any(|line| line.starts_with(&format!("{base:x}-")))
+}
+
+const DEVICE: Device = Device(0);
+// Of a length that no other test's areas have.
+const BYTES: usize = 3 * MIB + 5 * 4096;
+
+fn areas_of_this_length() -> usize {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let length = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let number = |it| usize::from_str_radix(it, 16).ok();
+        Some(number(end)? - number(start)?)
+    };
+    maps.lines()
+        .filter(|line| length(line) == Some(BYTES))
+        .count()
+}
+
+#[test]
+fn memory_is_mapped_registered_and_given_back_whole() {
+    for way in ["auto", "pages"] {
+        let chain = chain(&[("BUDDY_BACKING", way)]);
+        let bytes = 2 * MIB;
+        let base = chain.pin(bytes, DEVICE).unwrap();
+        let region = Region { base, bytes };
+        assert_eq!(*chain.driver.registered.lock().unwrap(), [(region, bytes)]);
+        let (placement, again) = (chain.placements(&[region]), chain.placements(&[region]));
+        assert_eq!(placement, again);
+        assert_eq!(placement[0].backing, "pages");
+        assert_eq!(
+            placement[0].page_bytes,
+            Some(4096),
+            "the made-up machine has no others"
+        );
+        assert!(is_mapped(base));
+        chain.unpin(region).unwrap();
+        assert!(!is_mapped(base) && chain.driver.registered.lock().unwrap().is_empty());
+        assert_eq!(chain.driver.unpins.load(Ordering::Relaxed), 1);
+        assert!(chain.regions.lock().is_empty());
+    }
+}
+
+#[test]
+fn cuda_is_left_to_allocate_where_that_is_asked_for() {
+    let chain = chain(&[("BUDDY_BACKING", "cuda")]);
+    let base = chain.pin(MIB, DEVICE).unwrap();
+    let region = Region { base, bytes: MIB };
+    assert_eq!(chain.placements(&[region]), [Placement::CUDA]);
+    chain.unpin(region).unwrap();
+    assert!(chain.driver.allocated.lock().unwrap().is_empty());
+}
+
+#[test]
+fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
+    let chain = chain(&[]);
+    let first = chain.pin(MIB, DEVICE).unwrap();
+    chain
+        .driver
+        .refuses_to_register
+        .store(true, Ordering::Relaxed);
+    let second = chain.pin(BYTES, DEVICE).unwrap();
+    assert_eq!(areas_of_this_length(), 0, "still mapped");
+    chain
+        .driver
+        .refuses_to_register
+        .store(false, Ordering::Relaxed);
+    let third = chain.pin(MIB, DEVICE).unwrap();
+    assert_eq!(
+        chain.driver.allocated.lock().unwrap().len(),
+        2,
+        "the chain does not go back"
+    );
+    // Each goes back the way that it came.
+    for (base, bytes) in [(first, MIB), (second, BYTES), (third, MIB)] {
+        chain.unpin(Region { base, bytes }).unwrap();
+    }
+    assert!(chain.driver.allocated.lock().unwrap().is_empty());
+    assert!(chain.driver.registered.lock().unwrap().is_empty());
+}
+
+#[test]
+fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
+    let chain = chain(&[]);
+    chain
+        .driver
+        .refuses_to_register
+        .store(true, Ordering::Relaxed);
+    chain
+        .driver
+        .refuses_to_allocate
+        .store(true, Ordering::Relaxed);
+    let refusal = chain.pin(MIB, DEVICE).unwrap_err();
+    assert!(refusal.contains("out of memory"), "{refusal}");
+    chain
+        .driver
+        .refuses_to_register
+        .store(false, Ordering::Relaxed);
+    let base = chain.pin(MIB, DEVICE).unwrap();
+    chain.unpin(Region { base, bytes: MIB }).unwrap();
+}
+
+#[test]
+fn what_cannot_be_unregistered_stays_mapped() {
+    let chain = chain(&[]);
+    let base = chain.pin(MIB, DEVICE).unwrap();
+    chain
+        .driver
+        .refuses_to_unregister
+        .store(true, Ordering::Relaxed);
+    let region = Region { base, bytes: MIB };
+    assert!(chain.unpin(region).unwrap_err().contains("launch failure"));
+    assert!(is_mapped(base), "a device may still write to it");
+}
+
+#[test]
+fn memory_that_cannot_be_mapped_is_left_to_cuda() {
+    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "256")]);
+    let bytes = 1 << 50;
+    let base = chain.pin(bytes, DEVICE).unwrap();
+    assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
+    chain.unpin(Region { base, bytes }).unwrap();
+}
+
+#[test]
+fn no_registration_is_too_long() {
+    for (bytes, chunk, expected) in [
+        (MIB, 0, Some(MIB)),
+        (TOO_LONG - 1, 0, Some(TOO_LONG - 1)),
+        (TOO_LONG, 0, None),
+        (TOO_LONG, 256 * MIB, Some(256 * MIB)),
+        (MIB, 256 * MIB, Some(MIB)),
+    ] {
+        assert_eq!(piece(bytes, chunk).ok(), expected);
+    }
+    let chain = chain(&[]);
+    let base = chain.pin(TOO_LONG, DEVICE).unwrap();
+    assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
+    chain
+        .unpin(Region {
+            base,
+            bytes: TOO_LONG,
+        })
+        .unwrap();
+    let small = chain.pin(MIB, DEVICE).unwrap();
+    assert!(is_mapped(small), "others are as before");
+    chain
+        .unpin(Region {
+            base: small,
+            bytes: MIB,
+        })
+        .unwrap();
+}
+
+#[test]
+fn pieces_are_registered_and_unregistered_alike() {
+    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
+    let base = chain.pin(2 * MIB + 4096, DEVICE).unwrap();
+    let region = Region {
+        base,
+        bytes: 2 * MIB + 4096,
+    };
+    assert_eq!(*chain.driver.registered.lock().unwrap(), [(region, MIB)]);
+    chain.unpin(region).unwrap();
+}

@@ -1,0 +1,72 @@
+//! What is said once about where memory comes from: a warning where something that was asked for
+//! by name is not to be had, else a line for those who want to know.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::log;
+
+/// Which of them were said.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pages: AtomicBool,
+    crawls: AtomicBool,
+    numa: AtomicBool,
+    chosen: AtomicBool,
+    fallen: AtomicBool,
+    whole: AtomicBool,
+}
+
+impl Said {
+    /// Larger pages are not to be had.
+    pub(super) fn pages(&self, asked_for: bool, line: impl FnOnce() -> String) {
+        once(&self.pages, asked_for, || {
+            format!("BUDDY_HUGE_PAGES: {}", line())
+        });
+    }
+
+    /// Transparent huge pages are slow here.
+    pub(super) fn crawls(&self, asked_for: bool, line: impl FnOnce() -> String) {
+        once(&self.crawls, asked_for, || {
+            format!("BUDDY_HUGE_PAGES: {}", line())
+        });
+    }
+
+    /// Memory does not lie where it was asked for.
+    pub(super) fn numa(&self, line: impl FnOnce() -> String) {
+        once(&self.numa, true, || {
+            format!("BUDDY_NUMA: {}; training goes on all the same", line())
+        });
+    }
+
+    /// There is one place for memory to lie.
+    pub(super) fn nothing_to_choose(&self, why: &str) {
+        once(&self.numa, false, || {
+            format!("BUDDY_NUMA: {why}; nothing changes")
+        });
+    }
+
+    /// How regions are made: decided by the first.
+    pub(super) fn chosen(&self, line: impl FnOnce() -> String) {
+        once(&self.chosen, false, line);
+    }
+
+    /// Registering does not work here, and CUDA's own allocations do.
+    pub(super) fn fallen(&self, line: impl FnOnce() -> String) {
+        once(&self.fallen, true, line);
+    }
+
+    /// A region is too long for one registration.
+    pub(super) fn too_long(&self, line: impl FnOnce() -> String) {
+        once(&self.whole, true, line);
+    }
+}
+
+fn once(said: &AtomicBool, to_act_on: bool, line: impl FnOnce() -> String) {
+    if !said.swap(true, Ordering::Relaxed) {
+        if to_act_on {
+            log::warn(line);
+        } else {
+            log::info(line);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+"""Where the engine's memory comes from: each backing, each page size, and each way to fall back."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
+POOL = Path("/proc/sys/vm/nr_hugepages")
+
+# For programs: what the kernel says about this process.
+HEAD = """
+from program import *
+import pinbuddy
+
+def places():
+    return [[it["backing"], it["page_bytes"]] for it in pinbuddy.stats()["segments"]]
+
+def meminfo(name):
+    (line,) = [it for it in open("/proc/meminfo") if it.startswith(name + ":")]
+    return int(line.split()[1])
+
+def address_space():
+    (line,) = [it for it in open("/proc/self/status") if it.startswith("VmSize:")]
+    return int(line.split()[1]) >> 10
+
+def flags(address):
+    at, found = False, None
+    for line in open("/proc/self/smaps"):
+        first = line.split(maxsplit=1)[0]
+        if not first.endswith(":"):
+            start, end = (int(it, 16) for it in first.split("-"))
+            at = start <= address < end
+        elif at and first == "VmFlags:":
+            found = line.split()[1:]
+    return found
+
+def copies():
+    good = []
+    for mib in (1.5, 5, 40):
+        out = pinned(mib).random_(0, 256)
+        back = pinned(mib).zero_()
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            on_device = out.to("cuda", non_blocking=True)
+            back.copy_(on_device, non_blocking=True)
+        stream.synchronize()
+        good.append(bool((out == back).all()) and out.is_pinned() and back.is_pinned())
+    return good
+"""
+
+
+@pytest.mark.parametrize(
+    "settings, backing",
+    [
+        ({}, "pages"),
+        ({"BUDDY_BACKING": "cuda"}, "cuda"),
+        ({"BUDDY_BACKING": "cuda", "PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True"}, "cuda"),
+        ({"PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True"}, "pages"),
+        ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"}, "pages"),
+        ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp"}, "pages"),
+        ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "1"}, "pages"),
+        ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "7"}, "pages"),
+        ({"BUDDY_BACKING": "pages", "BUDDY_REGISTER_CHUNK_MB": "3"}, "pages"),
+    ],
+)
+def test_copies_both_ways_are_right_with_each_backing(run, settings, backing):
+    outcome = run(
+        HEAD
+        + """
+good = copies()
+seen = {it[0] for it in places()}
+pinbuddy.empty_cache()
+left = segments()
+answer(good, sorted(seen), left, sim()["pins"] - sim()["unpins"])
+""",
+        **SMALL,
+        **settings,
+    )
+    assert outcome.value == [[True] * 3, [backing], [], 0]
+    assert outcome.warnings == [], outcome.stderr
+
+
+def test_what_the_kernel_says_about_each_page_size(run):
+    program = HEAD + "first = pinned(8)\nanswer(places(), pinbuddy.memory_summary())"
+    places, summary = run(program, **SMALL, BUDDY_HUGE_PAGES="off").value
+    assert places == [["pages", 4096]] * 2 and "in pages of 4 KiB" in summary
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not enabled.exists() or "[never]" in enabled.read_text():
+        pytest.skip("no transparent huge pages here")
+    places, summary = run(program, **SMALL, BUDDY_HUGE_PAGES="thp").value
+    assert places == [["pages", 2 << 20]] * 2 and "in pages of 2 MiB" in summary
+
+
+def test_a_region_counts_once_with_all_the_time_that_it_took(run):
+    outcome = run(
+        HEAD
+        + """
+torch.cuda.init()
+taken = seconds(lambda: pinbuddy.warm_up(wait=True))
+before = torch.cuda.host_memory_stats()
+freed = seconds(pinbuddy.empty_cache)
+after = torch.cuda.host_memory_stats()
+answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_registers"],
+       before["host_alloc_time.total"] / 1e6 / taken,
+       after["num_host_free"], after["host_free_time.count"], after["host_free_time.total"] / 1e6 / freed)
+""",
+        BUDDY_BLOCK_SIZE_MB=256,
+        BUDDY_BLOCK_COUNT=2,
+        BUDDY_REGISTER_CHUNK_MB=64,
+    )
+    allocs, timed, registers, share, frees, times, share_of_free = outcome.value
+    assert (allocs, timed, frees, times) == (2, 2, 2, 2), "regions, not registrations"
+    assert registers == 8
+    assert 0.7 < share <= 1.01 and 0.5 < share_of_free <= 1.01
+
+
+def test_a_child_gets_no_copy_and_can_let_go_of_what_it_inherits(run):
+    """Of pages that a device writes to, the kernel would copy every one at the fork."""
+    outcome = run(
+        HEAD
+        + """
+kept = [pinned(8).fill_(7), pinned(9)]
+address = kept[0].data_ptr()
+mine = flags(address)
+pid = os.fork()
+if pid == 0:
+    there = flags(address) is not None
+    kept.clear()
+    os._exit(3 if there else 0)
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+answer("dc" in mine, status, bool((kept[0] == 7).all()), sim()["unpins"])
+""",
+        **SMALL,
+    )
+    assert outcome.value == [True, 0, True, 0]
+
+
+# What is refused.
+
+REFUSED = (
+    HEAD
+    + """
+on_device = torch.zeros(1000, device="cuda")
+before = address_space()
+tensors = [pinned(20).fill_(i) for i in range(2)]
+used = address_space() - before
+on_device += 1
+torch.cuda.synchronize()
+whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
+answer([it["backing"] for it in pinbuddy.stats()["segments"]], used, whole, sim()["host_registers"])
+"""
+)
+LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off"}
+
+
+@pytest.mark.parametrize("way", ["auto", "pages"])
+def test_where_registering_is_not_permitted_cuda_allocates(run, way):
+    outcome = run(
+        REFUSED,
+        **SMALL | {"BUDDY_BLOCK_SIZE_MB": "24", "BUDDY_BACKING": way},
+        PINBUDDY_SIM_REGISTER=0,
+    )
+    backings, _, whole, registers = outcome.value
+    assert (backings, whole, registers) == (["cuda"] * 2, True, 0)
+    (warning,) = outcome.warnings
+    assert "could not register 24 MiB" in warning and "not permitted" in warning
+    assert "BUDDY_BACKING=cuda" in warning
+
+
+def test_what_could_not_be_registered_is_unmapped(run):
+    """A block of 512 MiB is refused both ways, and a region of just the request fits."""
+    outcome = run(REFUSED, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
+    backings, used, whole, _ = outcome.value
+    assert backings == ["pages", "pages"] and whole
+    assert used < 400, f"{used} MiB of addresses: the block is still mapped"
+    assert outcome.stderr.count("could not register") == 0, "CUDA could not either"
+
+
+def test_a_container_that_may_lock_little(run):
+    """Neither CAP_IPC_LOCK nor a limit that holds two blocks: one is pinned, and training goes on."""
+    program = REFUSED.replace("pinned(20)", "pinned(1.5)")
+    limits = ["prlimit", f"--memlock={6 << 20}", "setpriv", "--bounding-set=-ipc_lock"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+    environment |= SMALL | {"BUDDY_BLOCK_SIZE_MB": "4", "BUDDY_THRESHOLD_MB": "1"}
+    # Only the program itself runs in the simulator.
+    preload = f"LD_PRELOAD={environment.pop('LD_PRELOAD')}"
+    command = [*limits, "env", preload, "BUDDY_MAX_MB=100", sys.executable, "-c", program]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=Path(__file__).parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    except FileNotFoundError:
+        pytest.skip("no prlimit or setpriv here")
+    if done.stderr.startswith(("prlimit: ", "setpriv: ")):
+        pytest.skip(f"limits cannot be set here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    backings, _, whole, _ = json.loads(done.stdout.splitlines()[-1])
+    assert backings == ["pages"] and whole
+    (warning,) = [it for it in done.stderr.splitlines() if it.startswith("pinbuddy: ")]
+    assert "1 of 2 blocks" in warning and "out of memory" in warning
+
+
+def test_a_control_group_smaller_than_a_block(run):
+    """Its limit is what the budget counts, so that the warm-up does not end the program."""
+    group = Path("/sys/fs/cgroup/memory/pinbuddy-test")
+    try:
+        group.mkdir(exist_ok=True)
+        (group / "memory.limit_in_bytes").write_text(str(1 << 30))
+    except OSError as error:
+        pytest.skip(f"no memory group can be made here: {error}")
+    try:
+        outcome = run(
+            HEAD
+            + f"""
+open("{group}/tasks", "w").write(str(os.getpid()))
+tensor = pinned(64).fill_(3)
+pinbuddy.warm_up(wait=True)
+answer(segments(), pinbuddy.stats()["budget"]["why"], bool((tensor == 3).all()))
+os._exit(0)
+""",
+            BUDDY_BLOCK_SIZE_MB=1024,
+        )
+    finally:
+        group.rmdir()
+    sizes, why, whole = outcome.value
+    assert sizes == [64] and "control group" in why and whole
+    (warning,) = outcome.warnings
+    assert "0 of 8 blocks of 1 GiB" in warning
+
+
+# NUMA nodes.
+
+
+@pytest.mark.parametrize(
+    "node, level, said",
+    [
+        ("off", "info", None),
+        ("auto", "info", "one NUMA node"),
+        ("0", "info", "one NUMA node"),
+        ("77", "warn", "no node 77 has memory here"),
+    ],
+)
+def test_nodes_that_are_there_and_that_are_not(run, node, level, said):
+    if Path("/sys/devices/system/node/has_memory").read_text().strip() != "0":
+        pytest.skip("this machine has several nodes")
+    outcome = run(HEAD + "answer(copies())", **SMALL, BUDDY_NUMA=node, BUDDY_LOG=level)
+    assert outcome.value == [[True] * 3]
+    lines = [it for it in outcome.warnings if "BUDDY_NUMA" in it]
+    assert len(lines) == (said is not None), outcome.stderr
+    assert said is None or said in lines[0]
+    assert (level == "warn") == any("warning" in it for it in lines)
+
+
+# Huge pages of the system's pool.
+
+
+@pytest.mark.parametrize("size, pages", [("2M", "2 MiB"), ("1G", "1 GiB")])
+def test_more_huge_pages_than_there_are(run, size, pages):
+    """Blocks of 1 GiB; a pool that holds one is left alone by tests."""
+    if POOL.exists() and int(POOL.read_text()) >= 512:
+        pytest.skip("this machine has set huge pages aside")
+    outcome = run(
+        HEAD + "torch.cuda.init()\npinbuddy.warm_up(wait=True)\nanswer(copies(), places())",
+        BUDDY_BLOCK_SIZE_MB=1024,
+        BUDDY_BLOCK_COUNT=1,
+        BUDDY_HUGE_PAGES=size,
+    )
+    good, places = outcome.value
+    assert all(good) and places[0][0] == "pages"
+    (warning,) = outcome.warnings
+    assert f"huge pages of {pages}" in warning and "instead" in warning
+    assert "nr_hugepages" in warning or "has no huge pages" in warning
+
+
+@pytest.fixture
+def pool():
+    """So many huge pages of 2 MiB, set aside for one test and given back."""
+    before = int(POOL.read_text()) if POOL.exists() else None
+    try:
+        POOL.write_text(str((before or 0) + 48))
+        if int(POOL.read_text()) < 48:
+            raise OSError("the system has none to give")
+    except OSError as error:
+        if before is not None:
+            POOL.write_text(str(before))
+        pytest.skip(f"no huge pages can be set aside: {error}")
+    yield 48
+    POOL.write_text(str(before))
+
+
+# With nothing beside it: other programs would take from the pool, as is their right.
+@pytest.mark.timing
+@pytest.mark.parametrize("asked", ["auto", "2M"])
+def test_huge_pages_go_back_to_the_pool(run, pool, asked):
+    outcome = run(
+        HEAD
+        + """
+free = [meminfo("HugePages_Free")]
+torch.cuda.init()
+pinbuddy.warm_up(wait=True)
+free.append(meminfo("HugePages_Free"))
+good = copies()
+at = places()
+pinbuddy.empty_cache()
+free.append(meminfo("HugePages_Free"))
+answer(free, all(good), at[:2], segments())
+""",
+        **SMALL | {"BUDDY_BLOCK_SIZE_MB": "32"},
+        BUDDY_HUGE_PAGES=asked,
+        BUDDY_GROWTH="exact",
+    )
+    free, good, places, left = outcome.value
+    assert free == [pool, pool - 32, pool] and good and left == []
+    assert places == [["pages", 2 << 20]] * 2
+    # The third region, of 40 MiB, found 16 of 20 pages.
+    assert len(outcome.warnings) == (asked == "2M"), outcome.stderr
