@@ -89,6 +89,10 @@ void unpin_region(std::size_t address, std::size_t bytes) {
   the_allocator->impl_->unpin_segment(reinterpret_cast<void*>(address), bytes);
 }
 
+void initialise(int32_t device) {
+  close_before_the_driver_does(static_cast<c10::DeviceIndex>(device));
+}
+
 rust::String pci_address(int32_t device) {
   return pci_address_of(static_cast<c10::DeviceIndex>(device));
 }
@@ -105,7 +109,6 @@ void register_region(
       piece,
       static_cast<c10::DeviceIndex>(device),
       microseconds);
-  close_before_the_driver_does();
 }
 
 void unregister_region(std::size_t address, std::size_t bytes, std::size_t piece) {

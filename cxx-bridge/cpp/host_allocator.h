@@ -21,6 +21,9 @@ std::size_t pin_region(std::size_t bytes, int32_t device);
 // Gives back what `pin_region` returned. Throws c10::Error.
 void unpin_region(std::size_t address, std::size_t bytes);
 
+// Initialises the driver, which `pin_region` does by itself. Throws c10::Error.
+void initialise(int32_t device);
+
 // The PCI address of a device, for instance 0000:1B:00.0. Throws c10::Error.
 rust::String pci_address(int32_t device);
 

@@ -89,6 +89,7 @@ mod ffi {
         fn current_device() -> i32;
         fn pin_region(bytes: usize, device: i32) -> Result<usize>;
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
+        fn initialise(device: i32) -> Result<()>;
         fn pci_address(device: i32) -> Result<String>;
         fn register_region(
             address: usize,

@@ -35,6 +35,10 @@ impl Driver for Cuda {
         }
     }
 
+    fn initialise(&self, device: Device) -> Result<(), String> {
+        ffi::initialise(device.0).map_err(|error| first_line(error.what()))
+    }
+
     fn pci_address(&self, device: Device) -> Option<String> {
         ffi::pci_address(device.0).ok()
     }

@@ -33,6 +33,8 @@ pub trait Driver: Send + Sync + 'static {
     fn device(&self) -> Device;
     /// As [`Backing::reap`].
     fn reap(&self);
+    /// Has the driver ready, so that a process that ends meanwhile lets this pin end before it.
+    fn initialise(&self, device: Device) -> Result<(), String>;
     /// The address of the device on its bus, for instance `0000:1B:00.0`.
     fn pci_address(&self, device: Device) -> Option<String>;
 
@@ -112,6 +114,7 @@ impl<D: Driver> Chain<D> {
 
     fn pin_pages(&self, bytes: usize, device: Device) -> Result<usize, Refusal> {
         let piece = piece(bytes, self.chunk).map_err(Refusal::TooLong)?;
+        self.driver.initialise(device).map_err(Refusal::Failed)?;
         let start = Instant::now();
         let mapping = self
             .maker

@@ -29,6 +29,10 @@ impl Driver for Fake {
 
     fn reap(&self) {}
 
+    fn initialise(&self, _: Device) -> Result<(), String> {
+        Ok(())
+    }
+
     fn pci_address(&self, _device: Device) -> Option<String> {
         None
     }
