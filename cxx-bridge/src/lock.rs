@@ -35,6 +35,12 @@ impl<T> Lock<T> {
         self.0.lock().ok().map(|guard| Guard(guard, Held::count()))
     }
 
+    /// Nothing if it is not free: for a forked child, where nobody may be left to free it.
+    pub(crate) fn if_free(&self) -> Option<Guard<'_, T>> {
+        let guard = self.0.try_lock().ok()?;
+        Some(Guard(guard, Held::count()))
+    }
+
     /// Waits for its turn, for what no panic can leave half changed.
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -92,8 +92,9 @@ time.sleep(0.1)
 print(time.time(), flush=True)
 """,
         check=False,
-        # Three seconds for each segment: more than an interpreter takes to go.
-        **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": "12000"},
+        # The driver has the next segment as soon as the last one is there, and that takes three
+        # seconds: more than an interpreter takes to go.
+        **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": "12000", "BUDDY_BACKING": "cuda"},
     )
     ended = time.time() - float(outcome.stdout.split()[-1])
     assert outcome.returncode == 0, outcome.stderr

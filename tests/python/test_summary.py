@@ -15,8 +15,10 @@ def gauge(current: int, peak: int, allocated: int, freed: int):
     return {"current": current, "peak": peak, "allocated": allocated, "freed": freed}
 
 
-def segment(kind: str, size: int, free: int, run: int):
-    return {"kind": kind, "bytes": size, "free_bytes": free, "largest_free_run_bytes": run}
+def segment(kind: str, size: int, free: int, run: int, huge=None, page=None, node=None):
+    memory = {"backing": "pages" if page else "cuda", "page_bytes": page, "huge_bytes": huge}
+    counts = {"kind": kind, "bytes": size, "free_bytes": free, "largest_free_run_bytes": run}
+    return counts | memory | {"numa_node": node}
 
 
 STATS = {
@@ -47,10 +49,10 @@ STATS = {
     },
     "segments": [
         segment("dedicated", 2 * GIB, 0, 0),
-        segment("large", GIB, 865 * MIB - 4096, 700 * MIB),
-        segment("small", GIB, 924 * MIB, 800 * MIB),
-        segment("idle", GIB, GIB, GIB),
-        segment("idle", GIB, GIB, GIB),
+        segment("large", GIB, 865 * MIB - 4096, 700 * MIB, GIB, 2 * MIB, 1),
+        segment("small", GIB, 924 * MIB, 800 * MIB, 990 * MIB, 2 * MIB, 1),
+        segment("idle", GIB, GIB, GIB, GIB, 2 * MIB, 1),
+        segment("idle", GIB, GIB, GIB, 0, 4096),
     ],
 }
 
@@ -74,6 +76,9 @@ TABLE = """\
 | Fragmentation        | 7.5 %                                             |
 | Hit rate             | 99.9 % of 1234567 requests needed no pin          |
 | Segments by kind     | 1 large, 1 small, 1 dedicated, 2 idle             |
+| Memory               | 2 GiB by CUDA; 2 GiB in pages of 2 MiB on node 1; |
+|                      | 1 GiB in pages of 2 MiB (96 % huge) on node 1; 1  |
+|                      | GiB in pages of 4 KiB                             |
 | Warm-up              | background, paused: 8 segments pinned, 4 owed;    |
 |                      | stopped: cudaHostAlloc failed: out of memory      |
 | Budget               | 63.5 GiB, half of the 127 GiB of MemAvailable,    |

@@ -1,8 +1,10 @@
-//! What a thread does behind a program that goes on, it does with few threads and at low priority.
+//! What a thread does behind a program that goes on, it does with few threads, at low priority and
+//! with rests, until somebody waits for it.
 
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
     static BEHIND: Cell<bool> = const { Cell::new(false) };
@@ -23,4 +25,41 @@ pub(crate) fn enter() {
 /// Whether this thread does.
 pub(super) fn entered() -> bool {
     BEHIND.get()
+}
+
+/// How many threads wait for what is done behind them.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Waiting;
+
+/// From now on, and until that is dropped, this thread waits for what is done behind it.
+pub(crate) fn wait() -> Waiting {
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    Waiting
+}
+
+/// Whether any thread does.
+pub(super) fn is_waited_for() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_long_as_one_waits() {
+        let (one, other) = (wait(), wait());
+        drop(one);
+        assert!(is_waited_for());
+        drop(other);
+    }
 }

@@ -40,13 +40,8 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
     };
     for pages in links(wanted.pages) {
         let refusal = match pages {
-            Pages::Giant | Pages::Large => {
-                let length = wanted.bytes.next_multiple_of(pages.unit());
-                if (length - wanted.bytes).saturating_mul(WASTE) > wanted.bytes {
-                    continue;
-                }
-                from_pool(wanted, *pages, machine)
-            }
+            Pages::Giant | Pages::Large if wastes(wanted.bytes, *pages) => continue,
+            Pages::Giant | Pages::Large => from_pool(wanted, *pages, machine),
             Pages::Transparent => transparent(wanted, machine),
             Pages::Small => None,
         };
@@ -56,6 +51,22 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
         }
     }
     plan
+}
+
+/// How much the pools that are asked for hold, in regions of `bytes` bytes.
+pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> u64 {
+    let in_pool = |pages: &Pages| {
+        let pool = machine.pool(*pages)?;
+        let regions = pool.free / bytes.div_ceil(pages.unit());
+        let serves = machine.populates && !wastes(bytes, *pages);
+        serves.then_some(regions as u64 * bytes as u64)
+    };
+    links(asked).iter().filter_map(in_pool).sum()
+}
+
+/// Whether whole pages are much more than the region.
+fn wastes(bytes: usize, pages: Pages) -> bool {
+    (bytes.next_multiple_of(pages.unit()) - bytes).saturating_mul(WASTE) > bytes
 }
 
 fn links(asked: HugePages) -> &'static [Pages] {
@@ -203,6 +214,16 @@ mod tests {
             "rounding up adds a seventh"
         );
         assert_eq!(of(17 << 20), Pages::Large);
+    }
+
+    #[test]
+    fn whole_regions_are_what_a_pool_holds() {
+        let (machine, _folder) = machine(Some(2), Some(700), HERE);
+        let of = |asked, bytes| set_aside(asked, bytes, &machine) / GIB as u64;
+        assert_eq!(of(HugePages::Auto, GIB), 3);
+        assert_eq!(of(HugePages::Large, GIB), 1, "700 pages hold 512 once");
+        assert_eq!(of(HugePages::Giant, 2 * GIB), 2);
+        assert_eq!(of(HugePages::Transparent, GIB), 0);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::budget;
+
 use super::pages::{self, GIANT, LARGE, Pages};
 
 /// A machine, or what a test made up.
@@ -14,7 +16,7 @@ pub(super) struct Machine {
     /// Where `/sys` and `/proc` are.
     pub(super) root: PathBuf,
     pub(super) cores: usize,
-    /// How many processes like this one share it: torchrun's LOCAL_WORLD_SIZE.
+    /// How many processes like this one a launcher started on it.
     pub(super) processes: usize,
     /// Whether the kernel can fill a mapping by itself, and say so when it cannot.
     pub(super) populates: bool,
@@ -44,12 +46,10 @@ pub(super) enum Transparent {
 impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
-        let processes = std::env::var("LOCAL_WORLD_SIZE").ok();
-        let processes = processes.and_then(|text| text.trim().parse().ok());
         Self {
             root: "/".into(),
             cores: std::thread::available_parallelism().map_or(1, Into::into),
-            processes: processes.unwrap_or(1).max(1),
+            processes: budget::processes().map_or(1, |(count, _)| count),
             populates: pages::kernel_populates(),
         }
     }

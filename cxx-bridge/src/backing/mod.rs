@@ -4,9 +4,11 @@
 //! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
 //! behind it in a process is the chain in `register`: `region` makes memory of our own, of the
 //! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
-//! mapped by `pages` and filled by `touch`; CUDA registers it, or allocates where that fails.
+//! mapped by `pages` and filled by `touch` and `crawl`; CUDA registers it, or allocates where that
+//! fails.
 
 pub(crate) mod background;
+mod crawl;
 mod huge;
 mod machine;
 mod numa;
@@ -47,6 +49,9 @@ pub trait Backing: Send + Sync + 'static {
     /// Releases every block whose events have all completed.
     fn reap(&self);
 
+    /// This is a forked child, and all regions are the parent's. May not wait or allocate.
+    fn forked(&self) {}
+
     /// What each of these regions has come to. Asks the kernel about new ones: for reports.
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {
         vec![Placement::CUDA; regions.len()]
@@ -54,7 +59,7 @@ pub trait Backing: Send + Sync + 'static {
 
     /// The most that may be pinned, on this machine, now.
     fn budget(&self, max_mb: Option<usize>) -> Budget {
-        Budget::here(max_mb)
+        Budget::here(max_mb, 0)
     }
 
     /// Whether the machine has room for a pin of `bytes`, now.

@@ -126,6 +126,19 @@ impl Mapping {
         self.advise(&self.body, libc::MADV_DONTFORK)
     }
 
+    /// In a child that `keep_from_children` kept it from: nothing else may come to lie at these
+    /// addresses, where tensors of the parent's would read it.
+    pub(super) fn keep_free_in_child(&self) {
+        let flags = libc::MAP_PRIVATE
+            | libc::MAP_ANONYMOUS
+            | libc::MAP_NORESERVE
+            | libc::MAP_FIXED_NOREPLACE;
+        let (start, length) = (at(self.body.start), self.body.len());
+        // SAFETY: nothing is replaced; where something lies there already, or the kernel is older
+        // than the flag and chooses another place, no more is lost than a range of addresses.
+        unsafe { libc::mmap(start, length, libc::PROT_NONE, flags, -1, 0) };
+    }
+
     /// Has the kernel put pages that are not there yet on this node while it has room.
     ///
     /// A preference and no bond: where a bond cannot be kept, the kernel ends the program.

@@ -6,19 +6,18 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use super::background;
-use super::huge::{self, Wanted};
+use super::crawl::{Filled, Pace};
+use super::huge::{self, Plan, Wanted};
 use super::machine::Machine;
 use super::numa::{self, Choice};
 use super::pages::{Mapping, Pages};
 use super::said::Said;
-use super::touch::{self, Care, Filled, Toucher};
+use super::touch::{self, Toucher};
 use crate::budget::Limits;
-use crate::config::MIB;
 use crate::config::memory::{HugePages, Memory};
-use crate::lock::{self, Lock};
+use crate::lock;
 use crate::log::{self, Bytes};
 
 /// Makes regions as the settings ask, on this machine.
@@ -29,22 +28,33 @@ pub(super) struct Maker {
     /// What the warm-up wants in all.
     ahead: usize,
     crawls: AtomicBool,
-    pace: Lock<Option<Pace>>,
+    pace: Pace,
     said: Said,
 }
 
-/// How long pages of 4 KiB took, with so many threads.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    threads: usize,
-    took: Duration,
+/// Why there is no such memory, for people.
+#[derive(Debug)]
+pub(super) enum Unmade {
+    /// The machine or the control group has no more.
+    Short(String),
+    /// Another reason.
+    Failed(String),
+}
+
+impl Unmade {
+    fn short(why: io::Error) -> Self {
+        Self::Short(why.to_string())
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Short(why) | Self::Failed(why) => why,
+        }
+    }
 }
 
 /// One part of so many of a region is to be left beside it.
 const SPARE: u64 = 16;
-
-/// How many of them are touched to know that.
-const SAMPLE: usize = 8 * MIB;
 
 impl Maker {
     pub(super) fn new(settings: Memory, ahead: usize, machine: Machine) -> Self {
@@ -53,7 +63,7 @@ impl Maker {
             machine,
             ahead,
             crawls: AtomicBool::new(false),
-            pace: Lock::default(),
+            pace: Pace::default(),
             said: Said::default(),
         }
     }
@@ -63,20 +73,12 @@ impl Maker {
         &self,
         bytes: usize,
         pci_address: impl FnOnce() -> Option<String>,
-    ) -> Result<Mapping, String> {
+    ) -> Result<Mapping, Unmade> {
         lock::assert_none_held("mapping");
-        let plan = huge::plan(
-            Wanted {
-                pages: self.settings.huge_pages.value,
-                bytes,
-                ahead: self.ahead,
-                crawls: self.crawls.load(Ordering::Relaxed),
-            },
-            &self.machine,
-        );
+        let plan = self.plan(bytes);
         let node = self.node(pci_address);
         let mut left_out = plan.left_out;
-        let mut refusal = "there is no memory for it".to_owned();
+        let mut refusal = Unmade::Failed(format!("no pages for {}", Bytes(bytes as u64)));
         for pages in plan.chain {
             match self.try_with(bytes, pages, node) {
                 Ok(mapping) => {
@@ -84,22 +86,45 @@ impl Maker {
                     return Ok(mapping);
                 }
                 Err(why) => {
-                    refusal = format!("{}: {why}", name(pages));
-                    left_out.push(refusal.clone());
+                    left_out.push(format!("{}: {}", name(pages), why.text()));
+                    refusal = why;
                 }
             }
         }
         Err(refusal)
     }
 
-    fn try_with(&self, bytes: usize, pages: Pages, node: Option<u32>) -> io::Result<Mapping> {
+    fn plan(&self, bytes: usize) -> Plan {
+        let wanted = Wanted {
+            pages: self.settings.huge_pages.value,
+            bytes,
+            ahead: self.ahead,
+            crawls: self.crawls.load(Ordering::Relaxed),
+        };
+        huge::plan(wanted, &self.machine)
+    }
+
+    /// Whether the next region of `bytes` bytes would come from one of the system's pools.
+    pub(super) fn is_set_aside(&self, bytes: usize) -> bool {
+        let first = self.plan(bytes).chain.first().copied();
+        first.is_some_and(Pages::are_of_a_pool)
+    }
+
+    /// How much the system's pools hold in regions of `bytes` bytes.
+    pub(super) fn set_aside(&self, bytes: usize) -> u64 {
+        huge::set_aside(self.settings.huge_pages.value, bytes, &self.machine)
+    }
+
+    fn try_with(&self, bytes: usize, pages: Pages, node: Option<u32>) -> Result<Mapping, Unmade> {
         if !pages.are_of_a_pool() {
             self.is_there(bytes)?;
         }
-        let mapping = Mapping::new(bytes, pages)?;
+        let failed = |why: io::Error| Unmade::Failed(why.to_string());
+        let mapping = Mapping::new(bytes, pages).map_err(failed)?;
         let filled = mapping
             .keep_from_children()
-            .and_then(|()| self.fill(&mapping, pages, node));
+            .map_err(failed)
+            .and_then(|()| self.fill(&mapping, pages, node).map_err(Unmade::short));
         if let Err(why) = filled {
             // It was mapped just now, whole, so that nothing can keep it from being unmapped.
             let _ = mapping.unmap();
@@ -110,7 +135,7 @@ impl Maker {
 
     /// Whether the machine and the control group leave so much: the driver would be told that they
     /// do not, but who touches memory that is not there is ended by the kernel.
-    fn is_there(&self, bytes: usize) -> io::Result<()> {
+    fn is_there(&self, bytes: usize) -> Result<(), Unmade> {
         let limits = Limits {
             // Of locked memory only the driver knows whether it counts.
             locked: None,
@@ -118,10 +143,11 @@ impl Maker {
         };
         let wanted = bytes as u64 + bytes as u64 / SPARE;
         match limits.least() {
-            Some(limit) if limit.bytes < wanted => Err(io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                format!("{} is left of {}", Bytes(limit.bytes), limit.name),
-            )),
+            Some(limit) if limit.bytes < wanted => Err(Unmade::Short(format!(
+                "{} is left of {}",
+                Bytes(limit.bytes),
+                limit.name
+            ))),
             _ => Ok(()),
         }
     }
@@ -139,11 +165,10 @@ impl Maker {
             populates: self.machine.populates,
             rests: touch::rests(cores, processes, behind),
         };
-        let touch = |part| toucher.touch(mapping, part, pages.unit());
         if pages == Pages::Transparent {
-            self.fill_transparent(mapping, toucher, touch)?;
+            self.fill_transparent(mapping, toucher)?;
         } else {
-            touch(0..mapping.len())?;
+            toucher.touch(mapping, 0..mapping.len(), pages.unit())?;
         }
         if let Some(node) = node {
             self.see_where_it_lies(mapping, node);
@@ -151,31 +176,9 @@ impl Maker {
         Ok(())
     }
 
-    fn fill_transparent(
-        &self,
-        mapping: &Mapping,
-        toucher: Toucher,
-        touch: impl Fn(std::ops::Range<usize>) -> io::Result<Duration>,
-    ) -> io::Result<()> {
-        let length = mapping.len();
-        let stalls = self.machine.compaction_stalls();
-        let small = |bytes, care| {
-            // A virtual machine that has to ask its host for the memory is slow as well, and would
-            // be with small pages, too.
-            if stalls.is_some() && stalls == self.machine.compaction_stalls() {
-                return None;
-            }
-            match care {
-                Care::Quick => {
-                    let pace = self.pace(toucher)?;
-                    Some(pace.mul_f64(bytes as f64 / SAMPLE as f64))
-                }
-                Care::Thorough => time_of_small(toucher, bytes),
-            }
-        };
-        if let Filled::Crawled { until, huge, small } =
-            touch::fill_unless_it_crawls(length, &touch, small)?
-        {
+    fn fill_transparent(&self, mapping: &Mapping, toucher: Toucher) -> io::Result<()> {
+        let stalls = || self.machine.compaction_stalls();
+        if let Filled::Crawled { until, huge, small } = self.pace.fill(mapping, toucher, stalls)? {
             self.crawls.store(true, Ordering::Relaxed);
             self.said.crawls(self.is_asked_for(), || {
                 format!(
@@ -184,21 +187,9 @@ impl Maker {
                 )
             });
             mapping.only_small(until);
-            touch(until..length)?;
+            toucher.touch(mapping, until..mapping.len(), Pages::Small.unit())?;
         }
         Ok(())
-    }
-
-    /// How long a sample of 4 KiB pages takes with so many threads: measured once.
-    fn pace(&self, toucher: Toucher) -> Option<Duration> {
-        let threads = toucher.threads;
-        let known = *self.pace.lock();
-        if let Some(pace) = known.filter(|it| it.threads == threads) {
-            return Some(pace.took);
-        }
-        let took = time_of_small(toucher, SAMPLE)?;
-        *self.pace.lock() = Some(Pace { threads, took });
-        Some(took)
     }
 
     /// The node that the region is to lie on, if there is one to be chosen.
@@ -247,14 +238,6 @@ impl Maker {
             )
         });
     }
-}
-
-/// How long so many bytes in pages of 4 KiB take.
-fn time_of_small(toucher: Toucher, bytes: usize) -> Option<Duration> {
-    let sample = Mapping::new(bytes, Pages::Small).ok()?;
-    let took = toucher.touch(&sample, 0..bytes, Pages::Small.unit());
-    let _ = sample.unmap();
-    took.ok()
 }
 
 /// What people call them.

@@ -16,9 +16,10 @@ use pinbuddy_core::Region;
 use super::machine::Machine;
 use super::pages::Mapping;
 use super::placement::{Placement, read_smaps};
-use super::region::Maker;
+use super::region::{Maker, Unmade};
 use super::said::Said;
 use super::{Backing, Device, numa};
+use crate::budget::{Budget, Limits};
 use crate::config::memory::Way;
 use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
@@ -69,9 +70,12 @@ struct Pinned {
 /// Why memory of our own does not serve a region.
 #[derive(Debug)]
 enum Refusal {
-    /// This one: others may be.
-    TooLong(String),
-    Failed(String),
+    /// There is no memory, whoever asks for it.
+    Short(String),
+    /// This region cannot be made here: others may be.
+    NotThis(String),
+    /// CUDA does not register it, nor others, unless it does not allocate either.
+    NotRegistered(String),
 }
 
 /// See the module's documentation.
@@ -79,6 +83,8 @@ enum Refusal {
 pub struct Chain<D> {
     driver: D,
     way: Way,
+    /// The length of a segment.
+    block: usize,
     chunk: usize,
     maker: Maker,
     regions: Lock<HashMap<usize, Pinned>>,
@@ -104,6 +110,7 @@ impl<D: Driver> Chain<D> {
         Self {
             driver,
             way: memory.backing.value,
+            block: config.block_bytes(),
             chunk: memory.register_chunk_mb.value * MIB,
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
@@ -113,13 +120,20 @@ impl<D: Driver> Chain<D> {
     }
 
     fn pin_pages(&self, bytes: usize, device: Device) -> Result<usize, Refusal> {
-        let piece = piece(bytes, self.chunk).map_err(Refusal::TooLong)?;
-        self.driver.initialise(device).map_err(Refusal::Failed)?;
+        let piece = piece(bytes, self.chunk).map_err(Refusal::NotThis)?;
+        self.driver
+            .initialise(device)
+            .map_err(Refusal::NotRegistered)?;
         let start = Instant::now();
         let mapping = self
             .maker
             .make(bytes, || self.driver.pci_address(device))
-            .map_err(Refusal::Failed)?;
+            .map_err(|why| match why {
+                Unmade::Short(why) => Refusal::Short(why),
+                Unmade::Failed(why) => {
+                    Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64)))
+                }
+            })?;
         let base = mapping.base();
         let region = Region { base, bytes };
         let made = start.elapsed();
@@ -127,7 +141,7 @@ impl<D: Driver> Chain<D> {
             if let Err(why) = mapping.unmap() {
                 log::warn(|| format!("could not unmap {}: {why}", Bytes(bytes as u64)));
             }
-            return Err(Refusal::Failed(why));
+            return Err(Refusal::NotRegistered(why));
         }
         self.said.chosen(|| {
             "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
@@ -138,6 +152,15 @@ impl<D: Driver> Chain<D> {
         });
         self.remember(base, Some(mapping), piece);
         Ok(base)
+    }
+
+    /// What the system's pools of huge pages hold for blocks.
+    fn set_aside(&self) -> u64 {
+        if self.way == Way::Cuda {
+            0
+        } else {
+            self.maker.set_aside(self.block)
+        }
     }
 
     fn remember(&self, base: usize, mapping: Option<Mapping>, piece: usize) {
@@ -193,15 +216,17 @@ impl<D: Driver> Backing for Chain<D> {
         } else {
             match self.pin_pages(bytes, device) {
                 Ok(base) => return Ok(base),
+                // CUDA would take what is not there from others.
+                Err(Refusal::Short(why)) => return Err(why),
                 Err(refusal) => Some(refusal),
             }
         };
         let base = self.driver.pin(bytes, device)?;
         self.remember(base, None, bytes);
         match refusal {
-            None => {}
-            Some(Refusal::TooLong(why)) => self.said.too_long(|| why + "; CUDA allocates it"),
-            Some(Refusal::Failed(why)) => {
+            None | Some(Refusal::Short(_)) => {}
+            Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
+            Some(Refusal::NotRegistered(why)) => {
                 self.fallen.store(true, Ordering::Relaxed);
                 self.said.fallen(|| {
                     format!(
@@ -226,6 +251,27 @@ impl<D: Driver> Backing for Chain<D> {
             }) => self.unpin_pages(region, mapping, piece),
             _ => self.driver.unpin(region),
         }
+    }
+
+    fn forked(&self) {
+        // The one chance in a million that a thread of the parent's held it is not worth a handler
+        // at each fork: then addresses stay free, as after any fork.
+        let regions = self.regions.if_free();
+        for pinned in regions.iter().flat_map(|it| it.values()) {
+            if let Some(mapping) = &pinned.mapping {
+                mapping.keep_free_in_child();
+            }
+        }
+    }
+
+    fn budget(&self, max_mb: Option<usize>) -> Budget {
+        Budget::here(max_mb, self.set_aside())
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        // What the system has set aside nobody else has use for.
+        (self.way != Way::Cuda && self.maker.is_set_aside(bytes))
+            || Budget::leaves_enough(bytes, &Limits::read("/".as_ref()))
     }
 
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {

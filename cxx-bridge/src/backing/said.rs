@@ -13,7 +13,7 @@ pub(super) struct Said {
     numa: AtomicBool,
     chosen: AtomicBool,
     fallen: AtomicBool,
-    whole: AtomicBool,
+    not_this: AtomicBool,
 }
 
 impl Said {
@@ -55,9 +55,9 @@ impl Said {
         once(&self.fallen, true, line);
     }
 
-    /// A region is too long for one registration.
-    pub(super) fn too_long(&self, line: impl FnOnce() -> String) {
-        once(&self.whole, true, line);
+    /// A region could not be made here, and CUDA made it.
+    pub(super) fn not_this(&self, line: impl FnOnce() -> String) {
+        once(&self.not_this, true, line);
     }
 }
 

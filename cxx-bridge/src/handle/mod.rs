@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use pinbuddy_core::{Block, Config as EngineConfig, Decision, Engine, SegmentId, Stats};
 
-use crate::backing::Backing;
+use crate::backing::{Backing, background};
 use crate::budget::Purse;
 use crate::config::Config;
 use crate::lock::{Guard, Lock};
@@ -192,6 +192,7 @@ impl<B: Backing> Handle<B> {
             if !self.backing.available() {
                 return None;
             }
+            let _waiting = wait.then(background::wait);
             self.start_warm_up(wait);
             while wait && self.warm_up.under_way().is_some() {
                 self.warm_up.wait_until_over();
@@ -207,6 +208,7 @@ impl<B: Backing> Handle<B> {
     /// for.
     pub fn close(&self) {
         if !self.forked.load(Ordering::Relaxed) {
+            let _waiting = background::wait();
             self.warm_up.close(LAST_PIN);
         }
     }
@@ -217,6 +219,9 @@ impl<B: Backing> Handle<B> {
     pub fn forked(&self) -> bool {
         let used = self.used.load(Ordering::Relaxed);
         self.forked.store(used, Ordering::Relaxed);
+        if used {
+            self.backing.forked();
+        }
         used
     }
 

@@ -65,6 +65,7 @@ impl<B: Backing> Handle<B> {
         }
         if !dedicated && let Some(under_way) = self.warm_up.under_way() {
             if self.is_worth_waiting_for(under_way, want.own) {
+                let _waiting = background::wait();
                 self.warm_up.wait(seen);
                 return Room::AskAgain;
             }

@@ -1,7 +1,8 @@
 //! How much memory the engine may pin here, and which limit decides that.
 //!
 //! The rule is the engine's (cxx-bridge/src/budget): half of the least of what the machine has
-//! available, what the control group leaves, and the lock limit where it binds.
+//! available, what the control group leaves, and the lock limit where it binds; and the huge pages
+//! that are set aside and free, which `pages` shows.
 
 use serde::Serialize;
 

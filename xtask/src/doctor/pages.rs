@@ -128,7 +128,7 @@ impl HugePages {
         let bytes = pool.free();
         let mut value = format!("{free} of {total} free");
         if free > 0 {
-            value += &format!(" ({})", size(bytes));
+            value += &format!(" ({} on top of the budget)", size(bytes));
         }
         for (number, OnNode { node, count }) in pool.nodes.iter().enumerate() {
             let separator = if number == 0 { ":" } else { "," };

@@ -7,7 +7,7 @@ use super::super::machine::tests::made_up;
 use super::super::pages::{LARGE, PAGE};
 use super::super::placement::{Found, read_smaps};
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, MIB};
 
 fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
     let (config, warnings) = Config::read(|name| {
@@ -94,9 +94,12 @@ fn more_than_there_is_is_not_touched() {
     ]);
     let maker = maker(&[], machine);
     let why = maker.make(24 * MIB, || None).unwrap_err();
+    let Unmade::Short(why) = why else {
+        panic!("{why:?}")
+    };
     assert_eq!(
         why,
-        "pages of 4 KiB: 24 MiB is left of memory that the control group leaves"
+        "24 MiB is left of memory that the control group leaves"
     );
     let mapping = maker.make(16 * MIB, || None).unwrap();
     mapping.unmap().unwrap();
@@ -112,20 +115,6 @@ fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
         let mapping = maker.make(MIB, || None).unwrap();
         mapping.unmap().unwrap();
     }
-}
-
-#[test]
-fn the_pace_of_small_pages_is_measured_once_for_each_number_of_threads() {
-    let (machine, _folder) = made_up(&[]);
-    let maker = maker(&[], machine);
-    let toucher = |threads| Toucher {
-        threads,
-        populates: true,
-        rests: false,
-    };
-    let first = maker.pace(toucher(2)).unwrap();
-    assert_eq!(maker.pace(toucher(2)), Some(first));
-    assert!(maker.pace(toucher(1)).is_some());
 }
 
 #[test]

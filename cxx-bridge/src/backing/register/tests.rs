@@ -267,3 +267,36 @@ fn pieces_are_registered_and_unregistered_alike() {
     assert_eq!(*chain.driver.registered.lock().unwrap(), [(region, MIB)]);
     chain.unpin(region).unwrap();
 }
+
+#[test]
+fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
+    let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 8192 kB\n")]);
+    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
+    let refusal = chain.pin(16 * MIB, DEVICE).unwrap_err();
+    assert_eq!(refusal, "8 MiB is left of MemAvailable");
+    assert!(chain.driver.allocated.lock().unwrap().is_empty());
+    let base = chain.pin(MIB, DEVICE).unwrap();
+    assert!(is_mapped(base), "others are as before");
+    chain.unpin(Region { base, bytes: MIB }).unwrap();
+}
+
+#[test]
+fn what_the_system_set_aside_is_room_and_budget() {
+    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
+    let (machine, _folder) = made_up(&[
+        (&pool("nr_hugepages"), "100000000"),
+        (&pool("free_hugepages"), "100000000"),
+    ]);
+    let budget = |variables: &[(&str, &str)]| {
+        let config = Config::read(|name| {
+            let given = variables.iter().find(|(key, _)| *key == name);
+            given.map(|(_, value)| value.into())
+        });
+        let chain = Chain::on(machine.clone(), &config.0, Fake::default());
+        let huge = chain.budget(None).why.contains("free huge pages");
+        (huge, chain.has_room(1 << 46))
+    };
+    assert_eq!(budget(&[]), (true, true));
+    assert_eq!(budget(&[("BUDDY_BACKING", "cuda")]), (false, false));
+    assert_eq!(budget(&[("BUDDY_HUGE_PAGES", "thp")]), (false, false));
+}
