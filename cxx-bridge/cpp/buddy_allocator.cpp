@@ -179,20 +179,13 @@ void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
   unpin_counted(address);
 }
 
-void BuddyAllocator::register_segment(
-    void* address,
-    std::size_t bytes,
-    std::size_t piece,
-    c10::DeviceIndex fallback,
-    int64_t microseconds) {
-  register_counted(address, bytes, piece, fallback, microseconds);
+void BuddyAllocator::segment_pinned(void* address, std::size_t bytes, int64_t microseconds) {
+  count_pin(microseconds);
   trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
 }
 
-void BuddyAllocator::unregister_segment(void* address, std::size_t bytes, std::size_t piece) {
-  // First, as in `unpin_segment`.
+void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
-  unregister_memory(address, bytes, piece);
 }
 
 void BuddyAllocator::trace(

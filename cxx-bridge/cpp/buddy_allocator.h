@@ -41,15 +41,9 @@ class BuddyAllocator final : public CudaBackend {
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
   void unpin_segment(void* address, std::size_t bytes);
 
-  // The same for memory that somebody else mapped: `microseconds` is what that took. Throws
-  // c10::Error.
-  void register_segment(
-      void* address,
-      std::size_t bytes,
-      std::size_t piece,
-      c10::DeviceIndex fallback,
-      int64_t microseconds);
-  void unregister_segment(void* address, std::size_t bytes, std::size_t piece);
+  // Counts and traces memory that somebody else pinned; traces that it is about to go.
+  void segment_pinned(void* address, std::size_t bytes, int64_t microseconds);
+  void segment_goes(void* address, std::size_t bytes);
 
   at::HostStats getStats() override;
   void resetAccumulatedStats() override;

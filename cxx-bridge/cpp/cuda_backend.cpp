@@ -31,8 +31,7 @@ void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
     Lock guard(regions_mutex_);
     regions_[region.address] = region.by;
   }
-  Lock guard(stats_.timing_mutex_);
-  stats_.host_alloc_time.increase(elapsed);
+  count_pin(elapsed);
   return region.address;
 }
 
@@ -48,13 +47,7 @@ void CudaBackend::unpin_counted(void* address) {
   count_unpin(microseconds_of([&] { unpin(region); }));
 }
 
-void CudaBackend::register_counted(
-    void* address,
-    std::size_t bytes,
-    std::size_t piece,
-    c10::DeviceIndex fallback,
-    int64_t microseconds) {
-  microseconds += microseconds_of([&] { register_memory(address, bytes, piece, fallback); });
+void CudaBackend::count_pin(int64_t microseconds) {
   Lock guard(stats_.timing_mutex_);
   stats_.host_alloc_time.increase(microseconds);
 }

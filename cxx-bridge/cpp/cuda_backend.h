@@ -29,16 +29,8 @@ class CudaBackend
   // Gives back what `pin_counted` returned, and counts that. Throws c10::Error.
   void unpin_counted(void* address);
 
-  // Registers memory that somebody else took `microseconds` to make, and counts both as one pin.
-  // Throws c10::Error.
-  void register_counted(
-      void* address,
-      std::size_t bytes,
-      std::size_t piece,
-      c10::DeviceIndex fallback,
-      int64_t microseconds);
-
-  // Counts that giving back such memory took so long.
+  // Counts that pinning or giving back memory which somebody else mapped took so long.
+  void count_pin(int64_t microseconds);
   void count_unpin(int64_t microseconds);
 
   void free(void* context) override;

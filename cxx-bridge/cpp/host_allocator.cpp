@@ -97,22 +97,21 @@ rust::String pci_address(int32_t device) {
   return pci_address_of(static_cast<c10::DeviceIndex>(device));
 }
 
-void register_region(
-    std::size_t address,
-    std::size_t bytes,
-    std::size_t piece,
-    int32_t device,
-    int64_t microseconds) {
-  the_allocator->impl_->register_segment(
-      reinterpret_cast<void*>(address),
-      bytes,
-      piece,
-      static_cast<c10::DeviceIndex>(device),
-      microseconds);
+void register_piece(std::size_t address, std::size_t bytes, int32_t device) {
+  register_memory(
+      reinterpret_cast<void*>(address), bytes, static_cast<c10::DeviceIndex>(device));
 }
 
-void unregister_region(std::size_t address, std::size_t bytes, std::size_t piece) {
-  the_allocator->impl_->unregister_segment(reinterpret_cast<void*>(address), bytes, piece);
+void unregister_piece(std::size_t address) {
+  unregister_memory(reinterpret_cast<void*>(address));
+}
+
+void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {
+  the_allocator->impl_->segment_pinned(reinterpret_cast<void*>(address), bytes, microseconds);
+}
+
+void segment_goes(std::size_t address, std::size_t bytes) {
+  the_allocator->impl_->segment_goes(reinterpret_cast<void*>(address), bytes);
 }
 
 void count_unpin(int64_t microseconds) {

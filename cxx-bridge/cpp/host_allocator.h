@@ -27,19 +27,19 @@ void initialise(int32_t device);
 // The PCI address of a device, for instance 0000:1B:00.0. Throws c10::Error.
 rust::String pci_address(int32_t device);
 
-// Registers memory that Rust mapped, in pieces of `piece` bytes, all of them or none; making it took
-// `microseconds`, which count as a part of the pin. Throws c10::Error.
-void register_region(
-    std::size_t address,
-    std::size_t bytes,
-    std::size_t piece,
-    int32_t device,
-    int64_t microseconds);
+// Registers memory that Rust mapped. Throws c10::Error.
+void register_piece(std::size_t address, std::size_t bytes, int32_t device);
 
-// Undoes `register_region`. Throws c10::Error.
-void unregister_region(std::size_t address, std::size_t bytes, std::size_t piece);
+// Undoes `register_piece`. Throws c10::Error.
+void unregister_piece(std::size_t address);
 
-// Counts that unregistering and unmapping a region took so long.
+// Counts and traces a segment that Rust mapped and registered, which took so long.
+void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds);
+
+// Traces that such a segment is about to go: another one may be at this address soon.
+void segment_goes(std::size_t address, std::size_t bytes);
+
+// Counts that giving it back took so long.
 void count_unpin(int64_t microseconds);
 
 // Gives every block whose events have all completed back to the engine. Throws c10::Error.

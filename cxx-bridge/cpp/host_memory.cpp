@@ -121,54 +121,26 @@ void unpin(const PinnedRegion& region) {
   }
 }
 
-namespace {
-
-void unregister_until(char* memory, std::size_t bytes, std::size_t piece) {
-  for (std::size_t at = 0; at < bytes; at += piece) {
-    C10_CUDA_CHECK(cudaHostUnregister(memory + at));
-  }
-}
-
-// Tensors have one address, for the host and for kernels.
-void check_device_address(char* memory) {
-  void* on_device = nullptr;
-  C10_CUDA_CHECK(cudaHostGetDevicePointer(&on_device, memory, 0));
-  TORCH_CHECK(
-      on_device == memory, "the device sees registered memory at an address of its own");
-}
-
-} // namespace
-
-void register_memory(
-    void* address,
-    std::size_t bytes,
-    std::size_t piece,
-    c10::DeviceIndex fallback) {
+void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback) {
   assert_no_lock_held("registering");
   const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  auto* memory = static_cast<char*>(address);
-  std::size_t registered = 0;
-  try {
-    while (registered < bytes) {
-      const auto length = std::min(piece, bytes - registered);
-      C10_CUDA_CHECK(cudaHostRegister(memory + registered, length, cudaHostRegisterPortable));
-      registered += length;
-    }
-    check_device_address(memory);
-  } catch (const c10::Error&) {
-    // If this fails as well, the context is beyond repair; the kernel keeps pages that are still
-    // locked until the driver lets go, mapped or not.
-    unregister_until(memory, registered, piece);
-    throw;
+  C10_CUDA_CHECK(cudaHostRegister(address, bytes, cudaHostRegisterPortable));
+  // Tensors have one address, for the host and for kernels.
+  void* on_device = nullptr;
+  const auto status = cudaHostGetDevicePointer(&on_device, address, 0);
+  if (status != cudaSuccess || on_device != address) {
+    cudaHostUnregister(address);
+    C10_CUDA_CHECK(status);
+    TORCH_CHECK(false, "the device sees registered memory at an address of its own");
   }
 }
 
-void unregister_memory(void* address, std::size_t bytes, std::size_t piece) {
+void unregister_memory(void* address) {
   assert_no_lock_held("unregistering");
   const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  unregister_until(static_cast<char*>(address), bytes, piece);
+  C10_CUDA_CHECK(cudaHostUnregister(address));
 }
 
 std::string pci_address_of(c10::DeviceIndex device) {

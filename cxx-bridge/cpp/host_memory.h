@@ -31,16 +31,12 @@ void initialise_driver(c10::DeviceIndex fallback);
 // Gives back what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);
 
-// Has CUDA lock memory that is mapped already, in pieces of `piece` bytes, all of them or none;
-// `fallback` as for `pin`. Throws c10::Error and leaves no CUDA error behind.
-void register_memory(
-    void* address,
-    std::size_t bytes,
-    std::size_t piece,
-    c10::DeviceIndex fallback);
+// Has CUDA lock memory that is mapped already; `fallback` as for `pin`. Throws c10::Error and leaves
+// no CUDA error behind.
+void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback);
 
 // Undoes `register_memory`. Throws c10::Error.
-void unregister_memory(void* address, std::size_t bytes, std::size_t piece);
+void unregister_memory(void* address);
 
 // The address of a device on its bus, for instance 0000:1B:00.0. Throws c10::Error.
 std::string pci_address_of(c10::DeviceIndex device);

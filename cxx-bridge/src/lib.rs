@@ -91,14 +91,10 @@ mod ffi {
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
         fn initialise(device: i32) -> Result<()>;
         fn pci_address(device: i32) -> Result<String>;
-        fn register_region(
-            address: usize,
-            bytes: usize,
-            piece: usize,
-            device: i32,
-            microseconds: i64,
-        ) -> Result<()>;
-        fn unregister_region(address: usize, bytes: usize, piece: usize) -> Result<()>;
+        fn register_piece(address: usize, bytes: usize, device: i32) -> Result<()>;
+        fn unregister_piece(address: usize) -> Result<()>;
+        fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;
+        fn segment_goes(address: usize, bytes: usize) -> Result<()>;
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;

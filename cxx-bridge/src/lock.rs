@@ -29,6 +29,11 @@ impl<T> Lock<T> {
         Self(Mutex::new(value))
     }
 
+    /// What it guards, once nobody shares it.
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits for its turn; nothing once a panic left what it guards in doubt.
     #[inline]
     pub(crate) fn unless_poisoned(&self) -> Option<Guard<'_, T>> {

@@ -5,7 +5,7 @@
 //! programs which never pin memory stay silent.
 
 use std::sync::{Once, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pinbuddy_core::{Gauge, Region, Stats};
 
@@ -51,25 +51,25 @@ impl Driver for Cuda {
         ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
     }
 
-    fn register(
-        &self,
-        region: Region,
-        piece: usize,
-        device: Device,
-        start: Instant,
-    ) -> Result<(), String> {
-        let Region { base, bytes } = region;
-        let spent = microseconds(start.elapsed());
-        ffi::register_region(base, bytes, piece, device.0, spent)
+    fn register(&self, piece: Region, device: Device) -> Result<(), String> {
+        ffi::register_piece(piece.base, piece.bytes, device.0)
             .map_err(|error| first_line(error.what()))
     }
 
-    fn unregister(&self, region: Region, piece: usize) -> Result<(), String> {
-        ffi::unregister_region(region.base, region.bytes, piece)
-            .map_err(|error| first_line(error.what()))
+    fn unregister(&self, piece: Region) -> Result<(), String> {
+        ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))
     }
 
-    fn count_unpin(&self, taken: Duration) {
+    fn pinned(&self, region: Region, taken: Duration) {
+        // What cannot be traced for want of memory is pinned all the same.
+        let _ = ffi::segment_pinned(region.base, region.bytes, microseconds(taken));
+    }
+
+    fn goes(&self, region: Region) {
+        let _ = ffi::segment_goes(region.base, region.bytes);
+    }
+
+    fn gone(&self, taken: Duration) {
         ffi::count_unpin(microseconds(taken));
     }
 }

@@ -187,6 +187,20 @@ def test_what_could_not_be_registered_is_unmapped(run):
     assert outcome.stderr.count("could not register") == 0, "CUDA could not either"
 
 
+def test_half_a_region_is_unregistered_again(run):
+    """Of four chunks of 4 MiB two are registered. What is left of that is neither locked nor an error that
+    the next kernel would report, and there is room for what is asked for."""
+    outcome = run(
+        REFUSED.replace("pinned(20)", "pinned(3)").replace("host_registers", "pinned_bytes"),
+        **SMALL | {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "segment", "BUDDY_THRESHOLD_MB": "1"},
+        BUDDY_REGISTER_CHUNK_MB=4,
+        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=11,
+    )
+    backings, _, whole, locked = outcome.value
+    assert whole and backings == ["pages"] * 2, "regions of just the request, in one piece"
+    assert locked == 8 << 20
+
+
 def test_a_container_that_may_lock_little(run):
     """Neither CAP_IPC_LOCK nor a limit that holds two blocks: one is pinned, and training goes on."""
     program = REFUSED.replace("pinned(20)", "pinned(1.5)")
@@ -218,17 +232,20 @@ def test_a_container_that_may_lock_little(run):
 
 def test_a_control_group_smaller_than_a_block(run):
     """Its limit is what the budget counts, so that the warm-up does not end the program."""
-    group = Path("/sys/fs/cgroup/memory/pinbuddy-test")
+    root, limit, members = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "tasks"
+    if not root.exists():
+        root, limit, members = root.parent, "memory.max", "cgroup.procs"
+    group = root / "pinbuddy-test"
     try:
         group.mkdir(exist_ok=True)
-        (group / "memory.limit_in_bytes").write_text(str(1 << 30))
+        (group / limit).write_text(str(1 << 30))
     except OSError as error:
         pytest.skip(f"no memory group can be made here: {error}")
     try:
         outcome = run(
             HEAD
             + f"""
-open("{group}/tasks", "w").write(str(os.getpid()))
+open("{group}/{members}", "w").write(str(os.getpid()))
 tensor = pinned(64).fill_(3)
 pinbuddy.warm_up(wait=True)
 answer(segments(), pinbuddy.stats()["budget"]["why"], bool((tensor == 3).all()))

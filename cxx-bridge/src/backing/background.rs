@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 thread_local! {
     static BEHIND: Cell<bool> = const { Cell::new(false) };
@@ -40,9 +42,23 @@ pub(crate) fn wait() -> Waiting {
     Waiting
 }
 
-/// Whether any thread does.
-pub(super) fn is_waited_for() -> bool {
-    WAITING.load(Ordering::Relaxed) > 0
+/// How many times as long as it works a thread rests.
+const REST: u32 = 2;
+/// A process that was stopped, or memory that had to be swapped in, is no work.
+const LONGEST: Duration = Duration::from_millis(500);
+/// So soon a thread that rests knows that it is waited for.
+const STEP: Duration = Duration::from_millis(5);
+
+/// Rests after so much work, until that is enough or any thread waits.
+pub(super) fn rest(worked: Duration) {
+    let until = Instant::now() + worked.saturating_mul(REST).min(LONGEST);
+    while WAITING.load(Ordering::Relaxed) == 0 {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        thread::sleep(left.min(STEP));
+    }
 }
 
 impl Drop for Waiting {
@@ -56,10 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_long_as_one_waits() {
-        let (one, other) = (wait(), wait());
-        drop(one);
-        assert!(is_waited_for());
-        drop(other);
+    fn a_rest_ends_as_soon_as_somebody_waits() {
+        let start = Instant::now();
+        rest(Duration::from_millis(3));
+        assert!(start.elapsed() >= Duration::from_millis(6), "nobody waits");
+        let start = Instant::now();
+        let waiting = thread::scope(|scope| {
+            let resting = scope.spawn(|| rest(Duration::from_secs(3600)));
+            let waiting = wait();
+            resting.join().unwrap();
+            waiting
+        });
+        assert!(start.elapsed() < LONGEST, "{:?}", start.elapsed());
+        drop((wait(), waiting));
+        let start = Instant::now();
+        rest(Duration::from_secs(3600));
+        assert!(start.elapsed() >= LONGEST, "nobody waits any more");
     }
 }

@@ -16,8 +16,8 @@ use crate::lock::Lock;
 /// What is looked at before the rest is filled in the same way.
 const CHUNK: usize = 64 * MIB;
 
-/// How many bytes of 4 KiB pages are touched to know their pace.
-const SAMPLE: usize = 8 * MIB;
+/// How many bytes of 4 KiB pages are touched to know their pace: some for each thread.
+const SAMPLE: usize = 32 * MIB;
 
 /// What is known of pages of 4 KiB on this machine: how long a sample took, with so many threads.
 #[derive(Debug, Default)]
@@ -67,6 +67,7 @@ impl Pace {
 /// How long so many bytes in pages of 4 KiB take.
 fn time_of_small(toucher: Toucher, bytes: usize) -> Option<Duration> {
     let sample = Mapping::new(bytes, Pages::Small).ok()?;
+    let _ = sample.keep_from_children();
     let took = toucher.touch(&sample, 0..bytes, Pages::Small.unit());
     let _ = sample.unmap();
     took.ok()

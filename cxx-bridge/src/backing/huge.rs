@@ -12,9 +12,17 @@ use crate::log::Bytes;
 /// What to try, in this order, and what was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub(super) chain: Vec<Pages>,
+    pub(super) chain: Vec<Link>,
     /// For people, with what to do about it.
     pub(super) left_out: Vec<String>,
+}
+
+/// One thing to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) pages: Pages,
+    /// Whether the system has set aside all that it takes.
+    pub(super) set_aside: bool,
 }
 
 /// What is wanted of one region.
@@ -39,27 +47,27 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
         left_out: Vec::new(),
     };
     for pages in links(wanted.pages) {
-        let refusal = match pages {
+        let set_aside = match pages {
             Pages::Giant | Pages::Large if wastes(wanted.bytes, *pages) => continue,
             Pages::Giant | Pages::Large => from_pool(wanted, *pages, machine),
-            Pages::Transparent => transparent(wanted, machine),
-            Pages::Small => None,
+            Pages::Transparent => transparent(wanted, machine).map(|()| false),
+            Pages::Small => Ok(false),
         };
-        match refusal {
-            None => plan.chain.push(*pages),
-            Some(why) => plan.left_out.push(why),
+        let pages = *pages;
+        match set_aside {
+            Ok(set_aside) => plan.chain.push(Link { pages, set_aside }),
+            Err(why) => plan.left_out.push(why),
         }
     }
     plan
 }
 
-/// How much the pools that are asked for hold, in regions of `bytes` bytes.
-pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> u64 {
+/// How many regions of `bytes` bytes the pages that are set aside hold.
+pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> usize {
     let in_pool = |pages: &Pages| {
         let pool = machine.pool(*pages)?;
-        let regions = pool.free / bytes.div_ceil(pages.unit());
         let serves = machine.populates && !wastes(bytes, *pages);
-        serves.then_some(regions as u64 * bytes as u64)
+        serves.then(|| pool.free / bytes.div_ceil(pages.unit()))
     };
     links(asked).iter().filter_map(in_pool).sum()
 }
@@ -79,15 +87,16 @@ fn links(asked: HugePages) -> &'static [Pages] {
     }
 }
 
-/// Why there are no such pages for the region, if there are not.
-fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Option<String> {
+/// Whether such pages are set aside for the whole region, or why there are none.
+fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, String> {
     let size = Bytes(pages.unit() as u64);
     let Some(pool) = machine.pool(pages) else {
-        return Some(format!("this machine has no huge pages of {size}"));
+        return Err(format!("this machine has no huge pages of {size}"));
     };
     let need = wanted.bytes.div_ceil(pages.unit());
     if pool.free + pool.more < need {
-        let all = wanted.ahead.div_ceil(pages.unit()).max(need);
+        let ahead = wanted.ahead.div_ceil(pages.unit());
+        let all = (ahead * machine.processes).max(need);
         let number = pool.total - pool.free.min(pool.total) + all;
         let command = match pages {
             Pages::Large => format!("sysctl vm.nr_hugepages={number}"),
@@ -97,29 +106,31 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Option<String> 
             }
         };
         let (free, total) = (pool.free, pool.total);
-        return Some(format!(
+        return Err(format!(
             "{free} of {total} huge pages of {size} free and {need} needed ({command})"
         ));
     }
     // A control group may refuse a page that the pool has. A kernel that fills memory by itself
     // says so; where a thread has to write to it, the program ends.
-    (!machine.populates).then(|| {
-        format!("huge pages of {size} are not used before Linux 5.14 (MADV_POPULATE_WRITE)")
-    })
+    if machine.populates {
+        Ok(pool.free >= need)
+    } else {
+        Err(format!(
+            "huge pages of {size} are not used before Linux 5.14 (MADV_POPULATE_WRITE)"
+        ))
+    }
 }
 
-fn transparent(wanted: Wanted, machine: &Machine) -> Option<String> {
+fn transparent(wanted: Wanted, machine: &Machine) -> Result<(), String> {
     match machine.transparent() {
         _ if wanted.crawls => {
-            Some("transparent huge pages took longer than pages of 4 KiB before".to_owned())
+            Err("transparent huge pages took longer than pages of 4 KiB before".to_owned())
         }
-        Transparent::Here => None,
-        Transparent::Never => Some(
-            "transparent huge pages are turned off \
+        Transparent::Here => Ok(()),
+        Transparent::Never => Err("transparent huge pages are turned off \
              (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)"
-                .to_owned(),
-        ),
-        Transparent::Absent => Some("this kernel has no transparent huge pages".to_owned()),
+            .to_owned()),
+        Transparent::Absent => Err("this kernel has no transparent huge pages".to_owned()),
     }
 }
 
@@ -159,6 +170,10 @@ mod tests {
         made_up(&files)
     }
 
+    fn pages(plan: &Plan) -> Vec<Pages> {
+        plan.chain.iter().map(|link| link.pages).collect()
+    }
+
     const HERE: &str = "always [madvise] never";
     const NEVER: &str = "always madvise [never]";
 
@@ -174,7 +189,7 @@ mod tests {
             (HugePages::Off, vec![Small]),
         ] {
             let plan = plan(wanted(asked, GIB), &rich);
-            assert_eq!(plan.chain, chain);
+            assert_eq!(pages(&plan), chain);
             assert_eq!(plan.left_out, [] as [String; 0]);
         }
     }
@@ -183,7 +198,7 @@ mod tests {
     fn what_is_missing_is_said_with_what_to_do() {
         let (poor, _folder) = machine(None, Some(3), NEVER);
         let plan = plan(wanted(HugePages::Giant, GIB), &poor);
-        assert_eq!(plan.chain, [Pages::Small]);
+        assert_eq!(pages(&plan), [Pages::Small]);
         insta::assert_snapshot!(plan.left_out.join("\n"), @r"
         this machine has no huge pages of 1 GiB
         3 of 13 huge pages of 2 MiB free and 512 needed (sysctl vm.nr_hugepages=4106)
@@ -195,7 +210,7 @@ mod tests {
     fn a_pool_of_giant_pages_that_is_too_small_is_named_by_its_folder() {
         let (machine, _folder) = machine(Some(1), None, HERE);
         let plan = plan(wanted(HugePages::Auto, 2 * GIB), &machine);
-        assert_eq!(plan.chain, [Pages::Transparent, Pages::Small]);
+        assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
         insta::assert_snapshot!(plan.left_out.join("\n"), @r"
         1 of 11 huge pages of 1 GiB free and 2 needed (echo 18 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)
         this machine has no huge pages of 2 MiB
@@ -205,7 +220,7 @@ mod tests {
     #[test]
     fn a_small_region_does_not_take_a_page_that_it_would_waste() {
         let (machine, _folder) = machine(Some(4), Some(2048), HERE);
-        let of = |bytes| plan(wanted(HugePages::Giant, bytes), &machine).chain[0];
+        let of = |bytes| plan(wanted(HugePages::Giant, bytes), &machine).chain[0].pages;
         assert_eq!(of(GIB - GIB / 16), Pages::Giant);
         assert_eq!(of(GIB + GIB / 16), Pages::Large);
         assert_eq!(
@@ -219,11 +234,30 @@ mod tests {
     #[test]
     fn whole_regions_are_what_a_pool_holds() {
         let (machine, _folder) = machine(Some(2), Some(700), HERE);
-        let of = |asked, bytes| set_aside(asked, bytes, &machine) / GIB as u64;
+        let of = |asked, bytes| set_aside(asked, bytes, &machine);
         assert_eq!(of(HugePages::Auto, GIB), 3);
         assert_eq!(of(HugePages::Large, GIB), 1, "700 pages hold 512 once");
-        assert_eq!(of(HugePages::Giant, 2 * GIB), 2);
+        assert_eq!(of(HugePages::Giant, 2 * GIB), 1);
         assert_eq!(of(HugePages::Transparent, GIB), 0);
+    }
+
+    #[test]
+    fn pages_that_the_kernel_would_make_are_not_set_aside() {
+        let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
+        let (machine, _folder) = made_up(&[
+            (&at("nr_hugepages"), "0"),
+            (&at("free_hugepages"), "0"),
+            (&at("nr_overcommit_hugepages"), "1000"),
+        ]);
+        let plan = plan(wanted(HugePages::Large, GIB), &machine);
+        assert_eq!(
+            plan.chain[0],
+            Link {
+                pages: Pages::Large,
+                set_aside: false
+            }
+        );
+        assert_eq!(set_aside(HugePages::Large, GIB, &machine), 0);
     }
 
     #[test]
@@ -234,7 +268,7 @@ mod tests {
             ..machine
         };
         let plan = plan(wanted(HugePages::Large, GIB), &old);
-        assert_eq!(plan.chain, [Pages::Transparent, Pages::Small]);
+        assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
         assert!(plan.left_out[0].contains("5.14"), "{:?}", plan.left_out);
     }
 
@@ -245,6 +279,6 @@ mod tests {
             crawls: true,
             ..wanted(HugePages::Transparent, GIB)
         };
-        assert_eq!(plan(wanted, &machine).chain, [Pages::Small]);
+        assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);
     }
 }

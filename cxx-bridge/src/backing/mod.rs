@@ -4,8 +4,8 @@
 //! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
 //! behind it in a process is the chain in `register`: `region` makes memory of our own, of the
 //! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
-//! mapped by `pages` and filled by `touch` and `crawl`; CUDA registers it, or allocates where that
-//! fails.
+//! mapped by `pages` and filled by `touch` and `crawl`; CUDA registers it in `pieces`, or allocates
+//! where that fails.
 
 pub(crate) mod background;
 mod crawl;
@@ -13,6 +13,7 @@ mod huge;
 mod machine;
 mod numa;
 mod pages;
+mod pieces;
 mod placement;
 mod region;
 mod register;
@@ -31,6 +32,15 @@ pub use register::{Chain, Driver};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device(pub i32);
 
+/// Whose memory a region takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The machine's, which others need as well.
+    Ordinary,
+    /// Huge pages that the system has set aside, which nobody else has use for.
+    SetAside,
+}
+
 /// How page-locked memory is had and given back. Never called under a lock (I5).
 pub trait Backing: Send + Sync + 'static {
     /// Whether there is a device at all, so that memory can be pinned.
@@ -39,12 +49,23 @@ pub trait Backing: Send + Sync + 'static {
     /// This thread's current device.
     fn device(&self) -> Device;
 
+    /// Whose memory the next region of `bytes` bytes can take.
+    fn source(&self, _bytes: usize) -> Source {
+        Source::Ordinary
+    }
+
+    /// How much is set aside for this process, in regions of `bytes` bytes.
+    fn set_aside(&self, _bytes: usize) -> usize {
+        0
+    }
+
     /// Pins `bytes` bytes of fresh memory and returns their address; the error is for people, and
     /// the driver remembers none.
-    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String>;
+    fn pin(&self, bytes: usize, device: Device, source: Source) -> Result<usize, String>;
 
-    /// Gives back what `pin` returned; the error is for people.
-    fn unpin(&self, region: Region) -> Result<(), String>;
+    /// Gives back what `pin` returned, and says whose it was; the error is for people, and what it
+    /// is about stays pinned.
+    fn unpin(&self, region: Region) -> Result<Source, String>;
 
     /// Releases every block whose events have all completed.
     fn reap(&self);
@@ -59,10 +80,10 @@ pub trait Backing: Send + Sync + 'static {
 
     /// The most that may be pinned, on this machine, now.
     fn budget(&self, max_mb: Option<usize>) -> Budget {
-        Budget::here(max_mb, 0)
+        Budget::here(max_mb)
     }
 
-    /// Whether the machine has room for a pin of `bytes`, now.
+    /// Whether the machine has room for a pin of `bytes` of ordinary memory, now.
     fn has_room(&self, bytes: usize) -> bool {
         Budget::leaves_enough(bytes, &Limits::read("/".as_ref()))
     }

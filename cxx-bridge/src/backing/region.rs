@@ -6,18 +6,19 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use super::background;
 use super::crawl::{Filled, Pace};
-use super::huge::{self, Plan, Wanted};
+use super::huge::{self, Link, Plan, Wanted};
 use super::machine::Machine;
 use super::numa::{self, Choice};
 use super::pages::{Mapping, Pages};
 use super::said::Said;
 use super::touch::{self, Toucher};
+use super::{Source, background};
 use crate::budget::Limits;
 use crate::config::memory::{HugePages, Memory};
-use crate::lock;
+use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
 
 /// Makes regions as the settings ask, on this machine.
@@ -29,6 +30,8 @@ pub(super) struct Maker {
     ahead: usize,
     crawls: AtomicBool,
     pace: Pace,
+    /// When no region could be had from what is set aside.
+    nothing_since: Lock<Option<Instant>>,
     said: Said,
 }
 
@@ -42,8 +45,15 @@ pub(super) enum Unmade {
 }
 
 impl Unmade {
-    fn short(why: io::Error) -> Self {
-        Self::Short(why.to_string())
+    fn unfilled(why: &io::Error, pages: Pages) -> Self {
+        match why.raw_os_error() {
+            Some(libc::ENOMEM) => Self::Short(why.to_string()),
+            // The pool has them, or it would not have been mapped.
+            Some(libc::EFAULT) if pages.are_of_a_pool() => {
+                Self::Failed("the control group's limit (hugetlb) refuses them".to_owned())
+            }
+            _ => Self::Failed(why.to_string()),
+        }
     }
 
     fn text(&self) -> &str {
@@ -52,6 +62,9 @@ impl Unmade {
         }
     }
 }
+
+/// How long it is remembered that nothing is set aside.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// One part of so many of a region is to be left beside it.
 const SPARE: u64 = 16;
@@ -64,6 +77,7 @@ impl Maker {
             ahead,
             crawls: AtomicBool::new(false),
             pace: Pace::default(),
+            nothing_since: Lock::default(),
             said: Said::default(),
         }
     }
@@ -72,15 +86,20 @@ impl Maker {
     pub(super) fn make(
         &self,
         bytes: usize,
+        source: Source,
         pci_address: impl FnOnce() -> Option<String>,
     ) -> Result<Mapping, Unmade> {
         lock::assert_none_held("mapping");
-        let plan = self.plan(bytes);
+        let mut plan = self.plan(bytes);
+        if source == Source::SetAside {
+            plan.chain.retain(|link| link.set_aside);
+        }
         let node = self.node(pci_address);
         let mut left_out = plan.left_out;
         let mut refusal = Unmade::Failed(format!("no pages for {}", Bytes(bytes as u64)));
-        for pages in plan.chain {
-            match self.try_with(bytes, pages, node) {
+        for link in plan.chain {
+            let pages = link.pages;
+            match self.try_with(bytes, link, node) {
                 Ok(mapping) => {
                     self.say_pages(bytes, pages, &left_out);
                     return Ok(mapping);
@@ -104,30 +123,46 @@ impl Maker {
         huge::plan(wanted, &self.machine)
     }
 
-    /// Whether the next region of `bytes` bytes would come from one of the system's pools.
-    pub(super) fn is_set_aside(&self, bytes: usize) -> bool {
-        let first = self.plan(bytes).chain.first().copied();
-        first.is_some_and(Pages::are_of_a_pool)
+    /// Whose memory the next region of `bytes` bytes can take.
+    pub(super) fn source(&self, bytes: usize) -> Source {
+        // That reads files, and once memory is used up every request may ask.
+        if self
+            .nothing_since
+            .lock()
+            .is_some_and(|it| it.elapsed() < MOMENT)
+        {
+            return Source::Ordinary;
+        }
+        if self.plan(bytes).chain.iter().any(|link| link.set_aside) {
+            return Source::SetAside;
+        }
+        self.nothing_is_set_aside();
+        Source::Ordinary
     }
 
-    /// How much the system's pools hold in regions of `bytes` bytes.
-    pub(super) fn set_aside(&self, bytes: usize) -> u64 {
-        huge::set_aside(self.settings.huge_pages.value, bytes, &self.machine)
+    /// Nobody needs to look for a moment.
+    pub(super) fn nothing_is_set_aside(&self) {
+        *self.nothing_since.lock() = Some(Instant::now());
     }
 
-    fn try_with(&self, bytes: usize, pages: Pages, node: Option<u32>) -> Result<Mapping, Unmade> {
-        if !pages.are_of_a_pool() {
+    /// This process's share of what is set aside, in regions of `bytes` bytes.
+    pub(super) fn set_aside(&self, bytes: usize) -> usize {
+        let regions = huge::set_aside(self.settings.huge_pages.value, bytes, &self.machine);
+        regions / self.machine.processes * bytes
+    }
+
+    fn try_with(&self, bytes: usize, link: Link, node: Option<u32>) -> Result<Mapping, Unmade> {
+        if !link.set_aside {
             self.is_there(bytes)?;
         }
         let failed = |why: io::Error| Unmade::Failed(why.to_string());
-        let mapping = Mapping::new(bytes, pages).map_err(failed)?;
-        let filled = mapping
-            .keep_from_children()
-            .map_err(failed)
-            .and_then(|()| self.fill(&mapping, pages, node).map_err(Unmade::short));
+        let mapping = Mapping::new(bytes, link.pages).map_err(failed)?;
+        let filled = mapping.keep_from_children().map_err(failed).and_then(|()| {
+            self.fill(&mapping, link.pages, node)
+                .map_err(|why| Unmade::unfilled(&why, link.pages))
+        });
         if let Err(why) = filled {
-            // It was mapped just now, whole, so that nothing can keep it from being unmapped.
-            let _ = mapping.unmap();
+            unmap(mapping);
             return Err(why);
         }
         Ok(mapping)
@@ -237,6 +272,15 @@ impl Maker {
                 name(got)
             )
         });
+    }
+}
+
+/// Gives a mapping back that no device knows.
+pub(super) fn unmap(mapping: Mapping) {
+    let bytes = Bytes(mapping.len() as u64);
+    if let Err(why) = mapping.unmap() {
+        // The kernel allows a process so many areas, and to unmap one can make two.
+        log::warn(|| format!("{bytes} of memory stay mapped: {why}"));
     }
 }
 

@@ -16,10 +16,9 @@ use pinbuddy_core::Region;
 use super::machine::Machine;
 use super::pages::Mapping;
 use super::placement::{Placement, read_smaps};
-use super::region::{Maker, Unmade};
+use super::region::{Maker, Unmade, unmap};
 use super::said::Said;
-use super::{Backing, Device, numa};
-use crate::budget::{Budget, Limits};
+use super::{Backing, Device, Source, numa, pieces};
 use crate::config::memory::Way;
 use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
@@ -44,18 +43,17 @@ pub trait Driver: Send + Sync + 'static {
     /// Gives back what `pin` returned.
     fn unpin(&self, region: Region) -> Result<(), String>;
 
-    /// Registers a region that was made since `start`, in pieces of `piece` bytes, all or none.
-    fn register(
-        &self,
-        region: Region,
-        piece: usize,
-        device: Device,
-        start: Instant,
-    ) -> Result<(), String>;
+    /// Registers memory that is mapped.
+    fn register(&self, piece: Region, device: Device) -> Result<(), String>;
     /// Undoes `register`.
-    fn unregister(&self, region: Region, piece: usize) -> Result<(), String>;
-    /// A region was unregistered and unmapped, and that took so long.
-    fn count_unpin(&self, taken: Duration);
+    fn unregister(&self, piece: Region) -> Result<(), String>;
+
+    /// A region was mapped and registered, and that took so long.
+    fn pinned(&self, region: Region, taken: Duration);
+    /// Such a region is about to be unregistered and unmapped.
+    fn goes(&self, region: Region);
+    /// It was, and that took so long.
+    fn gone(&self, taken: Duration);
 }
 
 /// A region that is pinned.
@@ -63,7 +61,9 @@ pub trait Driver: Send + Sync + 'static {
 struct Pinned {
     /// Nothing where CUDA allocated it.
     mapping: Option<Mapping>,
+    /// How much of it one registration covers.
     piece: usize,
+    source: Source,
     placement: Option<Placement>,
 }
 
@@ -83,8 +83,6 @@ enum Refusal {
 pub struct Chain<D> {
     driver: D,
     way: Way,
-    /// The length of a segment.
-    block: usize,
     chunk: usize,
     maker: Maker,
     regions: Lock<HashMap<usize, Pinned>>,
@@ -92,9 +90,6 @@ pub struct Chain<D> {
     fallen: AtomicBool,
     said: Said,
 }
-
-/// A single registration of so many bytes fails (NVIDIA/open-gpu-kernel-modules#1234).
-const TOO_LONG: usize = 512 << 30;
 
 impl<D: Driver> Chain<D> {
     /// The chain that `config` asks for, on this machine.
@@ -110,7 +105,6 @@ impl<D: Driver> Chain<D> {
         Self {
             driver,
             way: memory.backing.value,
-            block: config.block_bytes(),
             chunk: memory.register_chunk_mb.value * MIB,
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
@@ -119,15 +113,20 @@ impl<D: Driver> Chain<D> {
         }
     }
 
-    fn pin_pages(&self, bytes: usize, device: Device) -> Result<usize, Refusal> {
-        let piece = piece(bytes, self.chunk).map_err(Refusal::NotThis)?;
+    /// Whether regions are made here.
+    fn maps(&self) -> bool {
+        self.way != Way::Cuda && !self.fallen.load(Ordering::Relaxed)
+    }
+
+    fn pin_pages(&self, bytes: usize, device: Device, source: Source) -> Result<usize, Refusal> {
+        let piece = pieces::length(bytes, self.chunk).map_err(Refusal::NotThis)?;
         self.driver
             .initialise(device)
             .map_err(Refusal::NotRegistered)?;
         let start = Instant::now();
         let mapping = self
             .maker
-            .make(bytes, || self.driver.pci_address(device))
+            .make(bytes, source, || self.driver.pci_address(device))
             .map_err(|why| match why {
                 Unmade::Short(why) => Refusal::Short(why),
                 Unmade::Failed(why) => {
@@ -137,12 +136,16 @@ impl<D: Driver> Chain<D> {
         let base = mapping.base();
         let region = Region { base, bytes };
         let made = start.elapsed();
-        if let Err(why) = self.driver.register(region, piece, device, start) {
-            if let Err(why) = mapping.unmap() {
-                log::warn(|| format!("could not unmap {}: {why}", Bytes(bytes as u64)));
+        if let Err(failed) = pieces::register(&self.driver, region, piece, device) {
+            if failed.in_part {
+                // A device may still write to it: a mapping that is dropped stays for good.
+                log::warn(|| format!("{} of memory stay registered", Bytes(bytes as u64)));
+            } else {
+                unmap(mapping);
             }
-            return Err(Refusal::NotRegistered(why));
+            return Err(Refusal::NotRegistered(failed.why));
         }
+        self.driver.pinned(region, start.elapsed());
         self.said.chosen(|| {
             "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
         });
@@ -150,23 +153,15 @@ impl<D: Driver> Chain<D> {
             let size = Bytes(bytes as u64);
             format!("{size} mapped and touched in {made:.1?}, then registered")
         });
-        self.remember(base, Some(mapping), piece);
+        self.remember(base, Some(mapping), piece, source);
         Ok(base)
     }
 
-    /// What the system's pools of huge pages hold for blocks.
-    fn set_aside(&self) -> u64 {
-        if self.way == Way::Cuda {
-            0
-        } else {
-            self.maker.set_aside(self.block)
-        }
-    }
-
-    fn remember(&self, base: usize, mapping: Option<Mapping>, piece: usize) {
+    fn remember(&self, base: usize, mapping: Option<Mapping>, piece: usize, source: Source) {
         let pinned = Pinned {
             mapping,
             piece,
+            source,
             placement: None,
         };
         self.regions.lock().insert(base, pinned);
@@ -174,25 +169,13 @@ impl<D: Driver> Chain<D> {
 
     fn unpin_pages(&self, region: Region, mapping: Mapping, piece: usize) -> Result<(), String> {
         let start = Instant::now();
+        self.driver.goes(region);
         // Where that fails a device may still write to it: it stays mapped for good, as a mapping
         // that is dropped does.
-        self.driver.unregister(region, piece)?;
-        let unmapped = mapping.unmap();
-        self.driver.count_unpin(start.elapsed());
-        unmapped
-            .map_err(|why| format!("it is no longer registered, but could not be unmapped: {why}"))
-    }
-}
-
-/// How much of a region of `bytes` one registration covers, with chunks of `chunk` bytes or none.
-fn piece(bytes: usize, chunk: usize) -> Result<usize, String> {
-    match chunk {
-        0 if bytes >= TOO_LONG => Err(format!(
-            "a region of {} is too long for one registration (BUDDY_REGISTER_CHUNK_MB)",
-            Bytes(bytes as u64)
-        )),
-        0 => Ok(bytes),
-        chunk => Ok(chunk.min(bytes)),
+        pieces::unregister(&self.driver, region, piece)?;
+        unmap(mapping);
+        self.driver.gone(start.elapsed());
+        Ok(())
     }
 }
 
@@ -209,20 +192,42 @@ impl<D: Driver> Backing for Chain<D> {
         self.driver.reap();
     }
 
-    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
-        lock::assert_none_held("mapping");
-        let refusal = if self.way == Way::Cuda || self.fallen.load(Ordering::Relaxed) {
-            None
+    fn source(&self, bytes: usize) -> Source {
+        if self.maps() {
+            self.maker.source(bytes)
         } else {
-            match self.pin_pages(bytes, device) {
+            Source::Ordinary
+        }
+    }
+
+    fn set_aside(&self, bytes: usize) -> usize {
+        if self.maps() {
+            self.maker.set_aside(bytes)
+        } else {
+            0
+        }
+    }
+
+    fn pin(&self, bytes: usize, device: Device, source: Source) -> Result<usize, String> {
+        lock::assert_none_held("mapping");
+        let mut refusal = None;
+        if self.maps() {
+            let pinned = self.pin_pages(bytes, device, source);
+            if source == Source::SetAside && pinned.is_err() {
+                self.maker.nothing_is_set_aside();
+            }
+            match pinned {
                 Ok(base) => return Ok(base),
                 // CUDA would take what is not there from others.
                 Err(Refusal::Short(why)) => return Err(why),
-                Err(refusal) => Some(refusal),
+                Err(why) => refusal = Some(why),
             }
-        };
+        }
+        if source == Source::SetAside {
+            return Err("CUDA does not allocate from what is set aside".to_owned());
+        }
         let base = self.driver.pin(bytes, device)?;
-        self.remember(base, None, bytes);
+        self.remember(base, None, bytes, source);
         match refusal {
             None | Some(Refusal::Short(_)) => {}
             Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
@@ -240,17 +245,15 @@ impl<D: Driver> Backing for Chain<D> {
         Ok(base)
     }
 
-    fn unpin(&self, region: Region) -> Result<(), String> {
+    fn unpin(&self, region: Region) -> Result<Source, String> {
         lock::assert_none_held("unmapping");
         let pinned = self.regions.lock().remove(&region.base);
-        match pinned {
-            Some(Pinned {
-                mapping: Some(mapping),
-                piece,
-                ..
-            }) => self.unpin_pages(region, mapping, piece),
-            _ => self.driver.unpin(region),
+        let pinned = pinned.ok_or("it was never pinned")?;
+        match pinned.mapping {
+            Some(mapping) => self.unpin_pages(region, mapping, pinned.piece)?,
+            None => self.driver.unpin(region)?,
         }
+        Ok(pinned.source)
     }
 
     fn forked(&self) {
@@ -262,16 +265,6 @@ impl<D: Driver> Backing for Chain<D> {
                 mapping.keep_free_in_child();
             }
         }
-    }
-
-    fn budget(&self, max_mb: Option<usize>) -> Budget {
-        Budget::here(max_mb, self.set_aside())
-    }
-
-    fn has_room(&self, bytes: usize) -> bool {
-        // What the system has set aside nobody else has use for.
-        (self.way != Way::Cuda && self.maker.is_set_aside(bytes))
-            || Budget::leaves_enough(bytes, &Limits::read("/".as_ref()))
     }
 
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {
@@ -320,4 +313,4 @@ impl<D: Driver> Backing for Chain<D> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -37,8 +37,6 @@ pub(super) fn rests(cores: usize, processes: usize, behind: bool) -> bool {
     behind && cores / processes.max(1) < MANY
 }
 
-/// How many times as long as it works a thread rests.
-const REST: u32 = 2;
 /// So many cores have work for all of a program's threads and for these.
 const MANY: usize = 4;
 
@@ -53,18 +51,18 @@ pub(super) struct Toucher {
 }
 
 impl Toucher {
-    /// Fills `part`; how long that took.
+    /// Fills `part`; how long the busiest thread worked on it.
     pub(super) fn touch(
         &self,
         mapping: &Mapping,
         part: Range<usize>,
         unit: usize,
     ) -> io::Result<Duration> {
-        let start = Instant::now();
         let slice = SLICE.max(unit);
         let next = AtomicUsize::new(part.start);
-        let failed: Lock<Option<io::Error>> = Lock::default();
+        let outcome: Lock<io::Result<Duration>> = Lock::new(Ok(Duration::ZERO));
         let work = || {
+            let mut worked = Duration::ZERO;
             loop {
                 let from = next.fetch_add(slice, Ordering::Relaxed);
                 if from >= part.end {
@@ -76,12 +74,17 @@ impl Toucher {
                     mapping.write(&slice);
                 } else if let Err(why) = mapping.populate(&slice) {
                     next.store(part.end, Ordering::Relaxed);
-                    *failed.lock() = Some(why);
-                    break;
+                    *outcome.lock() = Err(why);
+                    return;
                 }
-                if self.rests && !background::is_waited_for() {
-                    thread::sleep(begun.elapsed() * REST);
+                let taken = begun.elapsed();
+                worked += taken;
+                if self.rests && next.load(Ordering::Relaxed) < part.end {
+                    background::rest(taken);
                 }
+            }
+            if let Ok(most) = &mut *outcome.lock() {
+                *most = worked.max(*most);
             }
         };
         let slices = part.len().div_ceil(slice);
@@ -95,8 +98,7 @@ impl Toucher {
             }
             work();
         });
-        let failed = failed.lock().take();
-        failed.map_or_else(|| Ok(start.elapsed()), Err)
+        outcome.into_inner()
     }
 }
 

@@ -28,12 +28,10 @@ pub struct Budget {
 
 impl Budget {
     /// The budget under `limits`, for each of `processes` processes, of which a variable of that
-    /// name says how many there are, and of `set_aside` bytes that no limit counts; `max_mb`
-    /// overrides all of it.
+    /// name says how many there are; `max_mb` overrides both.
     pub fn decide(
         max_mb: Option<usize>,
         limits: &Limits,
-        set_aside: u64,
         processes: Option<(usize, &str)>,
     ) -> Self {
         if let Some(max) = max_mb {
@@ -49,24 +47,20 @@ impl Budget {
             };
         };
         let mut why = format!("half of the {} of {name}", Bytes(bytes));
-        if set_aside > 0 {
-            why += &format!(" and {} of free huge pages", Bytes(set_aside));
-        }
         let (processes, variable) = processes.unwrap_or((1, ""));
         if processes > 1 {
             why += &format!(", shared by {processes} processes ({variable})");
         }
-        let share = (bytes / SHARE).saturating_add(set_aside) / processes as u64;
+        let share = bytes / SHARE / processes as u64;
         Self {
             bytes: usize::try_from(share).unwrap_or(usize::MAX),
             why,
         }
     }
 
-    /// The budget of this process on this machine, now; `set_aside` as for `decide`.
-    pub fn here(max_mb: Option<usize>, set_aside: u64) -> Self {
-        let limits = Limits::read("/".as_ref());
-        Self::decide(max_mb, &limits, set_aside, processes())
+    /// The budget of this process on this machine, now.
+    pub fn here(max_mb: Option<usize>) -> Self {
+        Self::decide(max_mb, &Limits::read("/".as_ref()), processes())
     }
 
     /// Whether a pin of `bytes` leaves as much again of what is free now. A machine fills up after
@@ -186,7 +180,7 @@ mod tests {
                 "RLIMIT_MEMLOCK",
             ),
         ] {
-            let budget = Budget::decide(None, &limits, 0, None);
+            let budget = Budget::decide(None, &limits, None);
             assert_eq!(budget.bytes as u64, gib * GIB);
             assert!(budget.why.contains(name), "{}", budget.why);
         }
@@ -194,7 +188,7 @@ mod tests {
 
     #[test]
     fn eight_ranks_on_a_small_node_share_one_half() {
-        let budget = Budget::decide(None, &limits(24 * GIB, None, None), 0, EIGHT);
+        let budget = Budget::decide(None, &limits(24 * GIB, None, None), EIGHT);
         assert_eq!(budget.bytes as u64, 24 * GIB / 16);
         assert_eq!(
             budget.why,
@@ -203,32 +197,22 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_that_the_system_set_aside_count_in_full() {
-        let budget = Budget::decide(None, &limits(4 * GIB, None, None), 20 * GIB, None);
-        assert_eq!(budget.bytes as u64, 22 * GIB);
-        assert_eq!(
-            budget.why,
-            "half of the 4 GiB of MemAvailable and 20 GiB of free huge pages"
-        );
-    }
-
-    #[test]
     fn a_chosen_maximum_is_taken_as_it_is() {
-        let budget = Budget::decide(Some(500), &limits(GIB, None, None), GIB, EIGHT);
+        let budget = Budget::decide(Some(500), &limits(GIB, None, None), EIGHT);
         assert_eq!(budget.bytes, 500 * MIB);
     }
 
     #[test]
     fn with_no_limit_known_nothing_is_held_back() {
         assert_eq!(
-            Budget::decide(None, &Limits::default(), 0, EIGHT).bytes,
+            Budget::decide(None, &Limits::default(), EIGHT).bytes,
             usize::MAX
         );
     }
 
     #[test]
     fn this_machine_has_a_budget() {
-        let budget = Budget::here(None, 0);
+        let budget = Budget::here(None);
         assert!(
             budget.bytes < usize::MAX && !budget.why.is_empty(),
             "{budget:?}"

@@ -54,7 +54,8 @@ pub(super) const MAX_MB: Variable = variable(
     "half of what is free",
     "the most that the engine pins, in MiB; unset, half of the least of MemAvailable, what the \
      cgroup leaves and RLIMIT_MEMLOCK (if more than 64 MiB, and binding), shared by the processes \
-     that torchrun, MPI or Slurm started here, and never more than half of what is free at the time",
+     that torchrun, MPI or Slurm started here, and never more than half of what is free at the \
+     time; huge pages that the system has set aside come on top",
 );
 pub(super) const BACKING: Variable = variable(
     "BUDDY_BACKING",

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pinbuddy_core::{AdoptError, Decision, Engine, NewSegment, Region, SegmentView};
 
 use super::{Grant, Handle, grant};
-use crate::backing::{Backing, Device};
+use crate::backing::{Backing, Device, Source};
 use crate::budget::Purse;
 use crate::config::MIB;
 use crate::lock;
@@ -108,6 +108,12 @@ impl<B: Backing> Handle<B> {
         then: impl FnOnce(&mut Engine) -> Option<T>,
     ) -> Result<T, Refusal> {
         lock::assert_none_held("pinning");
+        let start = Instant::now();
+        if self.source(bytes) == Source::SetAside
+            && let Ok(base) = self.backing.pin(bytes, device, Source::SetAside)
+        {
+            return self.pinned(Region { base, bytes }, start, then);
+        }
         let purse = self.purse();
         // Before the machine is asked: that reads files, and a budget that is used up is met by
         // every request.
@@ -115,20 +121,53 @@ impl<B: Backing> Handle<B> {
             return Err(Refusal::Budget);
         }
         // A limit that the user chose is the user's affair, whatever else the machine holds.
-        let chosen = self.config.max_mb.value.is_some();
-        if !(chosen || self.backing.has_room(bytes)) {
+        if !(self.has_chosen_limit() || self.backing.has_room(bytes)) {
             purse.put(bytes);
             return Err(Refusal::Full);
         }
-        let start = Instant::now();
-        let base = self.backing.pin(bytes, device).map_err(|why| {
+        let pinned = self.backing.pin(bytes, device, Source::Ordinary);
+        let base = pinned.map_err(|why| {
             purse.put(bytes);
             Refusal::Driver(why)
         })?;
+        self.pinned(Region { base, bytes }, start, then)
+    }
+
+    fn pinned<T>(
+        &self,
+        region: Region,
+        start: Instant,
+        then: impl FnOnce(&mut Engine) -> Option<T>,
+    ) -> Result<T, Refusal> {
         let taken = start.elapsed();
-        self.speed.learn(bytes, taken);
-        log::debug(|| format!("pinned {} in {taken:.1?}", Bytes(bytes as u64)));
-        self.adopt(Region { base, bytes }, then)
+        self.speed.learn(region.bytes, taken);
+        log::debug(|| format!("pinned {} in {taken:.1?}", Bytes(region.bytes as u64)));
+        self.adopt(region, then)
+    }
+
+    fn has_chosen_limit(&self) -> bool {
+        self.config.max_mb.value.is_some()
+    }
+
+    /// Whose memory the next region of `bytes` bytes takes. What is set aside is no part of the
+    /// budget, unless the user chose one.
+    fn source(&self, bytes: usize) -> Source {
+        if self.has_chosen_limit() {
+            Source::Ordinary
+        } else {
+            self.backing.source(bytes)
+        }
+    }
+
+    /// How many segments there is memory for.
+    pub(super) fn room_for_segments(&self) -> usize {
+        let bytes = self.config.block_bytes();
+        let set_aside = if self.has_chosen_limit() {
+            0
+        } else {
+            self.backing.set_aside(bytes)
+        };
+        (self.purse().left() / bytes).saturating_add(set_aside / bytes)
     }
 
     fn adopt<T>(
@@ -163,10 +202,14 @@ impl<B: Backing> Handle<B> {
         lock::assert_none_held("unpinning");
         let start = Instant::now();
         let result = self.backing.unpin(region);
-        self.purse().put(region.bytes);
         let (bytes, base) = (Bytes(region.bytes as u64), region.base);
         match result {
-            Ok(()) => log::debug(|| format!("unpinned {bytes} in {:.1?}", start.elapsed())),
+            Ok(source) => {
+                if source == Source::Ordinary {
+                    self.purse().put(region.bytes);
+                }
+                log::debug(|| format!("unpinned {bytes} in {:.1?}", start.elapsed()));
+            }
             Err(why) => log::warn(|| format!("could not unpin {bytes} at {base:#x}: {why}")),
         }
     }

@@ -172,7 +172,7 @@ impl<B: Backing> Handle<B> {
     /// others.
     fn warm(&self, ticket: &Ticket<'_>, device: Device) {
         let bytes = self.config.block_bytes();
-        let most = self.purse().left() / bytes;
+        let most = self.room_for_segments();
         let wanted = ticket.limit(most);
         if most < wanted {
             self.say_shrunk(most, wanted);

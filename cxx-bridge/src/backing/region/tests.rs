@@ -39,7 +39,7 @@ fn a_region_is_all_there_and_no_childs() {
     let (machine, _folder) = made_up(&[(ENABLED, "always [madvise] never")]);
     for asked in ["off", "thp"] {
         let maker = maker(&[("BUDDY_HUGE_PAGES", asked)], machine.clone());
-        let mapping = maker.make(5 * MIB + 1, || None).unwrap();
+        let mapping = maker.make(5 * MIB + 1, Source::Ordinary, || None).unwrap();
         assert_eq!(mapping.len(), 5 * MIB + PAGE);
         assert_eq!(
             mapping.base() % if asked == "thp" { LARGE } else { PAGE },
@@ -61,7 +61,9 @@ fn a_region_is_all_there_and_no_childs() {
 fn neighbours_stay_areas_of_their_own() {
     let (machine, _folder) = made_up(&[]);
     let maker = maker(&[("BUDDY_HUGE_PAGES", "off")], machine);
-    let regions: Vec<Mapping> = (0..3).map(|_| maker.make(MIB, || None).unwrap()).collect();
+    let regions: Vec<Mapping> = (0..3)
+        .map(|_| maker.make(MIB, Source::Ordinary, || None).unwrap())
+        .collect();
     for mapping in regions {
         let text = fs::read_to_string("/proc/self/maps").unwrap();
         let (start, end) = (mapping.base(), mapping.base() + mapping.len());
@@ -72,15 +74,21 @@ fn neighbours_stay_areas_of_their_own() {
 
 #[test]
 fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
-    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-1048576kB/{name}");
+    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
+    let real = Machine::here()
+        .pool(Pages::Large)
+        .map_or(0, |it| it.free + it.more);
+    let said = (real + 100_000).to_string();
     let (total, free) = (pool("nr_hugepages"), pool("free_hugepages"));
-    let (machine, _folder) = made_up(&[(&total, "4"), (&free, "4"), (ENABLED, "[never]")]);
-    let maker = maker(&[("BUDDY_HUGE_PAGES", "1G")], machine);
-    // The kernel has no such pages, or no address for so many; and then memory is asked about.
-    let real = Machine::here().pool(Pages::Giant).map_or(0, |it| it.total);
-    if real == 0 {
-        assert!(maker.try_with(1 << 30, Pages::Giant, None).is_err());
+    let (machine, _folder) = made_up(&[(&total, &said), (&free, &said), (ENABLED, "[never]")]);
+    let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], machine);
+    let bytes = (real + 2) * LARGE;
+    if real < 100 {
+        let mapping = maker.make(bytes, Source::Ordinary, || None).unwrap();
+        assert_eq!(smaps(&mapping).pages(bytes), Some((PAGE, 0)));
+        mapping.unmap().unwrap();
     }
+    assert!(maker.make(bytes, Source::SetAside, || None).is_err());
 }
 
 #[test]
@@ -93,7 +101,7 @@ fn more_than_there_is_is_not_touched() {
         ("sys/fs/cgroup/job/memory.current", "41943040\n"),
     ]);
     let maker = maker(&[], machine);
-    let why = maker.make(24 * MIB, || None).unwrap_err();
+    let why = maker.make(24 * MIB, Source::Ordinary, || None).unwrap_err();
     let Unmade::Short(why) = why else {
         panic!("{why:?}")
     };
@@ -101,7 +109,7 @@ fn more_than_there_is_is_not_touched() {
         why,
         "24 MiB is left of memory that the control group leaves"
     );
-    let mapping = maker.make(16 * MIB, || None).unwrap();
+    let mapping = maker.make(16 * MIB, Source::Ordinary, || None).unwrap();
     mapping.unmap().unwrap();
 }
 
@@ -112,7 +120,7 @@ fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
     let (machine, _folder) = made_up(&[(nodes, "0,63"), (ENABLED, "[madvise]")]);
     for node in ["7", "63", "0", "auto"] {
         let maker = maker(&[("BUDDY_NUMA", node)], machine.clone());
-        let mapping = maker.make(MIB, || None).unwrap();
+        let mapping = maker.make(MIB, Source::Ordinary, || None).unwrap();
         mapping.unmap().unwrap();
     }
 }
@@ -131,7 +139,7 @@ fn huge_pages_go_back_to_the_pool() {
         return;
     };
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], Machine::here());
-    let mapping = maker.make(4 * LARGE, || None).unwrap();
+    let mapping = maker.make(4 * LARGE, Source::Ordinary, || None).unwrap();
     assert_eq!(
         smaps(&mapping).pages(mapping.len()),
         Some((LARGE, 4 * LARGE))

@@ -8,12 +8,14 @@ use super::super::machine::tests::made_up;
 use super::*;
 
 /// Registers in a list; hands out numbers from its own allocations.
-#[derive(Debug, Default)]
-struct Fake {
-    registered: Mutex<Vec<(Region, usize)>>,
+#[derive(Debug)]
+pub(in crate::backing) struct Fake {
+    pub(in crate::backing) registered: Mutex<Vec<Region>>,
+    segments: Mutex<Vec<Region>>,
     allocated: Mutex<Vec<Region>>,
-    refuses_to_register: AtomicBool,
-    refuses_to_unregister: AtomicBool,
+    /// How many more registrations succeed.
+    pub(in crate::backing) registrations_left: AtomicUsize,
+    pub(in crate::backing) refuses_to_unregister: AtomicBool,
     refuses_to_allocate: AtomicBool,
     unpins: AtomicUsize,
 }
@@ -57,35 +59,52 @@ impl Driver for Fake {
         Ok(())
     }
 
-    fn register(
-        &self,
-        region: Region,
-        piece: usize,
-        _device: Device,
-        _start: Instant,
-    ) -> Result<(), String> {
-        if self.refuses_to_register.load(Ordering::Relaxed) {
-            return Err("CUDA error: operation not permitted".to_owned());
-        }
-        self.registered.lock().unwrap().push((region, piece));
+    fn register(&self, piece: Region, _device: Device) -> Result<(), String> {
+        let spend = |left: usize| left.checked_sub(1);
+        self.registrations_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
+            .map_err(|_| "CUDA error: operation not permitted")?;
+        self.registered.lock().unwrap().push(piece);
         Ok(())
     }
 
-    fn unregister(&self, region: Region, piece: usize) -> Result<(), String> {
+    fn unregister(&self, piece: Region) -> Result<(), String> {
         if self.refuses_to_unregister.load(Ordering::Relaxed) {
             return Err("CUDA error: unspecified launch failure".to_owned());
         }
         let mut registered = self.registered.lock().unwrap();
         let at = registered
             .iter()
-            .position(|it| *it == (region, piece))
+            .position(|it| *it == piece)
             .ok_or("not registered")?;
         registered.swap_remove(at);
         Ok(())
     }
 
-    fn count_unpin(&self, _taken: Duration) {
+    fn pinned(&self, region: Region, _taken: Duration) {
+        self.segments.lock().unwrap().push(region);
+    }
+
+    fn goes(&self, region: Region) {
+        self.segments.lock().unwrap().retain(|it| *it != region);
+    }
+
+    fn gone(&self, _taken: Duration) {
         self.unpins.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            registered: Mutex::default(),
+            segments: Mutex::default(),
+            allocated: Mutex::default(),
+            registrations_left: AtomicUsize::new(usize::MAX),
+            refuses_to_unregister: AtomicBool::new(false),
+            refuses_to_allocate: AtomicBool::new(false),
+            unpins: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -105,7 +124,7 @@ fn is_mapped(base: usize) -> bool {
         .any(|line| line.starts_with(&format!("{base:x}-")))
 }
 
-const DEVICE: Device = Device(0);
+pub(in crate::backing) const DEVICE: Device = Device(0);
 // Of a length that no other test's areas have.
 const BYTES: usize = 3 * MIB + 5 * 4096;
 
@@ -126,9 +145,9 @@ fn memory_is_mapped_registered_and_given_back_whole() {
     for way in ["auto", "pages"] {
         let chain = chain(&[("BUDDY_BACKING", way)]);
         let bytes = 2 * MIB;
-        let base = chain.pin(bytes, DEVICE).unwrap();
+        let base = chain.pin(bytes, DEVICE, Source::Ordinary).unwrap();
         let region = Region { base, bytes };
-        assert_eq!(*chain.driver.registered.lock().unwrap(), [(region, bytes)]);
+        assert_eq!(*chain.driver.registered.lock().unwrap(), [region]);
         let (placement, again) = (chain.placements(&[region]), chain.placements(&[region]));
         assert_eq!(placement, again);
         assert_eq!(placement[0].backing, "pages");
@@ -148,7 +167,7 @@ fn memory_is_mapped_registered_and_given_back_whole() {
 #[test]
 fn cuda_is_left_to_allocate_where_that_is_asked_for() {
     let chain = chain(&[("BUDDY_BACKING", "cuda")]);
-    let base = chain.pin(MIB, DEVICE).unwrap();
+    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
     let region = Region { base, bytes: MIB };
     assert_eq!(chain.placements(&[region]), [Placement::CUDA]);
     chain.unpin(region).unwrap();
@@ -158,18 +177,15 @@ fn cuda_is_left_to_allocate_where_that_is_asked_for() {
 #[test]
 fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
     let chain = chain(&[]);
-    let first = chain.pin(MIB, DEVICE).unwrap();
-    chain
-        .driver
-        .refuses_to_register
-        .store(true, Ordering::Relaxed);
-    let second = chain.pin(BYTES, DEVICE).unwrap();
+    let first = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    chain.driver.registrations_left.store(0, Ordering::Relaxed);
+    let second = chain.pin(BYTES, DEVICE, Source::Ordinary).unwrap();
     assert_eq!(areas_of_this_length(), 0, "still mapped");
     chain
         .driver
-        .refuses_to_register
-        .store(false, Ordering::Relaxed);
-    let third = chain.pin(MIB, DEVICE).unwrap();
+        .registrations_left
+        .store(usize::MAX, Ordering::Relaxed);
+    let third = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
     assert_eq!(
         chain.driver.allocated.lock().unwrap().len(),
         2,
@@ -186,28 +202,25 @@ fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
 #[test]
 fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
     let chain = chain(&[]);
-    chain
-        .driver
-        .refuses_to_register
-        .store(true, Ordering::Relaxed);
+    chain.driver.registrations_left.store(0, Ordering::Relaxed);
     chain
         .driver
         .refuses_to_allocate
         .store(true, Ordering::Relaxed);
-    let refusal = chain.pin(MIB, DEVICE).unwrap_err();
+    let refusal = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap_err();
     assert!(refusal.contains("out of memory"), "{refusal}");
     chain
         .driver
-        .refuses_to_register
-        .store(false, Ordering::Relaxed);
-    let base = chain.pin(MIB, DEVICE).unwrap();
+        .registrations_left
+        .store(usize::MAX, Ordering::Relaxed);
+    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
     chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
 
 #[test]
 fn what_cannot_be_unregistered_stays_mapped() {
     let chain = chain(&[]);
-    let base = chain.pin(MIB, DEVICE).unwrap();
+    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
     chain
         .driver
         .refuses_to_unregister
@@ -221,32 +234,20 @@ fn what_cannot_be_unregistered_stays_mapped() {
 fn memory_that_cannot_be_mapped_is_left_to_cuda() {
     let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "256")]);
     let bytes = 1 << 50;
-    let base = chain.pin(bytes, DEVICE).unwrap();
+    let base = chain.pin(bytes, DEVICE, Source::Ordinary).unwrap();
     assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
     chain.unpin(Region { base, bytes }).unwrap();
 }
 
+const LONG: usize = 512 << 30;
+
 #[test]
-fn no_registration_is_too_long() {
-    for (bytes, chunk, expected) in [
-        (MIB, 0, Some(MIB)),
-        (TOO_LONG - 1, 0, Some(TOO_LONG - 1)),
-        (TOO_LONG, 0, None),
-        (TOO_LONG, 256 * MIB, Some(256 * MIB)),
-        (MIB, 256 * MIB, Some(MIB)),
-    ] {
-        assert_eq!(piece(bytes, chunk).ok(), expected);
-    }
+fn a_region_too_long_for_a_registration_is_left_to_cuda() {
     let chain = chain(&[]);
-    let base = chain.pin(TOO_LONG, DEVICE).unwrap();
+    let base = chain.pin(LONG, DEVICE, Source::Ordinary).unwrap();
     assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
-    chain
-        .unpin(Region {
-            base,
-            bytes: TOO_LONG,
-        })
-        .unwrap();
-    let small = chain.pin(MIB, DEVICE).unwrap();
+    chain.unpin(Region { base, bytes: LONG }).unwrap();
+    let small = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
     assert!(is_mapped(small), "others are as before");
     chain
         .unpin(Region {
@@ -259,44 +260,98 @@ fn no_registration_is_too_long() {
 #[test]
 fn pieces_are_registered_and_unregistered_alike() {
     let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    let base = chain.pin(2 * MIB + 4096, DEVICE).unwrap();
+    let base = chain.pin(2 * MIB + 4096, DEVICE, Source::Ordinary).unwrap();
     let region = Region {
         base,
         bytes: 2 * MIB + 4096,
     };
-    assert_eq!(*chain.driver.registered.lock().unwrap(), [(region, MIB)]);
+    let lengths: Vec<_> = chain
+        .driver
+        .registered
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|it| it.bytes)
+        .collect();
+    assert_eq!(lengths, [MIB, MIB, 4096]);
+    assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);
     chain.unpin(region).unwrap();
+    assert!(chain.driver.registered.lock().unwrap().is_empty());
+    assert!(chain.driver.segments.lock().unwrap().is_empty());
 }
 
 #[test]
 fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
     let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 8192 kB\n")]);
     let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let refusal = chain.pin(16 * MIB, DEVICE).unwrap_err();
+    let refusal = chain.pin(16 * MIB, DEVICE, Source::Ordinary).unwrap_err();
     assert_eq!(refusal, "8 MiB is left of MemAvailable");
     assert!(chain.driver.allocated.lock().unwrap().is_empty());
-    let base = chain.pin(MIB, DEVICE).unwrap();
+    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
     assert!(is_mapped(base), "others are as before");
     chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
 
 #[test]
-fn what_the_system_set_aside_is_room_and_budget() {
+fn what_stays_registered_in_part_stays_mapped() {
+    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
+    chain.driver.registrations_left.store(1, Ordering::Relaxed);
+    chain
+        .driver
+        .refuses_to_unregister
+        .store(true, Ordering::Relaxed);
+    let base = chain.pin(BYTES_IN_PART, DEVICE, Source::Ordinary).unwrap();
+    let registered = chain.driver.registered.lock().unwrap()[0];
+    assert!(is_mapped(registered.base) && registered.base != base);
+    assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
+}
+
+const BYTES_IN_PART: usize = 2 * MIB;
+
+#[test]
+fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
     let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
     let (machine, _folder) = made_up(&[
-        (&pool("nr_hugepages"), "100000000"),
-        (&pool("free_hugepages"), "100000000"),
+        (&pool("nr_hugepages"), "1024"),
+        (&pool("free_hugepages"), "1024"),
     ]);
-    let budget = |variables: &[(&str, &str)]| {
+    let offered = |variables: &[(&str, &str)]| {
         let config = Config::read(|name| {
             let given = variables.iter().find(|(key, _)| *key == name);
             given.map(|(_, value)| value.into())
         });
         let chain = Chain::on(machine.clone(), &config.0, Fake::default());
-        let huge = chain.budget(None).why.contains("free huge pages");
-        (huge, chain.has_room(1 << 46))
+        (chain.source(1 << 30), chain.set_aside(1 << 30), chain)
     };
-    assert_eq!(budget(&[]), (true, true));
-    assert_eq!(budget(&[("BUDDY_BACKING", "cuda")]), (false, false));
-    assert_eq!(budget(&[("BUDDY_HUGE_PAGES", "thp")]), (false, false));
+    let nothing = (Source::Ordinary, 0);
+    let (source, bytes, chain) = offered(&[]);
+    assert_eq!((source, bytes), (Source::SetAside, 2 << 30));
+    chain.fallen.store(true, Ordering::Relaxed);
+    assert_eq!((chain.source(1 << 30), chain.set_aside(1 << 30)), nothing);
+    let refusal = chain.pin(MIB, DEVICE, Source::SetAside).unwrap_err();
+    assert!(refusal.contains("set aside"), "{refusal}");
+    for other in [("BUDDY_BACKING", "cuda"), ("BUDDY_HUGE_PAGES", "thp")] {
+        let (source, bytes, _) = offered(&[other]);
+        assert_eq!((source, bytes), nothing);
+    }
+}
+
+#[test]
+fn a_pool_that_does_not_keep_its_promise_is_left_alone_for_a_moment() {
+    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-1048576kB/{name}");
+    let many = (1_usize << 40).to_string();
+    let (machine, _folder) = made_up(&[
+        (&pool("nr_hugepages"), &many),
+        (&pool("free_hugepages"), &many),
+    ]);
+    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
+    // More than any machine has.
+    let bytes = 1 << 46;
+    assert_eq!(chain.source(bytes), Source::SetAside);
+    assert!(chain.pin(bytes, DEVICE, Source::SetAside).is_err());
+    assert!(
+        chain.driver.allocated.lock().unwrap().is_empty(),
+        "CUDA's is ordinary"
+    );
+    assert_eq!(chain.source(bytes), Source::Ordinary);
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use pinbuddy_core::{Block, Region};
 
 use super::{Grant, Handle};
-use crate::backing::{Backing, Device};
+use crate::backing::{Backing, Device, Source};
 use crate::budget::Budget;
 use crate::config::Config;
 
@@ -41,6 +41,8 @@ struct Numbers {
     budget: usize,
     /// The largest pin for which the machine has room.
     free: AtomicUsize,
+    /// What the system has set aside, in bytes.
+    set_aside: AtomicUsize,
     /// What `reap` finds completed.
     completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -59,6 +61,7 @@ impl Numbers {
             driver: Mutex::default(),
             budget,
             free: AtomicUsize::new(usize::MAX),
+            set_aside: AtomicUsize::new(0),
             completed: Mutex::default(),
         }
     }
@@ -73,7 +76,24 @@ impl Backing for Numbers {
         Device(0)
     }
 
-    fn pin(&self, bytes: usize, _device: Device) -> Result<usize, String> {
+    fn source(&self, bytes: usize) -> Source {
+        if self.set_aside.load(Ordering::Relaxed) >= bytes {
+            Source::SetAside
+        } else {
+            Source::Ordinary
+        }
+    }
+
+    fn set_aside(&self, bytes: usize) -> usize {
+        self.set_aside.load(Ordering::Relaxed) / bytes * bytes
+    }
+
+    fn pin(&self, bytes: usize, _device: Device, source: Source) -> Result<usize, String> {
+        if source == Source::SetAside {
+            let base = SET_ASIDE + self.set_aside.fetch_sub(bytes, Ordering::Relaxed);
+            self.pinned.lock().unwrap().push(Region { base, bytes });
+            return Ok(base);
+        }
         self.asked
             .lock()
             .unwrap()
@@ -98,14 +118,18 @@ impl Backing for Numbers {
         Ok(base)
     }
 
-    fn unpin(&self, region: Region) -> Result<(), String> {
+    fn unpin(&self, region: Region) -> Result<Source, String> {
         let mut pinned = self.pinned.lock().unwrap();
         let at = pinned
             .iter()
             .position(|it| *it == region)
             .ok_or("never pinned")?;
         pinned.swap_remove(at);
-        Ok(())
+        if region.base >= SET_ASIDE {
+            self.set_aside.fetch_add(region.bytes, Ordering::Relaxed);
+            return Ok(Source::SetAside);
+        }
+        Ok(Source::Ordinary)
     }
 
     fn reap(&self) {
@@ -126,6 +150,8 @@ impl Backing for Numbers {
     }
 }
 
+/// Where what was set aside lies.
+const SET_ASIDE: usize = 1 << 40;
 const SEGMENT: usize = 64 * MIB;
 const NONE: [usize; 0] = [];
 

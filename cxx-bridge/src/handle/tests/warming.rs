@@ -161,6 +161,29 @@ fn a_warm_up_shrinks_to_the_budget() {
 }
 
 #[test]
+fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
+    let handle = sync(4);
+    let left = handle.purse().left();
+    handle.backing.set_aside.store(160 * MIB, Ordering::Relaxed);
+    let first = handle.request(8 * MIB).unwrap();
+    assert_eq!(pinned(handle), [64; 4]);
+    assert_eq!(asked(handle), [64; 2], "of ordinary memory");
+    assert_eq!(left - handle.purse().left(), 128 * MIB);
+    handle.release(first.block);
+    handle.empty_cache();
+    assert_eq!(handle.purse().left(), left);
+    assert_eq!(handle.backing.set_aside(MIB), 160 * MIB);
+}
+
+#[test]
+fn a_limit_that_was_chosen_counts_what_is_set_aside() {
+    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
+    handle.backing.set_aside.store(1 << 30, Ordering::Relaxed);
+    handle.request(8 * MIB).unwrap();
+    assert_eq!(pinned(handle), [64, 64]);
+}
+
+#[test]
 fn the_end_of_the_process_waits_for_the_pin_that_goes_on_and_no_longer() {
     let handle = with(&[("BUDDY_BLOCK_COUNT", "100")]);
     handle.backing.slowness.store(100, Ordering::Relaxed);

@@ -1,0 +1,129 @@
+//! Registers a region with CUDA, whole or in pieces, all of them or none.
+//!
+//! Invariant: who is told that nothing is registered can unmap the region; where a piece cannot be
+//! unregistered, a device may still write to it, and that is said.
+
+use pinbuddy_core::Region;
+
+use super::Device;
+use super::register::Driver;
+use crate::log::Bytes;
+
+/// A single registration of so many bytes fails (NVIDIA/open-gpu-kernel-modules#1234).
+const TOO_LONG: usize = 512 << 30;
+
+/// Why a region is not registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unregistered {
+    /// The driver's words.
+    pub(super) why: String,
+    /// Whether a piece of it is, and stays so.
+    pub(super) in_part: bool,
+}
+
+/// How much of a region of `bytes` one registration covers, with chunks of `chunk` bytes or none.
+pub(super) fn length(bytes: usize, chunk: usize) -> Result<usize, String> {
+    match chunk {
+        0 if bytes >= TOO_LONG => Err(format!(
+            "a region of {} is too long for one registration (BUDDY_REGISTER_CHUNK_MB)",
+            Bytes(bytes as u64)
+        )),
+        0 => Ok(bytes),
+        chunk => Ok(chunk.min(bytes)),
+    }
+}
+
+/// Registers `region` in pieces of `length` bytes.
+pub(super) fn register(
+    driver: &impl Driver,
+    region: Region,
+    length: usize,
+    device: Device,
+) -> Result<(), Unregistered> {
+    for piece in pieces(region, length) {
+        if let Err(why) = driver.register(piece, device) {
+            let bytes = piece.base - region.base;
+            let before = Region { bytes, ..region };
+            let in_part = unregister(driver, before, length).is_err();
+            return Err(Unregistered { why, in_part });
+        }
+    }
+    Ok(())
+}
+
+/// Unregisters every piece that can be; the error is of the first that cannot.
+pub(super) fn unregister(
+    driver: &impl Driver,
+    region: Region,
+    length: usize,
+) -> Result<(), String> {
+    let results = pieces(region, length).map(|piece| driver.unregister(piece));
+    results.fold(Ok(()), Result::and)
+}
+
+fn pieces(region: Region, length: usize) -> impl Iterator<Item = Region> {
+    let Region { base, bytes } = region;
+    (0..bytes).step_by(length).map(move |offset| Region {
+        base: base + offset,
+        bytes: length.min(bytes - offset),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::super::register::tests::{DEVICE, Fake};
+    use super::*;
+    use crate::config::MIB;
+
+    const REGION: Region = Region {
+        base: 0x7000_0000,
+        bytes: 10 * MIB,
+    };
+
+    #[test]
+    fn no_registration_is_too_long() {
+        for (bytes, chunk, expected) in [
+            (MIB, 0, Some(MIB)),
+            (TOO_LONG - 1, 0, Some(TOO_LONG - 1)),
+            (TOO_LONG, 0, None),
+            (TOO_LONG, 256 * MIB, Some(256 * MIB)),
+            (MIB, 256 * MIB, Some(MIB)),
+        ] {
+            assert_eq!(length(bytes, chunk).ok(), expected);
+        }
+    }
+
+    #[test]
+    fn pieces_cover_the_region_once() {
+        let lengths: Vec<usize> = pieces(REGION, 4 * MIB).map(|it| it.bytes).collect();
+        assert_eq!(lengths, [4 * MIB, 4 * MIB, 2 * MIB]);
+        assert_eq!(pieces(REGION, 10 * MIB).count(), 1);
+    }
+
+    #[test]
+    fn half_a_region_is_unregistered_again() {
+        let driver = Fake::default();
+        driver.registrations_left.store(2, Relaxed);
+        let failed = register(&driver, REGION, 4 * MIB, DEVICE).unwrap_err();
+        assert!(!failed.in_part && failed.why.contains("not permitted"));
+        assert!(driver.registered.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_stays_registered_is_said_and_the_rest_is_not_left_so() {
+        let driver = Fake::default();
+        driver.registrations_left.store(2, Relaxed);
+        driver.refuses_to_unregister.store(true, Relaxed);
+        let failed = register(&driver, REGION, 4 * MIB, DEVICE).unwrap_err();
+        assert!(
+            failed.in_part && failed.why.contains("not permitted"),
+            "the first error: {failed:?}"
+        );
+        driver.refuses_to_unregister.store(false, Relaxed);
+        let all = unregister(&driver, REGION, 4 * MIB);
+        assert!(all.unwrap_err().contains("not registered"));
+        assert!(driver.registered.lock().unwrap().is_empty(), "it went on");
+    }
+}
