@@ -112,6 +112,11 @@ impl Kind {
             Self::PinbuddyExact => "pinbuddy-exact",
         }
     }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
 }
 
 /// A vector's place for a block, made where there is none.

@@ -89,6 +89,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
 
 /// The event of a line, which has no end of line.
 pub(super) fn parse(text: &str) -> Result<Event, What> {
+    // An array would do as well for serde: the fields in their order.
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(What::NotAnEvent {
+            expected: "a JSON object of an event".to_owned(),
+            found: Excerpt::of(text),
+        });
+    }
     let fields: Fields<'_> = serde_json::from_str(text).map_err(|why| not_an_event(text, &why))?;
     let name = match fields.op.as_ref() {
         Some(Scalar::Text(name)) => name.as_ref(),

@@ -72,7 +72,7 @@ pub const WORKLOADS: [Workload; 11] = [
         name: "data-loader",
         about: "batches of images pinned by a DataLoader's thread, the last of an epoch smaller",
         sizes: Sizes::Fixed,
-        steps: 500,
+        steps: 1_300,
         make: |_| Box::new(loader::Loader::default()),
     },
     Workload {

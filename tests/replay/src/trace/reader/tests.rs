@@ -49,7 +49,7 @@ fn the_lines_of_the_documentation() {
 fn what_is_said_of_lines_that_make_no_sense() {
     let lines: [&[u8]; 24] = [
         b"null\n",
-        b"[1,2]\n",
+        b"[1,\"iter\",null,null,null,null]\n",
         b"{}\n",
         b"\n",
         b"{\"t\":1,\"op\":\"iter\"} extra\n",
