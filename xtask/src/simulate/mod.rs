@@ -9,12 +9,11 @@ mod table;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
-use std::time::Instant;
 
 use anyhow::Result;
 use pinbuddy_replay::checked::Step;
 use pinbuddy_replay::policy::Kind;
-use pinbuddy_replay::replay::{self, Outcome, Run};
+use pinbuddy_replay::replay::{self, Outcome, Run, processor_seconds};
 use serde::Serialize;
 
 use crate::cli;
@@ -33,7 +32,7 @@ struct Comparison {
     made: Option<Made>,
     /// Lines of the trace.
     events: u64,
-    /// The time that it took to read them, or to make them, and to check them.
+    /// The processor time that it took to read them, or to make them, and to check them.
     reading_seconds: f64,
     /// By policy.
     policies: BTreeMap<&'static str, Outcome>,
@@ -97,9 +96,9 @@ fn compare(mut input: Input, kinds: &[Kind], args: &cli::Simulate) -> Result<Com
     let mut steps: Vec<Step> = Vec::with_capacity(BATCH);
     let (mut events, mut reading) = (0, 0.0);
     loop {
-        let start = Instant::now();
+        let start = processor_seconds();
         input.read(&mut steps, BATCH)?;
-        reading += start.elapsed().as_secs_f64();
+        reading += processor_seconds() - start;
         if steps.is_empty() {
             break;
         }

@@ -14,7 +14,6 @@ pub struct Error {
     /// Counted from 1.
     pub line: u64,
     /// What is wrong with it.
-    #[source]
     pub what: What,
 }
 
@@ -24,7 +23,7 @@ pub struct Error {
 pub enum What {
     /// The file cannot be read on.
     #[error("expected more of the trace, found that it cannot be read: {0}")]
-    Unreadable(#[source] io::Error),
+    Unreadable(io::Error),
     /// Longer than any event.
     #[error("expected at most {LONGEST_LINE} bytes, found more")]
     TooLong,
