@@ -2,14 +2,15 @@
 //!
 //! Invariant: a file under a workload's name is whole; it is written beside and moved there.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::BufWriter;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use pinbuddy_replay::trace::Writer;
 use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
-use tempfile::NamedTempFile;
+use tempfile::Builder;
 
 use crate::cli;
 use crate::support::paths;
@@ -50,7 +51,11 @@ fn list() -> String {
 fn write(workload: &Workload, made: cli::Made, folder: &Path) -> Result<PathBuf> {
     let file = folder.join(format!("{}.jsonl", workload.name));
     let written = || -> Result<()> {
-        let beside = NamedTempFile::new_in(folder)?;
+        // As any other file, and not for its owner alone.
+        let permissions = Permissions::from_mode(0o666);
+        let beside = Builder::new()
+            .permissions(permissions)
+            .tempfile_in(folder)?;
         let mut writer = Writer::new(BufWriter::new(beside));
         let steps = made.steps.unwrap_or(workload.steps);
         for event in workload.events(made.seed, steps) {

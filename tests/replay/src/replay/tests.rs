@@ -5,7 +5,7 @@ use super::*;
 use crate::GIB;
 use crate::checked::Checker;
 use crate::trace::Reader;
-use crate::workload::WORKLOADS;
+use crate::workload::{WORKLOADS, Workload};
 
 fn replayed(trace: &str, policy: impl Policy) -> Outcome {
     let mut checker = Checker::default();
@@ -71,6 +71,80 @@ fn a_block_that_a_stream_copies_is_not_used_again_before_that_is_over() {
         let settings = pinbuddy::Settings::default().exact();
         assert_eq!(replayed(&program(t), Stock::default()).pins, pins);
         assert_eq!(replayed(&program(t), Pinbuddy::new(settings)).pins, pins);
+    }
+}
+
+/// What PyTorch 2.15.0 and its fork were seen to do with the same traces, by
+/// `tests/python/replay.py` in the simulator: pins, unpins, and the most bytes pinned at one moment.
+/// The models do the same to the byte. In this order: stock; `pinned_max_round_threshold_mb:1`;
+/// the fork with `BUDDY_WARMUP=sync`; the fork with `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
+const SEEN: [(&str, [(u64, u64, u64); 4]); 4] = [
+    (
+        "variable-lengths",
+        [
+            (28, 28, 2_793_406_464),
+            (72, 72, 4_502_794_894),
+            (10, 10, 8_598_323_200),
+            (22, 22, 2_124_414_976),
+        ],
+    ),
+    (
+        "clear-181094",
+        [
+            (3_093, 141, 10_184_622_080),
+            (3_136, 184, 11_225_459_951),
+            (3_009, 57, 12_617_318_400),
+            (3_078, 126, 8_959_885_312),
+        ],
+    ),
+    (
+        "data-loader",
+        [
+            (19, 15, 939_530_240),
+            (19, 15, 549_734_400),
+            (16, 13, 8_589_940_736),
+            (16, 12, 465_573_888),
+        ],
+    ),
+    (
+        "checkpoint",
+        [
+            (5_834, 5_832, 7_752_355_328),
+            (5_834, 5_832, 7_027_527_168),
+            (2_954, 2_952, 8_960_314_880),
+            (5_834, 5_832, 7_135_792_640),
+        ],
+    ),
+];
+
+#[test]
+fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
+    let sync = pinbuddy::Settings {
+        warm_up: pinbuddy::WarmUp::Sync,
+        ..pinbuddy::Settings::default()
+    };
+    let kinds = [
+        Kind::Stock,
+        Kind::StockTuned,
+        Kind::Pinbuddy,
+        Kind::PinbuddyExact,
+    ];
+    for (name, seen) in SEEN {
+        let workload = Workload::named(name).unwrap();
+        let mut checker = Checker::default();
+        // Uses on streams were left out there too.
+        let steps: Vec<Step> = (1..)
+            .zip(workload.events(1, workload.steps))
+            .map(|(line, event)| checker.check(line, event).unwrap())
+            .filter(|step| !matches!(step.act, Act::Use { .. }))
+            .collect();
+        for (kind, seen) in kinds.into_iter().zip(seen) {
+            let mut run = on(kind, sync);
+            run.batch(&steps);
+            let outcome = run.outcome();
+            let found = (outcome.pins, outcome.unpins, outcome.peak_pinned_bytes);
+            assert_eq!(found, seen, "{name} on {}", kind.name());
+        }
     }
 }
 
