@@ -74,11 +74,14 @@ fn a_block_that_a_stream_copies_is_not_used_again_before_that_is_over() {
     }
 }
 
+/// Pins, unpins, and the most bytes pinned at one moment.
+type Counts = (u64, u64, u64);
+
 /// What PyTorch 2.15.0 and its fork were seen to do with the same traces, by
-/// `tests/python/replay.py` in the simulator: pins, unpins, and the most bytes pinned at one moment.
+/// `tests/python/replay.py` in the simulator.
 /// The models do the same to the byte. In this order: stock; `pinned_max_round_threshold_mb:1`;
 /// the fork with `BUDDY_WARMUP=sync`; the fork with `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
-const SEEN: [(&str, [(u64, u64, u64); 4]); 4] = [
+const SEEN: [(&str, [Counts; 4]); 4] = [
     (
         "variable-lengths",
         [
@@ -185,7 +188,7 @@ fn every_workload_on_every_policy() {
                 }
             }
         }
-        assert!(audits >= steps + 1, "{}", workload.name);
+        assert!(audits > steps, "{}", workload.name);
         assert_eq!(checker.blocks(), 0, "all is freed");
         let live = ours.outcome().largest_live_bytes;
         for outcome in [
