@@ -48,7 +48,7 @@ fn hit_with_an_event(bencher: Bencher) {
 }
 
 /// So many blocks of 4 to 32 MiB live; one is released and another of another size taken.
-#[divan::bench(args = [10, 100, 1_000])]
+#[divan::bench(args = [10, 100, 1_000], sample_size = 1_000)]
 fn churn(bencher: Bencher, live: usize) {
     let mut engine = engine(GIB, live.div_ceil(16));
     let mut random = 1_u64;
