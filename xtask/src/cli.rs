@@ -2,7 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pinbuddy_core::Growth;
+use pinbuddy_replay::policy::Kind;
+use pinbuddy_replay::policy::pinbuddy::{Settings, WarmUp};
+use pinbuddy_replay::workload::WORKLOADS;
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
@@ -24,6 +29,10 @@ pub enum Command {
     Venv(Venv),
     /// Run a command with the simulated CUDA runtime in front of the real one
     Sim(Sim),
+    /// Write workloads as traces of pinned-memory requests, for replays
+    Trace(Trace),
+    /// Replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin
+    Simulate(Simulate),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
     /// Run PyTorch's own pinned-memory tests against the fork wheel
@@ -90,6 +99,127 @@ pub struct Sim {
     pub command: Vec<String>,
 }
 
+/// Options of `trace`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each workload is one file of JSON lines; docs/simulate.md says what they are."
+)]
+pub struct Trace {
+    /// The workloads to write
+    #[arg(value_parser = PossibleValuesParser::new(WORKLOADS.map(|it| it.name)), hide_possible_values = true)]
+    #[arg(required_unless_present = "list", value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Say which workloads there are
+    #[arg(long)]
+    pub list: bool,
+    #[command(flatten)]
+    pub made: Made,
+    /// Where the traces go
+    #[arg(long, value_name = "DIR", default_value = "target/traces")]
+    pub out: PathBuf,
+}
+
+/// How workloads are made.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Made {
+    /// Where sizes that vary come from: the same seed gives the same trace
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How many steps of a workload [default: its own number]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u32>,
+}
+
+/// Options of `simulate`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "docs/simulate.md says what is measured, and what the keys of the JSON mean."
+)]
+pub struct Simulate {
+    /// Files that `trace` wrote, or names of workloads (`cargo xtask trace --list`) [default: every
+    /// workload]
+    #[arg(value_name = "TRACE")]
+    pub traces: Vec<String>,
+    /// A policy to replay them on, any number of times [default: all of them]
+    #[arg(long = "policy", value_name = "POLICY", value_parser = policies())]
+    pub policies: Vec<Kind>,
+    #[command(flatten)]
+    pub made: Made,
+    #[command(flatten)]
+    pub settings: Pinbuddy,
+    /// Print the results as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The settings of the policies pinbuddy and pinbuddy-exact.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Settings of pinbuddy, as the BUDDY_ variables of these names")]
+pub struct Pinbuddy {
+    /// Size of a block pinned ahead, in MiB
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub block_size_mb: u32,
+    /// How many of them the warm-up pins
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub block_count: u16,
+    /// The smallest request that is served from them, in MiB
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub threshold_mb: u32,
+    /// When they are pinned; pinbuddy-exact has `off`
+    #[arg(long, value_enum, default_value = "background")]
+    pub warmup: WarmUpMode,
+    /// What is pinned when nothing fits; pinbuddy-exact has `exact`
+    #[arg(long, value_enum, default_value = "segment")]
+    pub growth: GrowthMode,
+}
+
+/// `BUDDY_WARMUP`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum WarmUpMode {
+    /// Behind the first request that they would serve
+    Background,
+    /// By that request
+    Sync,
+    /// When they are needed
+    Off,
+}
+
+/// `BUDDY_GROWTH`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum GrowthMode {
+    /// A whole block
+    Segment,
+    /// The request, to 2 MiB
+    Exact,
+}
+
+impl Pinbuddy {
+    /// As the model takes them.
+    pub fn settings(self) -> Settings {
+        let bytes = |mib| u64::from(mib) << 20;
+        Settings {
+            block_bytes: bytes(self.block_size_mb),
+            block_count: self.block_count.into(),
+            threshold_bytes: bytes(self.threshold_mb),
+            warm_up: match self.warmup {
+                WarmUpMode::Background => WarmUp::Background,
+                WarmUpMode::Sync => WarmUp::Sync,
+                WarmUpMode::Off => WarmUp::Off,
+            },
+            growth: match self.growth {
+                GrowthMode::Segment => Growth::Segment,
+                GrowthMode::Exact => Growth::Exact,
+            },
+        }
+    }
+}
+
+fn policies() -> impl TypedValueParser<Value = Kind> {
+    let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
+    names.try_map(|name| Kind::named(&name).ok_or("no such policy"))
+}
+
 /// Options of `test`.
 #[derive(Debug, Args)]
 pub struct Test {
@@ -114,9 +244,19 @@ pub struct TestUpstream {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
-    use super::Cli;
+    use super::{Cli, Command};
+
+    /// Those of the command line are written down there for the help.
+    #[test]
+    fn the_settings_of_pinbuddy_are_by_default_the_models_own() {
+        let cli = Cli::try_parse_from(["cargo xtask", "simulate"]).unwrap();
+        let Command::Simulate(args) = cli.command else {
+            panic!("another command");
+        };
+        assert_eq!(args.settings.settings(), Default::default());
+    }
 
     /// Scripts and the README rely on these texts.
     #[test]

@@ -13,8 +13,10 @@ mod python;
 mod release;
 mod report;
 mod sim;
+mod simulate;
 mod support;
 mod test;
+mod trace;
 mod upstream;
 mod venv;
 mod wheel;
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Trace(args) => trace::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
     });

@@ -1,0 +1,137 @@
+//! Blocks that were freed and that streams still use.
+//!
+//! An event a stream; a block is free with its last. In which order events are looked at is what
+//! allocators differ in.
+
+use std::collections::VecDeque;
+
+use crate::streams::Until;
+
+/// How events wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// In one queue, whatever their streams, and none is looked at behind one that is not over: as
+    /// upstream's `process_events`.
+    OneQueue,
+    /// In a queue for each stream.
+    PerStream,
+}
+
+#[derive(Debug)]
+struct Waiting<B> {
+    block: Option<B>,
+    events: u32,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Pending<B> {
+    order: Order,
+    /// Moments, and indices into `waiting`.
+    queues: Vec<VecDeque<(u64, u32)>>,
+    waiting: Vec<Waiting<B>>,
+    vacant: Vec<u32>,
+}
+
+impl<B> Pending<B> {
+    pub(crate) fn new(order: Order) -> Self {
+        Self {
+            order,
+            queues: Vec::new(),
+            waiting: Vec::new(),
+            vacant: Vec::new(),
+        }
+    }
+
+    /// The block is free once all of `until`, which is not empty, is over.
+    pub(crate) fn push(&mut self, block: B, until: &[Until]) {
+        let entry = Waiting {
+            block: Some(block),
+            events: until.len() as u32,
+        };
+        let index = match self.vacant.pop() {
+            Some(index) => {
+                self.waiting[index as usize] = entry;
+                index
+            }
+            None => {
+                self.waiting.push(entry);
+                self.waiting.len() as u32 - 1
+            }
+        };
+        for &(stream, moment) in until {
+            let queue = match self.order {
+                Order::OneQueue => 0,
+                Order::PerStream => stream as usize,
+            };
+            if self.queues.len() <= queue {
+                self.queues.resize_with(queue + 1, VecDeque::new);
+            }
+            self.queues[queue].push_back((moment, index));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.vacant.len() == self.waiting.len()
+    }
+
+    /// One block that is free by `at`, if there is any.
+    pub(crate) fn pop(&mut self, at: u64) -> Option<B> {
+        for queue in &mut self.queues {
+            while let Some(&(_, index)) = queue.front().filter(|(moment, _)| *moment <= at) {
+                queue.pop_front();
+                let waiting = &mut self.waiting[index as usize];
+                waiting.events -= 1;
+                if waiting.events == 0 {
+                    self.vacant.push(index);
+                    return waiting.block.take();
+                }
+            }
+        }
+        None
+    }
+
+    /// The blocks that wait.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &B> {
+        self.waiting.iter().filter_map(|it| it.block.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn popped(order: Order, at: u64) -> Vec<char> {
+        let mut pending = Pending::new(order);
+        pending.push('a', &[(0, 100)]);
+        pending.push('b', &[(1, 10)]);
+        pending.push('c', &[(1, 20), (2, 30)]);
+        let blocks = std::iter::from_fn(|| pending.pop(at)).collect();
+        assert_eq!(pending.is_empty(), at >= 100);
+        blocks
+    }
+
+    #[test]
+    fn a_stuck_stream_holds_up_one_queue_and_only_its_own_of_many() {
+        assert_eq!(popped(Order::OneQueue, 50), []);
+        assert_eq!(popped(Order::PerStream, 50), ['b', 'c']);
+        assert_eq!(popped(Order::OneQueue, 100), ['a', 'b', 'c']);
+        assert_eq!(
+            popped(Order::PerStream, 25),
+            ['b'],
+            "c waits for both of its streams"
+        );
+    }
+
+    #[test]
+    fn places_are_used_again() {
+        let mut pending = Pending::new(Order::PerStream);
+        for round in 0..10 {
+            pending.push(round, &[(0, round)]);
+            assert_eq!(pending.iter().count(), 1);
+            assert_eq!(pending.pop(round), Some(round));
+        }
+        assert_eq!(pending.waiting.len(), 1);
+    }
+}

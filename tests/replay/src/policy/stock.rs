@@ -1,0 +1,118 @@
+//! PyTorch's caching host allocator (2.15), as a model.
+//!
+//! A request is rounded up to a power of two, unless it is above `pinned_max_round_threshold_mb`;
+//! blocks that were freed wait in lists by the power of two that holds them, and a request takes
+//! from its own list the block that was freed last, of those that are long enough. Nothing is ever
+//! split. `empty_cache` unpins all that is in the lists. What `pinned_max_cached_size_mb`, graph
+//! pools and the reserve segment change is not modelled: by default none does anything.
+
+use super::{Order, Pending, Pins, Policy, place};
+use crate::streams::Until;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Stock {
+    /// The longest request that is rounded up, in bytes.
+    round_up_to: u64,
+    /// By the block's number: its length, or 0 where it is none of ours.
+    blocks: Vec<u64>,
+    /// Lengths of free blocks, by the power of two that holds them; the last freed is the last.
+    free: [Vec<u64>; 64],
+    pending: Pending<u64>,
+    pins: Pins,
+}
+
+impl Default for Stock {
+    fn default() -> Self {
+        Self::rounding_up_to(u64::MAX)
+    }
+}
+
+impl Stock {
+    /// With requests of up to `bytes` bytes rounded up to powers of two.
+    pub fn rounding_up_to(bytes: u64) -> Self {
+        Self {
+            round_up_to: bytes,
+            blocks: Vec::new(),
+            free: std::array::from_fn(|_| Vec::new()),
+            pending: Pending::new(Order::OneQueue),
+            pins: Pins::default(),
+        }
+    }
+
+    #[inline]
+    fn reap(&mut self, at: u64) {
+        if !self.pending.is_empty() {
+            while let Some(length) = self.pending.pop(at) {
+                self.cache(length);
+            }
+        }
+    }
+
+    fn cache(&mut self, length: u64) {
+        self.free[list_of(length)].push(length);
+    }
+}
+
+/// The list for blocks of `length` bytes: upstream's `Log2_64_Ceil`.
+#[inline]
+fn list_of(length: u64) -> usize {
+    length.next_power_of_two().trailing_zeros() as usize
+}
+
+impl Policy for Stock {
+    fn allocate(&mut self, at: u64, block: u32, bytes: u64) -> bool {
+        self.reap(at);
+        let length = if bytes <= self.round_up_to {
+            bytes.next_power_of_two()
+        } else {
+            bytes
+        };
+        let list = &mut self.free[list_of(length)];
+        let found = list.iter().rposition(|free| *free >= length);
+        *place(&mut self.blocks, block) = match found {
+            Some(found) => list.remove(found),
+            None => {
+                self.pins.pin(length);
+                length
+            }
+        };
+        found.is_none()
+    }
+
+    fn free(&mut self, block: u32, until: &[Until]) {
+        let length = std::mem::take(&mut self.blocks[block as usize]);
+        if until.is_empty() {
+            self.cache(length);
+        } else {
+            self.pending.push(length, until);
+        }
+    }
+
+    fn clear(&mut self, at: u64) {
+        self.reap(at);
+        for length in self.free.iter_mut().flat_map(|list| list.drain(..)) {
+            self.pins.unpin(length);
+        }
+    }
+
+    fn pins(&self) -> Pins {
+        self.pins
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let free: u64 = self.free.iter().flatten().sum();
+        let live: u64 = self.blocks.iter().sum();
+        let pending: u64 = self.pending.iter().sum();
+        let (found, expected) = (free + live + pending, self.pins.bytes);
+        if found != expected {
+            return Err(format!("{found} bytes in blocks, {expected} pinned"));
+        }
+        for (list, lengths) in self.free.iter().enumerate() {
+            if let Some(length) = lengths.iter().find(|it| list_of(**it) != list) {
+                return Err(format!("{length} bytes in list {list}"));
+            }
+        }
+        Ok(())
+    }
+}

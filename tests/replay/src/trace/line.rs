@@ -1,0 +1,191 @@
+//! One line of text to one event, with distrust. Knows no other line.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
+
+use super::error::{Excerpt, What};
+use super::{Event, LATEST, MOST_BYTES, Op};
+
+/// A line's object before its fields were judged: each may be absent, or a scalar of another kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with t and op")]
+struct Fields<'a> {
+    #[serde(borrow)]
+    t: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    op: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    id: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    bytes: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    stream: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    thread: Option<Scalar<'a>>,
+}
+
+/// A number as it should be, or whatever else was there.
+enum Scalar<'a> {
+    Number(u64),
+    Text(Cow<'a, str>),
+    Other(String),
+}
+
+impl Scalar<'_> {
+    /// As it stood there.
+    fn found(&self) -> Excerpt {
+        match self {
+            Self::Number(number) => Excerpt::of(&number.to_string()),
+            Self::Text(text) => Excerpt::of(&format!("\"{text}\"")),
+            Self::Other(text) => Excerpt::of(text),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Scalar<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a text")
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(Scalar::Number(number))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(Scalar::Other(number.to_string()))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+                Ok(Scalar::Other(number.to_string()))
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+                Ok(Scalar::Other(value.to_string()))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Scalar::Other("null".to_owned()))
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Scalar::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// The event of a line, which has no end of line.
+pub(super) fn parse(text: &str) -> Result<Event, What> {
+    // An array would do as well for serde: the fields in their order.
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(What::NotAnEvent {
+            expected: "a JSON object of an event".to_owned(),
+            found: Excerpt::of(text),
+        });
+    }
+    let fields: Fields<'_> = serde_json::from_str(text).map_err(|why| not_an_event(text, &why))?;
+    let name = match fields.op.as_ref() {
+        Some(Scalar::Text(name)) => name.as_ref(),
+        Some(other) => {
+            return Err(What::UnknownOp {
+                found: other.found(),
+            });
+        }
+        None => {
+            return Err(What::Missing {
+                op: "an event",
+                field: "op",
+            });
+        }
+    };
+    let (op, needs): (&'static str, &[&'static str]) = match name {
+        "alloc" => ("alloc", &["id", "bytes", "thread"]),
+        "free" => ("free", &["id", "thread"]),
+        "event" => ("event", &["id", "stream"]),
+        "clear" => ("clear", &[]),
+        "iter" => ("iter", &[]),
+        other => {
+            let found = Excerpt::of(&format!("\"{other}\""));
+            return Err(What::UnknownOp { found });
+        }
+    };
+    for (field, present) in [
+        ("id", fields.id.is_some()),
+        ("bytes", fields.bytes.is_some()),
+        ("stream", fields.stream.is_some()),
+        ("thread", fields.thread.is_some()),
+    ] {
+        if present && !needs.contains(&field) {
+            return Err(What::Superfluous { op, field });
+        }
+    }
+    let need = |value: &Option<Scalar<'_>>, field, least, most| match value {
+        Some(Scalar::Number(number)) if (least..=most).contains(number) => Ok(*number),
+        Some(other) => Err(What::OutOfBounds {
+            field,
+            least,
+            most,
+            found: other.found(),
+        }),
+        None => Err(What::Missing { op, field }),
+    };
+    let index = |value: &Option<Scalar<'_>>, field| {
+        // In bounds, so nothing is lost.
+        need(value, field, 0, u64::from(u32::MAX)).map(|number| number as u32)
+    };
+    let id = || need(&fields.id, "id", 0, u64::MAX);
+    let thread = || match &fields.thread {
+        None => Ok(0),
+        some => index(some, "thread"),
+    };
+    let t = need(&fields.t, "t", 0, LATEST)?;
+    let op = match op {
+        "alloc" => Op::Alloc {
+            id: id()?,
+            bytes: need(&fields.bytes, "bytes", 1, MOST_BYTES)?,
+            thread: thread()?,
+        },
+        "free" => Op::Free {
+            id: id()?,
+            thread: thread()?,
+        },
+        "event" => Op::Event {
+            id: id()?,
+            stream: index(&fields.stream, "stream")?,
+        },
+        "clear" => Op::Clear,
+        _ => Op::Iter,
+    };
+    Ok(Event { t, op })
+}
+
+/// What the JSON parser said of a line that it does not take.
+#[cold]
+fn not_an_event(text: &str, why: &serde_json::Error) -> What {
+    // Its own line number is always 1; the reader knows better.
+    let said = why.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    let from = why.column().saturating_sub(1);
+    let rest = text.get(from..).unwrap_or_default();
+    let found = if rest.is_empty() { text } else { rest };
+    What::NotAnEvent {
+        expected: format!(
+            "a JSON object of an event ({said}, column {})",
+            why.column()
+        ),
+        found: Excerpt::of(found),
+    }
+}

@@ -1,0 +1,129 @@
+//! `cargo xtask simulate`: traces replayed on models of allocators, side by side.
+//!
+//! Reads a trace once, in batches that every policy replays in turn, so that a trace of any length
+//! is compared in little memory. Knows no format and no policy: those are `tests/replay`'s.
+
+mod input;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+
+use anyhow::Result;
+use pinbuddy_replay::checked::Step;
+use pinbuddy_replay::policy::Kind;
+use pinbuddy_replay::replay::{self, Outcome, Run, processor_seconds};
+use serde::Serialize;
+
+use crate::cli;
+use input::Input;
+
+/// How many steps are read before they are replayed: few enough to stay in a core's cache.
+const BATCH: usize = 1 << 14;
+
+/// What came of one trace.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    /// The workload's name, or the file.
+    trace: String,
+    /// The workload's seed and steps; absent for a file.
+    #[serde(flatten)]
+    made: Option<Made>,
+    /// Lines of the trace.
+    events: u64,
+    /// The processor time that it took to read them, or to make them, and to check them.
+    reading_seconds: f64,
+    /// By policy.
+    policies: BTreeMap<&'static str, Outcome>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Made {
+    seed: u64,
+    steps: u32,
+}
+
+/// The whole answer, as JSON.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// Whether this program was built to be fast: only then do the speeds mean anything.
+    optimized: bool,
+    /// The most memory that this process ever had, in bytes.
+    peak_memory_bytes: Option<u64>,
+    traces: Vec<Comparison>,
+}
+
+/// The command.
+pub fn run(args: &cli::Simulate) -> Result<()> {
+    let kinds = kinds(&args.policies);
+    let mut out = std::io::stdout();
+    let mut traces = Vec::new();
+    for input in input::all(&args.traces, args.made)? {
+        let comparison = compare(input, &kinds, args)?;
+        if !args.json {
+            // Who stops reading, as `head` does, has read enough.
+            let _ = write!(out, "{}\n\n", table::Table(&comparison, &kinds));
+        }
+        traces.push(comparison);
+    }
+    let answer = Answer {
+        optimized: !cfg!(debug_assertions),
+        peak_memory_bytes: peak_memory(),
+        traces,
+    };
+    let _ = if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)
+    } else {
+        write!(out, "{}", table::footer(&answer))
+    };
+    Ok(())
+}
+
+/// Those asked for, each once and in the order in which they are compared.
+fn kinds(asked: &[Kind]) -> Vec<Kind> {
+    let all = Kind::ALL.into_iter();
+    all.filter(|it| asked.is_empty() || asked.contains(it))
+        .collect()
+}
+
+fn compare(mut input: Input, kinds: &[Kind], args: &cli::Simulate) -> Result<Comparison> {
+    let settings = args.settings.settings();
+    let mut runs: Vec<Box<dyn Run>> = kinds
+        .iter()
+        .map(|kind| replay::on(*kind, settings))
+        .collect();
+    let mut steps: Vec<Step> = Vec::with_capacity(BATCH);
+    let (mut events, mut reading) = (0, 0.0);
+    loop {
+        let start = processor_seconds();
+        input.read(&mut steps, BATCH)?;
+        reading += processor_seconds() - start;
+        if steps.is_empty() {
+            break;
+        }
+        events += steps.len() as u64;
+        for run in &mut runs {
+            run.batch(&steps);
+        }
+        steps.clear();
+    }
+    let outcomes = runs.iter().map(|run| run.outcome());
+    Ok(Comparison {
+        trace: input.name().to_owned(),
+        made: input.made(),
+        events,
+        reading_seconds: reading,
+        policies: kinds.iter().map(|kind| kind.name()).zip(outcomes).collect(),
+    })
+}
+
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+#[cfg(test)]
+mod tests;

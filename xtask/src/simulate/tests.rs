@@ -1,0 +1,96 @@
+//! The table and the JSON, of small workloads: all that is counted is the same each time.
+
+use std::io::Write as _;
+
+use pinbuddy_replay::workload::Workload;
+use tempfile::NamedTempFile;
+
+use super::*;
+
+fn arguments(traces: &[&str]) -> cli::Simulate {
+    use clap::Parser as _;
+    let line = ["cargo xtask", "simulate"].into_iter();
+    let cli = cli::Cli::try_parse_from(line.chain(traces.iter().copied())).unwrap();
+    let cli::Command::Simulate(args) = cli.command else {
+        panic!("another command");
+    };
+    args
+}
+
+/// With the times, which differ, left out.
+fn comparison(line: &[&str]) -> Comparison {
+    let args = arguments(line);
+    let input = input::all(&args.traces, args.made).unwrap().remove(0);
+    let mut comparison = compare(input, &kinds(&args.policies), &args).unwrap();
+    comparison.reading_seconds = 0.0;
+    for outcome in comparison.policies.values_mut() {
+        assert!(outcome.seconds > 0.0);
+        (outcome.seconds, outcome.requests_per_second) = (0.0, None);
+    }
+    comparison
+}
+
+#[test]
+fn tables() {
+    for name in ["fixed-129.5mib", "variable-lengths"] {
+        let comparison = comparison(&[name]);
+        insta::assert_snapshot!(name, Table(&comparison, &Kind::ALL).to_string());
+    }
+}
+
+use table::Table;
+
+#[test]
+fn json() {
+    let line = [
+        "fixed-2.083gib",
+        "--policy",
+        "pinbuddy",
+        "--block-count",
+        "2",
+    ];
+    let answer = Answer {
+        optimized: true,
+        peak_memory_bytes: Some(1 << 24),
+        traces: vec![comparison(&line)],
+    };
+    insta::assert_snapshot!("json", serde_json::to_string_pretty(&answer).unwrap());
+    insta::assert_snapshot!("footer", table::footer(&answer));
+}
+
+#[test]
+fn a_file_is_replayed_as_what_it_was_written_from() {
+    let mut file = NamedTempFile::new().unwrap();
+    let mut writer = pinbuddy_replay::trace::Writer::new(file.as_file_mut());
+    for event in Workload::named("kv-cache").unwrap().events(1, 50) {
+        writer.write(&event).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = file.path().display().to_string();
+    let from_file = comparison(&[&path]);
+    let made = comparison(&["kv-cache", "--steps", "50"]);
+    assert_eq!(from_file.policies, made.policies);
+    assert_eq!(from_file.events, made.events);
+}
+
+#[test]
+fn what_is_no_trace_is_named_with_its_line() {
+    let mut file = NamedTempFile::new().unwrap();
+    writeln!(
+        file,
+        "{{\"t\":1,\"op\":\"iter\"}}\n{{\"t\":1,\"op\":\"free\",\"id\":4}}"
+    )
+    .unwrap();
+    let path = file.path().display().to_string();
+    let args = arguments(&[&path]);
+    let input = input::all(&args.traces, args.made).unwrap().remove(0);
+    let error = compare(input, &Kind::ALL, &args).unwrap_err();
+    assert_eq!(
+        format!("{error:#}").replace(&path, "FILE"),
+        "FILE is no trace: line 2: expected free to name a block that lives, found id 4, which does not"
+    );
+    let error = input::all(&["no/such".to_owned()], args.made)
+        .err()
+        .unwrap();
+    insta::assert_snapshot!("missing", error.to_string());
+}
