@@ -2,32 +2,113 @@
 //!
 //! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
 
+mod bench;
+mod build;
+mod context;
+mod effort;
+mod figure;
+mod first;
+mod harness;
+mod hit;
+mod matrix;
+mod memory;
 pub mod part;
+mod peer;
 mod place;
+mod plot;
+mod program;
+mod scaling;
 mod script;
+mod stats;
+mod threads;
+mod trace;
 
-use anyhow::Result;
+use std::fs;
+
+use anyhow::{Context, Result};
 
 use crate::cli;
-use crate::report::progress::Progress;
+use crate::report::progress::{Progress, Step};
+use crate::support::{lock, paths};
+use bench::Bench;
+use effort::Effort;
+use figure::Results;
 use part::Part;
 use place::Place;
+use program::Program;
 
 /// The command.
 pub fn run(args: &cli::Bench) -> Result<()> {
     let parts = Part::chosen(&args.only);
+    // Two at a time would measure each other.
+    let _lock = lock::take("bench")?;
     let place = Place::prepare(args)?;
-    let progress = Progress::new(parts.len());
+    let progress = Progress::new(parts.len() + 1);
+    let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
+    let effort = Effort { quick: args.quick };
+    let bench = Bench {
+        place,
+        program,
+        effort,
+    };
+    let context = context::describe(&bench)?;
+    let mut results = Results::default();
+    results.skip("rmm", RMM);
     for part in parts {
-        let outcome = progress.step(&part.name(), |_| match part {
-            Part::WarmUp => script::run(&place, "cold_start"),
-            Part::Overhead => script::run(&place, "measure"),
-            Part::Production => script::run(&place, "production"),
+        let name = part.name();
+        progress.step(&name, |step| {
+            measure(args, &bench, part, step, &mut results)
         })?;
-        println!("{}", outcome.text);
-        if let Some(file) = &args.json {
-            std::fs::write(file, serde_json::to_string_pretty(&outcome.results)?)?;
-        }
+    }
+    println!("{}\n", context::headline(&context));
+    for table in &results.tables {
+        println!("{table}");
+    }
+    print!("{results}");
+    for chart in &results.charts {
+        plot::write(chart, &args.out)?;
+    }
+    if !results.charts.is_empty() {
+        eprintln!(
+            "{} plots in {}",
+            results.charts.len(),
+            paths::show(&args.out)
+        );
+    }
+    if let Some(file) = &args.json {
+        let text = serde_json::to_string_pretty(&results.json(context))? + "\n";
+        fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(())
+}
+
+/// Its wheel has a CUDA runtime of its own linked in, which no simulator can stand in front of, and
+/// has no driver to ask without a GPU.
+const RMM: &str =
+    "its wheel has its own CUDA runtime linked in, which asks a real driver; not compared yet";
+
+fn measure(
+    args: &cli::Bench,
+    bench: &Bench,
+    part: Part,
+    step: &Step,
+    results: &mut Results,
+) -> Result<()> {
+    let place = &bench.place;
+    if !place.simulated() && matches!(part, Part::Memory | Part::Scaling | Part::Production) {
+        let why = "it counts pins of more memory than there is, which only the simulator does";
+        results.skip(&part.name(), why);
+        return Ok(());
+    }
+    match part {
+        Part::Hit => hit::run(bench, step, results),
+        Part::Threads => threads::run(bench, step, results),
+        Part::Scaling => scaling::run(bench, step, results),
+        Part::Memory => memory::run(bench, step, results),
+        Part::First => first::run(bench, step, results),
+        Part::WarmUp => script::warm_up(place, results),
+        Part::Overhead => script::overhead(place, results),
+        Part::Production => script::production(place, results),
+        Part::Build => build::run(args, step, results),
+    }
 }

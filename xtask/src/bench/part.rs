@@ -3,14 +3,26 @@
 use clap::ValueEnum;
 
 /// What `--only` can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
+    /// Allocate and free of a cached block, by size, mixed, with an event; split and merge
+    Hit,
+    /// The same on 1 to 8 threads
+    Threads,
+    /// Split and merge among 100 to a million blocks
+    Scaling,
+    /// What is pinned for training, serving, loading and checkpoint traces
+    Memory,
+    /// Time in the allocator in the first iteration of a training trace, with pages locked
+    First,
     /// A cold start by backing and page size (tests/python/cold_start.py)
     WarmUp,
     /// What is left to upstream, and imports (tests/python/measure.py)
     Overhead,
     /// Clear, fit, steps, first block (tests/python/production.py)
     Production,
+    /// Building the fork wheel, with nothing compiled
+    Build,
 }
 
 impl Part {
@@ -27,5 +39,18 @@ impl Part {
     pub fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |it| it.get_name().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_once_in_the_order_of_a_run() {
+        let chosen = Part::chosen(&[Part::Memory, Part::Hit, Part::Memory]);
+        assert_eq!(chosen, [Part::Hit, Part::Memory]);
+        assert_eq!(Part::chosen(&[]).len(), Part::value_variants().len());
+        assert_eq!(Part::WarmUp.name(), "warm-up");
     }
 }

@@ -1,11 +1,14 @@
 //! Where programs of a benchmark run: the environments, and the CUDA runtime in front of them.
 
+use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
+use super::peer::Memory;
 use crate::cli;
 use crate::report::refusal::refuse;
 use crate::sim::Simulator;
@@ -36,6 +39,15 @@ impl Place {
         })
     }
 
+    /// What pinned memory can be without harm: counted where CUDA is simulated.
+    pub fn lightest(&self) -> Memory {
+        if self.simulated() {
+            Memory::Counted
+        } else {
+            Memory::Locked
+        }
+    }
+
     /// Whether CUDA is simulated here.
     pub fn simulated(&self) -> bool {
         self.simulator.is_some()
@@ -47,7 +59,7 @@ impl Place {
             Some(simulator) => simulator.command(program, 1)?,
             None => Command::new(program),
         };
-        for (name, _) in std::env::vars_os() {
+        for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if ["BUDDY_", "PYTORCH_", "PYTHON"]
                 .iter()
@@ -59,6 +71,42 @@ impl Place {
         command.env("PINBUDDY_SIM_QUIET", "1");
         Ok(command)
     }
+}
+
+impl Place {
+    /// The package's folder in one of the environments.
+    pub fn torch(&self, fork: bool) -> Result<PathBuf> {
+        let environment = if fork { &self.fork } else { &self.stock };
+        let lib = environment.join("lib");
+        fs::read_dir(&lib)
+            .with_context(|| format!("listing {}", lib.display()))?
+            .flatten()
+            .map(|python| python.path().join("site-packages/torch"))
+            .find(|torch| torch.is_dir())
+            .ok_or_else(|| {
+                refuse(format!("there is no torch in {}", environment.display()))
+                    .remedy("cargo xtask venv [--stock] makes one that has it, and prints its path")
+                    .into()
+            })
+    }
+
+    /// The loader takes libtorch from that environment.
+    pub fn use_libtorch(&self, command: &mut Command, fork: bool) -> Result<()> {
+        let mut folders = vec![self.torch(fork)?.join("lib")];
+        let set = command
+            .get_envs()
+            .find(|(name, _)| *name == "LD_LIBRARY_PATH")
+            .and_then(|(_, value)| value.map(OsStr::to_owned))
+            .or_else(|| env::var_os("LD_LIBRARY_PATH"));
+        folders.extend(set.iter().flat_map(env::split_paths));
+        command.env("LD_LIBRARY_PATH", env::join_paths(folders)?);
+        Ok(())
+    }
+}
+
+/// How many cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The interpreter of an environment.
