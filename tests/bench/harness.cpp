@@ -19,13 +19,13 @@
 // An answer is `name=value[,value...]` separated by spaces, or `error TEXT`.
 #include "clock.h"
 #include "crowd.h"
+#include "fork.h"
 #include "host_runtime.h"
 #include "model_allocator.h"
 #include "replay.h"
 #include "requests.h"
 #include "threads.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -173,15 +173,6 @@ class Harness {
       static_cast<volatile char*>(memory)[at] = 1;
     }
     munmap(memory, bytes);
-  }
-
-  static void warm_up() {
-    auto* const function =
-        reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "pinbuddy_warm_up"));
-    if (!function) {
-      throw std::runtime_error("this libtorch has no pinbuddy");
-    }
-    function(1);
   }
 
   static Pinned counted_or_throw() {

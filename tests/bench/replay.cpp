@@ -1,6 +1,7 @@
 #include "replay.h"
 
 #include "clock.h"
+#include "fork.h"
 #include "host_runtime.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -26,18 +27,29 @@ Pinned pinned(at::HostAllocator* allocator) {
       static_cast<std::uint64_t>(stats.num_host_alloc)};
 }
 
-c10::Stream stream_of(std::uint16_t number) {
-  static std::map<std::uint16_t, c10::Stream> streams;
-  const auto known = streams.find(number);
-  if (known != streams.end()) {
-    return known->second;
+// The trace's streams.
+class Streams {
+ public:
+  c10::Stream operator[](std::uint16_t number) {
+    const auto known = streams_.find(number);
+    if (known != streams_.end()) {
+      return known->second;
+    }
+    return streams_.emplace(number, cuda_.getStreamFromGlobalPool(device_)).first->second;
   }
-  const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
-  const c10::Device device(c10::DeviceType::CUDA, 0);
-  const c10::Stream stream =
-      number == 0 ? cuda.getDefaultStream(device) : cuda.getStreamFromGlobalPool(device);
-  return streams.emplace(number, stream).first->second;
-}
+
+  // Waits until events that were recorded on them are complete.
+  void settle() const {
+    for (const auto& [number, stream] : streams_) {
+      cuda_.synchronizeStream(stream);
+    }
+  }
+
+ private:
+  const c10::impl::VirtualGuardImpl cuda_{c10::DeviceType::CUDA};
+  const c10::Device device_{c10::DeviceType::CUDA, 0};
+  std::map<std::uint16_t, c10::Stream> streams_;
+};
 
 void wait_until(double start, std::uint64_t microseconds) {
   const auto at = static_cast<std::uint64_t>(start) + microseconds * 1000;
@@ -50,6 +62,7 @@ void wait_until(double start, std::uint64_t microseconds) {
 struct Slot {
   at::DataPtr block;
   std::uint64_t bytes = 0;
+  bool used = false; // on a stream
 };
 
 } // namespace
@@ -74,12 +87,17 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
   const std::size_t every = std::max<std::size_t>(1, trace.events.size() / kSamples);
   const std::uint64_t first = trace.events.empty() ? 0 : trace.events.front().microseconds;
   const double start = wall_nanoseconds();
+  Streams streams;
+  bool unsettled = false;
   bool open = false;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     Slot& slot = slots[event.slot];
     if (paced) {
       wait_until(start, event.microseconds - first);
+    } else if (unsettled && event.op == Op::allocate) {
+      streams.settle();
+      unsettled = false;
     }
     open = event.op != Op::iteration;
     const Ticks began = ticks_now();
@@ -92,7 +110,8 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
         break;
       case Op::event:
         allocator->record_event(
-            slot.block.get(), slot.block.get_context(), stream_of(event.stream));
+            slot.block.get(), slot.block.get_context(), streams[event.stream]);
+        slot.used = true;
         break;
       case Op::clear:
         allocator->empty_cache();
@@ -103,12 +122,16 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
     now.nanoseconds += in_nanoseconds(ticks_now() - began);
 
     if (event.op == Op::allocate) {
+      if (!paced) {
+        wait_for_warm_up();
+      }
       slot.bytes = event.bytes;
       live += slot.bytes;
       peak_live = std::max(peak_live, live);
     } else if (event.op == Op::free) {
       live -= slot.bytes;
-      slot.bytes = 0;
+      unsettled = unsettled || slot.used;
+      slot = {};
     } else if (event.op == Op::clear) {
       result.live_at_clear = static_cast<double>(live);
       result.pinned_after_clear = static_cast<double>(pinned(allocator).bytes);

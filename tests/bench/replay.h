@@ -33,7 +33,9 @@ struct Replayed {
 };
 
 // All on this thread, in order. With `paced`, no event comes before its time: what the program did
-// between its requests is waited for. Times are then of requests alone, as always.
+// between its requests is waited for. Otherwise what goes on beside it is over at the next request:
+// what streams were given, and a warm-up; so what is pinned does not depend on how fast a machine
+// is. Times are of requests alone.
 Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced);
 
 } // namespace bench

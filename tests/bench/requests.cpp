@@ -67,7 +67,7 @@ Requests requests(const std::string& pattern) {
     return {each_size_once(4 * kMiB, 64 * kMiB), 1, false};
   }
   if (pattern == "small-miss") {
-    return {each_size_once(2 * kPage, 4 * kMiB), 1, false};
+    return {each_size_once(kPage, 4 * kMiB), 1, false};
   }
   const std::size_t bytes = std::stoull(pattern);
   if (bytes == 0) {

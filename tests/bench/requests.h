@@ -19,7 +19,7 @@ struct Requests {
 };
 
 // `BYTES`; `event` (8 MiB, used on a stream); `mixed` (4 KiB to 64 MiB, eight live at a time);
-// `miss` (4 to 64 MiB) and `small-miss` (8 KiB to 4 MiB), no size twice within a thousand, so that
+// `miss` (4 to 64 MiB) and `small-miss` (4 KiB to 4 MiB), no size twice within a thousand, so that
 // no list of freed blocks of the same size can serve them. The same for every program.
 Requests requests(const std::string& pattern);
 

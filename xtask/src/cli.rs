@@ -267,6 +267,9 @@ pub struct Bench {
     /// Only these parts [default: all]
     #[arg(long, value_name = "PART", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<Part>,
+    /// Replay this trace (JSON lines) in the part `memory` too
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<PathBuf>,
     /// An environment with the fork at hand, instead of `cargo xtask venv`
     #[arg(long, value_name = "DIR")]
     pub fork: Option<PathBuf>,

@@ -37,7 +37,7 @@ pub fn describe(bench: &Bench) -> Result<Map<String, Value>> {
         "cuda": if place.simulated() { "simulated" } else { "real" },
         "stock": version(place, false)?,
         "fork": version(place, true)?,
-        "quick": effort.quick,
+        "effort": effort.name(),
         "rounds": effort.rounds(),
         "turns": effort.turns(),
         "allocators": peers,

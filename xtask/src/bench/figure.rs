@@ -30,8 +30,8 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AtMost(bound) => write!(f, "<= {bound:.2}"),
-            Self::AtLeast(bound) => write!(f, ">= {bound:.2}"),
+            Self::AtMost(bound) => write!(f, "<= {}", rounded(*bound)),
+            Self::AtLeast(bound) => write!(f, ">= {}", rounded(*bound)),
         }
     }
 }
@@ -106,11 +106,21 @@ impl Results {
                 insert(&mut spreads, &figure.path, ends);
             }
         }
+        if let Some(Value::Object(figures)) = all.remove("context") {
+            context.extend(figures);
+        }
         context.insert("spread".to_owned(), spreads.into());
         context.insert("skipped".to_owned(), self.skipped.clone().into());
         context.insert("details".to_owned(), self.details.clone().into());
         all.insert("context".to_owned(), context.into());
         all.into()
+    }
+
+    /// Whether each is a number that can have been measured.
+    pub fn all_are_positive(&self) -> bool {
+        self.figures
+            .iter()
+            .all(|it| it.value.is_finite() && it.value > 0.0)
     }
 
     /// How many figures with a target there are, and how many of them meet it.
@@ -205,6 +215,7 @@ mod tests {
         results.value(&["first_iteration_speedup", "ready"], 1234.567, speed);
         results.value(&["pinned_over_requested", "stock", "kv-cache"], 1.98, None);
         results.value(&["build_wheel_s"], 61.23, None);
+        results.value(&["context", "slowest_over_fastest"], 1.5, None);
         results.skip("rmm", "its pool asks a real driver");
         results.detail("hit", json!({"stock_ns": 72.0}));
         results

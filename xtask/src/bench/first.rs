@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::bench::Bench;
 use super::context;
+use super::effort::Effort;
 use super::figure::{Results, Target};
 use super::matrix::Matrix;
 use super::peer::{Memory, Peer};
@@ -69,8 +70,8 @@ const STARTS: [Start; 7] = [
 pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
     let workload = Workload::named(WORKLOAD).context("there is no such workload")?;
     let compact = Compact::of(workload.events(1, 1))?;
-    // Stock rounds to powers of two, and others have 8 GiB ahead.
-    let needed = compact.peak_live().max(8 << 30) / 4 * 6;
+    // Stock rounds to powers of two, which is 1.4 times as much here; others have 8 GiB ahead.
+    let needed = (compact.peak_live() / 2 * 3).max(9 << 30);
     let available = context::available_memory()?;
     if available < needed {
         let why = format!(
@@ -83,10 +84,9 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
     }
     let file = Scratch::file(&paths::target().join("bench/first-trace"))?;
     compact.write(file.path())?;
-    let starts = if bench.effort.quick {
-        &STARTS[..4]
-    } else {
-        &STARTS[..]
+    let starts = match bench.effort {
+        Effort::Full => &STARTS[..],
+        Effort::Quick | Effort::Smoke => &STARTS[..4],
     };
     let mut seconds = BTreeMap::<&str, Vec<f64>>::new();
     for round in 0..bench.effort.rounds() {
@@ -132,7 +132,7 @@ fn first_iteration(
     let mut harness = bench.start(start.peer, Memory::Locked, settings)?;
     // A virtual machine asks its host for memory that was not in use lately, which takes longer
     // than all else.
-    harness.ask(&format!("use {}", needed / 10 * 9))?;
+    harness.ask(&format!("use {}", needed))?;
     if start.ready {
         harness.ask("warm-up")?;
     }

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::axis::{Axis, Scale};
 use super::bench::Bench;
 use super::figure::{Results, Target};
 use super::harness::{Harness, in_turns};
 use super::matrix::Matrix;
 use super::peer::Peer;
-use super::plot::{Axis, Chart, Scale, Series};
+use super::plot::{Chart, Line, Series};
 use super::stats::{median, ratio_of_turns};
 use crate::report::progress::Step;
 
@@ -246,7 +247,8 @@ fn chart(seen: &Seen) -> Chart {
         file: "latency-by-size",
         title: "Allocate + free of a cached block",
         x: Axis::new("size of the request", Scale::Bytes),
-        y: Axis::new("nanoseconds", Scale::Linear),
+        y: Axis::new("nanoseconds a pair", Scale::Linear),
+        line: Line::Marked,
         series: series.into(),
     }
 }

@@ -66,9 +66,9 @@ mod tests {
         matrix.row("8 MiB", [Some(72.26), Some(130.0)], 1);
         matrix.row("a crowd of 1000000", [Some(1234.5), None], 1);
         insta::assert_snapshot!(matrix.to_string(), @"
-        ns a pair                stock   buddy-181094
-        8 MiB                     72.3          130.0
-        a crowd of 1000000      1234.5              -
+        ns a pair               stock   buddy-181094
+        8 MiB                    72.3          130.0
+        a crowd of 1000000     1234.5              -
         ");
     }
 }

@@ -1,17 +1,19 @@
 //! What each allocator pins for the same programs: traces replayed through the real ones.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
 use serde_json::json;
 
+use super::axis::{Axis, Scale};
 use super::bench::Bench;
 use super::figure::{Results, Target};
 use super::harness::Answer;
 use super::matrix::Matrix;
-use super::peer::{Memory, Peer};
-use super::plot::{Axis, Chart, Scale, Series};
+use super::peer::{Memory, Peer, Settings};
+use super::plot::{Chart, Line, Series};
 use super::trace::Compact;
 use crate::report::progress::Step;
 use crate::support::paths;
@@ -33,6 +35,50 @@ const PLOTTED: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// What is replayed.
+struct Program {
+    name: String,
+    sizes: Sizes,
+    from: Origin,
+}
+
+enum Origin {
+    Workload(&'static Workload),
+    File(PathBuf),
+}
+
+impl Program {
+    fn made_up(workload: &'static Workload) -> Self {
+        Self {
+            name: workload.name.to_owned(),
+            sizes: workload.sizes,
+            from: Origin::Workload(workload),
+        }
+    }
+
+    /// Whose sizes may be anything.
+    fn recorded(path: &Path) -> Self {
+        Self {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            sizes: Sizes::Vary,
+            from: Origin::File(path.to_owned()),
+        }
+    }
+
+    fn trace(&self) -> Result<Compact> {
+        match &self.from {
+            Origin::Workload(workload) => Compact::of(workload.events(SEED, workload.steps)),
+            Origin::File(path) => Compact::read(path),
+        }
+    }
+}
+
+type Seen = BTreeMap<(String, Peer), Outcome>;
+
 /// What a replay came to.
 struct Outcome {
     pinned_over_requested: f64,
@@ -43,19 +89,21 @@ struct Outcome {
 }
 
 /// The part.
-pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
-    let mut seen = BTreeMap::<(&str, Peer), Outcome>::new();
+pub fn run(bench: &Bench, traces: &[PathBuf], step: &Step, results: &mut Results) -> Result<()> {
+    let mut programs: Vec<Program> = WORKLOADS.iter().map(Program::made_up).collect();
+    programs.extend(traces.iter().map(|path| Program::recorded(path)));
+    let mut seen = Seen::new();
     let file = Scratch::file(&paths::target().join("bench/trace"))?;
-    for workload in &WORKLOADS {
-        Compact::of(workload.events(SEED, workload.steps))?.write(file.path())?;
+    for program in &programs {
+        program.trace()?.write(file.path())?;
         for peer in Peer::ALL {
-            step.say(format!("{}, {}", workload.name, peer.name()));
-            let mut harness = bench.start(peer, Memory::Counted, Vec::new())?;
+            step.say(format!("{}, {}", program.name, peer.name()));
+            let mut harness = bench.start(peer, Memory::Counted, settings(peer))?;
             let answer = harness.ask(&format!("replay {} free", file.path().display()))?;
-            seen.insert((workload.name, peer), outcome(answer)?);
+            seen.insert((program.name.clone(), peer), outcome(answer)?);
         }
     }
-    record(&seen, results);
+    record(&programs, &seen, results);
     for (key, title, read) in [
         (
             "pinned_over_requested",
@@ -71,9 +119,9 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
     ] {
         let digits = if key == "pins_after_warmup" { 0 } else { 3 };
         let mut table = Matrix::new(title, Peer::ALL.map(Peer::name));
-        for workload in &WORKLOADS {
-            let cells = Peer::ALL.map(|peer| read(&seen[&(workload.name, peer)]));
-            table.row(workload.name, cells, digits);
+        for program in &programs {
+            let cells = Peer::ALL.map(|peer| read(&seen[&(program.name.clone(), peer)]));
+            table.row(&program.name, cells, digits);
         }
         results.tables.push(table.to_string());
     }
@@ -82,6 +130,21 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
     }
     results.detail("memory", json!({"seed": SEED}));
     Ok(())
+}
+
+/// A thread that looks at events every 100 microseconds is too late for programs that are replayed
+/// in no time; so stock tuned looks at them as stock does.
+fn settings(peer: Peer) -> Settings {
+    let no_threads = || {
+        (
+            "PYTORCH_ALLOC_CONF",
+            "pinned_max_round_threshold_mb:1".to_owned(),
+        )
+    };
+    (peer == Peer::StockTuned)
+        .then(no_threads)
+        .into_iter()
+        .collect()
 }
 
 fn outcome(answer: Answer) -> Result<Outcome> {
@@ -96,54 +159,51 @@ fn outcome(answer: Answer) -> Result<Outcome> {
     })
 }
 
-fn record(seen: &BTreeMap<(&str, Peer), Outcome>, results: &mut Results) {
-    for workload in &WORKLOADS {
+fn record(programs: &[Program], seen: &Seen, results: &mut Results) {
+    for program in programs {
+        let name = program.name.as_str();
         for peer in Peer::ALL {
-            let it = &seen[&(workload.name, peer)];
+            let it = &seen[&(program.name.clone(), peer)];
             // The warm-up of the defaults is memory for what comes; exactness is the engine's.
             let exact = peer == Peer::PinbuddyExact;
-            let fit = exact.then(|| bound(workload, seen));
-            let path = ["pinned_over_requested", peer.name(), workload.name];
+            let fit = exact.then(|| bound(program, seen));
+            let path = ["pinned_over_requested", peer.name(), name];
             results.value(&path, it.pinned_over_requested, fit);
             if let Some(ratio) = it.after_clear_over_live {
-                let path = ["after_clear_over_live", peer.name(), workload.name];
+                let path = ["after_clear_over_live", peer.name(), name];
                 let target = peer.is_fork().then_some(Target::AtMost(1.02));
                 results.value(&path, ratio, target);
             }
-            let path = ["pins_after_warmup", peer.name(), workload.name];
+            let path = ["pins_after_warmup", peer.name(), name];
             results.value(&path, it.later_pins, None);
         }
     }
 }
 
-/// At most 1.05 where sizes stay and 1.10 where they vary, and at most what any other needs.
-fn bound(workload: &Workload, seen: &BTreeMap<(&str, Peer), Outcome>) -> Target {
-    let own: f64 = match workload.sizes {
+/// At most 1.05 where sizes stay and 1.10 where they vary, and at most what any other needs, give
+/// or take a hundredth: regions are whole huge pages.
+fn bound(program: &Program, seen: &Seen) -> Target {
+    let own: f64 = match program.sizes {
         Sizes::Fixed => 1.05,
         Sizes::Vary => 1.10,
     };
     let others = Peer::ALL.iter().filter(|peer| !peer.is_fork());
     let least = others
-        .map(|peer| seen[&(workload.name, *peer)].pinned_over_requested)
+        .map(|peer| seen[&(program.name.clone(), *peer)].pinned_over_requested)
         .fold(f64::INFINITY, f64::min);
-    Target::AtMost(own.min(least))
+    Target::AtMost(own.min(least + 0.01))
 }
 
-fn chart(
-    seen: &BTreeMap<(&str, Peer), Outcome>,
-    workload: &str,
-    file: &'static str,
-    title: &'static str,
-) -> Result<Chart> {
+fn chart(seen: &Seen, workload: &str, file: &'static str, title: &'static str) -> Result<Chart> {
     let mut series = Vec::new();
     for (name, answer, field) in [(
         "live",
-        &seen[&(workload, Peer::Stock)].answer,
+        &seen[&(workload.to_owned(), Peer::Stock)].answer,
         "sample_live",
     )]
     .into_iter()
     .chain(Peer::ALL.map(|peer| {
-        let answer = &seen[&(workload, peer)].answer;
+        let answer = &seen[&(workload.to_owned(), peer)].answer;
         (peer.name(), answer, "sample_pinned")
     })) {
         let times = answer.list("sample_us")?.iter().map(|it| it / 1e6);
@@ -158,6 +218,7 @@ fn chart(
         title,
         x: Axis::new("seconds of the program", Scale::Linear),
         y: Axis::new("GiB", Scale::Linear),
+        line: Line::Steps,
         series,
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
 
+mod axis;
 mod bench;
 mod build;
 mod context;
@@ -24,11 +25,14 @@ mod threads;
 mod trace;
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use crate::cli;
 use crate::report::progress::{Progress, Step};
+use crate::report::tally::Tally;
+use crate::support::scratch::Scratch;
 use crate::support::{lock, paths};
 use bench::Bench;
 use effort::Effort;
@@ -39,30 +43,41 @@ use program::Program;
 
 /// The command.
 pub fn run(args: &cli::Bench) -> Result<()> {
-    let parts = Part::chosen(&args.only);
+    let parts = Part::chosen(&args.only, args.quick);
     // Two at a time would measure each other.
     let _lock = lock::take("bench")?;
     let place = Place::prepare(args)?;
     let progress = Progress::new(parts.len() + 1);
+    let effort = if args.quick {
+        Effort::Quick
+    } else {
+        Effort::Full
+    };
     let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
-    let effort = Effort { quick: args.quick };
     let bench = Bench {
         place,
         program,
         effort,
     };
     let context = context::describe(&bench)?;
+    println!("{}\n", context::headline(&context));
     let mut results = Results::default();
     results.skip("rmm", RMM);
+    let mut failed = Vec::new();
     for part in parts {
         let name = part.name();
-        progress.step(&name, |step| {
+        let shown = results.tables.len();
+        if let Err(error) = progress.step(&name, |step| {
             measure(args, &bench, part, step, &mut results)
-        })?;
-    }
-    println!("{}\n", context::headline(&context));
-    for table in &results.tables {
-        println!("{table}");
+        }) {
+            // What the others found is worth as much as before.
+            crate::report(&error);
+            results.skip(&name, "it failed");
+            failed.push(name);
+        }
+        for table in &results.tables[shown..] {
+            println!("{table}");
+        }
     }
     print!("{results}");
     for chart in &results.charts {
@@ -79,7 +94,43 @@ pub fn run(args: &cli::Bench) -> Result<()> {
         let text = serde_json::to_string_pretty(&results.json(context))? + "\n";
         fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
     }
+    anyhow::ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
+}
+
+/// A few turns of the parts that need the harness alone: for `cargo xtask test`.
+pub fn smoke(fork: &Path, stock: &Path) -> Result<Tally> {
+    let place = Place::simulated_with(stock, fork)?;
+    let progress = Progress::new(3);
+    let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
+    let bench = Bench {
+        place,
+        program,
+        effort: Effort::Smoke,
+    };
+    let mut results = Results::default();
+    progress.step("hit", |step| hit::run(&bench, step, &mut results))?;
+    progress.step("threads", |step| threads::run(&bench, step, &mut results))?;
+    let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
+    for chart in &results.charts {
+        plot::write(chart, folder.path())?;
+    }
+    let json = results.json(context::describe(&bench)?);
+    let keys = [
+        "hit_pair_ratio",
+        "p99_ratio",
+        "miss_ratio",
+        "threads_ratio",
+        "context",
+    ];
+    for key in keys {
+        anyhow::ensure!(!json[key].is_null(), "the results have no {key}");
+    }
+    anyhow::ensure!(
+        results.all_are_positive(),
+        "a figure is no number:\n{results}"
+    );
+    Ok(Tally::one())
 }
 
 /// Its wheel has a CUDA runtime of its own linked in, which no simulator can stand in front of, and
@@ -104,7 +155,7 @@ fn measure(
         Part::Hit => hit::run(bench, step, results),
         Part::Threads => threads::run(bench, step, results),
         Part::Scaling => scaling::run(bench, step, results),
-        Part::Memory => memory::run(bench, step, results),
+        Part::Memory => memory::run(bench, &args.trace, step, results),
         Part::First => first::run(bench, step, results),
         Part::WarmUp => script::warm_up(place, results),
         Part::Overhead => script::overhead(place, results),

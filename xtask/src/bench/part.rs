@@ -26,13 +26,24 @@ pub enum Part {
 }
 
 impl Part {
-    /// What a run without `--only` does, or those of `chosen`, each once.
-    pub fn chosen(chosen: &[Self]) -> Vec<Self> {
-        Self::value_variants()
-            .iter()
-            .copied()
-            .filter(|part| chosen.is_empty() || chosen.contains(part))
-            .collect()
+    /// Those of `chosen`, each once, or all; a quick run leaves out what cannot be made shorter.
+    pub fn chosen(chosen: &[Self], quick: bool) -> Vec<Self> {
+        let wanted = |part: &Self| {
+            if chosen.is_empty() {
+                !(quick && part.is_long())
+            } else {
+                chosen.contains(part)
+            }
+        };
+        let all = Self::value_variants().iter().copied();
+        all.filter(wanted).collect()
+    }
+
+    fn is_long(self) -> bool {
+        matches!(
+            self,
+            Self::WarmUp | Self::Overhead | Self::Production | Self::Build
+        )
     }
 
     /// As the command line names it.
@@ -48,9 +59,12 @@ mod tests {
 
     #[test]
     fn each_once_in_the_order_of_a_run() {
-        let chosen = Part::chosen(&[Part::Memory, Part::Hit, Part::Memory]);
-        assert_eq!(chosen, [Part::Hit, Part::Memory]);
-        assert_eq!(Part::chosen(&[]).len(), Part::value_variants().len());
+        let chosen = Part::chosen(&[Part::Build, Part::Hit, Part::Build], true);
+        assert_eq!(chosen, [Part::Hit, Part::Build]);
+        let all = Part::chosen(&[], false);
+        assert_eq!(all, Part::value_variants());
+        let quick = Part::chosen(&[], true);
+        assert!(quick.contains(&Part::First) && !quick.contains(&Part::Build));
         assert_eq!(Part::WarmUp.name(), "warm-up");
     }
 }

@@ -12,6 +12,7 @@ use super::peer::Memory;
 use crate::cli;
 use crate::report::refusal::refuse;
 use crate::sim::Simulator;
+use crate::upstream::environment;
 use crate::venv;
 
 /// Two environments and a CUDA runtime.
@@ -39,6 +40,15 @@ impl Place {
         })
     }
 
+    /// With environments that are there.
+    pub fn simulated_with(stock: &Path, fork: &Path) -> Result<Self> {
+        Ok(Self {
+            stock: stock.to_owned(),
+            fork: fork.to_owned(),
+            simulator: Some(Simulator::build()?),
+        })
+    }
+
     /// What pinned memory can be without harm: counted where CUDA is simulated.
     pub fn lightest(&self) -> Memory {
         if self.simulated() {
@@ -59,16 +69,7 @@ impl Place {
             Some(simulator) => simulator.command(program, 1)?,
             None => Command::new(program),
         };
-        for (name, _) in env::vars_os() {
-            let text = name.to_string_lossy();
-            if ["BUDDY_", "PYTORCH_", "PYTHON"]
-                .iter()
-                .any(|ours| text.starts_with(ours))
-            {
-                command.env_remove(name);
-            }
-        }
-        command.env("PINBUDDY_SIM_QUIET", "1");
+        environment::clear_settings(&mut command);
         Ok(command)
     }
 }

@@ -1,13 +1,12 @@
 //! Charts of lines, as SVG. Knows nothing of what they show.
 
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
+
+use super::axis::Axis;
 
 /// Lines over one pair of axes.
 #[derive(Debug)]
@@ -20,8 +19,19 @@ pub struct Chart {
     pub x: Axis,
     /// To the left.
     pub y: Axis,
+    /// What is between the points.
+    pub line: Line,
     /// One line each; what is called `live` is an area behind them.
     pub series: Vec<Series>,
+}
+
+/// How points become a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Each is marked, and joined with the next.
+    Marked,
+    /// A value stands until the next one.
+    Steps,
 }
 
 /// A line, by its name.
@@ -31,128 +41,6 @@ pub struct Series {
     pub name: &'static str,
     /// In the order of x.
     pub points: Vec<(f64, f64)>,
-}
-
-/// An axis.
-#[derive(Clone, Copy, Debug)]
-pub struct Axis {
-    label: &'static str,
-    scale: Scale,
-}
-
-/// How values lie on an axis, and how they are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// From nothing on.
-    Linear,
-    /// By powers of ten.
-    Logarithmic,
-    /// By powers of two.
-    Doublings,
-    /// By powers of two, in bytes.
-    Bytes,
-}
-
-impl Axis {
-    /// With its unit in the label.
-    pub const fn new(label: &'static str, scale: Scale) -> Self {
-        Self { label, scale }
-    }
-
-    /// Where a value lies: plain on a linear axis, its logarithm on others.
-    fn place(self, value: f64) -> f64 {
-        match self.scale {
-            Scale::Linear => value,
-            Scale::Logarithmic => value.log10(),
-            Scale::Doublings | Scale::Bytes => value.log2(),
-        }
-    }
-
-    /// From where to where, with a margin at the ends.
-    fn range(self, values: impl Iterator<Item = f64>) -> Range<f64> {
-        let (least, most) = values
-            .map(|it| self.place(it))
-            .filter(|it| it.is_finite())
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), it| {
-                (least.min(it), most.max(it))
-            });
-        if least > most {
-            return 0.0..1.0;
-        }
-        match self.scale {
-            Scale::Linear => 0.0..if most > 0.0 { most * 1.08 } else { 1.0 },
-            Scale::Logarithmic => (least - 0.15)..(most + 0.15),
-            Scale::Doublings | Scale::Bytes => (least - 0.2)..(most + 0.2),
-        }
-    }
-
-    /// What stands at a place.
-    fn write(self, place: f64) -> String {
-        match self.scale {
-            Scale::Linear if place == place.round() => format!("{place:.0}"),
-            Scale::Linear => format!("{place:.1}"),
-            Scale::Logarithmic => shorten(10_f64.powf(place).round()),
-            Scale::Doublings => format!("{:.0}", place.exp2()),
-            Scale::Bytes => bytes(place.exp2()),
-        }
-    }
-}
-
-/// `1 thousand` and `1 million` are easier to read than their zeros.
-fn shorten(value: f64) -> String {
-    for (unit, name) in [(1e6, " M"), (1e3, " k")] {
-        if value >= unit {
-            return format!("{}{name}", value / unit);
-        }
-    }
-    format!("{value}")
-}
-
-fn bytes(value: f64) -> String {
-    for (unit, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        let unit = f64::from(1_u32 << unit);
-        if value >= unit * 0.99 {
-            return format!("{:.0} {name}", value / unit);
-        }
-    }
-    format!("{value:.0} B")
-}
-
-/// An axis whose marks are at whole places where it has logarithms, as many as there is room for.
-#[derive(Clone)]
-struct Places {
-    axis: Axis,
-    range: Range<f64>,
-}
-
-impl Ranged for Places {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        RangedCoordf64::from(self.range.clone()).map(value, limit)
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let most = hint.max_num_points();
-        if self.axis.scale == Scale::Linear {
-            return RangedCoordf64::from(self.range.clone()).key_points(most);
-        }
-        let places = self.range.start.ceil() as i64..=self.range.end.floor() as i64;
-        let count = places.clone().count();
-        let every = count.div_ceil(most.max(1)).max(1);
-        places.step_by(every).map(|it| it as f64).collect()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.clone()
-    }
-}
-
-impl ValueFormatter<f64> for Places {
-    fn format_ext(&self, value: &f64) -> String {
-        self.axis.write(*value)
-    }
 }
 
 /// Told apart also by those who do not see all colours (after Okabe and Ito).
@@ -183,9 +71,8 @@ fn draw(chart: &Chart) -> Result<String> {
         let root = SVGBackend::with_string(&mut text, (960, 540)).into_drawing_area();
         root.fill(&WHITE).map_err(|it| error(&it))?;
         let values = || chart.series.iter().flat_map(|it| &it.points);
-        let places = |axis: Axis, range| Places { axis, range };
-        let x = places(chart.x, chart.x.range(values().map(|(x, _)| *x)));
-        let y = places(chart.y, chart.y.range(values().map(|(_, y)| *y)));
+        let x = chart.x.over(values().map(|(x, _)| *x));
+        let y = chart.y.over(values().map(|(_, y)| *y));
         let (plot, legend) = root.split_horizontally(800);
         let mut context = ChartBuilder::on(&plot)
             .caption(chart.title, ("sans-serif", 22))
@@ -197,8 +84,8 @@ fn draw(chart: &Chart) -> Result<String> {
             .map_err(|it| error(&it))?;
         context
             .configure_mesh()
-            .x_desc(chart.x.label)
-            .y_desc(chart.y.label)
+            .x_desc(chart.x.label())
+            .y_desc(chart.y.label())
             .axis_desc_style(("sans-serif", 17))
             .label_style(("sans-serif", 15))
             .light_line_style(TRANSPARENT)
@@ -207,37 +94,62 @@ fn draw(chart: &Chart) -> Result<String> {
             .y_labels(10)
             .draw()
             .map_err(|it| error(&it))?;
-        for series in &chart.series {
-            let points: Vec<(f64, f64)> = series
-                .points
-                .iter()
-                .map(|(x, y)| (chart.x.place(*x), chart.y.place(*y)))
-                .collect();
+        // Stock last and in dashes: what lies below it shows through.
+        let mut order: Vec<&Series> = chart.series.iter().collect();
+        order.sort_by_key(|it| {
+            let width = std::cmp::Reverse(width(it.name));
+            (it.name != "live", it.name == "stock", width)
+        });
+        for series in order {
+            let points = points(chart, series);
             let colour = colour(series.name);
             if series.name == "live" {
                 let area = AreaSeries::new(points, 0.0, colour.mix(0.35));
                 context.draw_series(area).map_err(|it| error(&it))?;
                 continue;
             }
-            let width = if series.name.starts_with("pinbuddy") {
-                3
-            } else {
-                2
-            };
-            let marks = points.len() <= 20;
-            let dots: Vec<_> = points
+            let marks: Vec<_> = points
                 .iter()
-                .filter(|_| marks)
+                .filter(|_| chart.line == Line::Marked)
                 .map(|at| Circle::new(*at, 4, colour.filled()))
                 .collect();
-            let line = LineSeries::new(points, colour.stroke_width(width));
-            context.draw_series(line).map_err(|it| error(&it))?;
-            context.draw_series(dots).map_err(|it| error(&it))?;
+            if series.name == "stock" {
+                let line = DashedLineSeries::new(points, 7, 5, colour.stroke_width(2));
+                context.draw_series(line).map_err(|it| error(&it))?;
+            } else {
+                let line = LineSeries::new(points, colour.stroke_width(width(series.name)));
+                context.draw_series(line).map_err(|it| error(&it))?;
+            }
+            context.draw_series(marks).map_err(|it| error(&it))?;
         }
         draw_legend(chart, &legend).map_err(|it| error(&it))?;
         root.present().map_err(|it| error(&it))?;
     }
     Ok(text)
+}
+
+/// Where a line goes through.
+fn points(chart: &Chart, series: &Series) -> Vec<(f64, f64)> {
+    let place = |(x, y): &(f64, f64)| (chart.x.place(*x), chart.y.place(*y));
+    let points: Vec<_> = series.points.iter().map(place).collect();
+    if chart.line == Line::Marked {
+        return points;
+    }
+    let corners = points.windows(2).map(|two| (two[1].0, two[0].1));
+    let pairs = points.iter().copied().zip(corners);
+    let mut steps: Vec<_> = pairs.flat_map(|(point, corner)| [point, corner]).collect();
+    steps.extend(points.last());
+    steps
+}
+
+/// The later a line is drawn, the thinner: those below show beside it.
+fn width(name: &str) -> u32 {
+    match name {
+        "pinbuddy" => 6,
+        "reserve" => 4,
+        "pinbuddy-exact" => 3,
+        _ => 2,
+    }
 }
 
 /// Beside the chart, where it covers no line.
@@ -252,8 +164,15 @@ fn draw_legend<B: DrawingBackend>(
             let block = Rectangle::new([(0, y - 6), (24, y + 6)], colour.mix(0.35).filled());
             area.draw(&block)?;
         } else {
-            let line = PathElement::new([(0, y), (24, y)], colour.stroke_width(3));
-            area.draw(&line)?;
+            let pieces: &[(i32, i32)] = if series.name == "stock" {
+                &[(0, 7), (12, 19)]
+            } else {
+                &[(0, 24)]
+            };
+            for (from, to) in pieces {
+                let style = colour.stroke_width(width(series.name));
+                area.draw(&PathElement::new([(*from, y), (*to, y)], style))?;
+            }
         }
         let text = Text::new(series.name, (32, y - 8), ("sans-serif", 16).into_font());
         area.draw(&text)?;
@@ -263,38 +182,8 @@ fn draw_legend<B: DrawingBackend>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::axis::Scale;
     use super::*;
-
-    #[test]
-    fn places_and_what_stands_there() {
-        let size = Axis::new("size", Scale::Bytes);
-        assert_eq!(size.write(size.place(4096.0)), "4 KiB");
-        assert_eq!(size.write(29.0), "512 MiB");
-        assert_eq!(size.write(30.0), "1 GiB");
-        let count = Axis::new("blocks", Scale::Logarithmic);
-        for (value, text) in [(100.0, "100"), (10_000.0, "10 k"), (1e6, "1 M")] {
-            assert_eq!(count.write(count.place(value)), text);
-        }
-        let linear = Axis::new("ns", Scale::Linear);
-        assert_eq!(
-            (linear.write(80.0), linear.write(2.5)),
-            ("80".into(), "2.5".into())
-        );
-    }
-
-    #[test]
-    fn every_value_is_within_the_range() {
-        for scale in [Scale::Linear, Scale::Logarithmic, Scale::Doublings] {
-            let axis = Axis::new("", scale);
-            let range = axis.range([1.0, 80.0, 3.5].into_iter());
-            assert!(
-                [1.0, 80.0, 3.5]
-                    .iter()
-                    .all(|it| range.contains(&axis.place(*it)))
-            );
-            assert!(!axis.range(std::iter::empty()).is_empty());
-        }
-    }
 
     #[test]
     fn a_chart_names_its_lines_and_axes() {
@@ -303,6 +192,7 @@ mod tests {
             title: "A title",
             x: Axis::new("size of the request", Scale::Bytes),
             y: Axis::new("nanoseconds", Scale::Linear),
+            line: Line::Steps,
             series: vec![Series {
                 name: "pinbuddy",
                 points: vec![(4096.0, 70.0), (65536.0, 75.0)],

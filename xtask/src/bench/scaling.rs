@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde_json::json;
 
+use super::axis::{Axis, Scale};
 use super::bench::Bench;
+use super::effort::Effort;
 use super::figure::{Results, Target};
 use super::harness::{Harness, in_turns};
 use super::matrix::Matrix;
 use super::peer::Peer;
-use super::plot::{Axis, Chart, Scale, Series};
+use super::plot::{Chart, Line, Series};
 use super::stats::{Spread, median};
 use crate::report::progress::Step;
 
@@ -20,10 +22,9 @@ const PATIENCE: u32 = 20;
 
 /// The part.
 pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
-    let counts = if bench.effort.quick {
-        &COUNTS[..4]
-    } else {
-        &COUNTS[..]
+    let counts = match bench.effort {
+        Effort::Full => &COUNTS[..],
+        Effort::Quick | Effort::Smoke => &COUNTS[..4],
     };
     let mut seen = BTreeMap::<(u32, Peer), Vec<f64>>::new();
     // Making a crowd takes longer than all turns.
@@ -54,9 +55,11 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
                 }
             }
             harnesses = able;
-            let times = in_turns(&mut harnesses, bench.effort.turns() / 2, |harness| {
-                harness.ask("pairs 1000")?.number("ns")
-            })?;
+            let times = in_turns(
+                &mut harnesses,
+                bench.effort.turns().div_ceil(2),
+                |harness| harness.ask("pairs 1000")?.number("ns"),
+            )?;
             for (harness, own) in harnesses.iter().zip(&times) {
                 seen.entry((count, harness.peer))
                     .or_default()
@@ -106,7 +109,8 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
             "live blocks, and as many free ones between them",
             Scale::Logarithmic,
         ),
-        y: Axis::new("nanoseconds", Scale::Logarithmic),
+        y: Axis::new("nanoseconds a pair", Scale::Logarithmic),
+        line: Line::Marked,
         series: series.into(),
     });
     Ok(())

@@ -86,7 +86,8 @@ mod tests {
         ) {
             let over: Vec<f64> = turns.iter().map(|(ns, slow)| ns * slow).collect();
             let of: Vec<f64> = over.iter().map(|ns| ns * factor).collect();
-            prop_assert!((ratio_of_turns(&of, &over) / factor - 1.0).abs() < 1e-9);
+            let error: f64 = ratio_of_turns(&of, &over) / factor - 1.0;
+            prop_assert!(error.abs() < 1e-9);
         }
     }
 }

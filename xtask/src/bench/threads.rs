@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde_json::json;
 
+use super::axis::{Axis, Scale};
 use super::bench::Bench;
 use super::figure::{Results, Target};
 use super::harness::in_turns;
 use super::matrix::Matrix;
 use super::peer::Peer;
-use super::plot::{Axis, Chart, Scale, Series};
+use super::plot::{Chart, Line, Series};
 use super::stats::{median, ratio_of_turns};
 use crate::report::progress::Step;
 
@@ -30,9 +31,11 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
         for count in COUNTS {
             step.say(format!("round {round}, {count} threads"));
             let line = format!("threads {count} {}", PAIRS / count);
-            let times = in_turns(&mut harnesses, bench.effort.turns() / 2, |harness| {
-                harness.ask(&line)?.number("ns")
-            })?;
+            let times = in_turns(
+                &mut harnesses,
+                bench.effort.turns().div_ceil(2),
+                |harness| harness.ask(&line)?.number("ns"),
+            )?;
             for (harness, own) in harnesses.iter().zip(&times) {
                 let at = (count, harness.peer);
                 // Stock is the first; throughput is one over time.
@@ -85,6 +88,7 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
         title: "Allocate + free of 8 MiB by several threads at once",
         x: Axis::new("threads", Scale::Doublings),
         y: Axis::new("nanoseconds a pair, all threads together", Scale::Linear),
+        line: Line::Marked,
         series: series.into(),
     });
     Ok(())
