@@ -6,14 +6,14 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::bench::Bench;
 use super::peer::Peer;
 use super::place::{Place, cores};
+use super::rig::Rig;
 use crate::support::paths;
 
 /// As the JSON has it.
-pub fn describe(bench: &Bench) -> Result<Map<String, Value>> {
-    let Bench { place, effort, .. } = bench;
+pub fn describe(rig: &Rig) -> Result<Map<String, Value>> {
+    let Rig { place, effort, .. } = rig;
     let memory = place.lightest();
     let settings = |peer: Peer| {
         let own = peer.settings(memory);

@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 use pinbuddy_replay::workload::Workload;
 use serde_json::json;
 
-use super::bench::Bench;
 use super::context;
 use super::effort::Effort;
 use super::figure::{Results, Target};
 use super::matrix::Matrix;
 use super::peer::{Memory, Peer};
+use super::rig::Rig;
 use super::stats::median;
 use super::trace::Compact;
 use crate::report::progress::Step;
@@ -67,7 +67,7 @@ const STARTS: [Start; 7] = [
 ];
 
 /// The part.
-pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     let workload = Workload::named(WORKLOAD).context("there is no such workload")?;
     let compact = Compact::of(workload.events(1, 1))?;
     // Stock rounds to powers of two, which is 1.4 times as much here; others have 8 GiB ahead.
@@ -84,16 +84,16 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
     }
     let file = Scratch::file(&paths::target().join("bench/first-trace"))?;
     compact.write(file.path())?;
-    let starts = match bench.effort {
+    let starts = match rig.effort {
         Effort::Full => &STARTS[..],
         Effort::Quick | Effort::Smoke => &STARTS[..4],
     };
     let mut seconds = BTreeMap::<&str, Vec<f64>>::new();
-    for round in 0..bench.effort.rounds() {
+    for round in 0..rig.effort.rounds() {
         for turn in 0..starts.len() {
             let start = starts[(round + turn) % starts.len()];
             step.say(format!("round {}, {}", round + 1, start.name));
-            let took = first_iteration(bench, start, needed, file.path())?;
+            let took = first_iteration(rig, start, needed, file.path())?;
             seconds.entry(start.name).or_default().push(took);
         }
     }
@@ -121,18 +121,13 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
 }
 
 /// Seconds within the allocator.
-fn first_iteration(
-    bench: &Bench,
-    start: Start,
-    needed: u64,
-    trace: &std::path::Path,
-) -> Result<f64> {
+fn first_iteration(rig: &Rig, start: Start, needed: u64, trace: &std::path::Path) -> Result<f64> {
     let warmup = start.warmup.map(|it| ("BUDDY_WARMUP", it.to_owned()));
     let settings = warmup.into_iter().collect();
-    let mut harness = bench.start(start.peer, Memory::Locked, settings)?;
+    let mut harness = rig.start(start.peer, Memory::Locked, settings)?;
     // A virtual machine asks its host for memory that was not in use lately, which takes longer
     // than all else.
-    harness.ask(&format!("use {}", needed))?;
+    harness.ask(&format!("use {needed}"))?;
     if start.ready {
         harness.ask("warm-up")?;
     }

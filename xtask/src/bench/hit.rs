@@ -7,12 +7,12 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::axis::{Axis, Scale};
-use super::bench::Bench;
 use super::figure::{Results, Target};
 use super::harness::{Harness, in_turns};
 use super::matrix::Matrix;
 use super::peer::Peer;
 use super::plot::{Chart, Line, Series};
+use super::rig::Rig;
 use super::stats::{median, ratio_of_turns};
 use crate::report::progress::Step;
 
@@ -90,17 +90,17 @@ impl Seen {
 }
 
 /// The part.
-pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     let mut seen = Seen::default();
-    for round in 1..=bench.effort.rounds() {
-        let mut harnesses = bench.start_all(|_| vec![("BUDDY_WARMUP", "sync".to_owned())])?;
+    for round in 1..=rig.effort.rounds() {
+        let mut harnesses = rig.start_all(|_| vec![("BUDDY_WARMUP", "sync".to_owned())])?;
         harnesses.iter().try_for_each(Harness::pin_to_one_core)?;
         for pattern in &PATTERNS {
             step.say(format!("round {round}, {}", pattern.name));
-            one(bench, &mut harnesses, pattern, &mut seen)?;
+            one(rig, &mut harnesses, pattern, &mut seen)?;
         }
         step.say(format!("round {round}, {MISS}"));
-        miss(bench, &mut harnesses, &mut seen)?;
+        miss(rig, &mut harnesses, &mut seen)?;
     }
     for pattern in &PATTERNS {
         let Some((ratio, p99)) = pattern.targets else {
@@ -120,13 +120,13 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
-fn one(bench: &Bench, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut Seen) -> Result<()> {
+fn one(rig: &Rig, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut Seen) -> Result<()> {
     let pairs = pattern.pairs;
     for harness in harnesses.iter_mut() {
         harness.ask(&format!("requests {}", pattern.requests))?;
         harness.ask(&format!("pairs {}", 4 * pairs))?;
     }
-    let times = in_turns(harnesses, bench.effort.turns(), |harness| {
+    let times = in_turns(harnesses, rig.effort.turns(), |harness| {
         harness.ask(&format!("pairs {pairs}"))?.number("ns")
     })?;
     record(
@@ -137,7 +137,7 @@ fn one(bench: &Bench, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut S
         &times,
     );
     if pattern.targets.is_some() {
-        let slowest = in_turns(harnesses, bench.effort.turns(), |harness| {
+        let slowest = in_turns(harnesses, rig.effort.turns(), |harness| {
             harness.ask(&format!("single {pairs}"))?.number("p99")
         })?;
         let mut unused = Rounds::new();
@@ -152,7 +152,7 @@ fn one(bench: &Bench, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut S
     Ok(())
 }
 
-fn miss(bench: &Bench, harnesses: &mut [Harness], seen: &mut Seen) -> Result<()> {
+fn miss(rig: &Rig, harnesses: &mut [Harness], seen: &mut Seen) -> Result<()> {
     const PAIRS: u32 = 5_000;
     for harness in harnesses.iter_mut() {
         let requests = if harness.peer == Peer::Stock {
@@ -164,7 +164,7 @@ fn miss(bench: &Bench, harnesses: &mut [Harness], seen: &mut Seen) -> Result<()>
         // Every size once: what stock tuned pins for them is not what is measured.
         harness.ask("pairs 16000")?;
     }
-    let times = in_turns(harnesses, bench.effort.turns(), |harness| {
+    let times = in_turns(harnesses, rig.effort.turns(), |harness| {
         harness.ask(&format!("pairs {PAIRS}"))?.number("ns")
     })?;
     record(

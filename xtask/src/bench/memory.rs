@@ -8,12 +8,12 @@ use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
 use serde_json::json;
 
 use super::axis::{Axis, Scale};
-use super::bench::Bench;
 use super::figure::{Results, Target};
 use super::harness::Answer;
 use super::matrix::Matrix;
 use super::peer::{Memory, Peer, Settings};
 use super::plot::{Chart, Line, Series};
+use super::rig::Rig;
 use super::trace::Compact;
 use crate::report::progress::Step;
 use crate::support::paths;
@@ -89,7 +89,7 @@ struct Outcome {
 }
 
 /// The part.
-pub fn run(bench: &Bench, traces: &[PathBuf], step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(rig: &Rig, traces: &[PathBuf], step: &Step, results: &mut Results) -> Result<()> {
     let mut programs: Vec<Program> = WORKLOADS.iter().map(Program::made_up).collect();
     programs.extend(traces.iter().map(|path| Program::recorded(path)));
     let mut seen = Seen::new();
@@ -98,7 +98,7 @@ pub fn run(bench: &Bench, traces: &[PathBuf], step: &Step, results: &mut Results
         program.trace()?.write(file.path())?;
         for peer in Peer::ALL {
             step.say(format!("{}, {}", program.name, peer.name()));
-            let mut harness = bench.start(peer, Memory::Counted, settings(peer))?;
+            let mut harness = rig.start(peer, Memory::Counted, settings(peer))?;
             let answer = harness.ask(&format!("replay {} free", file.path().display()))?;
             seen.insert((program.name.clone(), peer), outcome(answer)?);
         }

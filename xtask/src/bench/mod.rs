@@ -3,7 +3,6 @@
 //! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
 
 mod axis;
-mod bench;
 mod build;
 mod context;
 mod effort;
@@ -18,6 +17,7 @@ mod peer;
 mod place;
 mod plot;
 mod program;
+mod rig;
 mod scaling;
 mod script;
 mod stats;
@@ -34,12 +34,12 @@ use crate::report::progress::{Progress, Step};
 use crate::report::tally::Tally;
 use crate::support::scratch::Scratch;
 use crate::support::{lock, paths};
-use bench::Bench;
 use effort::Effort;
 use figure::Results;
 use part::Part;
 use place::Place;
 use program::Program;
+use rig::Rig;
 
 /// The command.
 pub fn run(args: &cli::Bench) -> Result<()> {
@@ -54,12 +54,12 @@ pub fn run(args: &cli::Bench) -> Result<()> {
         Effort::Full
     };
     let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
-    let bench = Bench {
+    let rig = Rig {
         place,
         program,
         effort,
     };
-    let context = context::describe(&bench)?;
+    let context = context::describe(&rig)?;
     println!("{}\n", context::headline(&context));
     let mut results = Results::default();
     results.skip("rmm", RMM);
@@ -67,9 +67,9 @@ pub fn run(args: &cli::Bench) -> Result<()> {
     for part in parts {
         let name = part.name();
         let shown = results.tables.len();
-        if let Err(error) = progress.step(&name, |step| {
-            measure(args, &bench, part, step, &mut results)
-        }) {
+        if let Err(error) =
+            progress.step(&name, |step| measure(args, &rig, part, step, &mut results))
+        {
             // What the others found is worth as much as before.
             crate::report(&error);
             results.skip(&name, "it failed");
@@ -103,19 +103,19 @@ pub fn smoke(fork: &Path, stock: &Path) -> Result<Tally> {
     let place = Place::simulated_with(stock, fork)?;
     let progress = Progress::new(3);
     let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
-    let bench = Bench {
+    let rig = Rig {
         place,
         program,
         effort: Effort::Smoke,
     };
     let mut results = Results::default();
-    progress.step("hit", |step| hit::run(&bench, step, &mut results))?;
-    progress.step("threads", |step| threads::run(&bench, step, &mut results))?;
+    progress.step("hit", |step| hit::run(&rig, step, &mut results))?;
+    progress.step("threads", |step| threads::run(&rig, step, &mut results))?;
     let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
     for chart in &results.charts {
         plot::write(chart, folder.path())?;
     }
-    let json = results.json(context::describe(&bench)?);
+    let json = results.json(context::describe(&rig)?);
     let keys = [
         "hit_pair_ratio",
         "p99_ratio",
@@ -140,23 +140,23 @@ const RMM: &str =
 
 fn measure(
     args: &cli::Bench,
-    bench: &Bench,
+    rig: &Rig,
     part: Part,
     step: &Step,
     results: &mut Results,
 ) -> Result<()> {
-    let place = &bench.place;
+    let place = &rig.place;
     if !place.simulated() && matches!(part, Part::Memory | Part::Scaling | Part::Production) {
         let why = "it counts pins of more memory than there is, which only the simulator does";
         results.skip(&part.name(), why);
         return Ok(());
     }
     match part {
-        Part::Hit => hit::run(bench, step, results),
-        Part::Threads => threads::run(bench, step, results),
-        Part::Scaling => scaling::run(bench, step, results),
-        Part::Memory => memory::run(bench, &args.trace, step, results),
-        Part::First => first::run(bench, step, results),
+        Part::Hit => hit::run(rig, step, results),
+        Part::Threads => threads::run(rig, step, results),
+        Part::Scaling => scaling::run(rig, step, results),
+        Part::Memory => memory::run(rig, &args.trace, step, results),
+        Part::First => first::run(rig, step, results),
         Part::WarmUp => script::warm_up(place, results),
         Part::Overhead => script::overhead(place, results),
         Part::Production => script::production(place, results),

@@ -6,13 +6,13 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::axis::{Axis, Scale};
-use super::bench::Bench;
 use super::effort::Effort;
 use super::figure::{Results, Target};
 use super::harness::{Harness, in_turns};
 use super::matrix::Matrix;
 use super::peer::Peer;
 use super::plot::{Chart, Line, Series};
+use super::rig::Rig;
 use super::stats::{Spread, median};
 use crate::report::progress::Step;
 
@@ -21,15 +21,15 @@ const COUNTS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 const PATIENCE: u32 = 20;
 
 /// The part.
-pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
-    let counts = match bench.effort {
+pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
+    let counts = match rig.effort {
         Effort::Full => &COUNTS[..],
         Effort::Quick | Effort::Smoke => &COUNTS[..4],
     };
     let mut seen = BTreeMap::<(u32, Peer), Vec<f64>>::new();
     // Making a crowd takes longer than all turns.
-    for round in 1..=bench.effort.rounds().min(3) {
-        let mut harnesses = bench.start_all(|_| {
+    for round in 1..=rig.effort.rounds().min(3) {
+        let mut harnesses = rig.start_all(|_| {
             vec![
                 ("BUDDY_WARMUP", "sync".to_owned()),
                 ("BUDDY_THRESHOLD_MB", "0".to_owned()),
@@ -55,11 +55,9 @@ pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
                 }
             }
             harnesses = able;
-            let times = in_turns(
-                &mut harnesses,
-                bench.effort.turns().div_ceil(2),
-                |harness| harness.ask("pairs 1000")?.number("ns"),
-            )?;
+            let times = in_turns(&mut harnesses, rig.effort.turns().div_ceil(2), |harness| {
+                harness.ask("pairs 1000")?.number("ns")
+            })?;
             for (harness, own) in harnesses.iter().zip(&times) {
                 seen.entry((count, harness.peer))
                     .or_default()

@@ -6,12 +6,12 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::axis::{Axis, Scale};
-use super::bench::Bench;
 use super::figure::{Results, Target};
 use super::harness::in_turns;
 use super::matrix::Matrix;
 use super::peer::Peer;
 use super::plot::{Chart, Line, Series};
+use super::rig::Rig;
 use super::stats::{median, ratio_of_turns};
 use crate::report::progress::Step;
 
@@ -20,22 +20,20 @@ const COUNTS: [u32; 4] = [1, 2, 4, 8];
 const PAIRS: u32 = 40_000;
 
 /// The part.
-pub fn run(bench: &Bench, step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     let mut speedup = BTreeMap::<(u32, Peer), Vec<f64>>::new();
     let mut nanoseconds = speedup.clone();
-    for round in 1..=bench.effort.rounds() {
-        let mut harnesses = bench.start_all(|_| vec![("BUDDY_WARMUP", "sync".to_owned())])?;
+    for round in 1..=rig.effort.rounds() {
+        let mut harnesses = rig.start_all(|_| vec![("BUDDY_WARMUP", "sync".to_owned())])?;
         for harness in &mut harnesses {
             harness.ask("requests 8388608")?;
         }
         for count in COUNTS {
             step.say(format!("round {round}, {count} threads"));
             let line = format!("threads {count} {}", PAIRS / count);
-            let times = in_turns(
-                &mut harnesses,
-                bench.effort.turns().div_ceil(2),
-                |harness| harness.ask(&line)?.number("ns"),
-            )?;
+            let times = in_turns(&mut harnesses, rig.effort.turns().div_ceil(2), |harness| {
+                harness.ask(&line)?.number("ns")
+            })?;
             for (harness, own) in harnesses.iter().zip(&times) {
                 let at = (count, harness.peer);
                 // Stock is the first; throughput is one over time.

@@ -10,7 +10,7 @@ use super::program::Program;
 
 /// Ready to measure.
 #[derive(Debug)]
-pub struct Bench {
+pub struct Rig {
     /// The environments and the CUDA runtime.
     pub place: Place,
     /// The harness.
@@ -19,7 +19,7 @@ pub struct Bench {
     pub effort: Effort,
 }
 
-impl Bench {
+impl Rig {
     /// A process with one allocator.
     pub fn start(&self, peer: Peer, memory: Memory, more: Settings) -> Result<Harness> {
         let mut settings = peer.settings(memory);
