@@ -18,7 +18,7 @@ use crate::report::progress::Step;
 
 const COUNTS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// How long an allocator may take to make a crowd, in seconds; one that takes longer has no larger.
-const PATIENCE: u32 = 20;
+const PATIENCE: u32 = 40;
 
 /// The part.
 pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
