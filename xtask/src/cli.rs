@@ -9,6 +9,8 @@ use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::{Settings, WarmUp};
 use pinbuddy_replay::workload::WORKLOADS;
 
+use crate::bench::part::Part;
+
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
@@ -37,6 +39,8 @@ pub enum Command {
     Test(Test),
     /// Run PyTorch's own pinned-memory tests against the fork wheel
     TestUpstream(TestUpstream),
+    /// Compare the fork with the official wheel and other allocators, on the same requests in turns
+    Bench(Bench),
 }
 
 /// Options of `build-wheel`.
@@ -240,6 +244,41 @@ pub struct TestUpstream {
     /// Test the official wheel only
     #[arg(long)]
     pub stock: bool,
+}
+
+/// Options of `bench`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Ratios are the result; times are of one machine. Under the simulator unless --real."
+)]
+pub struct Bench {
+    /// Fewer rounds and smaller workloads, for a first look
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results and their context there
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Where the plots go
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    pub out: PathBuf,
+    /// With this machine's CUDA runtime and GPU instead of the simulator
+    #[arg(long)]
+    pub real: bool,
+    /// Only these parts [default: all]
+    #[arg(long, value_name = "PART", num_args = 1.., value_delimiter = ',')]
+    pub only: Vec<Part>,
+    /// Replay this trace (JSON lines) in the part `memory` too
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<PathBuf>,
+    /// An environment with the fork at hand, instead of `cargo xtask venv`
+    #[arg(long, value_name = "DIR")]
+    pub fork: Option<PathBuf>,
+    /// An environment with the official wheel at hand, instead of `cargo xtask venv --stock`
+    #[arg(long, value_name = "DIR")]
+    pub stock: Option<PathBuf>,
+    /// The Python to make environments with
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
     reason = "in a program, pub says what a module offers the others"
 )]
 
+mod bench;
 mod build_wheel;
 mod cli;
 mod doctor;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
+        Command::Bench(args) => bench::run(args),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

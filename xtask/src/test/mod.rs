@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
+use crate::bench;
 use crate::build_wheel;
 use crate::cli;
 use crate::report::refusal::refuse;
@@ -36,6 +37,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
 
 const SIMULATOR: &str = "the simulator under stock";
 const FORK: &str = "the fork in the simulator";
+const BENCH: &str = "a few turns of the benchmark";
 const DEBUG: &str = "the debug build, fork in the simulator";
 
 /// The wheel, what is in it, and what it does.
@@ -44,7 +46,10 @@ fn with_torch(table: &mut Table) {
     table.row("the simulator's headers", || simulator::headers(&args));
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(&args)) else {
         let rest = ["wheel invariants", "same bytes twice", "environments"];
-        for row in rest.into_iter().chain([SIMULATOR, FORK, DEBUG, UPSTREAM]) {
+        for row in rest
+            .into_iter()
+            .chain([SIMULATOR, FORK, BENCH, DEBUG, UPSTREAM])
+        {
             table.not_run(row, "there is no fork wheel");
         }
         return;
@@ -56,10 +61,11 @@ fn with_torch(table: &mut Table) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
             table.row(FORK, || fork::python_tests(&fork, &stock, python));
+            table.row(BENCH, || bench::smoke(&fork, &stock));
             table.row(DEBUG, || debug::python_tests(&args, &fork, &stock, python));
         }
         None => {
-            for row in [SIMULATOR, FORK, DEBUG] {
+            for row in [SIMULATOR, FORK, BENCH, DEBUG] {
                 table.not_run(row, "there are no environments");
             }
         }

@@ -7,7 +7,7 @@
 mod archive;
 mod cpp;
 mod debian;
-mod environment;
+pub mod environment;
 mod outcome;
 mod process;
 mod python;

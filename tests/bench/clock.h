@@ -1,0 +1,19 @@
+// Clocks: a thread's processor time, the wall's, and the processor's own ticks for single calls.
+#pragma once
+
+#include <cstdint>
+
+namespace bench {
+
+// Nothing here waits; what else the machine does is left out.
+double thread_nanoseconds();
+double wall_nanoseconds();
+
+// The time stamp counter, read in order with what is before and after it.
+using Ticks = std::uint64_t;
+Ticks ticks_now();
+// What two readings with nothing between them differ by: the median of many.
+Ticks ticks_of_asking();
+double in_nanoseconds(Ticks ticks);
+
+} // namespace bench

@@ -1,0 +1,45 @@
+// The patterns of requests that allocators are timed on.
+#pragma once
+
+#include <ATen/core/CachingHostAllocator.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// Allocate and free, again and again. `sizes` are taken in turn, for ever, and `window` blocks are
+// live at a time: with 1, each is freed before the next is allocated.
+struct Requests {
+  std::vector<std::size_t> sizes;
+  std::size_t window = 1;
+  // Each block is used on a stream before it is freed.
+  bool event = false;
+};
+
+// `BYTES`; `event` (8 MiB, used on a stream); `mixed` (4 KiB to 64 MiB, eight live at a time);
+// `miss` (4 to 64 MiB) and `small-miss` (4 KiB to 4 MiB), no size twice within a thousand, so that
+// no list of freed blocks of the same size can serve them. The same for every program.
+Requests requests(const std::string& pattern);
+
+// Runs a pattern on an allocator; keeps its place between calls.
+class Loop {
+ public:
+  Loop(at::HostAllocator* allocator, Requests requests);
+
+  // So many times a free and an allocation.
+  void run(long pairs);
+  // The nanoseconds of each.
+  std::vector<double> run_timed(long pairs);
+
+ private:
+  void pair();
+
+  at::HostAllocator* const allocator_;
+  const Requests requests_;
+  std::vector<at::DataPtr> live_;
+  std::size_t next_ = 0;
+};
+
+} // namespace bench

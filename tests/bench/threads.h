@@ -1,0 +1,30 @@
+// Threads that allocate and free at the same time.
+#pragma once
+
+#include "requests.h"
+
+#include <barrier>
+#include <thread>
+#include <vector>
+
+namespace bench {
+
+// Started once, so that a turn has no cost of starting them.
+class Threads {
+ public:
+  Threads(at::HostAllocator* allocator, const Requests& requests, int count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  // Wall-clock nanoseconds until each has done so many pairs.
+  double run(long pairs);
+
+ private:
+  std::barrier<> start_;
+  std::barrier<> end_;
+  long pairs_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+} // namespace bench

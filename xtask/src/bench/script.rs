@@ -1,0 +1,75 @@
+//! Parts of a benchmark that are Python programs of `tests/python`: run, shown, read.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::figure::{Results, Target};
+use super::place::{Place, python};
+use crate::report::refusal::refuse;
+use crate::support::paths;
+use crate::support::scratch::Scratch;
+
+/// A cold start, and a program beside a warm-up.
+pub fn warm_up(place: &Place, results: &mut Results) -> Result<()> {
+    let measured = run(place, "cold_start", results)?;
+    let seconds = |way: &str| measured["warm_up"][way]["seconds"].as_f64();
+    for (name, way) in [("thp", "pages, transparent"), ("hugetlb", "pages, 2 MiB")] {
+        match seconds("cuda").zip(seconds(way)) {
+            Some((cuda, own)) => results.value(&["warmup_speedup", name], cuda / own, None),
+            None => results.skip(&format!("warmup_speedup {name}"), "no such pages here"),
+        }
+    }
+    results.detail("warm_up", measured);
+    Ok(())
+}
+
+/// Requests that are left to upstream, and imports.
+pub fn overhead(place: &Place, results: &mut Results) -> Result<()> {
+    let measured = run(place, "measure", results)?;
+    let delta = measured["import"]["delta_ms"].as_f64();
+    results.value(
+        &["import_ms_delta"],
+        delta.context("measure.py says no import delta_ms")?,
+        Some(Target::AtMost(20.0)),
+    );
+    results.detail("overhead", measured);
+    Ok(())
+}
+
+/// What a production allocator is asked for.
+pub fn production(place: &Place, results: &mut Results) -> Result<()> {
+    let measured = run(place, "production", results)?;
+    results.detail("production", measured);
+    Ok(())
+}
+
+/// Runs `tests/python/NAME.py` on both environments; its tables are among those of the results.
+fn run(place: &Place, name: &str, results: &mut Results) -> Result<Value> {
+    let folder = paths::root().join("tests/python");
+    let file = Scratch::file(&paths::target().join(format!("bench/{name}.json")))?;
+    let interpreter = python(&place.stock);
+    let mut command = place.command(&interpreter)?;
+    command
+        .current_dir(&folder)
+        .arg(format!("{name}.py"))
+        .args([&interpreter, &python(&place.fork)])
+        .arg("--json")
+        .arg(file.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command
+        .output()
+        .with_context(|| format!("running {name}.py"))?;
+    if !output.status.success() {
+        return Err(refuse(format!("tests/python/{name}.py failed"))
+            .found(String::from_utf8_lossy(&output.stderr).trim())
+            .expected("two working environments, and memory for what it pins")
+            .remedy("cargo xtask doctor says what this machine has")
+            .into());
+    }
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    results.tables.push(table);
+    let measured = fs::read(file.path()).with_context(|| format!("{name}.py wrote no results"))?;
+    serde_json::from_slice(&measured).with_context(|| format!("reading the results of {name}.py"))
+}
