@@ -44,10 +44,21 @@ pub(crate) fn wait() -> Waiting {
 
 /// How many times as long as it works a thread rests.
 const REST: u32 = 2;
-/// A process that was stopped, or memory that had to be swapped in, is no work.
+/// Long enough for what a page of 1 GiB takes.
 const LONGEST: Duration = Duration::from_millis(500);
 /// So soon a thread that rests knows that it is waited for.
 const STEP: Duration = Duration::from_millis(5);
+
+/// How long this thread has worked so far: where others have its core, it rests already.
+pub(super) fn work() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes a time there. Where it has no such clock, nothing was worked.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
 
 /// Rests after so much work, until that is enough or any thread waits.
 pub(super) fn rest(worked: Duration) {
@@ -70,6 +81,13 @@ impl Drop for Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_sleeps_does_not_work() {
+        let before = work();
+        thread::sleep(Duration::from_millis(30));
+        assert!(work() - before < Duration::from_millis(20));
+    }
 
     #[test]
     fn a_rest_ends_as_soon_as_somebody_waits() {

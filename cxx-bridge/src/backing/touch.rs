@@ -69,7 +69,7 @@ impl Toucher {
                     break;
                 }
                 let slice = from..part.end.min(from + slice);
-                let begun = Instant::now();
+                let (begun, before) = (Instant::now(), background::work());
                 if !self.populates {
                     mapping.write(&slice);
                 } else if let Err(why) = mapping.populate(&slice) {
@@ -77,10 +77,9 @@ impl Toucher {
                     *outcome.lock() = Err(why);
                     return;
                 }
-                let taken = begun.elapsed();
-                worked += taken;
+                worked += begun.elapsed();
                 if self.rests && next.load(Ordering::Relaxed) < part.end {
-                    background::rest(taken);
+                    background::rest(background::work() - before);
                 }
             }
             if let Ok(most) = &mut *outcome.lock() {
