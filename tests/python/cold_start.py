@@ -79,15 +79,19 @@ def warm_up(fork: str) -> dict:
             finally:
                 if pool:
                     POOL.write_text(before)
-    return {
-        way: {
-            "seconds": statistics.median(it[0] for it in of),
-            "spread": [min(it[0] for it in of), max(it[0] for it in of)],
-            "pages": sorted({page for it in of for page in it[1]}, key=str),
-        }
-        for way, of in seen.items()
-        if of
-    }
+    result = {}
+    for way, of in seen.items():
+        # Neighbours in time: what else the machine did fell on both.
+        faster = [cuda[0] / own[0] for cuda, own in zip(seen["cuda"], of)]
+        if of:
+            result[way] = {
+                "seconds": statistics.median(it[0] for it in of),
+                "times_faster": statistics.median(faster),
+                "spread": [min(faster), max(faster)],
+                "rounds": faster,
+                "pages": sorted({page for it in of for page in it[1]}, key=str),
+            }
+    return result
 
 
 BESIDE = """
@@ -103,7 +107,7 @@ def going():
     return pinbuddy.stats()["warm_up"]["phase"] == "running"
 until(lambda: not going())
 beside, alone = [], []
-for _ in range(4):
+for _ in range(2):
     pinbuddy.empty_cache()
     pinbuddy.warm_up()
     while going():
@@ -135,6 +139,7 @@ def beside(fork: str) -> dict:
             "beside_ns": statistics.median(statistics.fmean(it[0]) for it in of),
             "alone_ns": statistics.median(statistics.fmean(it[1]) for it in of),
             "ratio": statistics.median(ratios),
+            "rounds": ratios,
             "spread": [min(ratios), max(ratios)],
             "batches": sum(len(it[0]) for it in of),
         }
@@ -144,14 +149,13 @@ def beside(fork: str) -> dict:
 def main() -> None:
     options = arguments(__doc__)
     results = {"warm_up": warm_up(options.fork)}
-    base = results["warm_up"]["cuda"]["seconds"]
     print(f"{'warm-up of 4 GiB':24}{'seconds':>10}{'times faster':>14}   {'spread':16}pages")
     for way, it in results["warm_up"].items():
         low, high = it["spread"]
         pages = ", ".join("unknown" if page is None else str(page) for page in it["pages"])
         print(
-            f"{way:24}{it['seconds']:10.3f}{base / it['seconds']:14.1f}   "
-            f"{f'{low:.3f} to {high:.3f}':16}{pages}"
+            f"{way:24}{it['seconds']:10.3f}{it['times_faster']:14.1f}   "
+            f"{f'{low:.1f} to {high:.1f}':16}{pages}"
         )
     results["beside"] = beside(options.fork)
     print(f"\n{'allocate + free, ns':24}{'beside':>10}{'alone':>10}{'ratio':>8}")

@@ -7,19 +7,38 @@ use serde_json::Value;
 
 use super::figure::{Results, Target};
 use super::place::{Place, python};
+use super::stats::Spread;
 use crate::report::refusal::refuse;
 use crate::support::paths;
 use crate::support::scratch::Scratch;
 
+/// How `cold_start.py` calls memory of our own in transparent huge pages.
+const TRANSPARENT: &str = "pages, transparent";
+
 /// A cold start, and a program beside a warm-up.
 pub fn warm_up(place: &Place, results: &mut Results) -> Result<()> {
     let measured = run(place, "cold_start", results)?;
-    let seconds = |way: &str| measured["warm_up"][way]["seconds"].as_f64();
-    for (name, way) in [("thp", "pages, transparent"), ("hugetlb", "pages, 2 MiB")] {
-        match seconds("cuda").zip(seconds(way)) {
-            Some((cuda, own)) => results.value(&["warmup_speedup", name], cuda / own, None),
+    let rounds = |part: &str, way: &str| -> Option<Vec<f64>> {
+        let rounds = measured[part][way]["rounds"].as_array()?;
+        rounds.iter().map(Value::as_f64).collect()
+    };
+    let thp = rounds("warm_up", TRANSPARENT);
+    let hugetlb = rounds("warm_up", "pages, 2 MiB");
+    let least = thp
+        .as_deref()
+        .map(|it| Target::AtLeast(Spread::of(it).median));
+    for (name, rounds, target) in [
+        ("thp", thp, Some(Target::AtLeast(3.0))),
+        ("hugetlb", hugetlb, least),
+    ] {
+        match rounds {
+            Some(rounds) => results.rounds(&["warmup_speedup", name], &rounds, target),
             None => results.skip(&format!("warmup_speedup {name}"), "no such pages here"),
         }
+    }
+    if let Some(rounds) = rounds("beside", TRANSPARENT) {
+        let target = Some(Target::AtMost(1.1));
+        results.rounds(&["beside_warm_up"], &rounds, target);
     }
     results.detail("warm_up", measured);
     Ok(())
