@@ -5,10 +5,14 @@
 //! grow, in one table, is `scaling`'s; instructions, which noise does not touch, are counted by
 //! `ci/instructions.sh`.
 
+mod pool;
+
 use std::hint::black_box;
 
 use divan::Bencher;
-use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, Growth, NewSegment, Region};
+use pinbuddy_core::{Block, Engine, GRANULE};
+
+use pool::{engine, take};
 
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
@@ -67,30 +71,6 @@ fn churn(bencher: Bencher, live: usize) {
         engine.release(blocks[place]).unwrap();
         blocks[place] = take(&mut engine, (4 + draw(29)) * MIB);
     });
-}
-
-/// With `count` idle segments.
-fn engine(segment_bytes: usize, count: usize) -> Engine {
-    let mut engine = Engine::new(Config {
-        segment_bytes,
-        threshold_bytes: 0,
-        growth: Growth::Segment,
-    });
-    for n in 0..count {
-        let region = Region {
-            base: (1 << 40) + n * segment_bytes,
-            bytes: segment_bytes,
-        };
-        engine.adopt(NewSegment::new(region).unwrap()).unwrap();
-    }
-    engine
-}
-
-fn take(engine: &mut Engine, bytes: usize) -> Block {
-    match engine.request(black_box(bytes)) {
-        Decision::Block(block) => block,
-        other => panic!("{bytes} bytes: {other:?}"),
-    }
 }
 
 fn pair(engine: &mut Engine, bytes: usize) {

@@ -3,7 +3,10 @@
 //! Plain `std::time`, median of rounds, ns per request + release. Addresses are numbers, so a
 //! 16 GiB segment costs its bookkeeping only. Run: `cargo bench -p pinbuddy-core --bench scaling`.
 
-use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, Growth, NewSegment, Region, SMALL};
+mod pool;
+
+use pinbuddy_core::{Block, Engine, GRANULE, SMALL};
+use pool::{adopt, engine, take};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -129,31 +132,6 @@ fn dedicated(pairs: usize) {
             engine.release(black_box(block)).unwrap();
         });
         println!("{:>30}{ns:>10.1}", format!("{count} idle"));
-    }
-}
-
-/// With `count` idle segments.
-fn engine(segment_bytes: usize, count: usize) -> Engine {
-    let mut engine = Engine::new(Config {
-        segment_bytes,
-        threshold_bytes: 0,
-        growth: Growth::Segment,
-    });
-    (0..count).for_each(|_| adopt(&mut engine, segment_bytes));
-    engine
-}
-
-fn adopt(engine: &mut Engine, bytes: usize) {
-    // One behind the other.
-    let base = (1 << 40) + engine.stats().pinned_bytes.current as usize;
-    let segment = NewSegment::new(Region { base, bytes }).unwrap();
-    engine.adopt(segment).unwrap();
-}
-
-fn take(engine: &mut Engine, bytes: usize) -> Block {
-    match engine.request(black_box(bytes)) {
-        Decision::Block(block) => block,
-        other => panic!("{bytes} bytes: {other:?}"),
     }
 }
 

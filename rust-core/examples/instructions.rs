@@ -5,10 +5,14 @@
 //! process drop out. Nothing is random, no clock is read: the same program executes the same
 //! instructions each time.
 
+#[path = "../benches/pool/mod.rs"]
+mod pool;
+
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, Growth, NewSegment, Region};
+use pinbuddy_core::{Block, GRANULE};
+use pool::{adopt, engine, take};
 
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
@@ -90,29 +94,5 @@ fn churn(pairs: usize) {
         let place = n * 61 % blocks.len();
         engine.release(blocks[place]).expect("a live block");
         blocks[place] = take(&mut engine, size(n * 11 + 5));
-    }
-}
-
-fn engine(segment_bytes: usize, count: usize) -> Engine {
-    let mut engine = Engine::new(Config {
-        segment_bytes,
-        threshold_bytes: 0,
-        growth: Growth::Segment,
-    });
-    (0..count).for_each(|_| adopt(&mut engine, segment_bytes));
-    engine
-}
-
-/// One behind the other.
-fn adopt(engine: &mut Engine, bytes: usize) {
-    let base = (1 << 40) + engine.stats().pinned_bytes.current as usize;
-    let segment = NewSegment::new(Region { base, bytes }).expect("a region");
-    engine.adopt(segment).expect("room for one more");
-}
-
-fn take(engine: &mut Engine, bytes: usize) -> Block {
-    match engine.request(black_box(bytes)) {
-        Decision::Block(block) => block,
-        other => panic!("{bytes} bytes: {other:?}"),
     }
 }

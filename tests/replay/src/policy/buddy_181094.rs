@@ -142,13 +142,7 @@ impl Policy for Buddy181094 {
     }
 
     fn pins(&self) -> Pins {
-        let stock = self.stock.pins();
-        Pins {
-            pins: self.pins.pins + stock.pins,
-            unpins: self.pins.unpins + stock.unpins,
-            bytes: self.pins.bytes.saturating_add(stock.bytes),
-            peak: self.peak,
-        }
+        self.pins.with(self.stock.pins(), self.peak)
     }
 
     fn audit(&self) -> Result<(), String> {

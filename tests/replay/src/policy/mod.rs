@@ -70,6 +70,16 @@ impl Pins {
         self.peak = self.peak.max(self.bytes);
     }
 
+    /// Both together, of which `peak` is the most at one moment.
+    pub(crate) fn with(self, other: Self, peak: u64) -> Self {
+        Self {
+            pins: self.pins + other.pins,
+            unpins: self.unpins + other.unpins,
+            bytes: self.bytes.saturating_add(other.bytes),
+            peak,
+        }
+    }
+
     /// One region less.
     pub(crate) fn unpin(&mut self, bytes: u64) {
         self.unpins += 1;
