@@ -29,17 +29,25 @@ pub(super) fn entered() -> bool {
     BEHIND.get()
 }
 
-/// How many threads wait for what is done behind them.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// How many threads wait for what others do behind them.
+#[derive(Debug, Default)]
+struct Waiters(AtomicUsize);
+
+/// Those of this process.
+static WAITERS: Waiters = Waiters(AtomicUsize::new(0));
 
 /// Counts as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Waiting;
+pub(crate) struct Waiting<'a>(&'a Waiters);
 
 /// From now on, and until that is dropped, this thread waits for what is done behind it.
-pub(crate) fn wait() -> Waiting {
-    WAITING.fetch_add(1, Ordering::Relaxed);
-    Waiting
+pub(crate) fn wait() -> Waiting<'static> {
+    WAITERS.wait()
+}
+
+/// Rests after so much work, until that is enough or any thread waits.
+pub(super) fn rest(worked: Duration) {
+    WAITERS.rest(worked);
 }
 
 /// How many times as long as it works a thread rests.
@@ -48,6 +56,30 @@ const REST: u32 = 2;
 const LONGEST: Duration = Duration::from_millis(500);
 /// So soon a thread that rests knows that it is waited for.
 const STEP: Duration = Duration::from_millis(5);
+
+impl Waiters {
+    fn wait(&self) -> Waiting<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    fn rest(&self, worked: Duration) {
+        let until = Instant::now() + worked.saturating_mul(REST).min(LONGEST);
+        while self.0.load(Ordering::Relaxed) == 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            thread::sleep(left.min(STEP));
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// How long this thread has worked so far: where others have its core, it rests already.
 pub(super) fn work() -> Duration {
@@ -58,24 +90,6 @@ pub(super) fn work() -> Duration {
     // SAFETY: the kernel writes a time there. Where it has no such clock, nothing was worked.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
-}
-
-/// Rests after so much work, until that is enough or any thread waits.
-pub(super) fn rest(worked: Duration) {
-    let until = Instant::now() + worked.saturating_mul(REST).min(LONGEST);
-    while WAITING.load(Ordering::Relaxed) == 0 {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        thread::sleep(left.min(STEP));
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        WAITING.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]
@@ -90,21 +104,33 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_ends_as_soon_as_somebody_waits() {
+    fn a_rest_is_longer_than_the_work_and_bounded() {
+        let waiters = Waiters::default();
+        for (worked, rested) in [(3, 6), (3_600_000, 500)] {
+            let start = Instant::now();
+            waiters.rest(Duration::from_millis(worked));
+            assert!(start.elapsed() >= Duration::from_millis(rested));
+        }
+    }
+
+    #[test]
+    fn nobody_rests_as_long_as_one_waits() {
+        let waiters = Waiters::default();
+        let (one, other) = (waiters.wait(), waiters.wait());
+        drop(one);
         let start = Instant::now();
-        rest(Duration::from_millis(3));
-        assert!(start.elapsed() >= Duration::from_millis(6), "nobody waits");
-        let start = Instant::now();
-        let waiting = thread::scope(|scope| {
-            let resting = scope.spawn(|| rest(Duration::from_secs(3600)));
-            let waiting = wait();
+        for _ in 0..1000 {
+            waiters.rest(LONGEST);
+        }
+        assert!(start.elapsed() < 1000 * STEP);
+        drop(other);
+        thread::scope(|scope| {
+            let resting = scope.spawn(|| waiters.rest(LONGEST));
+            // Kept: a rest that begins later ends at once, too.
+            let waiting = waiters.wait();
             resting.join().unwrap();
-            waiting
+            drop(waiting);
         });
-        assert!(start.elapsed() < LONGEST, "{:?}", start.elapsed());
-        drop((wait(), waiting));
-        let start = Instant::now();
-        rest(Duration::from_secs(3600));
-        assert!(start.elapsed() >= LONGEST, "nobody waits any more");
+        assert_eq!(waiters.0.load(Ordering::Relaxed), 0);
     }
 }
