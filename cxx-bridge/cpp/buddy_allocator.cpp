@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "fork.h"
 #include "lock.h"
@@ -12,6 +13,12 @@ namespace pinbuddy {
 namespace {
 
 using c10::cuda::CUDAStream;
+
+// The unit in which the engine grants memory.
+constexpr std::size_t kGranule = 4096;
+
+// What a thread may keep: more than a step's tensors of one kind take, and in time for the next.
+constexpr std::size_t kKeptSegments = 4;
 
 void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
   sum.current += counter.current;
@@ -22,7 +29,8 @@ void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
 
 } // namespace
 
-BuddyAllocator::BuddyAllocator() : threshold_(engine_threshold()) {}
+BuddyAllocator::BuddyAllocator()
+    : threshold_(engine_threshold()), kept_(kKeptSegments * engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (size < threshold_ || size == 0 || in_forked_child() || !serves_default_pool()) {
@@ -32,19 +40,40 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   // Before any lock: it may need Python's.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap();
-  const Grant grant = engine_request(size);
-  if (grant.address == 0) {
+  Block* block = take(size);
+  if (block == nullptr) {
     return CudaBackend::allocate(size);
   }
-  Block* block = table_.take(grant);
   if (C10_UNLIKELY(tracing)) {
     {
       Lock guard(block->mutex_);
       block->context_when_allocated_ = context;
     }
-    trace(TraceEntry::ALLOC, block->ptr_, grant.bytes, std::move(context));
+    block->traced.store(true, std::memory_order_relaxed);
+    trace(TraceEntry::ALLOC, block->ptr_, block->size_, std::move(context));
   }
-  return {block->ptr_, block};
+  block->handed_out.store(true, std::memory_order_release);
+  return {reinterpret_cast<void*>(block->grant.address), block};
+}
+
+Block* BuddyAllocator::take(std::size_t size) {
+  // A size that overflows is none that is kept.
+  if (Block* block = kept_.take((size + kGranule - 1) / kGranule * kGranule)) {
+    return block;
+  }
+  // The engine is to choose among all that is idle, as if nothing had been kept.
+  give_back(kept_.take_all());
+  const Grant grant = engine_request(size);
+  if (grant.address == 0) {
+    if (!engine_enabled()) {
+      // Retired: upstream serves from now on.
+      kept_.close();
+    }
+    return nullptr;
+  }
+  Block* block = table_.take(grant);
+  KeptBlocks::shelve_here(block);
+  return block;
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
@@ -56,6 +85,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
       if (in_forked_child()) {
         throw;
       }
+      give_back_kept();
       if (!first || !engine_give_way()) {
         error.add_context(std::string(engine_state_line()));
         throw;
@@ -85,16 +115,25 @@ void BuddyAllocator::free_engine_block(Block* block) {
     }
     trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(context));
   }
+  block->handed_out.store(false, std::memory_order_relaxed);
+  // Who frees a block is the last of its users: what they recorded happened before.
+  if (block->on_streams.load(std::memory_order_relaxed)) {
+    free_with_events(block);
+  } else {
+    end_trace(block);
+    if (C10_UNLIKELY(!kept_.keep(block))) {
+      give_back_one(block);
+    }
+  }
+}
+
+void BuddyAllocator::free_with_events(Block* block) {
   ska::flat_hash_set<CUDAStream> streams;
   {
     Lock guard(block->mutex_);
-    block->allocated_ = false;
     streams.swap(block->streams_);
     block->event_count_ = streams.size();
-  }
-  if (streams.empty()) {
-    give_back(block);
-    return;
+    block->on_streams.store(false, std::memory_order_relaxed);
   }
   engine_defer(block->grant);
   // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
@@ -115,21 +154,42 @@ void BuddyAllocator::free_engine_block(Block* block) {
   }
 }
 
-void BuddyAllocator::give_back(Block* block) {
-  const Grant grant = block->grant;
+void BuddyAllocator::end_trace(Block* block) {
   // Also where recording has ended since: the context is not the next user's.
-  if (C10_UNLIKELY(isHistoryEnabled() || block->context_when_allocated_ != nullptr)) {
+  if (C10_UNLIKELY(isHistoryEnabled() || block->traced.load(std::memory_order_relaxed))) {
     std::shared_ptr<c10::GatheredContext> context;
     {
       Lock guard(block->mutex_);
       context.swap(block->context_when_allocated_);
     }
+    block->traced.store(false, std::memory_order_relaxed);
     // Writes nothing while nothing is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(context));
   }
+}
+
+void BuddyAllocator::give_back_one(Block* block) {
+  const Grant grant = block->grant;
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
+}
+
+void BuddyAllocator::give_back(Block* blocks) {
+  while (blocks != nullptr) {
+    give_back_one(std::exchange(blocks, blocks->next_kept));
+  }
+}
+
+void BuddyAllocator::give_back_kept() {
+  if (in_forked_child()) {
+    return;
+  }
+  give_back(kept_.take_all());
+  const Reuse reuse = kept_.count_reuse();
+  if (reuse.blocks > 0) {
+    engine_count_reused(reuse.blocks, reuse.bytes);
+  }
 }
 
 void BuddyAllocator::reap() {
@@ -145,7 +205,9 @@ void BuddyAllocator::reap() {
           last = --block->event_count_ == 0;
         }
         if (last) {
-          give_back(block);
+          end_trace(block);
+          // Not to be kept: the engine has it as pending.
+          give_back_one(block);
         }
       });
 }
@@ -156,14 +218,16 @@ bool BuddyAllocator::record_event(void* ptr, void* context, c10::Stream stream) 
     return CudaBackend::record_event(ptr, context, stream);
   }
   Lock guard(block->mutex_);
-  TORCH_INTERNAL_ASSERT(block->allocated_);
+  TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
   block->streams_.insert(CUDAStream(stream));
+  block->on_streams.store(true, std::memory_order_relaxed);
   return true;
 }
 
 void BuddyAllocator::empty_cache() {
   CudaBackend::empty_cache();
   reap();
+  give_back_kept();
   engine_empty_cache();
 }
 
@@ -204,6 +268,7 @@ void BuddyAllocator::trace(
 
 std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
   auto segments = CudaBackend::getSegments();
+  give_back_kept();
   for (const Part& part : engine_parts()) {
     at::HostSegmentInfo info;
     info.address = part.address;
@@ -220,6 +285,7 @@ std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
 
 at::HostStats BuddyAllocator::getStats() {
   at::HostStats stats = CudaBackend::getStats();
+  give_back_kept();
   const Counters engine = engine_counters();
   add(stats.allocations, engine.segments);
   add(stats.allocated_bytes, engine.pinned_bytes);
@@ -232,11 +298,13 @@ at::HostStats BuddyAllocator::getStats() {
 
 void BuddyAllocator::resetAccumulatedStats() {
   CudaBackend::resetAccumulatedStats();
+  give_back_kept();
   engine_reset_accumulated();
 }
 
 void BuddyAllocator::resetPeakStats() {
   CudaBackend::resetPeakStats();
+  give_back_kept();
   engine_reset_peaks();
 }
 

@@ -120,6 +120,13 @@ void count_unpin(int64_t microseconds) {
 
 void reap_completed() {
   the_allocator->impl_->reap();
+  the_allocator->impl_->give_back_kept();
+}
+
+void give_back_kept() {
+  if (the_allocator != nullptr) {
+    the_allocator->impl_->give_back_kept();
+  }
 }
 
 void empty_host_cache() {

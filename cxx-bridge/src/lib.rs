@@ -22,9 +22,10 @@ mod process;
 
 #[cfg(feature = "torch")]
 use process::{
-    engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
-    engine_give_way, engine_parts, engine_release, engine_request, engine_reset_accumulated,
-    engine_reset_peaks, engine_state_line, engine_threshold,
+    engine_close, engine_count_reused, engine_counters, engine_defer, engine_empty_cache,
+    engine_enabled, engine_forked, engine_give_way, engine_parts, engine_release, engine_request,
+    engine_reset_accumulated, engine_reset_peaks, engine_segment_bytes, engine_state_line,
+    engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -68,7 +69,9 @@ mod ffi {
     extern "Rust" {
         fn engine_enabled() -> bool;
         fn engine_threshold() -> usize;
+        fn engine_segment_bytes() -> usize;
         fn engine_request(bytes: usize) -> Grant;
+        fn engine_count_reused(blocks: usize, bytes: usize);
         fn engine_defer(grant: &Grant);
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();
@@ -98,5 +101,6 @@ mod ffi {
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
+        fn give_back_kept();
     }
 }

@@ -107,6 +107,12 @@ pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
     &process().handle
 }
 
+/// This process's engine once it has back what the C++ side keeps whole: for who reads its state.
+pub(crate) fn settled_handle() -> &'static Handle<Chain<Cuda>> {
+    ffi::give_back_kept();
+    handle()
+}
+
 /// Says, once, what was wrong with the settings.
 pub(crate) fn report_bad_settings() {
     static ONCE: Once = Once::new();
@@ -125,6 +131,10 @@ pub(crate) fn engine_threshold() -> usize {
     handle().config().threshold_bytes()
 }
 
+pub(crate) fn engine_segment_bytes() -> usize {
+    handle().config().block_bytes()
+}
+
 pub(crate) fn engine_request(bytes: usize) -> Grant {
     report_bad_settings();
     match handle().request(bytes) {
@@ -141,6 +151,10 @@ pub(crate) fn engine_request(bytes: usize) -> Grant {
             segment: 0,
         },
     }
+}
+
+pub(crate) fn engine_count_reused(blocks: usize, bytes: usize) {
+    handle().count_reused(blocks as u64, bytes as u64);
 }
 
 pub(crate) fn engine_defer(grant: &Grant) {

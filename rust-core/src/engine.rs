@@ -73,6 +73,12 @@ impl Engine {
         }
     }
 
+    /// So many requests for so many bytes in all were served by blocks that the caller had kept:
+    /// each was freed and handed out once more than the engine knows.
+    pub fn count_reused(&mut self, blocks: u64, bytes: u64) {
+        self.stats.blocks_reused(blocks, bytes);
+    }
+
     /// [`Self::request`] where it is longer than a segment. Kept apart, and not one path that ends
     /// in the same answer, since the block then went through memory also where it comes from a
     /// segment: a third of the cost of that.

@@ -80,6 +80,18 @@ impl Stats {
         self.live_blocks.add(1);
     }
 
+    /// Live blocks were freed and handed out again, so that nothing is different but the totals.
+    pub(crate) fn blocks_reused(&mut self, blocks: u64, bytes: u64) {
+        self.hits += blocks;
+        for (gauge, amount) in [
+            (&mut self.live_blocks, blocks),
+            (&mut self.live_bytes, bytes),
+        ] {
+            gauge.allocated += amount;
+            gauge.freed += amount;
+        }
+    }
+
     #[inline]
     pub(crate) fn block_deferred(&mut self, bytes: u64) {
         self.live_bytes.remove(bytes);

@@ -143,6 +143,14 @@ impl<B: Backing> Handle<B> {
         })
     }
 
+    /// So many requests for so many bytes in all were served by blocks that the allocator had kept.
+    pub fn count_reused(&self, blocks: u64, bytes: u64) {
+        self.guarded(|| {
+            self.engine()?.count_reused(blocks, bytes);
+            Some(())
+        });
+    }
+
     /// What a request that took its time is answered, unless the process ends meanwhile: threads
     /// that come back from a wait while exit handlers run meet an interpreter and a driver that are
     /// gone. They stay here, and end with the process; but not for ever, should somebody wait for
@@ -230,6 +238,7 @@ impl<B: Backing> Handle<B> {
     pub fn give_way(&self) -> bool {
         self.guarded(|| {
             drop(self.engine()?);
+            self.backing.reap();
             self.warm_up
                 .give_up("PyTorch could not pin memory of its own");
             let (_, all) = self.give_back(usize::MAX);
