@@ -58,12 +58,22 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 
 Block* BuddyAllocator::take(std::size_t size) {
   // A size that overflows is none that is kept.
-  if (Block* block = kept_.take((size + kGranule - 1) / kGranule * kGranule)) {
-    return block;
+  const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
+  Block* block = kept_.take(bytes);
+  return C10_LIKELY(block != nullptr) ? block : take_from_engine(size, bytes);
+}
+
+Block* BuddyAllocator::take_from_engine(std::size_t size, std::size_t bytes) {
+  Grant grant{};
+  // A size that comes again and again gets a place beside what is kept, while that costs no memory.
+  if (kept_.asked_before(bytes)) {
+    grant = engine_request_beside(size, kept_.count());
   }
-  // The engine is to choose among all that is idle, as if nothing had been kept.
-  give_back(kept_.take_all());
-  const Grant grant = engine_request(size);
+  // For others the engine chooses among all that is idle, as if nothing had been kept.
+  if (grant.address == 0) {
+    give_back_kept();
+    grant = engine_request(size);
+  }
   if (grant.address == 0) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
@@ -121,9 +131,7 @@ void BuddyAllocator::free_engine_block(Block* block) {
     free_with_events(block);
   } else {
     end_trace(block);
-    if (C10_UNLIKELY(!kept_.keep(block))) {
-      give_back_one(block);
-    }
+    put(block);
   }
 }
 
@@ -168,27 +176,28 @@ void BuddyAllocator::end_trace(Block* block) {
   }
 }
 
-void BuddyAllocator::give_back_one(Block* block) {
+void BuddyAllocator::put(Block* block) {
+  if (C10_UNLIKELY(!kept_.keep(block))) {
+    give_back(block);
+  }
+}
+
+void BuddyAllocator::give_back(Block* block) {
   const Grant grant = block->grant;
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
 }
 
-void BuddyAllocator::give_back(Block* blocks) {
-  while (blocks != nullptr) {
-    give_back_one(std::exchange(blocks, blocks->next_kept));
-  }
-}
-
 void BuddyAllocator::give_back_kept() {
   if (in_forked_child()) {
     return;
   }
-  give_back(kept_.take_all());
-  const Reuse reuse = kept_.count_reuse();
-  if (reuse.blocks > 0) {
-    engine_count_reused(reuse.blocks, reuse.bytes);
+  Kept kept;
+  Block* blocks = kept_.sweep(kept);
+  engine_settle(kept);
+  while (blocks != nullptr) {
+    give_back(std::exchange(blocks, blocks->next_kept));
   }
 }
 
@@ -206,8 +215,9 @@ void BuddyAllocator::reap() {
         }
         if (last) {
           end_trace(block);
-          // Not to be kept: the engine has it as pending.
-          give_back_one(block);
+          // From pending to live for the engine: before another thread can have it.
+          engine_keep(block->grant);
+          put(block);
         }
       });
 }
@@ -228,6 +238,7 @@ void BuddyAllocator::empty_cache() {
   CudaBackend::empty_cache();
   reap();
   give_back_kept();
+  kept_.forget();
   engine_empty_cache();
 }
 

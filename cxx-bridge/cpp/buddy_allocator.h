@@ -62,13 +62,14 @@ class BuddyAllocator final : public CudaBackend {
   void allocate_host_memory(std::size_t size, void** ptr) override;
   // A block of at least `size` bytes; null where the engine has none.
   Block* take(std::size_t size);
+  Block* take_from_engine(std::size_t size, std::size_t bytes);
   void free_engine_block(Block* block);
   void free_with_events(Block* block);
-  // Nobody uses the block any more.
+  // Nobody uses the block any more: the next user is not to see its context.
   void end_trace(Block* block);
-  // Gives blocks that are linked by `next_kept` back to the engine.
-  void give_back(Block* blocks);
-  void give_back_one(Block* block);
+  // Keeps such a block, or gives it back to the engine.
+  void put(Block* block);
+  void give_back(Block* block);
   void trace(
       TraceEntry::Action action,
       void* address,

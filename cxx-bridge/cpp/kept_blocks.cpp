@@ -1,9 +1,22 @@
 #include "kept_blocks.h"
 
-namespace pinbuddy {
+#include <algorithm>
 
-std::size_t KeptBlocks::own_shelf() {
-  static std::atomic<std::size_t> threads{0};
+namespace pinbuddy {
+namespace {
+
+// Threads that have a shelf: the first ones have one each.
+std::atomic<std::size_t> threads{0};
+
+// Fibonacci hashing, so that sizes which are multiples of large powers of two spread.
+template <int Bits>
+std::size_t hash(std::size_t bytes) {
+  return (bytes * 0x9E3779B97F4A7C15ull) >> (64 - Bits);
+}
+
+} // namespace
+
+std::size_t KeptBlocks::own() {
   // One more than the shelf, so that no thread has to run a constructor.
   static thread_local std::size_t number = 0;
   if (C10_UNLIKELY(number == 0)) {
@@ -12,30 +25,133 @@ std::size_t KeptBlocks::own_shelf() {
   return number - 1;
 }
 
-std::size_t KeptBlocks::bin_of(std::size_t bytes) {
-  // Fibonacci hashing: sizes are often multiples of large powers of two.
-  return (bytes * 0x9E3779B97F4A7C15ull) >> 59;
+std::span<KeptBlocks::Shelf> KeptBlocks::in_use() {
+  // Who comes later than this is as if it came after the whole call.
+  return {shelves_.data(), std::min(threads.load(std::memory_order_relaxed), kShelves)};
 }
 
 void KeptBlocks::shelve_here(Block* block) {
-  block->shelf = own_shelf();
+  block->shelf = own();
 }
 
 Block* KeptBlocks::take(std::size_t bytes) {
-  static_assert(kBins == 32, "bin_of gives five bits");
-  Shelf& shelf = shelves_[own_shelf()];
-  Latched latched(shelf.latch, Latch::Briefly);
-  if (!latched) {
-    return nullptr;
+  const std::size_t mine = own();
+  Shelf& shelf = shelves_[mine];
+  {
+    Latched latched(shelf.latch, Latch::Briefly);
+    if (C10_LIKELY(latched)) {
+      if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
+        return block;
+      }
+    }
   }
-  Block** link = &shelf.bins[bin_of(bytes)];
+  return take_elsewhere(bytes, mine);
+}
+
+Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
+  for (Shelf& shelf : in_use()) {
+    if (&shelf == &shelves_[mine] || shelf.blocks.load(std::memory_order_relaxed) == 0) {
+      continue;
+    }
+    Latched latched(shelf.latch, Latch::Briefly);
+    if (!latched) {
+      continue;
+    }
+    if (Block* block = shelf.take(bytes)) {
+      block->shelf = mine;
+      return block;
+    }
+  }
+  return nullptr;
+}
+
+bool KeptBlocks::keep(Block* block) {
+  Shelf& shelf = shelves_[block->shelf];
+  Latched latched(shelf.latch, Latch::Briefly);
+  // A shelf that is full of sizes which nobody asks for is swept by the next request for another.
+  if (!latched || shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
+      shelf.bytes + block->size_ > most_bytes_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  shelf.put(block);
+  return true;
+}
+
+bool KeptBlocks::asked_before(std::size_t bytes) {
+  Shelf& shelf = shelves_[own()];
+  Latched latched(shelf.latch, Latch::UntilOpen);
+  const std::size_t bit = hash<12>(bytes);
+  static_assert(kSizeBits == 1 << 12);
+  if (shelf.asked[bit]) {
+    return true;
+  }
+  if (shelf.sizes == kMostSizes) {
+    shelf.asked.reset();
+    shelf.sizes = 0;
+  }
+  shelf.asked[bit] = true;
+  ++shelf.sizes;
+  return false;
+}
+
+Kept KeptBlocks::count() {
+  Kept sum{};
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch, Latch::UntilOpen);
+    shelf.count(sum);
+  }
+  return sum;
+}
+
+Block* KeptBlocks::sweep(Kept& kept) {
+  kept = Kept{};
+  Block* chain = nullptr;
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch, Latch::UntilOpen);
+    shelf.count(kept);
+    chain = shelf.clear(chain);
+  }
+  return chain;
+}
+
+void KeptBlocks::close() {
+  most_bytes_.store(0, std::memory_order_relaxed);
+}
+
+void KeptBlocks::forget() {
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch, Latch::UntilOpen);
+    shelf.asked.reset();
+    shelf.sizes = 0;
+  }
+}
+
+void KeptBlocks::before_fork() {
+  for (Shelf& shelf : shelves_) {
+    shelf.latch.close(Latch::UntilOpen);
+  }
+}
+
+void KeptBlocks::after_fork() {
+  for (Shelf& shelf : shelves_) {
+    shelf.latch.open();
+  }
+}
+
+Block* KeptBlocks::Shelf::take(std::size_t wanted) {
+  static_assert(kBins == 1 << 5);
+  Block** link = &bins[hash<5>(wanted)];
   for (int step = 0; *link != nullptr && step < kSteps; ++step) {
     Block* block = *link;
-    if (block->grant.bytes == bytes) {
+    if (block->size_ == wanted) {
       *link = block->next_kept;
-      shelf.count(-1, -bytes);
-      ++shelf.reuse.blocks;
-      shelf.reuse.bytes += bytes;
+      const std::size_t left = blocks.load(std::memory_order_relaxed) - 1;
+      blocks.store(left, std::memory_order_relaxed);
+      bytes -= wanted;
+      least_blocks = std::min(least_blocks, left);
+      least_bytes = std::min(least_bytes, bytes);
+      ++reused_blocks;
+      reused_bytes += wanted;
       return block;
     }
     link = &block->next_kept;
@@ -43,52 +159,42 @@ Block* KeptBlocks::take(std::size_t bytes) {
   return nullptr;
 }
 
-bool KeptBlocks::keep(Block* block) {
-  const std::size_t bytes = block->grant.bytes;
-  Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch, Latch::Briefly);
-  // A shelf that is full of sizes that nobody asks for is emptied by the next request that it
-  // cannot serve.
-  if (!latched || shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
-      shelf.bytes + bytes > most_bytes_.load(std::memory_order_relaxed)) {
-    return false;
-  }
-  Block*& bin = shelf.bins[bin_of(bytes)];
+void KeptBlocks::Shelf::put(Block* block) {
+  Block*& bin = bins[hash<5>(block->size_)];
   block->next_kept = bin;
   bin = block;
-  shelf.count(1, bytes);
-  return true;
+  blocks.store(blocks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bytes += block->size_;
 }
 
-Block* KeptBlocks::take_all() {
-  Block* taken = nullptr;
-  for (Shelf& shelf : shelves_) {
-    if (shelf.blocks.load(std::memory_order_relaxed) == 0) {
-      continue;
-    }
-    Latched latched(shelf.latch, Latch::UntilOpen);
-    for (Block*& bin : shelf.bins) {
-      while (bin != nullptr) {
-        Block* block = bin;
-        bin = block->next_kept;
-        block->next_kept = taken;
-        taken = block;
-      }
-    }
-    shelf.count(-shelf.blocks.load(std::memory_order_relaxed), -shelf.bytes);
+Block* KeptBlocks::Shelf::clear(Block* chain) {
+  if (bytes == 0) {
+    return chain;
   }
-  return taken;
+  for (Block*& bin : bins) {
+    while (bin != nullptr) {
+      Block* block = bin;
+      bin = block->next_kept;
+      block->next_kept = chain;
+      chain = block;
+    }
+  }
+  blocks.store(0, std::memory_order_relaxed);
+  bytes = least_blocks = least_bytes = 0;
+  return chain;
 }
 
-Reuse KeptBlocks::count_reuse() {
-  Reuse sum;
-  for (Shelf& shelf : shelves_) {
-    Latched latched(shelf.latch, Latch::UntilOpen);
-    sum.blocks += shelf.reuse.blocks;
-    sum.bytes += shelf.reuse.bytes;
-    shelf.reuse = Reuse{};
-  }
-  return sum;
+void KeptBlocks::Shelf::count(Kept& sum) {
+  const std::size_t now = blocks.load(std::memory_order_relaxed);
+  sum.blocks += now;
+  sum.bytes += bytes;
+  sum.least_blocks += least_blocks;
+  sum.least_bytes += least_bytes;
+  sum.reused_blocks += reused_blocks;
+  sum.reused_bytes += reused_bytes;
+  least_blocks = now;
+  least_bytes = bytes;
+  reused_blocks = reused_bytes = 0;
 }
 
 } // namespace pinbuddy

@@ -1,57 +1,62 @@
 // Freed blocks that are kept whole for the next request of exactly their size.
 //
-// Merging a block with its neighbours and cutting the same block again is most of what a request
-// costs the engine, and steps of a program ask for the same sizes again and again. So a freed block
-// first stays as it is, with its block object; the engine still counts it as handed out. A request
-// that no kept block serves, and whoever else asks the engine about what is idle, has all of them
-// given back first: `take_all`. So the engine decides as if none were ever kept.
+// Taking a block out of a list and putting it back is most of what stock's pair costs, and cutting
+// and merging most of the engine's; programs ask for the same sizes again and again. So a freed block
+// first stays as it is, with its block object, and whoever owns the memory still counts it as handed
+// out. Whoever looks at what is idle, or needs it, sweeps all kept blocks up first.
 //
-// A thread takes from a shelf of its own, and a block goes back to the shelf that it was taken for,
-// whichever thread frees it: threads meet only where one frees what another allocates. Invariants: a
-// kept block has no user and no event outstanding; a shelf holds so many blocks and so many bytes at
-// most; nothing but links and counts is changed under a shelf's latch.
+// A thread takes from a shelf of its own, and a block goes back to the shelf of the thread that it
+// was taken for, whichever thread frees it: so threads meet only where one frees what another
+// allocates, or finds nothing on its own shelf. Invariants: a kept block has no user and no event
+// outstanding; a shelf holds so many blocks and so many bytes at most; nothing but links and counts
+// is changed under a shelf's latch. Knows neither the engine nor upstream's lists.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
-#include <cstdint>
+#include <span>
 
 #include "block.h"
 #include "lock.h"
 
 namespace pinbuddy {
 
-// Requests that were served by kept blocks: the engine does not know of them.
-struct Reuse {
-  std::size_t blocks = 0;
-  std::size_t bytes = 0;
-};
-
 class KeptBlocks {
  public:
   // No shelf keeps more than `most_bytes`.
   explicit KeptBlocks(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // A kept block of exactly `bytes` bytes, whole granules; null where this thread's shelf has none.
+  // A kept block of exactly `bytes` bytes, from this thread's shelf or else from any other; null
+  // where there is none.
   Block* take(std::size_t bytes);
 
-  // Keeps a block; false where its shelf is full or just being used.
+  // A block that was not kept before is to be kept for this thread.
+  static void shelve_here(Block* block);
+
+  // Keeps a block; false where its shelf is full or in use this moment.
   [[nodiscard]] bool keep(Block* block);
 
-  // Every block of every shelf, linked by `next_kept`.
-  [[nodiscard]] Block* take_all();
+  // Whether this thread has asked before for `bytes` bytes that nothing kept was there for: then it
+  // will again, and keeping is worth while. Remembers it. For many sizes it is sometimes wrong.
+  bool asked_before(std::size_t bytes);
 
-  // How kept blocks served since the last call.
-  [[nodiscard]] Reuse count_reuse();
+  // What is kept now, and what happened since the last call of this or of `sweep`.
+  Kept count();
 
-  // Nothing is kept from now on; what is kept already stays until `take_all`.
-  void close() {
-    most_bytes_.store(0, std::memory_order_relaxed);
-  }
+  // Takes all of it, linked by `next_kept`, and counts as `count` does.
+  [[nodiscard]] Block* sweep(Kept& kept);
 
-  // Once freed, the block is kept for this thread.
-  static void shelve_here(Block* block);
+  // Nothing is kept from now on; what is kept already stays until it is taken.
+  void close();
+
+  // Forgets what was asked for: another program may come.
+  void forget();
+
+  // So that a child of a fork finds every latch open.
+  void before_fork();
+  void after_fork();
 
  private:
   static constexpr std::size_t kShelves = 16;
@@ -59,25 +64,35 @@ class KeptBlocks {
   static constexpr std::size_t kMostBlocks = 128;
   // How far a bin is searched: sizes that share a bin must not make each other slow.
   static constexpr int kSteps = 8;
+  // A set of sizes as bits; above so many sizes one in 16 would be taken for another.
+  static constexpr std::size_t kSizeBits = 4096;
+  static constexpr std::size_t kMostSizes = 256;
 
   // Apart by two cache lines: processors fetch them in pairs.
   struct alignas(128) Shelf {
     Latch latch;
-    // Changed under the latch only; whoever sees none need not take it.
+    // Changed under the latch only; who sees none need not close it.
     std::atomic<std::size_t> blocks{0};
     std::size_t bytes = 0;
-    Reuse reuse;
+    // Since it was last counted.
+    std::size_t least_blocks = 0;
+    std::size_t least_bytes = 0;
+    std::size_t reused_blocks = 0;
+    std::size_t reused_bytes = 0;
     // Last in, first out; a size has one bin, and a bin may have several sizes.
     std::array<Block*, kBins> bins{};
+    std::bitset<kSizeBits> asked;
+    std::size_t sizes = 0;
 
-    void count(std::size_t more_blocks, std::size_t more_bytes) {
-      blocks.store(blocks.load(std::memory_order_relaxed) + more_blocks, std::memory_order_relaxed);
-      bytes += more_bytes;
-    }
+    Block* take(std::size_t wanted);
+    void put(Block* block);
+    Block* clear(Block* chain);
+    void count(Kept& sum);
   };
 
-  static std::size_t bin_of(std::size_t bytes);
-  static std::size_t own_shelf();
+  static std::size_t own();
+  std::span<Shelf> in_use();
+  Block* take_elsewhere(std::size_t bytes, std::size_t mine);
 
   std::atomic<std::size_t> most_bytes_;
   std::array<Shelf, kShelves> shelves_;

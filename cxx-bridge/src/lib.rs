@@ -22,10 +22,10 @@ mod process;
 
 #[cfg(feature = "torch")]
 use process::{
-    engine_close, engine_count_reused, engine_counters, engine_defer, engine_empty_cache,
-    engine_enabled, engine_forked, engine_give_way, engine_parts, engine_release, engine_request,
-    engine_reset_accumulated, engine_reset_peaks, engine_segment_bytes, engine_state_line,
-    engine_threshold,
+    engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
+    engine_give_way, engine_keep, engine_parts, engine_release, engine_request,
+    engine_request_beside, engine_reset_accumulated, engine_reset_peaks, engine_segment_bytes,
+    engine_settle, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -39,6 +39,17 @@ mod ffi {
         offset: usize,
         bytes: usize,
         segment: u32,
+    }
+
+    /// Freed blocks that are kept whole, as the engine's statistics need to know of them.
+    #[derive(Clone, Copy, Default)]
+    struct Kept {
+        blocks: usize,
+        bytes: usize,
+        least_blocks: usize,
+        least_bytes: usize,
+        reused_blocks: usize,
+        reused_bytes: usize,
     }
 
     /// A block, or what lies between two.
@@ -71,7 +82,9 @@ mod ffi {
         fn engine_threshold() -> usize;
         fn engine_segment_bytes() -> usize;
         fn engine_request(bytes: usize) -> Grant;
-        fn engine_count_reused(blocks: usize, bytes: usize);
+        fn engine_request_beside(bytes: usize, kept: &Kept) -> Grant;
+        fn engine_settle(kept: &Kept);
+        fn engine_keep(grant: &Grant);
         fn engine_defer(grant: &Grant);
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();

@@ -11,7 +11,7 @@ use pinbuddy_core::{Gauge, Region, Stats};
 
 use crate::backing::{Chain, Device, Driver};
 use crate::config::Config;
-use crate::ffi::{self, Counter, Counters, Grant, Part};
+use crate::ffi::{self, Counter, Counters, Grant, Kept, Part};
 use crate::handle::{self, Handle};
 use crate::log;
 
@@ -137,7 +137,19 @@ pub(crate) fn engine_segment_bytes() -> usize {
 
 pub(crate) fn engine_request(bytes: usize) -> Grant {
     report_bad_settings();
-    match handle().request(bytes) {
+    granted(handle().request(bytes))
+}
+
+pub(crate) fn engine_request_beside(bytes: usize, kept: &Kept) -> Grant {
+    granted(handle().request_beside(bytes, &counted(kept)))
+}
+
+pub(crate) fn engine_settle(kept: &Kept) {
+    handle().settle(&counted(kept));
+}
+
+fn granted(grant: Option<handle::Grant>) -> Grant {
+    match grant {
         Some(handle::Grant { address, block }) => Grant {
             address,
             offset: block.offset,
@@ -153,8 +165,19 @@ pub(crate) fn engine_request(bytes: usize) -> Grant {
     }
 }
 
-pub(crate) fn engine_count_reused(blocks: usize, bytes: usize) {
-    handle().count_reused(blocks as u64, bytes as u64);
+fn counted(kept: &Kept) -> pinbuddy_core::Kept {
+    pinbuddy_core::Kept {
+        blocks: kept.blocks as u64,
+        bytes: kept.bytes as u64,
+        least_blocks: kept.least_blocks as u64,
+        least_bytes: kept.least_bytes as u64,
+        reused_blocks: kept.reused_blocks as u64,
+        reused_bytes: kept.reused_bytes as u64,
+    }
+}
+
+pub(crate) fn engine_keep(grant: &Grant) {
+    handle().keep(handle::block(grant.segment, grant.offset, grant.bytes));
 }
 
 pub(crate) fn engine_defer(grant: &Grant) {

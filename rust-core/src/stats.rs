@@ -29,7 +29,31 @@ impl Gauge {
     #[inline]
     fn remove(&mut self, amount: u64) {
         self.current -= amount;
-        self.freed += amount;
+        self.freed = self.freed.wrapping_add(amount);
+    }
+
+    /// As [`Self::add`], while `kept` of it are not to be counted.
+    #[inline]
+    fn add_beside(&mut self, amount: u64, kept: u64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current.saturating_sub(kept));
+        self.allocated += amount;
+    }
+
+    /// So much was removed and added again, unseen; at one time all but `least` was there.
+    #[inline]
+    fn settle(&mut self, reused: u64, least: u64) {
+        self.allocated = self.allocated.wrapping_add(reused);
+        self.freed = self.freed.wrapping_add(reused);
+        self.peak = self.peak.max(self.current.saturating_sub(least));
+    }
+
+    /// As if it had not been removed. What was freed may have been reset since, and is right again
+    /// once this is removed: so it wraps.
+    #[inline]
+    fn take_back(&mut self, amount: u64) {
+        self.current += amount;
+        self.freed = self.freed.wrapping_sub(amount);
     }
 
     fn reset_peak(&mut self) {
@@ -72,6 +96,25 @@ pub struct Stats {
     pub dedicated_bytes: u64,
 }
 
+/// Blocks that the caller keeps whole when they are freed, for the next request of their size,
+/// instead of releasing them: live to the engine, and idle in truth. What the statistics need to
+/// count as if it were not so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Blocks that are kept now.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The fewest that were kept at one time since the last time that this was told.
+    pub least_blocks: u64,
+    /// The fewest bytes.
+    pub least_bytes: u64,
+    /// Requests that kept blocks have served since then.
+    pub reused_blocks: u64,
+    /// The bytes of these blocks.
+    pub reused_bytes: u64,
+}
+
 impl Stats {
     #[inline]
     pub(crate) fn block_taken(&mut self, bytes: u64) {
@@ -80,16 +123,31 @@ impl Stats {
         self.live_blocks.add(1);
     }
 
-    /// Live blocks were freed and handed out again, so that nothing is different but the totals.
-    pub(crate) fn blocks_reused(&mut self, blocks: u64, bytes: u64) {
-        self.hits += blocks;
-        for (gauge, amount) in [
-            (&mut self.live_blocks, blocks),
-            (&mut self.live_bytes, bytes),
-        ] {
-            gauge.allocated += amount;
-            gauge.freed += amount;
-        }
+    /// As [`Self::block_taken`], while so much of what counts as live is kept.
+    #[inline]
+    pub(crate) fn block_taken_beside(&mut self, bytes: u64, kept: &Kept) {
+        self.hits += 1;
+        self.live_bytes.add_beside(bytes, kept.bytes);
+        self.live_blocks.add_beside(1, kept.blocks);
+    }
+
+    /// What happened to blocks that were kept: their requests are counted now, and peaks that were
+    /// reached meanwhile.
+    #[inline]
+    pub(crate) fn settle(&mut self, kept: &Kept) {
+        self.hits += kept.reused_blocks;
+        self.live_bytes.settle(kept.reused_bytes, kept.least_bytes);
+        self.live_blocks
+            .settle(kept.reused_blocks, kept.least_blocks);
+    }
+
+    /// Pending to kept: it counts as live again until it is released, and was not freed until then.
+    #[inline]
+    pub(crate) fn block_kept(&mut self, bytes: u64) {
+        self.pending_bytes.remove(bytes);
+        self.pending_blocks.remove(1);
+        self.live_bytes.take_back(bytes);
+        self.live_blocks.take_back(1);
     }
 
     #[inline]

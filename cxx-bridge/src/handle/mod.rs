@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pinbuddy_core::{Block, Config as EngineConfig, Decision, Engine, SegmentId, Stats};
+use pinbuddy_core::{Block, Config as EngineConfig, Decision, Engine, Kept, SegmentId, Stats};
 
 use crate::backing::{Backing, background};
 use crate::budget::Purse;
@@ -143,10 +143,29 @@ impl<B: Backing> Handle<B> {
         })
     }
 
-    /// So many requests for so many bytes in all were served by blocks that the allocator had kept.
-    pub fn count_reused(&self, blocks: u64, bytes: u64) {
+    /// A block of at least `bytes` bytes, where that costs nothing of what the allocator keeps whole.
+    /// `None` is no answer: that is to be released, and [`Self::request`] asked.
+    pub fn request_beside(&self, bytes: usize, kept: &Kept) -> Option<Grant> {
         self.guarded(|| {
-            self.engine()?.count_reused(blocks, bytes);
+            let mut engine = self.engine()?;
+            let block = engine.request_beside(bytes, kept)?;
+            Some(grant(&engine, block))
+        })
+    }
+
+    /// Counts what the blocks that the allocator keeps were used for.
+    pub fn settle(&self, kept: &Kept) {
+        self.guarded(|| {
+            self.engine()?.settle(kept);
+            Some(())
+        });
+    }
+
+    /// The block's events have completed, and the allocator keeps it.
+    pub fn keep(&self, block: Block) {
+        self.guarded(|| {
+            let misuse = self.engine()?.keep(block).err()?;
+            self.retire(&misuse.to_string());
             Some(())
         });
     }
