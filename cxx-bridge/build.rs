@@ -8,7 +8,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/cuda_backend.cpp",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 8] = [
     "cpp/host_memory.cpp",
     "cpp/kept_blocks.cpp",
     "cpp/pending_blocks.cpp",
+    "cpp/quick_backend.cpp",
 ];
 
 fn main() {

@@ -34,7 +34,7 @@ BuddyAllocator::BuddyAllocator()
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (size < threshold_ || size == 0 || in_forked_child() || !serves_default_pool()) {
-    return CudaBackend::allocate(size);
+    return QuickBackend::allocate(size);
   }
   const bool tracing = isHistoryEnabled();
   // Before any lock: it may need Python's.
@@ -42,7 +42,7 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   reap();
   Block* block = take(size);
   if (block == nullptr) {
-    return CudaBackend::allocate(size);
+    return QuickBackend::allocate(size);
   }
   if (C10_UNLIKELY(tracing)) {
     {
@@ -109,7 +109,7 @@ void BuddyAllocator::free(void* context) {
   if (block != nullptr && block->engine_owned) {
     free_engine_block(block);
   } else {
-    CudaBackend::free(context);
+    QuickBackend::free(context);
   }
 }
 
@@ -225,7 +225,7 @@ void BuddyAllocator::reap() {
 bool BuddyAllocator::record_event(void* ptr, void* context, c10::Stream stream) {
   Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
   if (block == nullptr) {
-    return CudaBackend::record_event(ptr, context, stream);
+    return QuickBackend::record_event(ptr, context, stream);
   }
   Lock guard(block->mutex_);
   TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
@@ -235,7 +235,7 @@ bool BuddyAllocator::record_event(void* ptr, void* context, c10::Stream stream) 
 }
 
 void BuddyAllocator::empty_cache() {
-  CudaBackend::empty_cache();
+  QuickBackend::empty_cache();
   reap();
   give_back_kept();
   kept_.forget();
@@ -278,7 +278,7 @@ void BuddyAllocator::trace(
 }
 
 std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
-  auto segments = CudaBackend::getSegments();
+  auto segments = QuickBackend::getSegments();
   give_back_kept();
   for (const Part& part : engine_parts()) {
     at::HostSegmentInfo info;
@@ -294,8 +294,18 @@ std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
   return segments;
 }
 
+void BuddyAllocator::before_fork() {
+  QuickBackend::before_fork();
+  kept_.before_fork();
+}
+
+void BuddyAllocator::after_fork() {
+  kept_.after_fork();
+  QuickBackend::after_fork();
+}
+
 at::HostStats BuddyAllocator::getStats() {
-  at::HostStats stats = CudaBackend::getStats();
+  at::HostStats stats = QuickBackend::getStats();
   give_back_kept();
   const Counters engine = engine_counters();
   add(stats.allocations, engine.segments);
@@ -308,13 +318,13 @@ at::HostStats BuddyAllocator::getStats() {
 }
 
 void BuddyAllocator::resetAccumulatedStats() {
-  CudaBackend::resetAccumulatedStats();
+  QuickBackend::resetAccumulatedStats();
   give_back_kept();
   engine_reset_accumulated();
 }
 
 void BuddyAllocator::resetPeakStats() {
-  CudaBackend::resetPeakStats();
+  QuickBackend::resetPeakStats();
   give_back_kept();
   engine_reset_peaks();
 }

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "block_table.h"
-#include "cuda_backend.h"
 #include "kept_blocks.h"
 #include "pending_blocks.h"
+#include "quick_backend.h"
 
 namespace pinbuddy {
 
-class BuddyAllocator final : public CudaBackend {
+class BuddyAllocator final : public QuickBackend {
  public:
   BuddyAllocator();
 
@@ -53,6 +53,9 @@ class BuddyAllocator final : public CudaBackend {
   at::HostStats getStats() override;
   void resetAccumulatedStats() override;
   void resetPeakStats() override;
+
+  void before_fork() override;
+  void after_fork() override;
 
   // Upstream's segments, and the engine's as their blocks and what lies between them.
   std::vector<at::HostSegmentInfo> getSegments() override;
