@@ -131,7 +131,9 @@ void BuddyAllocator::free_engine_block(Block* block) {
     free_with_events(block);
   } else {
     end_trace(block);
-    put(block);
+    if (C10_UNLIKELY(!kept_.keep(block))) {
+      give_back(block);
+    }
   }
 }
 
@@ -143,6 +145,7 @@ void BuddyAllocator::free_with_events(Block* block) {
     block->event_count_ = streams.size();
     block->on_streams.store(false, std::memory_order_relaxed);
   }
+  kept_.count_freed(block);
   engine_defer(block->grant);
   // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
   // recorded keeps its count and is never used again: lost memory is better than a wrong reuse.
@@ -173,12 +176,6 @@ void BuddyAllocator::end_trace(Block* block) {
     block->traced.store(false, std::memory_order_relaxed);
     // Writes nothing while nothing is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(context));
-  }
-}
-
-void BuddyAllocator::put(Block* block) {
-  if (C10_UNLIKELY(!kept_.keep(block))) {
-    give_back(block);
   }
 }
 
@@ -217,7 +214,9 @@ void BuddyAllocator::reap() {
           end_trace(block);
           // From pending to live for the engine: before another thread can have it.
           engine_keep(block->grant);
-          put(block);
+          if (!kept_.keep_counted(block)) {
+            give_back(block);
+          }
         }
       });
 }

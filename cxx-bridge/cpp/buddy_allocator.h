@@ -70,8 +70,6 @@ class BuddyAllocator final : public QuickBackend {
   void free_with_events(Block* block);
   // Nobody uses the block any more: the next user is not to see its context.
   void end_trace(Block* block);
-  // Keeps such a block, or gives it back to the engine.
-  void put(Block* block);
   void give_back(Block* block);
   void trace(
       TraceEntry::Action action,

@@ -1,7 +1,5 @@
 #include "kept_blocks.h"
 
-#include <algorithm>
-
 namespace pinbuddy {
 namespace {
 
@@ -68,8 +66,28 @@ Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
 bool KeptBlocks::keep(Block* block) {
   Shelf& shelf = shelves_[block->shelf];
   Latched latched(shelf.latch, Latch::Briefly);
+  if (!latched) {
+    return false;
+  }
+  shelf.freed(block);
+  return put(shelf, block);
+}
+
+void KeptBlocks::count_freed(Block* block) {
+  Shelf& shelf = shelves_[block->shelf];
+  Latched latched(shelf.latch, Latch::UntilOpen);
+  shelf.freed(block);
+}
+
+bool KeptBlocks::keep_counted(Block* block) {
+  Shelf& shelf = shelves_[block->shelf];
+  Latched latched(shelf.latch, Latch::Briefly);
+  return latched && put(shelf, block);
+}
+
+bool KeptBlocks::put(Shelf& shelf, Block* block) {
   // A shelf that is full of sizes which nobody asks for is swept by the next request for another.
-  if (!latched || shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
+  if (shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
       shelf.bytes + block->size_ > most_bytes_.load(std::memory_order_relaxed)) {
     return false;
   }
@@ -148,8 +166,8 @@ Block* KeptBlocks::Shelf::take(std::size_t wanted) {
       const std::size_t left = blocks.load(std::memory_order_relaxed) - 1;
       blocks.store(left, std::memory_order_relaxed);
       bytes -= wanted;
-      least_blocks = std::min(least_blocks, left);
-      least_bytes = std::min(least_bytes, bytes);
+      rise_blocks.up(1);
+      rise_bytes.up(wanted);
       ++reused_blocks;
       reused_bytes += wanted;
       return block;
@@ -167,6 +185,11 @@ void KeptBlocks::Shelf::put(Block* block) {
   bytes += block->size_;
 }
 
+void KeptBlocks::Shelf::freed(Block* block) {
+  rise_blocks.down(1);
+  rise_bytes.down(block->size_);
+}
+
 Block* KeptBlocks::Shelf::clear(Block* chain) {
   if (bytes == 0) {
     return chain;
@@ -180,7 +203,7 @@ Block* KeptBlocks::Shelf::clear(Block* chain) {
     }
   }
   blocks.store(0, std::memory_order_relaxed);
-  bytes = least_blocks = least_bytes = 0;
+  bytes = 0;
   return chain;
 }
 
@@ -188,12 +211,11 @@ void KeptBlocks::Shelf::count(Kept& sum) {
   const std::size_t now = blocks.load(std::memory_order_relaxed);
   sum.blocks += now;
   sum.bytes += bytes;
-  sum.least_blocks += least_blocks;
-  sum.least_bytes += least_bytes;
+  sum.rise_blocks += static_cast<std::size_t>(rise_blocks.most);
+  sum.rise_bytes += static_cast<std::size_t>(rise_bytes.most);
   sum.reused_blocks += reused_blocks;
   sum.reused_bytes += reused_bytes;
-  least_blocks = now;
-  least_bytes = bytes;
+  rise_blocks = rise_bytes = Rise{};
   reused_blocks = reused_bytes = 0;
 }
 

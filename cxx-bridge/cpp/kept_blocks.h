@@ -12,6 +12,7 @@
 // is changed under a shelf's latch. Knows neither the engine nor upstream's lists.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bitset>
@@ -35,8 +36,12 @@ class KeptBlocks {
   // A block that was not kept before is to be kept for this thread.
   static void shelve_here(Block* block);
 
-  // Keeps a block; false where its shelf is full or in use this moment.
+  // Its user has freed a block: keeps it; false where its shelf is full or in use this moment.
   [[nodiscard]] bool keep(Block* block);
+
+  // The same in two steps, for a block that has to wait for events in between.
+  void count_freed(Block* block);
+  [[nodiscard]] bool keep_counted(Block* block);
 
   // Whether this thread has asked before for `bytes` bytes that nothing kept was there for: then it
   // will again, and keeping is worth while. Remembers it. For many sizes it is sometimes wrong.
@@ -68,6 +73,20 @@ class KeptBlocks {
   static constexpr std::size_t kSizeBits = 4096;
   static constexpr std::size_t kMostSizes = 256;
 
+  // How many blocks users have, against when that was last asked, and the most that it was since.
+  struct Rise {
+    std::ptrdiff_t now = 0;
+    std::ptrdiff_t most = 0;
+
+    void up(std::size_t amount) {
+      now += static_cast<std::ptrdiff_t>(amount);
+      most = std::max(most, now);
+    }
+    void down(std::size_t amount) {
+      now -= static_cast<std::ptrdiff_t>(amount);
+    }
+  };
+
   // Apart by two cache lines: processors fetch them in pairs.
   struct alignas(128) Shelf {
     Latch latch;
@@ -75,8 +94,8 @@ class KeptBlocks {
     std::atomic<std::size_t> blocks{0};
     std::size_t bytes = 0;
     // Since it was last counted.
-    std::size_t least_blocks = 0;
-    std::size_t least_bytes = 0;
+    Rise rise_blocks;
+    Rise rise_bytes;
     std::size_t reused_blocks = 0;
     std::size_t reused_bytes = 0;
     // Last in, first out; a size has one bin, and a bin may have several sizes.
@@ -86,10 +105,12 @@ class KeptBlocks {
 
     Block* take(std::size_t wanted);
     void put(Block* block);
+    void freed(Block* block);
     Block* clear(Block* chain);
     void count(Kept& sum);
   };
 
+  bool put(Shelf& shelf, Block* block);
   static std::size_t own();
   std::span<Shelf> in_use();
   Block* take_elsewhere(std::size_t bytes, std::size_t mine);

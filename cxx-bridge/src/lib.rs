@@ -46,8 +46,8 @@ mod ffi {
     struct Kept {
         blocks: usize,
         bytes: usize,
-        least_blocks: usize,
-        least_bytes: usize,
+        rise_blocks: usize,
+        rise_bytes: usize,
         reused_blocks: usize,
         reused_bytes: usize,
     }

@@ -169,8 +169,8 @@ fn counted(kept: &Kept) -> pinbuddy_core::Kept {
     pinbuddy_core::Kept {
         blocks: kept.blocks as u64,
         bytes: kept.bytes as u64,
-        least_blocks: kept.least_blocks as u64,
-        least_bytes: kept.least_bytes as u64,
+        rise_blocks: kept.rise_blocks as u64,
+        rise_bytes: kept.rise_bytes as u64,
         reused_blocks: kept.reused_blocks as u64,
         reused_bytes: kept.reused_bytes as u64,
     }

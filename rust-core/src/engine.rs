@@ -87,7 +87,7 @@ impl Engine {
         } else {
             self.arena.take_in_use(granules, Class::of(bytes))?
         };
-        self.stats.block_taken_beside(block.bytes as u64, kept);
+        self.stats.block_taken_beside(block.bytes as u64);
         Some(block)
     }
 
