@@ -203,7 +203,7 @@ void BuddyAllocator::reap() {
     return;
   }
   pending_.reap(
-      [this](PooledEvent& event) { return query_event(event); },
+      [this](PooledEvent& event) { return CudaBackend::query_event(event); },
       [this](Block* block) {
         bool last = false;
         {

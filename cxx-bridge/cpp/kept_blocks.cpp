@@ -112,6 +112,13 @@ bool KeptBlocks::asked_before(std::size_t bytes) {
   return false;
 }
 
+bool KeptBlocks::any() {
+  const auto shelves = in_use();
+  return std::any_of(shelves.begin(), shelves.end(), [](const Shelf& shelf) {
+    return shelf.blocks.load(std::memory_order_relaxed) > 0;
+  });
+}
+
 Kept KeptBlocks::count() {
   Kept sum{};
   for (Shelf& shelf : in_use()) {

@@ -47,10 +47,13 @@ class KeptBlocks {
   // will again, and keeping is worth while. Remembers it. For many sizes it is sometimes wrong.
   bool asked_before(std::size_t bytes);
 
+  // Whether anything is kept: without closing a latch.
+  bool any();
+
   // What is kept now, and what happened since the last call of this or of `sweep`.
   Kept count();
 
-  // Takes all of it, linked by `next_kept`, and counts as `count` does.
+  // Takes all of it, linked by `next_kept`, of each size the oldest first; counts as `count` does.
   [[nodiscard]] Block* sweep(Kept& kept);
 
   // Nothing is kept from now on; what is kept already stays until it is taken.

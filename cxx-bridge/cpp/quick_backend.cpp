@@ -21,15 +21,19 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   if (size == 0 || !serves_default_pool()) {
     return CudaBackend::allocate(size);
   }
-  if (C10_UNLIKELY(isHistoryEnabled())) {
+  if (C10_UNLIKELY(!lists_are_quiet())) {
     free_kept();
-    return CudaBackend::allocate(size);
+    return allocate_to_keep(size);
   }
   if (is_rounded(size)) {
     if (Block* block = kept_.take(c10::llvm::PowerOf2Ceil(size)); C10_LIKELY(block != nullptr)) {
       return {block->ptr_, block};
     }
   }
+  return allocate_to_keep(size);
+}
+
+std::pair<void*, void*> QuickBackend::allocate_to_keep(std::size_t size) {
   const auto made = CudaBackend::allocate(size);
   KeptBlocks::shelve_here(static_cast<Block*>(made.second));
   return made;
@@ -40,6 +44,8 @@ void QuickBackend::free(void* context) {
   if (block != nullptr && can_be_kept(*block) && kept_.keep(block)) {
     return;
   }
+  // In the order in which they were freed.
+  free_kept();
   CudaBackend::free(context);
 }
 
@@ -47,11 +53,32 @@ bool QuickBackend::can_be_kept(const Block& block) const {
   // Who frees a block is the last of its users: what they did to it happened before.
   return block.streams_.empty() && block.context_when_allocated_ == nullptr &&
       !block.was_allocated_during_stream_capture_ &&
-      block.owning_pool_ == c10::MempoolId_t{0, 0} && !isHistoryEnabled() &&
+      block.owning_pool_ == c10::MempoolId_t{0, 0} && lists_are_quiet() &&
       is_rounded(block.size_);
 }
 
+void QuickBackend::record_stream(
+    std::optional<std::vector<PooledEvent>>& events,
+    c10::cuda::CUDAStream stream) {
+  CudaBackend::record_stream(events, stream);
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool QuickBackend::query_event(PooledEvent& event) {
+  const bool completed = CudaBackend::query_event(event);
+  if (completed) {
+    outstanding_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return completed;
+}
+
 void QuickBackend::free_kept() {
+  if (kept_.any()) {
+    settle();
+  }
+}
+
+void QuickBackend::settle() {
   Kept kept;
   Block* blocks = kept_.sweep(kept);
   reused_blocks_.fetch_add(kept.reused_blocks, std::memory_order_relaxed);
@@ -71,12 +98,12 @@ void QuickBackend::free_kept() {
 }
 
 void QuickBackend::empty_cache() {
-  free_kept();
+  settle();
   CudaBackend::empty_cache();
 }
 
 at::HostStats QuickBackend::getStats() {
-  free_kept();
+  settle();
   at::HostStats stats = CudaBackend::getStats();
   const auto blocks = static_cast<int64_t>(reused_blocks_.load(std::memory_order_relaxed));
   const auto bytes = static_cast<int64_t>(reused_bytes_.load(std::memory_order_relaxed));
@@ -88,19 +115,19 @@ at::HostStats QuickBackend::getStats() {
 }
 
 void QuickBackend::resetAccumulatedStats() {
-  free_kept();
+  settle();
   CudaBackend::resetAccumulatedStats();
   reused_blocks_.store(0, std::memory_order_relaxed);
   reused_bytes_.store(0, std::memory_order_relaxed);
 }
 
 void QuickBackend::resetPeakStats() {
-  free_kept();
+  settle();
   CudaBackend::resetPeakStats();
 }
 
 std::vector<at::HostSegmentInfo> QuickBackend::getSegments() {
-  free_kept();
+  settle();
   return CudaBackend::getSegments();
 }
 

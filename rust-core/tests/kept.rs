@@ -5,7 +5,7 @@
 //! is not served beside them and before the statistics are read.
 
 use pinbuddy_core::{
-    Block, Config, Decision, Engine, GRANULE, Gauge, Growth, Kept, NewSegment, Region,
+    Block, Config, Decision, Engine, GRANULE, Gauge, Growth, Kept, NewSegment, Region, SegmentView,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -178,10 +178,10 @@ impl Caller {
     }
 
     fn take_beside(&mut self, bytes: usize) -> Option<Block> {
-        let before = self.engine.segments().filter(|it| it.is_idle()).count();
+        let before = self.engine.segments().filter(SegmentView::is_idle).count();
         let kept = self.counted();
         let block = self.engine.request_beside(bytes, &kept)?;
-        let after = self.engine.segments().filter(|it| it.is_idle()).count();
+        let after = self.engine.segments().filter(SegmentView::is_idle).count();
         assert_eq!(before, after, "no idle segment is cut for it");
         Some(block)
     }

@@ -147,7 +147,7 @@ impl<B: Backing> Handle<B> {
     /// `None` is no answer: that is to be released, and [`Self::request`] asked.
     pub fn request_beside(&self, bytes: usize, kept: &Kept) -> Option<Grant> {
         self.guarded(|| {
-            let mut engine = self.engine()?;
+            let mut engine = self.engine_to_ask()?;
             let block = engine.request_beside(bytes, kept)?;
             Some(grant(&engine, block))
         })
@@ -301,17 +301,24 @@ impl<B: Backing> Handle<B> {
     /// Asks the engine: a block, or how many bytes to pin for one; nothing where the request is
     /// upstream's.
     fn ask(&self, bytes: usize) -> Option<Result<Grant, usize>> {
-        let mut engine = self.engine()?;
-        #[cfg(debug_assertions)]
-        assert!(
-            !self.broken.load(Ordering::Relaxed),
-            "a test had the engine break down"
-        );
+        let mut engine = self.engine_to_ask()?;
         match engine.request(bytes) {
             Decision::Block(block) => Some(Ok(grant(&engine, block))),
             Decision::Pin { bytes } => Some(Err(bytes)),
             _ => None,
         }
+    }
+
+    /// As [`Self::engine`], where a test can have it break down.
+    #[inline]
+    fn engine_to_ask(&self) -> Option<Guard<'_, Engine>> {
+        let engine = self.engine()?;
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.broken.load(Ordering::Relaxed),
+            "a test had the engine break down"
+        );
+        Some(engine)
     }
 
     /// The engine under its lock, or nothing once it is off: a lock poisoned by a panic counts,
