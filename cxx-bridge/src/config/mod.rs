@@ -226,4 +226,4 @@ fn growth_as_text<S: Serializer>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

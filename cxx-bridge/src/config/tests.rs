@@ -4,7 +4,8 @@ use super::memory::{HugePages, Numa, Way};
 use super::variables::VARIABLES;
 use super::*;
 
-fn read(variables: &[(&str, &str)]) -> (Config, Vec<String>) {
+/// The settings of these variables and no others; the first of a name counts.
+pub(crate) fn read(variables: &[(&str, &str)]) -> (Config, Vec<String>) {
     Config::read(|name| {
         variables
             .iter()

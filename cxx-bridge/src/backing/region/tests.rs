@@ -7,13 +7,11 @@ use super::super::machine::tests::made_up;
 use super::super::pages::{LARGE, PAGE};
 use super::super::placement::{Found, read_smaps};
 use super::*;
-use crate::config::{Config, MIB};
+use crate::config::MIB;
+use crate::config::tests::read;
 
 fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
-    let (config, warnings) = Config::read(|name| {
-        let given = variables.iter().find(|(key, _)| *key == name);
-        given.map(|(_, value)| value.into())
-    });
+    let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     Maker::new(config.memory, 64 * MIB, machine)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::super::machine::tests::made_up;
 use super::*;
+use crate::config::tests::read;
 
 /// Registers in a list; hands out numbers from its own allocations.
 #[derive(Debug)]
@@ -110,10 +111,7 @@ impl Default for Fake {
 
 fn chain(variables: &[(&str, &str)]) -> Chain<Fake> {
     let (machine, _folder) = made_up(&[]);
-    let (config, warnings) = Config::read(|name| {
-        let given = variables.iter().find(|(key, _)| *key == name);
-        given.map(|(_, value)| value.into())
-    });
+    let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     Chain::on(machine, &config, Fake::default())
 }
@@ -316,10 +314,7 @@ fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
         (&pool("free_hugepages"), "1024"),
     ]);
     let offered = |variables: &[(&str, &str)]| {
-        let config = Config::read(|name| {
-            let given = variables.iter().find(|(key, _)| *key == name);
-            given.map(|(_, value)| value.into())
-        });
+        let config = read(variables);
         let chain = Chain::on(machine.clone(), &config.0, Fake::default());
         (chain.source(1 << 30), chain.set_aside(1 << 30), chain)
     };

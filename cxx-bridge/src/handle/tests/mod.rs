@@ -15,7 +15,7 @@ use pinbuddy_core::{Block, Region};
 use super::{Grant, Handle};
 use crate::backing::{Backing, Device, Source};
 use crate::budget::Budget;
-use crate::config::Config;
+use crate::config::tests::read;
 
 const MIB: usize = 1 << 20;
 
@@ -157,15 +157,8 @@ const NONE: [usize; 0] = [];
 
 /// A handle with segments of 64 MiB, as `variables` ask besides. Leaked, as the process's one is.
 fn with(variables: &[(&str, &str)]) -> Tested {
-    let (config, warnings) = Config::read(|name| {
-        let given = variables.iter().find(|(key, _)| *key == name);
-        match (given, name) {
-            (Some((_, value)), _) => Some(value.into()),
-            (None, "BUDDY_BLOCK_SIZE_MB") => Some("64".into()),
-            (None, "BUDDY_BLOCK_COUNT") => Some("4".into()),
-            _ => None,
-        }
-    });
+    let defaults = [("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_BLOCK_COUNT", "4")];
+    let (config, warnings) = read(&[variables, &defaults].concat());
     assert!(warnings.is_empty(), "{warnings:?}");
     Box::leak(Box::new(Handle::new(config, Numbers::new(1 << 50))))
 }
