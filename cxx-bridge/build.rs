@@ -8,14 +8,16 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 9] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/cuda_backend.cpp",
     "cpp/event_pool.cpp",
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
+    "cpp/kept_blocks.cpp",
     "cpp/pending_blocks.cpp",
+    "cpp/quick_backend.cpp",
 ];
 
 fn main() {

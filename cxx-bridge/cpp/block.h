@@ -7,20 +7,33 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <atomic>
+
 #include "pinbuddy-bridge/src/lib.rs.h"
 
 namespace pinbuddy {
 
-struct Block : at::HostBlock<c10::cuda::CUDAStream> {
+// On cache lines of its own, since blocks of several threads lie side by side in the heap.
+struct alignas(64) Block : at::HostBlock<c10::cuda::CUDAStream> {
   using at::HostBlock<c10::cuda::CUDAStream>::HostBlock;
+
+  // What follows is on one line: all that most requests and frees look at.
 
   // Whether the engine owns the memory, and then where. Both are set before the block is handed
   // out and stay until it is wholly free.
-  bool engine_owned = false;
-  Grant grant{};
+  alignas(64) bool engine_owned = false;
 
-  // Whether the table finds it; the table's lock guards it.
-  bool handed_out = false;
+  // Whether a user has it; and whether `streams_` and `context_when_allocated_`, which the mutex
+  // guards, have anything since.
+  std::atomic<bool> handed_out{false};
+  std::atomic<bool> on_streams{false};
+  std::atomic<bool> traced{false};
+
+  // The shelf that keeps it once it is freed, and what it is linked with there.
+  std::uint32_t shelf = 0;
+  Block* next_kept = nullptr;
+
+  Grant grant{};
 };
 
 } // namespace pinbuddy

@@ -19,8 +19,6 @@ Block* BlockTable::take(const Grant& grant) {
     block->ptr_ = address;
   }
   block->grant = grant;
-  block->allocated_ = true;
-  block->handed_out = true;
   by_address_[address] = block;
   return block;
 }
@@ -28,7 +26,6 @@ Block* BlockTable::take(const Grant& grant) {
 void BlockTable::put(Block* block) {
   Lock guard(mutex_);
   by_address_.erase(block->ptr_);
-  block->handed_out = false;
   spare_.push_back(block);
 }
 
@@ -46,12 +43,13 @@ Block* BlockTable::find(const void* address, const void* context) {
   if (contexts_.count(context) != 0) {
     // One of ours, so that it may be looked at.
     auto* block = static_cast<Block*>(const_cast<void*>(context));
-    if (block->handed_out) {
+    if (block->handed_out.load(std::memory_order_relaxed)) {
       return block;
     }
   }
   const auto at = by_address_.find(address);
-  return at == by_address_.end() ? nullptr : at->second;
+  const bool found = at != by_address_.end() && at->second->handed_out.load(std::memory_order_relaxed);
+  return found ? at->second : nullptr;
 }
 
 } // namespace pinbuddy

@@ -1,4 +1,5 @@
-// The blocks that the engine's memory is handed out as, found by context and by address.
+// The blocks that the engine's memory is granted as, found by context and by address once they are
+// handed out.
 //
 // Block objects are kept and used again, so that a context that was valid once never dangles:
 // looking one up tells whether it names a block that is handed out now. Knows nothing of events.
@@ -16,11 +17,11 @@ namespace pinbuddy {
 
 class BlockTable {
  public:
-  // A block for memory that the engine granted. The caller owns it until `put`.
+  // A block for memory that the engine granted, not handed out yet. The caller owns it until `put`.
   Block* take(const Grant& grant);
 
-  // The memory is about to go back to the engine: from here on the block is not found, so that
-  // the next block at that address can be.
+  // The memory is about to go back to the engine: from here on the next block at that address can
+  // be found.
   void put(Block* block);
 
   // Where the block that starts at this address was asked for, if that was recorded.

@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "fork.h"
 #include "lock.h"
@@ -12,6 +13,12 @@ namespace pinbuddy {
 namespace {
 
 using c10::cuda::CUDAStream;
+
+// The unit in which the engine grants memory.
+constexpr std::size_t kGranule = 4096;
+
+// What a thread may keep: more than a step's tensors of one kind take, and in time for the next.
+constexpr std::size_t kKeptSegments = 4;
 
 void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
   sum.current += counter.current;
@@ -22,29 +29,61 @@ void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
 
 } // namespace
 
-BuddyAllocator::BuddyAllocator() : threshold_(engine_threshold()) {}
+BuddyAllocator::BuddyAllocator()
+    : threshold_(engine_threshold()), kept_(kKeptSegments * engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (size < threshold_ || size == 0 || in_forked_child() || !serves_default_pool()) {
-    return CudaBackend::allocate(size);
+    return QuickBackend::allocate(size);
   }
   const bool tracing = isHistoryEnabled();
   // Before any lock: it may need Python's.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap();
-  const Grant grant = engine_request(size);
-  if (grant.address == 0) {
-    return CudaBackend::allocate(size);
+  Block* block = take(size);
+  if (block == nullptr) {
+    return QuickBackend::allocate(size);
   }
-  Block* block = table_.take(grant);
   if (C10_UNLIKELY(tracing)) {
     {
       Lock guard(block->mutex_);
       block->context_when_allocated_ = context;
     }
-    trace(TraceEntry::ALLOC, block->ptr_, grant.bytes, std::move(context));
+    block->traced.store(true, std::memory_order_relaxed);
+    trace(TraceEntry::ALLOC, block->ptr_, block->size_, std::move(context));
   }
-  return {block->ptr_, block};
+  block->handed_out.store(true, std::memory_order_release);
+  return {reinterpret_cast<void*>(block->grant.address), block};
+}
+
+Block* BuddyAllocator::take(std::size_t size) {
+  // A size that overflows is none that is kept.
+  const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
+  Block* block = kept_.take(bytes);
+  return C10_LIKELY(block != nullptr) ? block : take_from_engine(size, bytes);
+}
+
+Block* BuddyAllocator::take_from_engine(std::size_t size, std::size_t bytes) {
+  Grant grant{};
+  // A size that comes again and again gets a place beside what is kept, while that costs no memory.
+  if (kept_.asked_before(bytes)) {
+    grant = engine_request_beside(size, kept_.count());
+  }
+  // For others the engine chooses among all that is idle, as if nothing had been kept.
+  if (grant.address == 0) {
+    give_back_kept();
+    grant = engine_request(size);
+  }
+  if (grant.address == 0) {
+    if (!engine_enabled()) {
+      // Retired: upstream serves from now on.
+      kept_.close();
+    }
+    return nullptr;
+  }
+  Block* block = table_.take(grant);
+  KeptBlocks::shelve_here(block);
+  return block;
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
@@ -56,6 +95,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
       if (in_forked_child()) {
         throw;
       }
+      give_back_kept();
       if (!first || !engine_give_way()) {
         error.add_context(std::string(engine_state_line()));
         throw;
@@ -69,7 +109,7 @@ void BuddyAllocator::free(void* context) {
   if (block != nullptr && block->engine_owned) {
     free_engine_block(block);
   } else {
-    CudaBackend::free(context);
+    QuickBackend::free(context);
   }
 }
 
@@ -85,17 +125,27 @@ void BuddyAllocator::free_engine_block(Block* block) {
     }
     trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(context));
   }
+  block->handed_out.store(false, std::memory_order_relaxed);
+  // Who frees a block is the last of its users: what they recorded happened before.
+  if (block->on_streams.load(std::memory_order_relaxed)) {
+    free_with_events(block);
+  } else {
+    end_trace(block);
+    if (C10_UNLIKELY(!kept_.keep(block))) {
+      give_back(block);
+    }
+  }
+}
+
+void BuddyAllocator::free_with_events(Block* block) {
   ska::flat_hash_set<CUDAStream> streams;
   {
     Lock guard(block->mutex_);
-    block->allocated_ = false;
     streams.swap(block->streams_);
     block->event_count_ = streams.size();
+    block->on_streams.store(false, std::memory_order_relaxed);
   }
-  if (streams.empty()) {
-    give_back(block);
-    return;
-  }
+  kept_.count_freed(block);
   engine_defer(block->grant);
   // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
   // recorded keeps its count and is never used again: lost memory is better than a wrong reuse.
@@ -115,21 +165,37 @@ void BuddyAllocator::free_engine_block(Block* block) {
   }
 }
 
-void BuddyAllocator::give_back(Block* block) {
-  const Grant grant = block->grant;
+void BuddyAllocator::end_trace(Block* block) {
   // Also where recording has ended since: the context is not the next user's.
-  if (C10_UNLIKELY(isHistoryEnabled() || block->context_when_allocated_ != nullptr)) {
+  if (C10_UNLIKELY(isHistoryEnabled() || block->traced.load(std::memory_order_relaxed))) {
     std::shared_ptr<c10::GatheredContext> context;
     {
       Lock guard(block->mutex_);
       context.swap(block->context_when_allocated_);
     }
+    block->traced.store(false, std::memory_order_relaxed);
     // Writes nothing while nothing is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(context));
   }
+}
+
+void BuddyAllocator::give_back(Block* block) {
+  const Grant grant = block->grant;
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
+}
+
+void BuddyAllocator::give_back_kept() {
+  if (in_forked_child()) {
+    return;
+  }
+  Kept kept;
+  Block* blocks = kept_.sweep(kept);
+  engine_settle(kept);
+  while (blocks != nullptr) {
+    give_back(std::exchange(blocks, blocks->next_kept));
+  }
 }
 
 void BuddyAllocator::reap() {
@@ -137,7 +203,7 @@ void BuddyAllocator::reap() {
     return;
   }
   pending_.reap(
-      [this](PooledEvent& event) { return query_event(event); },
+      [this](PooledEvent& event) { return CudaBackend::query_event(event); },
       [this](Block* block) {
         bool last = false;
         {
@@ -145,7 +211,12 @@ void BuddyAllocator::reap() {
           last = --block->event_count_ == 0;
         }
         if (last) {
-          give_back(block);
+          end_trace(block);
+          // From pending to live for the engine: before another thread can have it.
+          engine_keep(block->grant);
+          if (!kept_.keep_counted(block)) {
+            give_back(block);
+          }
         }
       });
 }
@@ -153,17 +224,20 @@ void BuddyAllocator::reap() {
 bool BuddyAllocator::record_event(void* ptr, void* context, c10::Stream stream) {
   Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
   if (block == nullptr) {
-    return CudaBackend::record_event(ptr, context, stream);
+    return QuickBackend::record_event(ptr, context, stream);
   }
   Lock guard(block->mutex_);
-  TORCH_INTERNAL_ASSERT(block->allocated_);
+  TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
   block->streams_.insert(CUDAStream(stream));
+  block->on_streams.store(true, std::memory_order_relaxed);
   return true;
 }
 
 void BuddyAllocator::empty_cache() {
-  CudaBackend::empty_cache();
+  QuickBackend::empty_cache();
   reap();
+  give_back_kept();
+  kept_.forget();
   engine_empty_cache();
 }
 
@@ -203,7 +277,8 @@ void BuddyAllocator::trace(
 }
 
 std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
-  auto segments = CudaBackend::getSegments();
+  auto segments = QuickBackend::getSegments();
+  give_back_kept();
   for (const Part& part : engine_parts()) {
     at::HostSegmentInfo info;
     info.address = part.address;
@@ -218,8 +293,19 @@ std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
   return segments;
 }
 
+void BuddyAllocator::before_fork() {
+  QuickBackend::before_fork();
+  kept_.before_fork();
+}
+
+void BuddyAllocator::after_fork() {
+  kept_.after_fork();
+  QuickBackend::after_fork();
+}
+
 at::HostStats BuddyAllocator::getStats() {
-  at::HostStats stats = CudaBackend::getStats();
+  at::HostStats stats = QuickBackend::getStats();
+  give_back_kept();
   const Counters engine = engine_counters();
   add(stats.allocations, engine.segments);
   add(stats.allocated_bytes, engine.pinned_bytes);
@@ -231,12 +317,14 @@ at::HostStats BuddyAllocator::getStats() {
 }
 
 void BuddyAllocator::resetAccumulatedStats() {
-  CudaBackend::resetAccumulatedStats();
+  QuickBackend::resetAccumulatedStats();
+  give_back_kept();
   engine_reset_accumulated();
 }
 
 void BuddyAllocator::resetPeakStats() {
-  CudaBackend::resetPeakStats();
+  QuickBackend::resetPeakStats();
+  give_back_kept();
   engine_reset_peaks();
 }
 

@@ -1,8 +1,8 @@
 // The pinned-memory allocator of a fork: requests that the engine takes are served from its
 // segments, all others by upstream's mechanism, untouched.
 //
-// A request's way: allocate -> engine_request -> block; free -> events recorded -> pending ->
-// reaped -> engine_release. Invariants: no block is given back while an event on it is outstanding
+// A request's way: allocate -> a kept block, else engine_request -> block; free -> events recorded ->
+// pending -> reaped -> kept, and sooner or later engine_release. Invariants: no block is given back while an event on it is outstanding
 // (I4); private pools and captures never get engine memory (I6); no CUDA call, map, unmap or wait
 // under a lock (I5).
 #pragma once
@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "block_table.h"
-#include "cuda_backend.h"
+#include "kept_blocks.h"
 #include "pending_blocks.h"
+#include "quick_backend.h"
 
 namespace pinbuddy {
 
-class BuddyAllocator final : public CudaBackend {
+class BuddyAllocator final : public QuickBackend {
  public:
   BuddyAllocator();
 
@@ -37,6 +38,10 @@ class BuddyAllocator final : public CudaBackend {
   // Gives every block whose events have all completed back to the engine. Throws c10::Error.
   void reap();
 
+  // Gives every kept block back to the engine, and tells it how often kept ones have served: whoever
+  // reads the engine's state or needs what is idle calls this first. Throws nothing.
+  void give_back_kept();
+
   // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
   void unpin_segment(void* address, std::size_t bytes);
@@ -49,13 +54,22 @@ class BuddyAllocator final : public CudaBackend {
   void resetAccumulatedStats() override;
   void resetPeakStats() override;
 
+  void before_fork() override;
+  void after_fork() override;
+
   // Upstream's segments, and the engine's as their blocks and what lies between them.
   std::vector<at::HostSegmentInfo> getSegments() override;
 
  private:
   // Upstream's own pin. Where it fails, what the engine holds idle makes way for it.
   void allocate_host_memory(std::size_t size, void** ptr) override;
+  // A block of at least `size` bytes; null where the engine has none.
+  Block* take(std::size_t size);
+  Block* take_from_engine(std::size_t size, std::size_t bytes);
   void free_engine_block(Block* block);
+  void free_with_events(Block* block);
+  // Nobody uses the block any more: the next user is not to see its context.
+  void end_trace(Block* block);
   void give_back(Block* block);
   void trace(
       TraceEntry::Action action,
@@ -65,6 +79,7 @@ class BuddyAllocator final : public CudaBackend {
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;
+  KeptBlocks kept_;
   BlockTable table_;
   PendingBlocks pending_;
 };

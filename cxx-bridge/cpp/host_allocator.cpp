@@ -36,7 +36,16 @@ void delete_block(void* context) {
   the_allocator->free(context);
 }
 
-void leave_to_the_parent() {
+void before_fork() {
+  the_allocator->impl_->before_fork();
+}
+
+void in_parent() {
+  the_allocator->impl_->after_fork();
+}
+
+void in_child() {
+  the_allocator->impl_->after_fork();
   // Not where the parent never used its engine: CUDA may work in that child, and so does the engine.
   forked_child.store(engine_forked(), std::memory_order_relaxed);
 }
@@ -45,7 +54,7 @@ void leave_to_the_parent() {
   if (engine_enabled()) {
     the_allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
     at::setHostAllocator(c10::DeviceType::CUDA, the_allocator, kPriority);
-    pthread_atfork(nullptr, nullptr, leave_to_the_parent);
+    pthread_atfork(before_fork, in_parent, in_child);
     std::atexit(engine_close);
   }
 }
@@ -120,6 +129,13 @@ void count_unpin(int64_t microseconds) {
 
 void reap_completed() {
   the_allocator->impl_->reap();
+  the_allocator->impl_->give_back_kept();
+}
+
+void give_back_kept() {
+  if (the_allocator != nullptr) {
+    the_allocator->impl_->give_back_kept();
+  }
 }
 
 void empty_host_cache() {

@@ -42,8 +42,12 @@ void segment_goes(std::size_t address, std::size_t bytes);
 // Counts that giving it back took so long.
 void count_unpin(int64_t microseconds);
 
-// Gives every block whose events have all completed back to the engine. Throws c10::Error.
+// Gives every block whose events have all completed back to the engine, and those that are kept.
+// Throws c10::Error.
 void reap_completed();
+
+// Gives every block that is kept whole back to the engine, so that what is read of it is true.
+void give_back_kept();
 
 // What torch.accelerator.empty_host_cache() does. Throws c10::Error.
 void empty_host_cache();

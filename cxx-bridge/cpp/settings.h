@@ -30,6 +30,15 @@ inline bool pinned_use_background_threads() {
   return c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads();
 }
 
+// In bytes.
+inline std::size_t pinned_max_round_threshold() {
+  return c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_max_round_threshold();
+}
+
+inline std::size_t pinned_max_cached_size() {
+  return c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_max_cached_size();
+}
+
 inline bool pinned_free_catch_all() {
   return CudaConfig::pinned_free_catch_all();
 }

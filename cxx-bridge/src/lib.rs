@@ -23,8 +23,9 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
-    engine_give_way, engine_parts, engine_release, engine_request, engine_reset_accumulated,
-    engine_reset_peaks, engine_state_line, engine_threshold,
+    engine_give_way, engine_keep, engine_parts, engine_release, engine_request,
+    engine_request_beside, engine_reset_accumulated, engine_reset_peaks, engine_segment_bytes,
+    engine_settle, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -38,6 +39,17 @@ mod ffi {
         offset: usize,
         bytes: usize,
         segment: u32,
+    }
+
+    /// Freed blocks that are kept whole, as the engine's statistics need to know of them.
+    #[derive(Clone, Copy, Default)]
+    struct Kept {
+        blocks: usize,
+        bytes: usize,
+        rise_blocks: usize,
+        rise_bytes: usize,
+        reused_blocks: usize,
+        reused_bytes: usize,
     }
 
     /// A block, or what lies between two.
@@ -68,7 +80,11 @@ mod ffi {
     extern "Rust" {
         fn engine_enabled() -> bool;
         fn engine_threshold() -> usize;
+        fn engine_segment_bytes() -> usize;
         fn engine_request(bytes: usize) -> Grant;
+        fn engine_request_beside(bytes: usize, kept: &Kept) -> Grant;
+        fn engine_settle(kept: &Kept);
+        fn engine_keep(grant: &Grant);
         fn engine_defer(grant: &Grant);
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();
@@ -98,5 +114,6 @@ mod ffi {
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
+        fn give_back_kept();
     }
 }

@@ -11,7 +11,7 @@ use pinbuddy_core::{Gauge, Region, Stats};
 
 use crate::backing::{Chain, Device, Driver};
 use crate::config::Config;
-use crate::ffi::{self, Counter, Counters, Grant, Part};
+use crate::ffi::{self, Counter, Counters, Grant, Kept, Part};
 use crate::handle::{self, Handle};
 use crate::log;
 
@@ -107,6 +107,12 @@ pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
     &process().handle
 }
 
+/// This process's engine once it has back what the C++ side keeps whole: for who reads its state.
+pub(crate) fn settled_handle() -> &'static Handle<Chain<Cuda>> {
+    ffi::give_back_kept();
+    handle()
+}
+
 /// Says, once, what was wrong with the settings.
 pub(crate) fn report_bad_settings() {
     static ONCE: Once = Once::new();
@@ -125,9 +131,25 @@ pub(crate) fn engine_threshold() -> usize {
     handle().config().threshold_bytes()
 }
 
+pub(crate) fn engine_segment_bytes() -> usize {
+    handle().config().block_bytes()
+}
+
 pub(crate) fn engine_request(bytes: usize) -> Grant {
     report_bad_settings();
-    match handle().request(bytes) {
+    granted(handle().request(bytes))
+}
+
+pub(crate) fn engine_request_beside(bytes: usize, kept: &Kept) -> Grant {
+    granted(handle().request_beside(bytes, &counted(kept)))
+}
+
+pub(crate) fn engine_settle(kept: &Kept) {
+    handle().settle(&counted(kept));
+}
+
+fn granted(grant: Option<handle::Grant>) -> Grant {
+    match grant {
         Some(handle::Grant { address, block }) => Grant {
             address,
             offset: block.offset,
@@ -141,6 +163,21 @@ pub(crate) fn engine_request(bytes: usize) -> Grant {
             segment: 0,
         },
     }
+}
+
+fn counted(kept: &Kept) -> pinbuddy_core::Kept {
+    pinbuddy_core::Kept {
+        blocks: kept.blocks as u64,
+        bytes: kept.bytes as u64,
+        rise_blocks: kept.rise_blocks as u64,
+        rise_bytes: kept.rise_bytes as u64,
+        reused_blocks: kept.reused_blocks as u64,
+        reused_bytes: kept.reused_bytes as u64,
+    }
+}
+
+pub(crate) fn engine_keep(grant: &Grant) {
+    handle().keep(handle::block(grant.segment, grant.offset, grant.bytes));
 }
 
 pub(crate) fn engine_defer(grant: &Grant) {

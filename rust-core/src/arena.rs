@@ -93,7 +93,14 @@ impl Arena {
         self.take_at(place, length, class)
     }
 
-    /// The same, and else in the fullest segment of the other class.
+    /// The same, but in no idle segment.
+    #[inline]
+    pub(crate) fn take_in_use(&mut self, length: Granules, class: Class) -> Option<Block> {
+        let place = self.order.find_in_use(length.get(), class).ok()?;
+        self.take_at(place, length, class)
+    }
+
+    /// As [`Self::take`], and else in the fullest segment of the other class.
     pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
         let own = self.order.find(length.get(), class);
         let other = || self.order.find_in_use(length.get(), class.other()).ok();
@@ -139,6 +146,12 @@ impl Arena {
     #[inline]
     pub(crate) fn defer(&mut self, block: Block) -> Result<(), Misuse> {
         self.resident_mut(block.segment)?.segment.defer(block)
+    }
+
+    /// Pending to live, of which a kept block is one.
+    #[inline]
+    pub(crate) fn keep(&mut self, block: Block) -> Result<(), Misuse> {
+        self.resident_mut(block.segment)?.segment.keep(block)
     }
 
     /// Live or pending to free; what it was.

@@ -10,7 +10,7 @@ use crate::error::{AdoptError, Misuse, Violation};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
 use crate::policy::{Config, Policy, exact_region};
-use crate::stats::Stats;
+use crate::stats::{Kept, Stats};
 use crate::units::{Block, Granules, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
@@ -71,6 +71,43 @@ impl Engine {
             Some(block) => self.hit(block),
             None => self.miss(granules),
         }
+    }
+
+    /// A block for a request while the caller keeps blocks, where that costs nothing of what they
+    /// hold: from a segment that is in use by the request's class, or an idle dedicated region.
+    /// `None`: release what is kept, and [`Self::request`]. Counts no miss.
+    #[inline]
+    pub fn request_beside(&mut self, bytes: usize, kept: &Kept) -> Option<Block> {
+        self.stats.settle(kept);
+        let granules = self.policy.serves(bytes)?;
+        let block = if self.policy.is_dedicated(granules) {
+            let idle = self.arena.dedicated.granules();
+            let most = self.policy.largest_dedicated(granules, idle);
+            self.arena.take_dedicated(granules, most)?
+        } else {
+            self.arena.take_in_use(granules, Class::of(bytes))?
+        };
+        self.stats.block_taken_beside(block.bytes as u64);
+        Some(block)
+    }
+
+    /// Counts what kept blocks did: before they are released, so that peaks are right, and before
+    /// the statistics are read.
+    pub fn settle(&mut self, kept: &Kept) {
+        self.stats.settle(kept);
+    }
+
+    /// Pending to kept: its events are complete, and the caller keeps the block whole, which
+    /// therefore counts as live until it is released.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] where `block` is not a pending block; nothing was changed.
+    #[inline]
+    pub fn keep(&mut self, block: Block) -> Result<(), Misuse> {
+        self.arena.keep(block)?;
+        self.stats.block_kept(block.bytes as u64);
+        Ok(())
     }
 
     /// [`Self::request`] where it is longer than a segment. Kept apart, and not one path that ends

@@ -97,6 +97,16 @@ pub enum Misuse {
         /// The size of the block, in bytes.
         bytes: usize,
     },
+    /// The block is live: there are no events that it waited for.
+    #[error("the block of {bytes} bytes at offset {offset} of segment {segment} is not pending")]
+    NotPending {
+        /// The segment claimed.
+        segment: SegmentId,
+        /// The offset claimed, in bytes.
+        offset: usize,
+        /// The size of the block, in bytes.
+        bytes: usize,
+    },
 }
 
 /// A broken invariant, found by [`crate::Engine::audit`]: a defect of the engine. Offsets and

@@ -61,6 +61,6 @@ pub use error::{AdoptError, Misuse, Violation};
 pub use handover::{IdleSegment, NewSegment};
 pub use kind::{SMALL, SegmentKind};
 pub use policy::{Config, Growth};
-pub use stats::{Gauge, Stats};
+pub use stats::{Gauge, Kept, Stats};
 pub use units::{Block, GRANULE, MAX_REGION, Region, SegmentId};
 pub use view::{BlockView, SegmentView};

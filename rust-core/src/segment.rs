@@ -116,6 +116,28 @@ impl Segment {
         Ok(())
     }
 
+    /// Pending to live.
+    #[inline]
+    pub(crate) fn keep(&mut self, block: Block) -> Result<(), Misuse> {
+        let (start, length, state) = self.check(block)?;
+        let Block {
+            segment,
+            offset,
+            bytes,
+        } = block;
+        if state == State::Live {
+            return Err(Misuse::NotPending {
+                segment,
+                offset,
+                bytes,
+            });
+        }
+        self.records.set(start, length, State::Live);
+        self.pending.remove(length);
+        self.live.add(length);
+        Ok(())
+    }
+
     /// Live or pending to free; what it was.
     #[inline]
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {

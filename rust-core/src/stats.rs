@@ -29,7 +29,31 @@ impl Gauge {
     #[inline]
     fn remove(&mut self, amount: u64) {
         self.current -= amount;
-        self.freed += amount;
+        self.freed = self.freed.wrapping_add(amount);
+    }
+
+    /// As [`Self::add`], but it is `used` that may be the most now.
+    #[inline]
+    fn add_beside(&mut self, amount: u64, used: u64) {
+        self.current += amount;
+        self.peak = self.peak.max(used);
+        self.allocated += amount;
+    }
+
+    /// So much was removed and added again, unseen, and `used` was the most that was there.
+    #[inline]
+    fn settle(&mut self, reused: u64, used: u64) {
+        self.allocated = self.allocated.wrapping_add(reused);
+        self.freed = self.freed.wrapping_add(reused);
+        self.peak = self.peak.max(used);
+    }
+
+    /// As if it had not been removed. What was freed may have been reset since, and is right again
+    /// once this is removed: so it wraps.
+    #[inline]
+    fn take_back(&mut self, amount: u64) {
+        self.current += amount;
+        self.freed = self.freed.wrapping_sub(amount);
     }
 
     fn reset_peak(&mut self) {
@@ -70,14 +94,83 @@ pub struct Stats {
     /// Bytes of the dedicated regions: what of the pinned bytes serves requests longer than a
     /// segment.
     pub dedicated_bytes: u64,
+    pub(crate) used: Used,
+}
+
+/// Blocks that the caller keeps whole when they are freed, for the next request of their size,
+/// instead of releasing them: live to the engine, and idle in truth. What the statistics need to
+/// count as if it were not so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Blocks that are kept now.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// By how much the number of blocks that users have has risen at most, at any time since this
+    /// was last told: by requests that kept blocks served, less what was freed.
+    pub rise_blocks: u64,
+    /// The same for their bytes.
+    pub rise_bytes: u64,
+    /// Requests that kept blocks have served since then.
+    pub reused_blocks: u64,
+    /// The bytes of these blocks.
+    pub reused_bytes: u64,
+}
+
+/// What users had when a [`Kept`] was last told, and what the engine has granted since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    blocks: u64,
+    bytes: u64,
 }
 
 impl Stats {
     #[inline]
     pub(crate) fn block_taken(&mut self, bytes: u64) {
         self.hits += 1;
+        self.grant(bytes);
         self.live_bytes.add(bytes);
         self.live_blocks.add(1);
+    }
+
+    /// As [`Self::block_taken`], while some of what counts as live is kept.
+    #[inline]
+    pub(crate) fn block_taken_beside(&mut self, bytes: u64) {
+        self.hits += 1;
+        self.grant(bytes);
+        self.live_bytes.add_beside(bytes, self.used.bytes);
+        self.live_blocks.add_beside(1, self.used.blocks);
+    }
+
+    /// What happened to blocks that were kept: the requests that they served are counted now, and
+    /// peaks that were reached meanwhile.
+    #[inline]
+    pub(crate) fn settle(&mut self, kept: &Kept) {
+        self.hits += kept.reused_blocks;
+        let most_bytes = self.used.bytes + kept.rise_bytes;
+        let most_blocks = self.used.blocks + kept.rise_blocks;
+        self.live_bytes.settle(kept.reused_bytes, most_bytes);
+        self.live_blocks.settle(kept.reused_blocks, most_blocks);
+        // Threads keep blocks while others count them: less than none is none.
+        self.used = Used {
+            blocks: self.live_blocks.current.saturating_sub(kept.blocks),
+            bytes: self.live_bytes.current.saturating_sub(kept.bytes),
+        };
+    }
+
+    #[inline]
+    fn grant(&mut self, bytes: u64) {
+        self.used.blocks += 1;
+        self.used.bytes += bytes;
+    }
+
+    /// Pending to kept: it counts as live again until it is released, and was not freed until then.
+    #[inline]
+    pub(crate) fn block_kept(&mut self, bytes: u64) {
+        self.pending_bytes.remove(bytes);
+        self.pending_blocks.remove(1);
+        self.live_bytes.take_back(bytes);
+        self.live_blocks.take_back(1);
     }
 
     #[inline]

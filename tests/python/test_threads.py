@@ -1,11 +1,18 @@
 """Many threads at once: blocks stay their owners', counters add up, nothing waits for ever."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pinbuddy
+import pytest
 from conftest import MIB
+from measure import environment, torch_folder
 
 THREADS = 16
+STRESS = Path(__file__).parent.parent / "stress" / "blocks.cpp"
 
 
 def together(torch, works):
@@ -126,3 +133,40 @@ def test_threads_that_all_come_first(run):
     # Four blocks in all, with what the sixteen pinned for themselves.
     assert whole and of_engine and 4 * 64 <= total < 5 * 64
     assert outcome.warnings == []
+
+
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory):
+    """``stress(threads, rounds)``: runs the stress program with the fork's libtorch."""
+    torch = torch_folder(sys.executable)
+    program = tmp_path_factory.mktemp("stress") / "blocks"
+    command = ["g++", "-std=c++20", "-O2", "-w", "-pthread", str(STRESS), "-o", str(program)]
+    command += [f"-I{torch}/include", f"-L{torch}/lib", "-Wl,--no-as-needed"]
+    command += ["-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
+    compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    subprocess.run(command, check=True, env=compiling)
+    paths = [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
+
+    def run(threads: int, rounds: int, **variables):
+        return subprocess.run(
+            [str(program), str(threads), str(rounds), str(threads)],
+            env=environment(LD_LIBRARY_PATH=":".join(filter(None, paths)), **variables),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])
+def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threads, threshold):
+    """Natively, where no interpreter's lock keeps threads apart: contents, events, counters."""
+    done = stress(
+        threads,
+        3000,
+        BUDDY_THRESHOLD_MB=threshold,
+        BUDDY_BLOCK_SIZE_MB=64,
+        BUDDY_BLOCK_COUNT=2,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(threads * 3000)), done.stderr

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pinbuddy_core::{Block, Config as EngineConfig, Decision, Engine, SegmentId, Stats};
+use pinbuddy_core::{Block, Config as EngineConfig, Decision, Engine, Kept, SegmentId, Stats};
 
 use crate::backing::{Backing, background};
 use crate::budget::Purse;
@@ -143,6 +143,33 @@ impl<B: Backing> Handle<B> {
         })
     }
 
+    /// A block of at least `bytes` bytes, where that costs nothing of what the allocator keeps whole.
+    /// `None` is no answer: that is to be released, and [`Self::request`] asked.
+    pub fn request_beside(&self, bytes: usize, kept: &Kept) -> Option<Grant> {
+        self.guarded(|| {
+            let mut engine = self.engine_to_ask()?;
+            let block = engine.request_beside(bytes, kept)?;
+            Some(grant(&engine, block))
+        })
+    }
+
+    /// Counts what the blocks that the allocator keeps were used for.
+    pub fn settle(&self, kept: &Kept) {
+        self.guarded(|| {
+            self.engine()?.settle(kept);
+            Some(())
+        });
+    }
+
+    /// The block's events have completed, and the allocator keeps it.
+    pub fn keep(&self, block: Block) {
+        self.guarded(|| {
+            let misuse = self.engine()?.keep(block).err()?;
+            self.retire(&misuse.to_string());
+            Some(())
+        });
+    }
+
     /// What a request that took its time is answered, unless the process ends meanwhile: threads
     /// that come back from a wait while exit handlers run meet an interpreter and a driver that are
     /// gone. They stay here, and end with the process; but not for ever, should somebody wait for
@@ -230,6 +257,7 @@ impl<B: Backing> Handle<B> {
     pub fn give_way(&self) -> bool {
         self.guarded(|| {
             drop(self.engine()?);
+            self.backing.reap();
             self.warm_up
                 .give_up("PyTorch could not pin memory of its own");
             let (_, all) = self.give_back(usize::MAX);
@@ -273,17 +301,24 @@ impl<B: Backing> Handle<B> {
     /// Asks the engine: a block, or how many bytes to pin for one; nothing where the request is
     /// upstream's.
     fn ask(&self, bytes: usize) -> Option<Result<Grant, usize>> {
-        let mut engine = self.engine()?;
-        #[cfg(debug_assertions)]
-        assert!(
-            !self.broken.load(Ordering::Relaxed),
-            "a test had the engine break down"
-        );
+        let mut engine = self.engine_to_ask()?;
         match engine.request(bytes) {
             Decision::Block(block) => Some(Ok(grant(&engine, block))),
             Decision::Pin { bytes } => Some(Err(bytes)),
             _ => None,
         }
+    }
+
+    /// As [`Self::engine`], where a test can have it break down.
+    #[inline]
+    fn engine_to_ask(&self) -> Option<Guard<'_, Engine>> {
+        let engine = self.engine()?;
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.broken.load(Ordering::Relaxed),
+            "a test had the engine break down"
+        );
+        Some(engine)
     }
 
     /// The engine under its lock, or nothing once it is off: a lock poisoned by a panic counts,

@@ -192,6 +192,7 @@ impl<B: Backing> Handle<B> {
         }
         if ticket.is_paused() {
             // An empty_cache came while the last segment was being pinned.
+            self.backing.reap();
             self.give_back_and_owe();
         }
         log::info(|| {

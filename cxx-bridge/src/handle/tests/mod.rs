@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pinbuddy_core::{Block, Region};
+use pinbuddy_core::{Block, Kept, Region};
 
 use super::{Grant, Handle};
 use crate::backing::{Backing, Device, Source};

@@ -110,6 +110,47 @@ fn a_panic_in_the_background_retires_the_engine_too() {
 }
 
 #[test]
+fn beside_kept_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
+    let handle = sync(2);
+    let kept = Kept {
+        blocks: 1,
+        bytes: 8 * MIB as u64,
+        ..Kept::default()
+    };
+    assert_eq!(handle.request_beside(8 * MIB, &Kept::default()), None);
+    let first = handle.request(8 * MIB).unwrap();
+    // The user frees it, and it is kept: what is live at once stays one block.
+    let second = handle.request_beside(40 * MIB, &kept).unwrap();
+    assert_eq!(second.block.segment, first.block.segment);
+    assert_eq!(handle.request_beside(40 * MIB, &kept), None);
+    let stats = handle.stats().unwrap();
+    assert_eq!(stats.live_bytes.peak, 40 * MIB as u64);
+    assert_eq!((stats.hits, stats.misses), (2, 1));
+    assert_eq!(pinned(handle), [64, 64]);
+}
+
+#[test]
+fn a_block_is_kept_once_its_events_are_complete() {
+    let handle = sync(1);
+    let grant = handle.request(8 * MIB).unwrap();
+    handle.defer(grant.block);
+    handle.keep(grant.block);
+    handle.settle(&Kept {
+        blocks: 1,
+        bytes: 8 * MIB as u64,
+        ..Kept::default()
+    });
+    handle.release(grant.block);
+    let stats = handle.stats().unwrap();
+    assert_eq!(stats.live_bytes.allocated, stats.live_bytes.freed);
+    assert_eq!(stats.pending_blocks.current, 0);
+    assert!(handle.is_on());
+    let live = handle.request(8 * MIB).unwrap();
+    handle.keep(live.block);
+    assert!(is_retired(handle), "it was not pending");
+}
+
+#[test]
 fn misuse_retires_the_engine_instead_of_corrupting_it() {
     let handle = sync(1);
     let grant = handle.request(8 * MIB).unwrap();

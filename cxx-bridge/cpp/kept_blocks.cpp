@@ -1,0 +1,229 @@
+#include "kept_blocks.h"
+
+namespace pinbuddy {
+namespace {
+
+// Threads that have a shelf: the first ones have one each.
+std::atomic<std::size_t> threads{0};
+
+// Fibonacci hashing, so that sizes which are multiples of large powers of two spread.
+template <int Bits>
+std::size_t hash(std::size_t bytes) {
+  return (bytes * 0x9E3779B97F4A7C15ull) >> (64 - Bits);
+}
+
+} // namespace
+
+std::size_t KeptBlocks::own() {
+  // One more than the shelf, so that no thread has to run a constructor.
+  static thread_local std::size_t number = 0;
+  if (C10_UNLIKELY(number == 0)) {
+    number = threads.fetch_add(1, std::memory_order_relaxed) % kShelves + 1;
+  }
+  return number - 1;
+}
+
+std::span<KeptBlocks::Shelf> KeptBlocks::in_use() {
+  // Who comes later than this is as if it came after the whole call.
+  return {shelves_.data(), std::min(threads.load(std::memory_order_relaxed), kShelves)};
+}
+
+void KeptBlocks::shelve_here(Block* block) {
+  block->shelf = own();
+}
+
+Block* KeptBlocks::take(std::size_t bytes) {
+  const std::size_t mine = own();
+  Shelf& shelf = shelves_[mine];
+  {
+    Latched latched(shelf.latch, Latch::Briefly);
+    if (C10_LIKELY(latched)) {
+      if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
+        return block;
+      }
+    }
+  }
+  return take_elsewhere(bytes, mine);
+}
+
+Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
+  for (Shelf& shelf : in_use()) {
+    if (&shelf == &shelves_[mine] || shelf.blocks.load(std::memory_order_relaxed) == 0) {
+      continue;
+    }
+    Latched latched(shelf.latch, Latch::Briefly);
+    if (!latched) {
+      continue;
+    }
+    if (Block* block = shelf.take(bytes)) {
+      block->shelf = mine;
+      return block;
+    }
+  }
+  return nullptr;
+}
+
+bool KeptBlocks::keep(Block* block) {
+  Shelf& shelf = shelves_[block->shelf];
+  Latched latched(shelf.latch, Latch::Briefly);
+  if (!latched) {
+    return false;
+  }
+  shelf.freed(block);
+  return put(shelf, block);
+}
+
+void KeptBlocks::count_freed(Block* block) {
+  Shelf& shelf = shelves_[block->shelf];
+  Latched latched(shelf.latch, Latch::UntilOpen);
+  shelf.freed(block);
+}
+
+bool KeptBlocks::keep_counted(Block* block) {
+  Shelf& shelf = shelves_[block->shelf];
+  Latched latched(shelf.latch, Latch::Briefly);
+  return latched && put(shelf, block);
+}
+
+bool KeptBlocks::put(Shelf& shelf, Block* block) {
+  // A shelf that is full of sizes which nobody asks for is swept by the next request for another.
+  if (shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
+      shelf.bytes + block->size_ > most_bytes_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  shelf.put(block);
+  return true;
+}
+
+bool KeptBlocks::asked_before(std::size_t bytes) {
+  Shelf& shelf = shelves_[own()];
+  Latched latched(shelf.latch, Latch::UntilOpen);
+  const std::size_t bit = hash<12>(bytes);
+  static_assert(kSizeBits == 1 << 12);
+  if (shelf.asked[bit]) {
+    return true;
+  }
+  if (shelf.sizes == kMostSizes) {
+    shelf.asked.reset();
+    shelf.sizes = 0;
+  }
+  shelf.asked[bit] = true;
+  ++shelf.sizes;
+  return false;
+}
+
+bool KeptBlocks::any() {
+  const auto shelves = in_use();
+  return std::any_of(shelves.begin(), shelves.end(), [](const Shelf& shelf) {
+    return shelf.blocks.load(std::memory_order_relaxed) > 0;
+  });
+}
+
+Kept KeptBlocks::count() {
+  Kept sum{};
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch, Latch::UntilOpen);
+    shelf.count(sum);
+  }
+  return sum;
+}
+
+Block* KeptBlocks::sweep(Kept& kept) {
+  kept = Kept{};
+  Block* chain = nullptr;
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch, Latch::UntilOpen);
+    shelf.count(kept);
+    chain = shelf.clear(chain);
+  }
+  return chain;
+}
+
+void KeptBlocks::close() {
+  most_bytes_.store(0, std::memory_order_relaxed);
+}
+
+void KeptBlocks::forget() {
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch, Latch::UntilOpen);
+    shelf.asked.reset();
+    shelf.sizes = 0;
+  }
+}
+
+void KeptBlocks::before_fork() {
+  for (Shelf& shelf : shelves_) {
+    shelf.latch.close(Latch::UntilOpen);
+  }
+}
+
+void KeptBlocks::after_fork() {
+  for (Shelf& shelf : shelves_) {
+    shelf.latch.open();
+  }
+}
+
+Block* KeptBlocks::Shelf::take(std::size_t wanted) {
+  static_assert(kBins == 1 << 5);
+  Block** link = &bins[hash<5>(wanted)];
+  for (int step = 0; *link != nullptr && step < kSteps; ++step) {
+    Block* block = *link;
+    if (block->size_ == wanted) {
+      *link = block->next_kept;
+      const std::size_t left = blocks.load(std::memory_order_relaxed) - 1;
+      blocks.store(left, std::memory_order_relaxed);
+      bytes -= wanted;
+      rise_blocks.up(1);
+      rise_bytes.up(wanted);
+      ++reused_blocks;
+      reused_bytes += wanted;
+      return block;
+    }
+    link = &block->next_kept;
+  }
+  return nullptr;
+}
+
+void KeptBlocks::Shelf::put(Block* block) {
+  Block*& bin = bins[hash<5>(block->size_)];
+  block->next_kept = bin;
+  bin = block;
+  blocks.store(blocks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bytes += block->size_;
+}
+
+void KeptBlocks::Shelf::freed(Block* block) {
+  rise_blocks.down(1);
+  rise_bytes.down(block->size_);
+}
+
+Block* KeptBlocks::Shelf::clear(Block* chain) {
+  if (bytes == 0) {
+    return chain;
+  }
+  for (Block*& bin : bins) {
+    while (bin != nullptr) {
+      Block* block = bin;
+      bin = block->next_kept;
+      block->next_kept = chain;
+      chain = block;
+    }
+  }
+  blocks.store(0, std::memory_order_relaxed);
+  bytes = 0;
+  return chain;
+}
+
+void KeptBlocks::Shelf::count(Kept& sum) {
+  const std::size_t now = blocks.load(std::memory_order_relaxed);
+  sum.blocks += now;
+  sum.bytes += bytes;
+  sum.rise_blocks += static_cast<std::size_t>(rise_blocks.most);
+  sum.rise_bytes += static_cast<std::size_t>(rise_bytes.most);
+  sum.reused_blocks += reused_blocks;
+  sum.reused_bytes += reused_bytes;
+  rise_blocks = rise_bytes = Rise{};
+  reused_blocks = reused_bytes = 0;
+}
+
+} // namespace pinbuddy

@@ -1,0 +1,142 @@
+#include "quick_backend.h"
+
+#include <c10/util/llvmMathExtras.h>
+
+#include <exception>
+
+#include "settings.h"
+
+namespace pinbuddy {
+namespace {
+
+// Whether requests of this size get blocks of the next power of two, which all of them share.
+bool is_rounded(std::size_t size) {
+  return size <= settings::pinned_max_round_threshold() &&
+      size <= settings::pinned_max_cached_size();
+}
+
+} // namespace
+
+std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
+  if (size == 0 || !serves_default_pool()) {
+    return CudaBackend::allocate(size);
+  }
+  if (C10_UNLIKELY(!lists_are_quiet())) {
+    free_kept();
+    return allocate_to_keep(size);
+  }
+  if (is_rounded(size)) {
+    if (Block* block = kept_.take(c10::llvm::PowerOf2Ceil(size)); C10_LIKELY(block != nullptr)) {
+      return {block->ptr_, block};
+    }
+  }
+  return allocate_to_keep(size);
+}
+
+std::pair<void*, void*> QuickBackend::allocate_to_keep(std::size_t size) {
+  const auto made = CudaBackend::allocate(size);
+  KeptBlocks::shelve_here(static_cast<Block*>(made.second));
+  return made;
+}
+
+void QuickBackend::free(void* context) {
+  auto* block = static_cast<Block*>(context);
+  if (block != nullptr && can_be_kept(*block) && kept_.keep(block)) {
+    return;
+  }
+  // In the order in which they were freed.
+  free_kept();
+  CudaBackend::free(context);
+}
+
+bool QuickBackend::can_be_kept(const Block& block) const {
+  // Who frees a block is the last of its users: what they did to it happened before.
+  return block.streams_.empty() && block.context_when_allocated_ == nullptr &&
+      !block.was_allocated_during_stream_capture_ &&
+      block.owning_pool_ == c10::MempoolId_t{0, 0} && lists_are_quiet() &&
+      is_rounded(block.size_);
+}
+
+void QuickBackend::record_stream(
+    std::optional<std::vector<PooledEvent>>& events,
+    c10::cuda::CUDAStream stream) {
+  CudaBackend::record_stream(events, stream);
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool QuickBackend::query_event(PooledEvent& event) {
+  const bool completed = CudaBackend::query_event(event);
+  if (completed) {
+    outstanding_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return completed;
+}
+
+void QuickBackend::free_kept() {
+  if (kept_.any()) {
+    settle();
+  }
+}
+
+void QuickBackend::settle() {
+  Kept kept;
+  Block* blocks = kept_.sweep(kept);
+  reused_blocks_.fetch_add(kept.reused_blocks, std::memory_order_relaxed);
+  reused_bytes_.fetch_add(kept.reused_bytes, std::memory_order_relaxed);
+  std::exception_ptr failed;
+  while (blocks != nullptr) {
+    try {
+      CudaBackend::free(std::exchange(blocks, blocks->next_kept));
+    } catch (...) {
+      // The others are upstream's again all the same.
+      failed = std::current_exception();
+    }
+  }
+  if (failed) {
+    std::rethrow_exception(failed);
+  }
+}
+
+void QuickBackend::empty_cache() {
+  settle();
+  CudaBackend::empty_cache();
+}
+
+at::HostStats QuickBackend::getStats() {
+  settle();
+  at::HostStats stats = CudaBackend::getStats();
+  const auto blocks = static_cast<int64_t>(reused_blocks_.load(std::memory_order_relaxed));
+  const auto bytes = static_cast<int64_t>(reused_bytes_.load(std::memory_order_relaxed));
+  stats.active_requests.allocated += blocks;
+  stats.active_requests.freed += blocks;
+  stats.active_bytes.allocated += bytes;
+  stats.active_bytes.freed += bytes;
+  return stats;
+}
+
+void QuickBackend::resetAccumulatedStats() {
+  settle();
+  CudaBackend::resetAccumulatedStats();
+  reused_blocks_.store(0, std::memory_order_relaxed);
+  reused_bytes_.store(0, std::memory_order_relaxed);
+}
+
+void QuickBackend::resetPeakStats() {
+  settle();
+  CudaBackend::resetPeakStats();
+}
+
+std::vector<at::HostSegmentInfo> QuickBackend::getSegments() {
+  settle();
+  return CudaBackend::getSegments();
+}
+
+void QuickBackend::before_fork() {
+  kept_.before_fork();
+}
+
+void QuickBackend::after_fork() {
+  kept_.after_fork();
+}
+
+} // namespace pinbuddy

@@ -1,0 +1,68 @@
+// Upstream's mechanism with its freed blocks kept in front of its lists.
+//
+// A block that is kept is in use to upstream, until it is freed for good: so its lists, statistics
+// and pools need not know. Invariants: only what upstream would put on a list of one size at once is
+// kept, so nothing that streams have used, a capture was given, is traced or has a size of its own;
+// while events are outstanding, after which blocks come back to the lists, the lists are used; before
+// anybody reads upstream's state, or a request finds no kept block and goes to upstream, no
+// block of the request's size is kept.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cuda_backend.h"
+#include "kept_blocks.h"
+
+namespace pinbuddy {
+
+class QuickBackend : public CudaBackend {
+ public:
+  std::pair<void*, void*> allocate(std::size_t size) override;
+  void free(void* context) override;
+  void empty_cache() override;
+  at::HostStats getStats() override;
+  void resetAccumulatedStats() override;
+  void resetPeakStats() override;
+  std::vector<at::HostSegmentInfo> getSegments() override;
+
+  // So that a child of a fork can go on: called in this order, around it.
+  virtual void before_fork();
+  virtual void after_fork();
+
+ protected:
+  void record_stream(
+      std::optional<std::vector<PooledEvent>>& events,
+      c10::cuda::CUDAStream stream) override;
+  bool query_event(PooledEvent& event) override;
+
+ private:
+  // Whether the next block is the one that was freed last, and no event may bring one back first.
+  bool lists_are_quiet() const {
+    return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled();
+  }
+  // From upstream, and once freed to be kept for this thread.
+  std::pair<void*, void*> allocate_to_keep(std::size_t size);
+  bool can_be_kept(const Block& block) const;
+
+  // Frees every kept block for good, and counts what they served. Throws c10::Error.
+  void settle();
+  // The same, where anything is kept.
+  void free_kept();
+
+  // Far above what programs have in blocks below the threshold.
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+  KeptBlocks kept_{kMostBytes};
+
+  // Events that upstream has recorded and not seen completed.
+  std::atomic<std::size_t> outstanding_{0};
+
+  // Requests that kept blocks have served, since the statistics' totals were reset.
+  std::atomic<std::size_t> reused_blocks_{0};
+  std::atomic<std::size_t> reused_bytes_{0};
+};
+
+} // namespace pinbuddy

@@ -1,0 +1,161 @@
+"""Freed blocks that are kept whole for the next request of their size are idle to everybody who
+looks: they cost no segment, and the statistics count as if none were kept."""
+
+import threading
+
+import pinbuddy
+import pytest
+from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment
+
+
+def engine():
+    return pinbuddy.stats()["engine"]
+
+
+def in_a_thread(work):
+    """What `work` returns in a thread of its own."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(work()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+@pytest.mark.parametrize("size", [64 * 1024, 8 * MIB])
+def test_a_freed_block_serves_the_next_request_of_its_size(torch, pinned, size):
+    first = pinned(size)
+    address = first.data_ptr()
+    del first
+    assert all(pinned(size).data_ptr() == address for _ in range(50))
+
+
+@pytest.mark.parametrize("size", [64 * 1024, 8 * MIB])
+def test_every_request_counts_whether_a_kept_block_served_it_or_not(torch, pinned, size):
+    for _ in range(100):
+        pinned(size)
+    stats = torch.cuda.host_memory_stats()
+    assert stats["active_requests.allocated"] == stats["active_requests.freed"] == 100
+    assert stats["active_bytes.allocated"] == stats["active_bytes.freed"] == 100 * size
+    assert stats["active_bytes.current"] == 0
+    torch.cuda.reset_accumulated_host_memory_stats()
+    assert torch.cuda.host_memory_stats()["active_bytes.allocated"] == 0
+
+
+def test_hits_are_counted_and_what_is_kept_is_idle(torch, pinned):
+    before = engine()["hits"]
+    for _ in range(10):
+        pinned(8 * MIB)
+    now = engine()
+    assert now["hits"] - before == 10
+    assert now["live_blocks"]["current"] == 0
+    assert now["idle_bytes"] == now["pinned_bytes"]["current"]
+    assert now["largest_free_run_bytes"] == BLOCK_MB * MIB
+
+
+def test_a_peak_is_what_was_live_at_once(torch, pinned):
+    """Beside kept blocks of two sizes, and reached by requests that kept blocks serve."""
+    for _ in range(2):
+        pinned(8 * MIB), pinned(12 * MIB)
+    torch.cuda.reset_peak_host_memory_stats()
+    for _ in range(3):
+        small = pinned(8 * MIB)
+        del small
+        large = pinned(12 * MIB)
+        del large
+    assert torch.cuda.host_memory_stats()["active_bytes.peak"] == 12 * MIB
+    both = pinned(8 * MIB), pinned(12 * MIB)
+    del both
+    pinned(8 * MIB)
+    assert torch.cuda.host_memory_stats()["active_bytes.peak"] == 20 * MIB
+
+
+def test_the_peak_counts_blocks_that_wait_for_a_stream_once(torch, pinned):
+    torch.cuda.reset_peak_host_memory_stats()
+    for _ in range(30):
+        pinned(8 * MIB).to("cuda", non_blocking=True)
+        torch.cuda.synchronize()
+    stats = engine()
+    assert stats["live_bytes"]["peak"] == 8 * MIB
+    assert stats["live_bytes"]["allocated"] == stats["live_bytes"]["freed"]
+    assert stats["pending_blocks"]["current"] <= 1
+
+
+def test_no_pin_while_another_thread_keeps_what_is_needed(torch, pinned):
+    whole = [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)]
+    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
+    del whole
+    # Of the same size, and of one for which everything has to be merged.
+    in_a_thread(lambda: [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)] == [])
+    in_a_thread(lambda: [pinned(BLOCK_MB * MIB // 2) for _ in range(2 * BLOCKS)] == [])
+    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+
+
+def test_below_the_threshold_another_threads_block_serves_too(torch, pinned):
+    pinned(64 * 1024)
+    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
+    in_a_thread(lambda: pinned(64 * 1024).data_ptr())
+    pinned(64 * 1024)
+    in_a_thread(lambda: pinned(64 * 1024).data_ptr())
+    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+
+
+def test_a_block_that_another_thread_frees_serves_its_own(torch, pinned):
+    """As a DataLoader's pinning thread has it: one asks, another frees."""
+    seen = set()
+    for _ in range(20):
+        kept = in_a_thread(lambda: [pinned(8 * MIB)])
+        seen.add(kept[0].data_ptr())
+        del kept
+    assert len(seen) == 1
+
+
+def test_sizes_that_alternate_are_all_kept_in_one_segment(torch, pinned):
+    sizes = [5 * MIB, 8 * MIB, 12 * MIB, 9 * MIB + 4096]
+    for _ in range(3):
+        addresses = [pinned(size).data_ptr() for size in sizes]
+    assert [pinned(size).data_ptr() for size in sizes] == addresses
+    assert len(set(addresses)) == len(sizes)
+    used = pinned(sizes[0])
+    idle = [it for it in pinbuddy.stats()["segments"] if it["kind"] == "idle"]
+    assert engine_segment(used) and len(idle) == BLOCKS - 1
+
+
+def test_empty_cache_gives_back_what_is_kept(torch, pinned):
+    pinned(64 * 1024), pinned(8 * MIB)
+    in_a_thread(lambda: pinned(8 * MIB).data_ptr())
+    torch.accelerator.empty_host_cache()
+    assert torch.cuda.host_memory_stats()["allocated_bytes.current"] == 0
+
+
+def test_the_list_of_segments_shows_what_is_kept_as_free(torch, pinned):
+    pinned(8 * MIB)
+    assert [block for segment in pinbuddy.segments() for block in segment["blocks"]] == []
+
+
+def test_a_child_has_what_its_parent_kept_below_the_threshold(run):
+    """As with stock, whose lists a child inherits; and no latch stays closed in it."""
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        working = True
+        def churn():
+            while working:
+                torch.empty(4096, dtype=torch.uint8, pin_memory=True)
+        thread = threading.Thread(target=churn)
+        thread.start()
+        codes = []
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                os._exit(7)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        working = False
+        thread.join()
+        pinned(8)
+        answer(codes == [7] * 20)
+        """,
+        BUDDY_BLOCK_SIZE_MB=64,
+        BUDDY_BLOCK_COUNT=1,
+    )
+    assert outcome.value == [True]
