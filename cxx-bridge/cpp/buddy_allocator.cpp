@@ -66,7 +66,7 @@ Block* BuddyAllocator::take(std::size_t size) {
 Block* BuddyAllocator::take_from_engine(std::size_t size, std::size_t bytes) {
   Grant grant{};
   // A size that comes again and again gets a place beside what is kept, while that costs no memory.
-  if (kept_.asked_before(bytes)) {
+  if (kept_.asked_before(bytes) && !kept_.full_here()) {
     grant = engine_request_beside(size, kept_.count());
   }
   // For others the engine chooses among all that is idle, as if nothing had been kept.

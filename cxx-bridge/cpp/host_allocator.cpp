@@ -26,6 +26,19 @@ void delete_block(void* context);
 struct HostAllocator final : at::CachingHostAllocatorInterface<BuddyAllocator, delete_block> {
   using at::CachingHostAllocatorInterface<BuddyAllocator, delete_block>::
       CachingHostAllocatorInterface;
+
+  void record_history(
+      bool enabled,
+      c10::CachingDeviceAllocator::CreateContextFn context_recorder,
+      size_t max_entries,
+      c10::CachingDeviceAllocator::RecordContext when,
+      bool clear_history) override {
+    if (enabled) {
+      impl_->before_recording();
+    }
+    at::CachingHostAllocatorInterface<BuddyAllocator, delete_block>::record_history(
+        enabled, std::move(context_recorder), max_entries, when, clear_history);
+  }
 };
 
 // Set once, when the library is loaded, before anybody can ask for memory; with the engine off it

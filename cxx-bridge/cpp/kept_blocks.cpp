@@ -25,7 +25,9 @@ std::size_t KeptBlocks::own() {
 
 std::span<KeptBlocks::Shelf> KeptBlocks::in_use() {
   // Who comes later than this is as if it came after the whole call.
-  return {shelves_.data(), std::min(threads.load(std::memory_order_relaxed), kShelves)};
+  // Blocks that no thread took for itself are on the first one.
+  const std::size_t numbered = threads.load(std::memory_order_relaxed);
+  return {shelves_.data(), std::clamp(numbered, std::size_t{1}, kShelves)};
 }
 
 void KeptBlocks::shelve_here(Block* block) {
@@ -36,11 +38,9 @@ Block* KeptBlocks::take(std::size_t bytes) {
   const std::size_t mine = own();
   Shelf& shelf = shelves_[mine];
   {
-    Latched latched(shelf.latch, Latch::Briefly);
-    if (C10_LIKELY(latched)) {
-      if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
-        return block;
-      }
+    Latched latched(shelf.latch);
+    if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
+      return block;
     }
   }
   return take_elsewhere(bytes, mine);
@@ -51,10 +51,7 @@ Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
     if (&shelf == &shelves_[mine] || shelf.blocks.load(std::memory_order_relaxed) == 0) {
       continue;
     }
-    Latched latched(shelf.latch, Latch::Briefly);
-    if (!latched) {
-      continue;
-    }
+    Latched latched(shelf.latch);
     if (Block* block = shelf.take(bytes)) {
       block->shelf = mine;
       return block;
@@ -65,30 +62,27 @@ Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
 
 bool KeptBlocks::keep(Block* block) {
   Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch, Latch::Briefly);
-  if (!latched) {
-    return false;
-  }
+  Latched latched(shelf.latch);
   shelf.freed(block);
   return put(shelf, block);
 }
 
 void KeptBlocks::count_freed(Block* block) {
   Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch, Latch::UntilOpen);
+  Latched latched(shelf.latch);
   shelf.freed(block);
 }
 
 bool KeptBlocks::keep_counted(Block* block) {
   Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch, Latch::Briefly);
-  return latched && put(shelf, block);
+  Latched latched(shelf.latch);
+  return put(shelf, block);
 }
 
 bool KeptBlocks::put(Shelf& shelf, Block* block) {
-  // A shelf that is full of sizes which nobody asks for is swept by the next request for another.
   if (shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
       shelf.bytes + block->size_ > most_bytes_.load(std::memory_order_relaxed)) {
+    shelf.full.store(true, std::memory_order_relaxed);
     return false;
   }
   shelf.put(block);
@@ -97,7 +91,7 @@ bool KeptBlocks::put(Shelf& shelf, Block* block) {
 
 bool KeptBlocks::asked_before(std::size_t bytes) {
   Shelf& shelf = shelves_[own()];
-  Latched latched(shelf.latch, Latch::UntilOpen);
+  Latched latched(shelf.latch);
   const std::size_t bit = hash<12>(bytes);
   static_assert(kSizeBits == 1 << 12);
   if (shelf.asked[bit]) {
@@ -112,6 +106,10 @@ bool KeptBlocks::asked_before(std::size_t bytes) {
   return false;
 }
 
+bool KeptBlocks::full_here() {
+  return shelves_[own()].full.load(std::memory_order_relaxed);
+}
+
 bool KeptBlocks::any() {
   const auto shelves = in_use();
   return std::any_of(shelves.begin(), shelves.end(), [](const Shelf& shelf) {
@@ -122,7 +120,7 @@ bool KeptBlocks::any() {
 Kept KeptBlocks::count() {
   Kept sum{};
   for (Shelf& shelf : in_use()) {
-    Latched latched(shelf.latch, Latch::UntilOpen);
+    Latched latched(shelf.latch);
     shelf.count(sum);
   }
   return sum;
@@ -132,7 +130,7 @@ Block* KeptBlocks::sweep(Kept& kept) {
   kept = Kept{};
   Block* chain = nullptr;
   for (Shelf& shelf : in_use()) {
-    Latched latched(shelf.latch, Latch::UntilOpen);
+    Latched latched(shelf.latch);
     shelf.count(kept);
     chain = shelf.clear(chain);
   }
@@ -145,7 +143,7 @@ void KeptBlocks::close() {
 
 void KeptBlocks::forget() {
   for (Shelf& shelf : in_use()) {
-    Latched latched(shelf.latch, Latch::UntilOpen);
+    Latched latched(shelf.latch);
     shelf.asked.reset();
     shelf.sizes = 0;
   }
@@ -153,7 +151,7 @@ void KeptBlocks::forget() {
 
 void KeptBlocks::before_fork() {
   for (Shelf& shelf : shelves_) {
-    shelf.latch.close(Latch::UntilOpen);
+    shelf.latch.close();
   }
 }
 
@@ -164,8 +162,7 @@ void KeptBlocks::after_fork() {
 }
 
 Block* KeptBlocks::Shelf::take(std::size_t wanted) {
-  static_assert(kBins == 1 << 5);
-  Block** link = &bins[hash<5>(wanted)];
+  Block** link = &bins[wanted % kBins];
   for (int step = 0; *link != nullptr && step < kSteps; ++step) {
     Block* block = *link;
     if (block->size_ == wanted) {
@@ -185,7 +182,7 @@ Block* KeptBlocks::Shelf::take(std::size_t wanted) {
 }
 
 void KeptBlocks::Shelf::put(Block* block) {
-  Block*& bin = bins[hash<5>(block->size_)];
+  Block*& bin = bins[block->size_ % kBins];
   block->next_kept = bin;
   bin = block;
   blocks.store(blocks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -198,6 +195,7 @@ void KeptBlocks::Shelf::freed(Block* block) {
 }
 
 Block* KeptBlocks::Shelf::clear(Block* chain) {
+  full.store(false, std::memory_order_relaxed);
   if (bytes == 0) {
     return chain;
   }

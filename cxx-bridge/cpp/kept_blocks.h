@@ -36,7 +36,7 @@ class KeptBlocks {
   // A block that was not kept before is to be kept for this thread.
   static void shelve_here(Block* block);
 
-  // Its user has freed a block: keeps it; false where its shelf is full or in use this moment.
+  // Its user has freed a block: keeps it; false where its shelf is full.
   [[nodiscard]] bool keep(Block* block);
 
   // The same in two steps, for a block that has to wait for events in between.
@@ -46,6 +46,10 @@ class KeptBlocks {
   // Whether this thread has asked before for `bytes` bytes that nothing kept was there for: then it
   // will again, and keeping is worth while. Remembers it. For many sizes it is sometimes wrong.
   bool asked_before(std::size_t bytes);
+
+  // Whether this thread's shelf turned a block away since it was last swept: what fills it may be
+  // sizes that nobody asks for any more, so that a request that finds nothing there should sweep.
+  bool full_here();
 
   // Whether anything is kept: without closing a latch.
   bool any();
@@ -68,9 +72,11 @@ class KeptBlocks {
 
  private:
   static constexpr std::size_t kShelves = 16;
-  static constexpr std::size_t kBins = 32;
+  // A prime of which 2 is a primitive root: no two powers of two below 2^36 share a bin, so that
+  // where all sizes are such, what is kept is found. Other sizes spread.
+  static constexpr std::size_t kBins = 37;
   static constexpr std::size_t kMostBlocks = 128;
-  // How far a bin is searched: sizes that share a bin must not make each other slow.
+  // How far a bin is searched: other sizes that share a bin must not make each other slow.
   static constexpr int kSteps = 8;
   // A set of sizes as bits; above so many sizes one in 16 would be taken for another.
   static constexpr std::size_t kSizeBits = 4096;
@@ -95,13 +101,14 @@ class KeptBlocks {
     Latch latch;
     // Changed under the latch only; who sees none need not close it.
     std::atomic<std::size_t> blocks{0};
+    std::atomic<bool> full{false};
     std::size_t bytes = 0;
     // Since it was last counted.
     Rise rise_blocks;
     Rise rise_bytes;
     std::size_t reused_blocks = 0;
     std::size_t reused_bytes = 0;
-    // Last in, first out; a size has one bin, and a bin may have several sizes.
+    // Last in, first out; a size has one bin, and a bin may have several.
     std::array<Block*, kBins> bins{};
     std::bitset<kSizeBits> asked;
     std::size_t sizes = 0;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -58,27 +59,24 @@ inline void assert_no_lock_held(const char*) {}
 
 #endif
 
-// A lock for a few instructions at a time, at half the cost of a mutex. Nobody sleeps on it: whoever
-// has something else to do gives up.
+// A lock for a few instructions at a time, at half the cost of a mutex. Never held across a call
+// that could wait.
 class Latch {
  public:
-  enum Patience { Briefly, UntilOpen };
-
-  bool close(Patience patience) {
-    for (int tries = 0; closed_.exchange(true, std::memory_order_acquire); ++tries) {
+  void close() {
+    for (int turns = 0; closed_.exchange(true, std::memory_order_acquire); ++turns) {
       // As long as a holder that runs takes.
       for (int looks = 0; closed_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
       }
-      if (patience == Briefly && tries == kTries) {
-        return false;
-      }
-      if (patience == UntilOpen) {
-        // The holder may have lost its processor.
+      if (turns < kYields) {
         std::this_thread::yield();
+      } else {
+        // The holder has lost its processor, perhaps to this very thread if that has real-time
+        // priority.
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     }
     count_held(1);
-    return true;
   }
 
   void open() {
@@ -88,30 +86,25 @@ class Latch {
 
  private:
   static constexpr int kLooks = 100;
-  static constexpr int kTries = 2;
+  static constexpr int kYields = 10;
 
   std::atomic<bool> closed_{false};
 };
 
-// Holds a latch, if it could be had.
+// Holds a latch.
 class Latched {
  public:
-  Latched(Latch& latch, Latch::Patience patience) : latch_(latch), held_(latch.close(patience)) {}
+  explicit Latched(Latch& latch) : latch_(latch) {
+    latch_.close();
+  }
   ~Latched() {
-    if (held_) {
-      latch_.open();
-    }
+    latch_.open();
   }
   Latched(const Latched&) = delete;
   Latched& operator=(const Latched&) = delete;
 
-  explicit operator bool() const {
-    return held_;
-  }
-
  private:
   Latch& latch_;
-  const bool held_;
 };
 
 } // namespace pinbuddy

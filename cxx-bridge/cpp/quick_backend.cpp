@@ -2,6 +2,7 @@
 
 #include <c10/util/llvmMathExtras.h>
 
+#include <bit>
 #include <exception>
 
 #include "settings.h"
@@ -27,6 +28,7 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   }
   if (is_rounded(size)) {
     if (Block* block = kept_.take(c10::llvm::PowerOf2Ceil(size)); C10_LIKELY(block != nullptr)) {
+      block->allocated_.store(true, std::memory_order_relaxed);
       return {block->ptr_, block};
     }
   }
@@ -41,8 +43,12 @@ std::pair<void*, void*> QuickBackend::allocate_to_keep(std::size_t size) {
 
 void QuickBackend::free(void* context) {
   auto* block = static_cast<Block*>(context);
-  if (block != nullptr && can_be_kept(*block) && kept_.keep(block)) {
-    return;
+  if (block != nullptr && can_be_kept(*block)) {
+    // As upstream, which has misuse after this noticed.
+    block->allocated_.store(false, std::memory_order_relaxed);
+    if (C10_LIKELY(kept_.keep(block))) {
+      return;
+    }
   }
   // In the order in which they were freed.
   free_kept();
@@ -54,7 +60,7 @@ bool QuickBackend::can_be_kept(const Block& block) const {
   return block.streams_.empty() && block.context_when_allocated_ == nullptr &&
       !block.was_allocated_during_stream_capture_ &&
       block.owning_pool_ == c10::MempoolId_t{0, 0} && lists_are_quiet() &&
-      is_rounded(block.size_);
+      is_rounded(block.size_) && std::has_single_bit(block.size_);
 }
 
 void QuickBackend::record_stream(
@@ -95,6 +101,10 @@ void QuickBackend::settle() {
   if (failed) {
     std::rethrow_exception(failed);
   }
+}
+
+void QuickBackend::before_recording() {
+  free_kept();
 }
 
 void QuickBackend::empty_cache() {

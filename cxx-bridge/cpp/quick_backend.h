@@ -28,6 +28,9 @@ class QuickBackend : public CudaBackend {
   void resetPeakStats() override;
   std::vector<at::HostSegmentInfo> getSegments() override;
 
+  // The history is about to be recorded: what was freed before is to be no part of it.
+  void before_recording();
+
   // So that a child of a fork can go on: called in this order, around it.
   virtual void before_fork();
   virtual void after_fork();

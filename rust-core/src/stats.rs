@@ -117,29 +117,32 @@ pub struct Kept {
     pub reused_bytes: u64,
 }
 
-/// What users had when a [`Kept`] was last told, and what the engine has granted since.
+/// What users had when a [`Kept`] was last told, and what the engine has granted since; and the most
+/// that counted as live since then, which users cannot have gone beyond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     blocks: u64,
     bytes: u64,
+    most_blocks: u64,
+    most_bytes: u64,
 }
 
 impl Stats {
     #[inline]
     pub(crate) fn block_taken(&mut self, bytes: u64) {
         self.hits += 1;
-        self.grant(bytes);
         self.live_bytes.add(bytes);
         self.live_blocks.add(1);
+        self.grant(bytes);
     }
 
     /// As [`Self::block_taken`], while some of what counts as live is kept.
     #[inline]
     pub(crate) fn block_taken_beside(&mut self, bytes: u64) {
         self.hits += 1;
+        self.live_bytes.add_beside(bytes, self.used.bytes + bytes);
+        self.live_blocks.add_beside(1, self.used.blocks + 1);
         self.grant(bytes);
-        self.live_bytes.add_beside(bytes, self.used.bytes);
-        self.live_blocks.add_beside(1, self.used.blocks);
     }
 
     /// What happened to blocks that were kept: the requests that they served are counted now, and
@@ -147,14 +150,17 @@ impl Stats {
     #[inline]
     pub(crate) fn settle(&mut self, kept: &Kept) {
         self.hits += kept.reused_blocks;
-        let most_bytes = self.used.bytes + kept.rise_bytes;
-        let most_blocks = self.used.blocks + kept.rise_blocks;
+        // Several threads have risen at different times, and together at most to what was granted.
+        let most_bytes = (self.used.bytes + kept.rise_bytes).min(self.used.most_bytes);
+        let most_blocks = (self.used.blocks + kept.rise_blocks).min(self.used.most_blocks);
         self.live_bytes.settle(kept.reused_bytes, most_bytes);
         self.live_blocks.settle(kept.reused_blocks, most_blocks);
         // Threads keep blocks while others count them: less than none is none.
         self.used = Used {
             blocks: self.live_blocks.current.saturating_sub(kept.blocks),
             bytes: self.live_bytes.current.saturating_sub(kept.bytes),
+            most_blocks: self.live_blocks.current,
+            most_bytes: self.live_bytes.current,
         };
     }
 
@@ -162,6 +168,13 @@ impl Stats {
     fn grant(&mut self, bytes: u64) {
         self.used.blocks += 1;
         self.used.bytes += bytes;
+        self.rise();
+    }
+
+    #[inline]
+    fn rise(&mut self) {
+        self.used.most_blocks = self.used.most_blocks.max(self.live_blocks.current);
+        self.used.most_bytes = self.used.most_bytes.max(self.live_bytes.current);
     }
 
     /// Pending to kept: it counts as live again until it is released, and was not freed until then.
@@ -171,6 +184,7 @@ impl Stats {
         self.pending_blocks.remove(1);
         self.live_bytes.take_back(bytes);
         self.live_blocks.take_back(1);
+        self.rise();
     }
 
     #[inline]

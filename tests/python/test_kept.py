@@ -90,6 +90,33 @@ def test_no_pin_while_another_thread_keeps_what_is_needed(torch, pinned):
     assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
 
 
+def test_below_the_threshold_nothing_is_pinned_while_a_kept_block_would_do(torch, pinned):
+    """Of every power of two, and with many freed after it."""
+    sizes = [1 << power for power in range(8, 19)]
+    for size in sizes:
+        blocks = [pinned(size) for _ in range(6)]
+        del blocks
+    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
+    for index in range(1000):
+        held = [pinned(sizes[(index * step) % len(sizes)]) for step in (1, 3, 7, 10)]
+        del held
+    in_a_thread(lambda: [pinned(size).data_ptr() for size in sizes])
+    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+
+
+def test_sizes_that_nobody_asks_for_any_more_do_not_keep_others_from_being_kept(torch, pinned):
+    """A shelf full of them is swept: what the next requests get is one block, again and again."""
+    old = [pinned(MIB + 4096) for _ in range(140)]
+    del old
+    assert len({pinned(2 * MIB).data_ptr() for _ in range(3)}) == 1
+    # Nothing of the old is kept: all of it is one piece with what never was in use.
+    pinned(2 * MIB)
+    stats = engine()
+    assert stats["live_blocks"]["current"] == 0
+    held = [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)]
+    assert all(engine_segment(block) for block in held)
+
+
 def test_below_the_threshold_another_threads_block_serves_too(torch, pinned):
     pinned(64 * 1024)
     calls = torch.cuda.host_memory_stats()["num_host_alloc"]
@@ -130,6 +157,55 @@ def test_empty_cache_gives_back_what_is_kept(torch, pinned):
 def test_the_list_of_segments_shows_what_is_kept_as_free(torch, pinned):
     pinned(8 * MIB)
     assert [block for segment in pinbuddy.segments() for block in segment["blocks"]] == []
+
+
+RECORDED = """
+    from program import *
+    import random
+    use_gpu()
+    random.seed(SEED)
+    history = torch.cuda.memory._record_memory_history
+    seen, held, recording = [], [], False
+    for step in range(400):
+        what = random.random()
+        if what < 0.05:
+            if recording:
+                seen += torch.cuda.memory._snapshot()["host_traces"]
+            recording = not recording
+            history("all" if recording else None, record_pinned_host_memory=recording)
+        elif what < 0.55 or not held:
+            held.append(torch.empty(2 ** random.randint(8, 16), dtype=torch.uint8, pin_memory=True))
+        else:
+            held.pop(random.randrange(len(held)))
+    answer([[entry["action"], entry["size"]] for entry in seen])
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run, seed):
+    """So no free of a block that was freed before."""
+    program = RECORDED.replace("SEED", str(seed))
+    fork, stock = run(program, "fork"), run(program, "stock")
+    assert len(stock.value[0]) > 50
+    assert fork.value == stock.value
+
+
+def test_limits_that_change_while_blocks_are_kept(run):
+    """Blocks of a size of their own go back to upstream, whatever is rounded now."""
+    program = """
+        from program import *
+        use_gpu()
+        limit = torch._C._accelerator_setAllocatorSettings
+        calls = []
+        for megabytes in (1, 0, 1, 0, 1):
+            limit(f"pinned_max_round_threshold_mb:{megabytes}")
+            for _ in range(3):
+                held = [torch.empty(n, dtype=torch.uint8, pin_memory=True) for n in (3000, 4096)]
+                del held
+            calls.append(torch.cuda.host_memory_stats()["num_host_alloc"])
+        answer(calls)
+    """
+    assert run(program, "fork").value == run(program, "stock").value
 
 
 def test_a_child_has_what_its_parent_kept_below_the_threshold(run):
