@@ -91,15 +91,18 @@ def test_no_pin_while_another_thread_keeps_what_is_needed(torch, pinned):
 
 
 def test_below_the_threshold_nothing_is_pinned_while_a_kept_block_would_do(torch, pinned):
-    """Of every power of two, and with many freed after it."""
-    sizes = [1 << power for power in range(8, 19)]
+    """Of every power of two, with a dozen blocks of every other one freed after it."""
+    sizes = [1 << power for power in range(8, 20)]
     for size in sizes:
-        blocks = [pinned(size) for _ in range(6)]
+        blocks = [pinned(size) for _ in range(12)]
         del blocks
     calls = torch.cuda.host_memory_stats()["num_host_alloc"]
-    for index in range(1000):
-        held = [pinned(sizes[(index * step) % len(sizes)]) for step in (1, 3, 7, 10)]
-        del held
+    for lower in sizes:
+        for upper in sizes:
+            pinned(lower)
+            blocks = [pinned(upper) for _ in range(12)]
+            del blocks
+            pinned(lower)
     in_a_thread(lambda: [pinned(size).data_ptr() for size in sizes])
     assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
 
