@@ -8,9 +8,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
+    "cpp/buddy_reports.cpp",
     "cpp/cuda_backend.cpp",
     "cpp/event_pool.cpp",
     "cpp/host_allocator.cpp",

@@ -20,13 +20,6 @@ constexpr std::size_t kGranule = 4096;
 // What a thread may keep: more than a step's tensors of one kind take, and in time for the next.
 constexpr std::size_t kKeptSegments = 4;
 
-void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
-  sum.current += counter.current;
-  sum.peak += counter.peak;
-  sum.allocated += counter.allocated;
-  sum.freed += counter.freed;
-}
-
 } // namespace
 
 BuddyAllocator::BuddyAllocator()
@@ -241,58 +234,6 @@ void BuddyAllocator::empty_cache() {
   engine_empty_cache();
 }
 
-void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) {
-  void* address = pin_counted(bytes, fallback);
-  trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
-  return address;
-}
-
-void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
-  // First, since another region may be at this address as soon as this one is gone.
-  trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
-  unpin_counted(address);
-}
-
-void BuddyAllocator::segment_pinned(void* address, std::size_t bytes, int64_t microseconds) {
-  count_pin(microseconds);
-  trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
-}
-
-void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
-  trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
-}
-
-void BuddyAllocator::trace(
-    TraceEntry::Action action,
-    void* address,
-    std::size_t bytes,
-    std::shared_ptr<c10::GatheredContext> context) {
-  record_trace(
-      action,
-      reinterpret_cast<std::size_t>(address),
-      bytes,
-      nullptr,
-      c10::MempoolId_t{0, 0},
-      std::move(context));
-}
-
-std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
-  auto segments = QuickBackend::getSegments();
-  give_back_kept();
-  for (const Part& part : engine_parts()) {
-    at::HostSegmentInfo info;
-    info.address = part.address;
-    info.size = part.bytes;
-    info.allocated = part.live;
-    info.active = part.live || part.pending;
-    if (info.active) {
-      info.context_when_allocated = table_.context_at(reinterpret_cast<void*>(part.address));
-    }
-    segments.push_back(std::move(info));
-  }
-  return segments;
-}
-
 void BuddyAllocator::before_fork() {
   QuickBackend::before_fork();
   kept_.before_fork();
@@ -301,31 +242,6 @@ void BuddyAllocator::before_fork() {
 void BuddyAllocator::after_fork() {
   kept_.after_fork();
   QuickBackend::after_fork();
-}
-
-at::HostStats BuddyAllocator::getStats() {
-  at::HostStats stats = QuickBackend::getStats();
-  give_back_kept();
-  const Counters engine = engine_counters();
-  add(stats.allocations, engine.segments);
-  add(stats.allocated_bytes, engine.pinned_bytes);
-  add(stats.active_requests, engine.live_blocks);
-  add(stats.active_bytes, engine.live_bytes);
-  stats.num_host_alloc += engine.segments.allocated;
-  stats.num_host_free += engine.segments.freed;
-  return stats;
-}
-
-void BuddyAllocator::resetAccumulatedStats() {
-  QuickBackend::resetAccumulatedStats();
-  give_back_kept();
-  engine_reset_accumulated();
-}
-
-void BuddyAllocator::resetPeakStats() {
-  QuickBackend::resetPeakStats();
-  give_back_kept();
-  engine_reset_peaks();
 }
 
 } // namespace pinbuddy

@@ -60,6 +60,9 @@ Requests requests(const std::string& pattern) {
   if (pattern == "event") {
     return {{8 * kMiB}, 1, true};
   }
+  if (pattern == "small-event") {
+    return {{64 * 1024}, 1, true};
+  }
   if (pattern == "mixed") {
     return {mixed_sizes(), 8, false};
   }

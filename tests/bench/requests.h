@@ -18,7 +18,7 @@ struct Requests {
   bool event = false;
 };
 
-// `BYTES`; `event` (8 MiB, used on a stream); `mixed` (4 KiB to 64 MiB, eight live at a time);
+// `BYTES`; `event` and `small-event` (8 MiB and 64 KiB, used on a stream); `mixed` (4 KiB to 64 MiB, eight live at a time);
 // `miss` (4 to 64 MiB) and `small-miss` (4 KiB to 4 MiB), no size twice within a thousand, so that
 // no list of freed blocks of the same size can serve them. The same for every program.
 Requests requests(const std::string& pattern);

@@ -1,0 +1,98 @@
+// What the allocator tells about the engine's memory: statistics, the list of segments and the
+// history, in PyTorch's own terms.
+//
+// Whoever asks sees kept blocks as idle: they are given back first.
+#include "buddy_allocator.h"
+
+#include <utility>
+
+namespace pinbuddy {
+namespace {
+
+void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
+  sum.current += counter.current;
+  sum.peak += counter.peak;
+  sum.allocated += counter.allocated;
+  sum.freed += counter.freed;
+}
+
+} // namespace
+
+at::HostStats BuddyAllocator::getStats() {
+  at::HostStats stats = QuickBackend::getStats();
+  give_back_kept();
+  const Counters engine = engine_counters();
+  add(stats.allocations, engine.segments);
+  add(stats.allocated_bytes, engine.pinned_bytes);
+  add(stats.active_requests, engine.live_blocks);
+  add(stats.active_bytes, engine.live_bytes);
+  stats.num_host_alloc += engine.segments.allocated;
+  stats.num_host_free += engine.segments.freed;
+  return stats;
+}
+
+void BuddyAllocator::resetAccumulatedStats() {
+  QuickBackend::resetAccumulatedStats();
+  give_back_kept();
+  engine_reset_accumulated();
+}
+
+void BuddyAllocator::resetPeakStats() {
+  QuickBackend::resetPeakStats();
+  give_back_kept();
+  engine_reset_peaks();
+}
+
+std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
+  auto segments = QuickBackend::getSegments();
+  give_back_kept();
+  for (const Part& part : engine_parts()) {
+    at::HostSegmentInfo info;
+    info.address = part.address;
+    info.size = part.bytes;
+    info.allocated = part.live;
+    info.active = part.live || part.pending;
+    if (info.active) {
+      info.context_when_allocated = table_.context_at(reinterpret_cast<void*>(part.address));
+    }
+    segments.push_back(std::move(info));
+  }
+  return segments;
+}
+
+void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) {
+  void* address = pin_counted(bytes, fallback);
+  trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
+  return address;
+}
+
+void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
+  // First, since another region may be at this address as soon as this one is gone.
+  trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
+  unpin_counted(address);
+}
+
+void BuddyAllocator::segment_pinned(void* address, std::size_t bytes, int64_t microseconds) {
+  count_pin(microseconds);
+  trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
+}
+
+void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
+  trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
+}
+
+void BuddyAllocator::trace(
+    TraceEntry::Action action,
+    void* address,
+    std::size_t bytes,
+    std::shared_ptr<c10::GatheredContext> context) {
+  record_trace(
+      action,
+      reinterpret_cast<std::size_t>(address),
+      bytes,
+      nullptr,
+      c10::MempoolId_t{0, 0},
+      std::move(context));
+}
+
+} // namespace pinbuddy
