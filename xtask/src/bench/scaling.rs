@@ -18,7 +18,7 @@ use crate::report::progress::Step;
 
 const COUNTS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// How long an allocator may take to make a crowd, in seconds; one that takes longer has no larger.
-const PATIENCE: u32 = 40;
+const PATIENCE: u32 = 20;
 
 /// The part.
 pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
@@ -28,7 +28,7 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     };
     let mut seen = BTreeMap::<(u32, Peer), Vec<f64>>::new();
     // Making a crowd takes longer than all turns.
-    for round in 1..=rig.effort.rounds().min(3) {
+    for round in 1..=rig.effort.rounds().min(5) {
         let mut harnesses = rig.start_all(|_| {
             vec![
                 ("BUDDY_WARMUP", "sync".to_owned()),

@@ -1,0 +1,77 @@
+//! The figures in the documents are those of the committed runs.
+//!
+//! `<!-- figures: FILE -->` names a run's JSON, from the repository's root, for the lines that follow
+//! it. A table's row that ends in `<!-- = PATH … -->` has one number in its cells after the first for
+//! each path, in their order, rounded to as many decimals as are shown; a path's keys are parted by `/`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/bench.md"];
+
+/// The numbers in a text, as they are written.
+fn numbers(text: &str) -> Vec<&str> {
+    text.split(|it: char| !it.is_ascii_digit() && it != '.')
+        .map(|it| it.trim_matches('.'))
+        .filter(|it| !it.is_empty())
+        .collect()
+}
+
+fn at<'a>(run: &'a Value, path: &str) -> &'a Value {
+    path.split('/').fold(run, |value, key| match value {
+        Value::Array(all) => key.parse::<usize>().map_or(&Value::Null, |index| &all[index]),
+        other => &other[key],
+    })
+}
+
+/// What is wrong with a row.
+fn wrong(row: &str, run: &Value) -> Option<String> {
+    let (cells, paths) = row.split_once("<!-- =")?;
+    let paths: Vec<&str> = paths.trim_end_matches(['-', '>', ' ']).split_whitespace().collect();
+    let (_, cells) = cells.trim_start_matches('|').split_once('|')?;
+    let shown = numbers(cells);
+    if shown.len() != paths.len() {
+        return Some(format!("{} numbers, {} paths: {row}", shown.len(), paths.len()));
+    }
+    paths.iter().zip(shown).find_map(|(path, shown)| {
+        let Some(value) = at(run, path).as_f64() else {
+            return Some(format!("the run has no {path}: {row}"));
+        };
+        let decimals = shown.split_once('.').map_or(0, |(_, after)| after.len());
+        let rounded = format!("{value:.decimals$}");
+        (rounded != shown).then(|| format!("{path} is {rounded}, not {shown}: {row}"))
+    })
+}
+
+#[test]
+fn every_figure_is_of_the_run_that_it_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+    for document in DOCUMENTS {
+        let mut run = Value::Null;
+        let mut rows = 0;
+        for line in read(document).lines() {
+            if let Some(file) = line.strip_prefix("<!-- figures: ") {
+                let file = file.trim_end_matches(" -->");
+                run = serde_json::from_str(&read(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+            } else if line.contains("<!-- =") {
+                rows += 1;
+                assert_eq!(wrong(line, &run), None, "{document}");
+            }
+        }
+        assert!(rows > 3, "{document} has {rows} rows with figures");
+    }
+}
+
+#[test]
+fn a_figure_that_is_not_the_runs_is_noticed() {
+    let run = serde_json::json!({"ratio": {"129.5MiB": 0.306}, "spread": [0.2, 0.4]});
+    let row = |value| format!("| 8 MiB | {value} (0.2 to 0.4) | <!-- = ratio/129.5MiB spread/0 spread/1 -->");
+    assert_eq!(wrong(&row("0.31"), &run), None);
+    assert_eq!(wrong(&row("0.306"), &run), None);
+    assert!(wrong(&row("0.30"), &run).is_some());
+    assert!(wrong("| a | 1 | <!-- = nothing -->", &run).is_some());
+    assert!(wrong("| a | 1 2 | <!-- = spread/0 -->", &run).is_some());
+}
