@@ -108,6 +108,13 @@ impl Arena {
         self.take_at(place, length, class)
     }
 
+    /// The kind and the bytes of the segment from which [`Self::take`] would serve.
+    pub(crate) fn serving(&self, length: Granules, class: Class) -> Option<(SegmentKind, usize)> {
+        let place = self.order.find(length.get(), class)?;
+        let resident = self.slots[self.order.slot_at(place)].resident.as_ref()?;
+        Some((resident.kind, resident.segment.region().bytes))
+    }
+
     #[inline]
     fn take_at(&mut self, place: usize, length: Granules, class: Class) -> Option<Block> {
         let index = self.order.slot_at(place);
@@ -182,7 +189,7 @@ impl Arena {
         Ok(state)
     }
 
-    /// Makes a region a segment, or a dedicated one. O(S) in the number of segments, next to
+    /// Makes a region a segment, of any length, or a dedicated one. O(S) in the number of segments, next to
     /// milliseconds of pinning.
     pub(crate) fn adopt(
         &mut self,
@@ -227,9 +234,18 @@ impl Arena {
     /// Removes wholly idle segments, dedicated ones first and the oldest first of each, until they
     /// add up to at least `at_least` bytes or none is left. O(S log S).
     pub(crate) fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
+        self.take_idle_but(None, at_least)
+    }
+
+    /// The same, but leaves `spared`.
+    pub(crate) fn take_idle_but(
+        &mut self,
+        spared: Option<SegmentId>,
+        at_least: usize,
+    ) -> Vec<IdleSegment> {
         let mut idle: Vec<_> = self
             .iter()
-            .filter(|(_, resident)| resident.segment.is_idle())
+            .filter(|(id, resident)| resident.segment.is_idle() && Some(*id) != spared)
             .map(|(id, resident)| (!resident.is_dedicated(), resident.age, id.slot()))
             .collect();
         idle.sort_unstable();

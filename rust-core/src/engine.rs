@@ -10,6 +10,7 @@ use crate::error::{AdoptError, Misuse, Violation};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
 use crate::policy::{Config, Policy, exact_region};
+use crate::rounds::Rounds;
 use crate::stats::{Kept, Stats};
 use crate::units::{Block, Granules, SegmentId};
 use crate::view::{BlockView, SegmentView};
@@ -25,6 +26,13 @@ pub enum Decision {
         /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
         bytes: usize,
     },
+    /// Sizes differ from round to round: give back what [`Engine::take_outworn`] returns, outside
+    /// every lock, then pin a region of so many bytes, unless they are 0, [`Engine::adopt_home`] it
+    /// and ask again. Only an engine that is [`Engine::renewing`] says so.
+    Renew {
+        /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
+        bytes: usize,
+    },
     /// Not the engine's: serve it as if there were no engine.
     PassThrough,
 }
@@ -34,6 +42,7 @@ pub enum Decision {
 pub struct Engine {
     pub(crate) policy: Policy,
     pub(crate) arena: Arena,
+    rounds: Rounds,
     /// All but `idle_bytes` and `largest_free_run_bytes`, which are worked out when asked for.
     pub(crate) stats: Stats,
 }
@@ -44,6 +53,7 @@ impl Engine {
         Self {
             policy: Policy::new(&config),
             arena: Arena::default(),
+            rounds: Rounds::off(),
             stats: Stats::default(),
         }
     }
@@ -67,7 +77,15 @@ impl Engine {
         if self.policy.is_dedicated(granules) {
             return self.request_dedicated(granules);
         }
-        match self.arena.take(granules, Class::of(bytes)) {
+        let class = Class::of(bytes);
+        if self
+            .rounds
+            .notices(self.used_bytes(), granules.bytes() as u64)
+            && let Some(decision) = self.at_turn(granules, class)
+        {
+            return decision;
+        }
+        match self.arena.take(granules, class) {
             Some(block) => self.hit(block),
             None => self.miss(granules),
         }
@@ -154,7 +172,7 @@ impl Engine {
         Some(block)
     }
 
-    /// The least to pin for a request of `bytes` bytes: rounded up to 2 MiB; `None` above
+    /// The least to pin for a request of `bytes` bytes: rounded up to granules; `None` above
     /// [`crate::MAX_REGION`]. A last resort where the segment that [`Decision::Pin`] asks for
     /// cannot be pinned, if this is shorter than that: a region longer than a segment serves only
     /// requests that are longer than a segment too.
@@ -225,11 +243,15 @@ impl Engine {
     /// unpins and drops them outside its lock. O(S log S) in the number of segments.
     pub fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
         let idle = self.arena.take_idle(at_least);
-        for segment in &idle {
+        self.given_back(&idle);
+        idle
+    }
+
+    fn given_back(&mut self, idle: &[IdleSegment]) {
+        for segment in idle {
             let bytes = segment.region().bytes as u64;
             self.stats.region_given_back(bytes, segment.is_dedicated());
         }
-        idle
     }
 
     /// The statistics now. O(S) in the number of segments.
@@ -285,6 +307,8 @@ impl Engine {
         self.adopt(NewSegment::new(region).unwrap()).unwrap()
     }
 }
+
+mod renew;
 
 #[cfg(test)]
 mod tests;

@@ -119,18 +119,25 @@ impl FillOrder {
         self.0.insert(place, entry);
     }
 
-    /// Puts `entry` in the stead of the one at `place`, and where it now belongs.
+    /// Puts `entry` in the stead of the one at `place`, and where it now belongs. Where others are
+    /// between the two places, they move as one: of hundreds of segments most may be.
     #[inline]
-    pub(crate) fn update(&mut self, mut place: usize, entry: Entry) {
-        while place > 0 && self.0[place - 1].key() > entry.key() {
-            self.0[place] = self.0[place - 1];
-            place -= 1;
-        }
-        while place + 1 < self.0.len() && self.0[place + 1].key() < entry.key() {
-            self.0[place] = self.0[place + 1];
-            place += 1;
-        }
-        self.0[place] = entry;
+    pub(crate) fn update(&mut self, place: usize, entry: Entry) {
+        let key = entry.key();
+        let is_after = |other: &Entry| other.key() > key;
+        let is_before = |other: &Entry| other.key() < key;
+        let to = if place > 0 && is_after(&self.0[place - 1]) {
+            let to = self.0[..place - 1].partition_point(is_before);
+            self.0.copy_within(to..place, to + 1);
+            to
+        } else if self.0.get(place + 1).is_some_and(is_before) {
+            let to = place + 1 + self.0[place + 2..].partition_point(is_before);
+            self.0.copy_within(place + 1..=to, place);
+            to
+        } else {
+            place
+        };
+        self.0[to] = entry;
     }
 
     /// Removes the segments whose slots `keep` does not want.

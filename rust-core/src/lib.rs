@@ -49,6 +49,7 @@ mod kind;
 mod node;
 mod policy;
 mod records;
+mod rounds;
 mod segment;
 mod stats;
 mod units;

@@ -6,10 +6,6 @@
 
 use crate::units::{GRANULE, Granules, MAX_REGION, round_up};
 
-/// A region pinned for one request is a multiple of this: the size of a huge page on x86-64 and
-/// aarch64, so that it can be backed by them with nothing to spare.
-const HUGE_PAGE: usize = 2 << 20;
-
 /// What the engine is told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -22,22 +18,22 @@ pub struct Config {
 }
 
 /// How much to pin when nothing fits a request that is no longer than a segment. For a longer one
-/// it is always the request rounded up to 2 MiB, and never to a power of two.
+/// it is always the request rounded up to granules, and never to a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Growth {
     /// A whole segment: the next requests find room in it.
     #[default]
     Segment,
-    /// The request rounded up to 2 MiB, and at most a segment: nothing is pinned ahead.
+    /// The request rounded up to granules: nothing is pinned ahead.
     Exact,
 }
 
-/// The region for exactly a request of `bytes` bytes: rounded up to 2 MiB; `None` above
-/// [`MAX_REGION`].
+/// The region for exactly a request of `bytes` bytes: rounded up to granules, and not to huge
+/// pages, with which a region ends in small ones where it has to; `None` above [`MAX_REGION`].
 pub(crate) fn exact_region(bytes: usize) -> Option<usize> {
-    // The cap is a multiple of a huge page, so nothing is rounded beyond it.
+    // The cap is a multiple of a granule, so nothing is rounded beyond it.
     (bytes <= MAX_REGION)
-        .then(|| round_up(bytes, HUGE_PAGE))
+        .then(|| round_up(bytes, GRANULE))
         .flatten()
 }
 
@@ -80,6 +76,16 @@ impl Policy {
         length > self.segment
     }
 
+    /// Whether a segment may be longer than others: where it is a home.
+    pub(crate) fn has_homes(&self) -> bool {
+        self.growth == Growth::Exact
+    }
+
+    /// Whether a region is at least as long as a segment.
+    pub(crate) fn is_whole(&self, length: Granules) -> bool {
+        length >= self.segment
+    }
+
     /// How much to pin for a request, in bytes.
     pub(crate) fn region_for(&self, request: Granules) -> usize {
         let exact = exact_region(request.bytes()).unwrap_or(MAX_REGION);
@@ -88,26 +94,24 @@ impl Policy {
         }
         match self.growth {
             Growth::Segment => self.segment.bytes(),
-            Growth::Exact => exact.min(self.segment.bytes()),
+            Growth::Exact => exact,
         }
     }
 
     /// The largest dedicated region that serves a request longer than a segment: 9/8 of the
-    /// request, so that at most an eighth of it lies idle. What would be pinned for the request is
-    /// never too large for it, however short segments are.
+    /// request, so that at most an eighth of it lies idle.
     ///
     /// Sizes that never come twice would so be pinned without end. Where dedicated regions of
     /// [`HOARD`] times the request lie `idle` already, one of twice its length serves: no more is
     /// wasted then than by rounding to powers of two.
     pub(crate) fn largest_dedicated(&self, request: Granules, idle: u64) -> Granules {
-        let pinned = self.region_for(request) / GRANULE;
         let slack = if idle >= HOARD * u64::from(request.get()) {
             request.get()
         } else {
             request.get() / 8
         };
-        // All are at most 2^29: neither the sum nor the cast overflows.
-        Granules::new((request.get() + slack).max(pinned as u32))
+        // At most 2^29: the sum does not overflow.
+        Granules::new(request.get() + slack)
     }
 }
 
@@ -132,19 +136,19 @@ mod tests {
     #[test]
     fn what_is_pinned_follows_the_growth_mode() {
         for (segment, request, whole, exact) in [
-            (1000 * MIB, 1, 1000 * MIB, 2 * MIB),
-            (1000 * MIB, 5 * MIB, 1000 * MIB, 6 * MIB),
-            (1000 * MIB, 6 * MIB, 1000 * MIB, 6 * MIB),
+            (1000 * MIB, 1, 1000 * MIB, GRANULE),
+            (1000 * MIB, 5 * MIB, 1000 * MIB, 5 * MIB),
+            (1000 * MIB, 5 * MIB + 1, 1000 * MIB, 5 * MIB + GRANULE),
             (1000 * MIB, 1000 * MIB, 1000 * MIB, 1000 * MIB),
-            // Rounding would pass the segment.
+            // No multiple of a granule.
             (999 * MIB - 1, 999 * MIB - 1, 999 * MIB, 999 * MIB),
             // Longer than a segment: the same in both, and no power of two.
-            (1000 * MIB - 1, 1000 * MIB + 1, 1002 * MIB, 1002 * MIB),
-            (1000 * MIB, 2133 * MIB, 2134 * MIB, 2134 * MIB),
+            (1000 * MIB, 1001 * MIB - 1, 1001 * MIB, 1001 * MIB),
+            (1000 * MIB, 2133 * MIB, 2133 * MIB, 2133 * MIB),
             (1000 * MIB, MAX_REGION, MAX_REGION, MAX_REGION),
-            (0, 1, 2 * MIB, 2 * MIB),
+            (0, 1, GRANULE, GRANULE),
             (1, 1, GRANULE, GRANULE),
-            (usize::MAX, 3 * MIB, MAX_REGION, 4 * MIB),
+            (usize::MAX, 3 * MIB, MAX_REGION, 3 * MIB),
         ] {
             for (growth, expected) in [(Growth::Segment, whole), (Growth::Exact, exact)] {
                 let pinned = policy(segment, growth).region_for(granules(request));
@@ -155,9 +159,9 @@ mod tests {
 
     #[test]
     fn the_exact_region_is_capped() {
-        assert_eq!(exact_region(1), Some(2 * MIB));
+        assert_eq!(exact_region(1), Some(GRANULE));
         assert_eq!(exact_region(2 * MIB), Some(2 * MIB));
-        assert_eq!(exact_region(129 * MIB), Some(130 * MIB));
+        assert_eq!(exact_region(129 * MIB + 1), Some(129 * MIB + GRANULE));
         assert_eq!(exact_region(MAX_REGION - 1), Some(MAX_REGION));
         assert_eq!(exact_region(MAX_REGION), Some(MAX_REGION));
         assert_eq!(exact_region(MAX_REGION + 1), None);
@@ -165,14 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn an_eighth_of_slack_is_allowed_and_what_would_be_pinned_always() {
+    fn an_eighth_of_slack_is_allowed() {
         let policy = policy(0, Growth::Segment);
         let largest = |bytes| policy.largest_dedicated(granules(bytes), 0).bytes();
         assert_eq!(largest(800 * MIB), 900 * MIB);
         assert_eq!(largest(800 * MIB + 1), 900 * MIB + GRANULE);
         assert_eq!(largest(16 * MIB + 1), 18 * MIB + GRANULE);
-        assert_eq!(largest(8 * MIB + 1), 10 * MIB); // an eighth would be 9 MiB
-        assert_eq!(largest(GRANULE), 2 * MIB);
+        assert_eq!(largest(GRANULE), GRANULE);
         assert_eq!(largest(MAX_REGION), MAX_REGION + MAX_REGION / 8);
     }
 

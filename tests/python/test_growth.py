@@ -33,7 +33,7 @@ def test_exact_growth_pins_the_request_and_no_more(run):
         **SETTINGS,
         BUDDY_GROWTH="exact",
     )
-    assert outcome.value == [[22, 34], [22, 34]], "to 2 MiB, and split for others afterwards"
+    assert outcome.value == [[20.5, 33], [20.5, 33]], "and split for others afterwards"
 
 
 def test_a_request_above_a_segment_gets_what_it_asks_for(torch, pinned):
@@ -64,7 +64,7 @@ def test_such_a_region_is_kept_and_serves_what_nearly_fills_it(run):
         [160],  # 6 % to spare
         [100, 160],  # 160 would be 60 % too much
         [100, 160],  # the best fit
-        [100, 130, 160],  # 160 would be 24 % too much: at most 12.5 % is
+        [100, 129.5, 160],  # 160 would be 24 % too much: at most 12.5 % is
     ]
 
 

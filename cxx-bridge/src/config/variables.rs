@@ -46,7 +46,7 @@ pub(super) const WARMUP: Variable = variable(
 pub(super) const GROWTH: Variable = variable(
     "BUDDY_GROWTH",
     "segment",
-    "what is pinned when nothing fits: a whole block (`segment`) or the request, to 2 MiB \
+    "what is pinned when nothing fits: a whole block (`segment`) or no more than the request \
      (`exact`)",
 );
 pub(super) const MAX_MB: Variable = variable(

@@ -1,13 +1,14 @@
 //! One process's engine behind a lock, and the acts that its decisions ask for.
 //!
 //! Here: what the allocator asks for, and what happens when something breaks. How room is made is
-//! in `room`, pinning itself in `pins`. Knows how to pin only through [`Backing`], and nothing of
+//! in `room`, how regions that do not fit are replaced in `renew`, pinning itself in `pins`. Knows how to pin only through [`Backing`], and nothing of
 //! PyTorch. Invariants: the engine's lock is never held while memory is pinned, unpinned or waited
 //! for (I5); a panic retires the engine to pass-through and goes no further (I9), and blocks that
 //! live at that moment stay valid; in a forked child nothing here takes a lock.
 
 mod notices;
 mod pins;
+mod renew;
 mod report;
 mod room;
 
@@ -16,7 +17,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pinbuddy_core::{Block, Config as EngineConfig, Decision, Engine, Kept, SegmentId, Stats};
+use pinbuddy_core::{
+    Block, Config as EngineConfig, Decision, Engine, Growth, Kept, SegmentId, Stats,
+};
 
 use crate::backing::{Backing, background};
 use crate::budget::Purse;
@@ -26,6 +29,7 @@ use crate::log;
 use crate::warmup::WarmUp;
 use notices::Notices;
 use pins::Speed;
+use renew::Renewal;
 use room::Room;
 
 /// A block that serves a request.
@@ -35,6 +39,15 @@ pub struct Grant {
     pub address: usize,
     /// The engine's name for it.
     pub block: Block,
+}
+
+/// What the engine says to a request that is its own.
+#[derive(Debug)]
+enum Answer {
+    Block(Grant),
+    /// So many bytes are to be pinned.
+    Pin(usize),
+    Renew(Renewal),
 }
 
 /// A block, or a part of a segment that is in none.
@@ -88,6 +101,10 @@ impl<B: Backing> Handle<B> {
             threshold_bytes: config.threshold_bytes(),
             growth: config.growth.value,
         });
+        let engine = match config.growth.value {
+            Growth::Segment => engine,
+            Growth::Exact => engine.renewing(),
+        };
         Self {
             warm_up: WarmUp::new(config.block_count.value),
             config,
@@ -123,12 +140,13 @@ impl<B: Backing> Handle<B> {
                     self.backing.reap();
                 }
                 let seen = self.warm_up.brought();
-                let need = match self.ask(bytes)? {
-                    Ok(grant) if attempt == 0 => return Some(grant),
-                    Ok(grant) => return self.unless_closed(Some(grant)),
-                    Err(need) => need,
+                let room = match self.ask(bytes)? {
+                    Answer::Block(grant) if attempt == 0 => return Some(grant),
+                    Answer::Block(grant) => Room::Served(grant),
+                    Answer::Pin(need) => self.make_room(bytes, need, seen),
+                    Answer::Renew(renewal) => self.renew(bytes, renewal),
                 };
-                match self.make_room(bytes, need, seen) {
+                match room {
                     Room::Served(grant) => return self.unless_closed(Some(grant)),
                     Room::AskAgain => {}
                     Room::Refused(bytes) => {
@@ -148,6 +166,9 @@ impl<B: Backing> Handle<B> {
     pub fn request_beside(&self, bytes: usize, kept: &Kept) -> Option<Grant> {
         self.guarded(|| {
             let mut engine = self.engine_to_ask()?;
+            if engine.is_lull(kept) {
+                return None;
+            }
             let block = engine.request_beside(bytes, kept)?;
             Some(grant(&engine, block))
         })
@@ -298,14 +319,14 @@ impl<B: Backing> Handle<B> {
         &self.config
     }
 
-    /// Asks the engine: a block, or how many bytes to pin for one; nothing where the request is
-    /// upstream's.
-    fn ask(&self, bytes: usize) -> Option<Result<Grant, usize>> {
+    /// Asks the engine: a block, or what to do for one; nothing where the request is upstream's.
+    fn ask(&self, bytes: usize) -> Option<Answer> {
         let mut engine = self.engine_to_ask()?;
         match engine.request(bytes) {
-            Decision::Block(block) => Some(Ok(grant(&engine, block))),
-            Decision::Pin { bytes } => Some(Err(bytes)),
-            _ => None,
+            Decision::Block(block) => Some(Answer::Block(grant(&engine, block))),
+            Decision::Pin { bytes } => Some(Answer::Pin(bytes)),
+            Decision::Renew { bytes } => Some(Answer::Renew(Renewal::begin(&mut engine, bytes))),
+            Decision::PassThrough => None,
         }
     }
 

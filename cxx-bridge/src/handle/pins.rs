@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{AdoptError, Decision, Engine, NewSegment, Region, SegmentView};
+use pinbuddy_core::{AdoptError, Engine, NewSegment, Region, SegmentId, SegmentView};
 
 use super::{Grant, Handle, grant};
 use crate::backing::{Backing, Device, Source};
@@ -80,10 +80,22 @@ impl Speed {
     }
 }
 
+/// How the engine takes a region.
+type Adopt = fn(&mut Engine, NewSegment) -> Result<SegmentId, AdoptError>;
+
+/// A block for a request for which a region was pinned just now. What else the engine has to say
+/// can wait.
+fn serve(request: usize) -> impl FnOnce(&mut Engine) -> Option<Grant> {
+    move |engine| {
+        let block = engine.request_anywhere(request)?;
+        Some(grant(engine, block))
+    }
+}
+
 impl<B: Backing> Handle<B> {
     /// Pins `bytes` bytes within the budget and has the engine adopt them.
     pub(super) fn pin(&self, bytes: usize, device: Device) -> Result<(), Refusal> {
-        self.pin_then(bytes, device, |_| Some(()))
+        self.pin_then(bytes, device, Engine::adopt, |_| Some(()))
     }
 
     /// As [`Self::pin`], and serves a request of `request` bytes before any other thread can: the
@@ -94,10 +106,17 @@ impl<B: Backing> Handle<B> {
         bytes: usize,
         device: Device,
     ) -> Result<Grant, Refusal> {
-        self.pin_then(bytes, device, |engine| match engine.request(request) {
-            Decision::Block(block) => Some(grant(engine, block)),
-            _ => None,
-        })
+        self.pin_then(bytes, device, Engine::adopt, serve(request))
+    }
+
+    /// The same for the region that is to serve all that the program does.
+    pub(super) fn pin_home(
+        &self,
+        request: usize,
+        bytes: usize,
+        device: Device,
+    ) -> Result<Grant, Refusal> {
+        self.pin_then(bytes, device, Engine::adopt_home, serve(request))
     }
 
     /// Pins, adopts, and runs `then` under the same lock.
@@ -105,6 +124,7 @@ impl<B: Backing> Handle<B> {
         &self,
         bytes: usize,
         device: Device,
+        adopt: Adopt,
         then: impl FnOnce(&mut Engine) -> Option<T>,
     ) -> Result<T, Refusal> {
         lock::assert_none_held("pinning");
@@ -112,7 +132,7 @@ impl<B: Backing> Handle<B> {
         if self.source(bytes) == Source::SetAside
             && let Ok(base) = self.backing.pin(bytes, device, Source::SetAside)
         {
-            return self.pinned(Region { base, bytes }, start, then);
+            return self.pinned(Region { base, bytes }, start, adopt, then);
         }
         let purse = self.purse();
         // Before the machine is asked: that reads files, and a budget that is used up is met by
@@ -130,19 +150,20 @@ impl<B: Backing> Handle<B> {
             purse.put(bytes);
             Refusal::Driver(why)
         })?;
-        self.pinned(Region { base, bytes }, start, then)
+        self.pinned(Region { base, bytes }, start, adopt, then)
     }
 
     fn pinned<T>(
         &self,
         region: Region,
         start: Instant,
+        adopt: Adopt,
         then: impl FnOnce(&mut Engine) -> Option<T>,
     ) -> Result<T, Refusal> {
         let taken = start.elapsed();
         self.speed.learn(region.bytes, taken);
         log::debug(|| format!("pinned {} in {taken:.1?}", Bytes(region.bytes as u64)));
-        self.adopt(region, then)
+        self.adopt(region, adopt, then)
     }
 
     fn has_chosen_limit(&self) -> bool {
@@ -173,18 +194,19 @@ impl<B: Backing> Handle<B> {
     fn adopt<T>(
         &self,
         region: Region,
+        adopt: Adopt,
         then: impl FnOnce(&mut Engine) -> Option<T>,
     ) -> Result<T, Refusal> {
-        let adopt = || -> Option<Result<Option<T>, AdoptError>> {
+        let adopted = || -> Option<Result<Option<T>, AdoptError>> {
             // The segment's bookkeeping is made here, outside the lock.
             let segment = match NewSegment::new(region) {
                 Ok(segment) => segment,
                 Err(why) => return Some(Err(why)),
             };
             let mut engine = self.engine()?;
-            Some(engine.adopt(segment).map(|_| then(&mut engine)))
+            Some(adopt(&mut engine, segment).map(|_| then(&mut engine)))
         };
-        match adopt() {
+        match adopted() {
             Some(Ok(Some(value))) => return Ok(value),
             Some(Ok(None)) => {
                 // The region is the engine's by now, and stays pinned.

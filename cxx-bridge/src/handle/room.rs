@@ -12,7 +12,7 @@ use pinbuddy_core::{Engine, Growth};
 
 use super::notices::once;
 use super::pins::Refusal;
-use super::{Grant, Handle, grant};
+use super::{Answer, Grant, Handle, grant};
 use crate::backing::{Backing, Device, background};
 use crate::config::Mode;
 use crate::log::{self, Bytes};
@@ -84,8 +84,10 @@ impl<B: Backing> Handle<B> {
     /// When nothing more can be pinned for a request of `bytes`; `refused` is how much could not be.
     pub(super) fn last_resort(&self, bytes: usize, refused: Option<usize>) -> Option<Grant> {
         self.backing.reap();
-        if let Ok(grant) = self.ask(bytes)? {
-            return Some(grant);
+        match self.ask(bytes)? {
+            Answer::Block(grant) => return Some(grant),
+            Answer::Pin(_) => {}
+            Answer::Renew(renewal) => self.abandon(renewal),
         }
         {
             let mut engine = self.engine()?;

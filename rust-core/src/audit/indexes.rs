@@ -32,8 +32,8 @@ fn audit_regions(arena: &Arena) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Dedicated is what is longer than a segment, and it has one block at most, at its start; of the
-/// others those are of no class that have no block.
+/// Dedicated is what is longer than a segment, but for the homes of exact growth, and it has one
+/// block at most, at its start; of the others those are of no class that have no block.
 fn audit_kinds(engine: &Engine) -> Result<(), Violation> {
     for (segment, resident) in engine.arena.iter() {
         let (kind, granules) = (resident.kind, resident.segment.granules());
@@ -44,8 +44,12 @@ fn audit_kinds(engine: &Engine) -> Result<(), Violation> {
             SegmentKind::Small | SegmentKind::Large => first.is_some(),
             SegmentKind::Dedicated => first.is_none_or(|start| start == 0) && second.is_none(),
         };
-        let should_be_dedicated = engine.policy.is_dedicated(granules);
-        if !is_true || should_be_dedicated != (kind == SegmentKind::Dedicated) {
+        let is_long = engine.policy.is_dedicated(granules);
+        let is_placed = match kind {
+            SegmentKind::Dedicated => is_long,
+            _ => !is_long || engine.policy.has_homes(),
+        };
+        if !is_true || !is_placed {
             return Err(Violation::Kind { segment, kind });
         }
     }

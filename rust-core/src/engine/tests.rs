@@ -46,8 +46,8 @@ fn threshold_zero_serves_all_but_empty_requests() {
 }
 
 #[test]
-fn what_to_pin_is_a_segment_or_in_exact_growth_the_request_in_huge_pages() {
-    for (growth, bytes) in [(Growth::Segment, 1000 * MIB), (Growth::Exact, 6 * MIB)] {
+fn what_to_pin_is_a_segment_or_in_exact_growth_the_request() {
+    for (growth, bytes) in [(Growth::Segment, 1000 * MIB), (Growth::Exact, 5 * MIB)] {
         let mut engine = Engine::new(Config {
             segment_bytes: 1000 * MIB - 1,
             threshold_bytes: 0,
@@ -55,10 +55,10 @@ fn what_to_pin_is_a_segment_or_in_exact_growth_the_request_in_huge_pages() {
         });
         assert_eq!(engine.request(5 * MIB), Decision::Pin { bytes });
         // Longer than a segment: no mode, and not the next power of two.
-        let own = Decision::Pin { bytes: 2134 * MIB };
-        assert_eq!(engine.request(2133 * MIB), own);
+        let own = Decision::Pin { bytes: 2133 * MIB };
+        assert_eq!(engine.request(2133 * MIB - 1), own);
     }
-    assert_eq!(Engine::exact_region(2133 * MIB), Some(2134 * MIB));
+    assert_eq!(Engine::exact_region(2133 * MIB - 1), Some(2133 * MIB));
     assert_eq!(Engine::exact_region(MAX_REGION + 1), None);
     assert_eq!(Growth::default(), Growth::Segment);
 }
@@ -75,7 +75,7 @@ fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
         };
         assert!((1..=MAX_REGION).contains(&bytes), "{bytes}");
     }
-    assert_eq!(engine(0, 0).request(1), Decision::Pin { bytes: 2 * MIB });
+    assert_eq!(engine(0, 0).request(1), Decision::Pin { bytes: GRANULE });
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_region_longer_than_a_segment_serves_only_requests_that_are_too() {
     assert_eq!(engine.request(MIB), Decision::Pin { bytes: 64 * MIB });
     assert_eq!(engine.audit(), Ok(()));
     engine.defer(block).unwrap();
-    assert_eq!(engine.request(65 * MIB), Decision::Pin { bytes: 66 * MIB });
+    assert_eq!(engine.request(65 * MIB), Decision::Pin { bytes: 65 * MIB });
     engine.release(block).unwrap();
     assert!(matches!(engine.request(65 * MIB), Decision::Block(_)));
     assert_eq!(engine.audit(), Ok(()));
@@ -236,8 +236,8 @@ fn a_dedicated_region_is_not_wasted_on_a_request_it_is_too_large_for() {
     let mut engine = engine(16 * MIB, 0);
     engine.adopt_region(0x1000_0000, 90 * MIB);
     // 80 MiB and an eighth are 90 MiB; a granule less, and the region is too large.
-    let own = Decision::Pin { bytes: 80 * MIB };
-    assert_eq!(engine.request(80 * MIB - GRANULE), own);
+    let bytes = 80 * MIB - GRANULE;
+    assert_eq!(engine.request(bytes), Decision::Pin { bytes });
     assert_eq!(
         block(engine.request(80 * MIB - GRANULE + 1)).bytes,
         80 * MIB

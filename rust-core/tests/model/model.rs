@@ -159,12 +159,12 @@ impl Model {
 
     fn to_pin(&self, bytes: usize) -> usize {
         let segment = self.config.segment_bytes.div_ceil(GRANULE) * GRANULE;
-        let own = bytes.div_ceil(2 << 20) * (2 << 20);
+        let own = bytes.div_ceil(GRANULE) * GRANULE;
         assert_eq!(Engine::exact_region(bytes), Some(own));
         match self.config.growth {
             _ if self.is_longer_than_a_segment(bytes) => own,
-            Growth::Exact if own < segment => own,
-            _ => segment,
+            Growth::Exact => own,
+            Growth::Segment => segment,
         }
     }
 
@@ -200,10 +200,10 @@ impl Model {
         let best = self.smallest_dedicated(bytes)?;
         let length = |n: usize| self.segments[n].free.len() as u128;
         let idle: u128 = self.idle_dedicated().map(length).sum();
-        let (region, pinned) = (length(best), self.to_pin(bytes) / GRANULE);
+        let region = length(best);
         let granules = bytes.div_ceil(GRANULE) as u128;
         let hoarded = idle >= 4 * granules && region <= 2 * granules;
-        (region * 8 <= granules * 9 || hoarded || region <= pinned as u128).then_some(best)
+        (region * 8 <= granules * 9 || hoarded).then_some(best)
     }
 
     /// The block that the engine must have handed out.

@@ -2,6 +2,7 @@
 
 mod clear;
 mod refusals;
+mod renew;
 mod serving;
 mod warming;
 

@@ -4,14 +4,15 @@
 //! is owed: with `sync` all of it comes first; in the background the request's own region comes
 //! first, and counts as a part of it, and the rest is there before the next request, as where the
 //! program's first step takes longer than the pins. Afterwards the engine grows by what it asks
-//! for: a segment, or with exact growth, and above a segment, a region for the request. A clear
+//! for: a segment, or with exact growth, and above a segment, a region for the request. With exact
+//! growth it also gives idle regions back for others in their stead, where it says so. A clear
 //! gives back what is idle, and segments are owed again.
 //!
 //! The machine has as much memory as anybody asks for: no budget is modelled.
 
 use pinbuddy_core::{
-    Block, Config, Decision, Engine, GRANULE, Growth, MAX_REGION, NewSegment, Region, SegmentId,
-    Stats,
+    AdoptError, Block, Config, Decision, Engine, GRANULE, Growth, MAX_REGION, NewSegment, Region,
+    SegmentId, Stats,
 };
 
 use super::stock::Stock;
@@ -132,7 +133,10 @@ impl Pinbuddy {
         });
         Self {
             settings,
-            engine,
+            engine: match settings.growth {
+                Growth::Segment => engine,
+                Growth::Exact => engine.renewing(),
+            },
             stock: Stock::default(),
             blocks: Vec::new(),
             pending: Pending::new(Order::PerStream),
@@ -205,6 +209,23 @@ impl Pinbuddy {
             .or_else(|| self.engine.request_anywhere(bytes))
     }
 
+    /// A block for a request for which the engine wants idle regions given back first, and one of
+    /// `region` bytes pinned in their stead, or none.
+    #[cold]
+    fn renew(&mut self, bytes: usize, region: usize) -> Option<Block> {
+        for outworn in self.engine.take_outworn() {
+            self.pins.unpin(outworn.region().bytes as u64);
+        }
+        if region > 0 {
+            self.pin_with(region, Engine::adopt_home);
+        }
+        match self.engine.request(bytes) {
+            Decision::Block(block) => Some(block),
+            Decision::Pin { bytes: need } => self.make_room(bytes, need),
+            _ => None,
+        }
+    }
+
     /// Pins the segments that are owed.
     fn warm(&mut self) {
         for _ in 0..std::mem::take(&mut self.owed) {
@@ -226,11 +247,19 @@ impl Pinbuddy {
 
     /// Whether the engine has one more region of `bytes` bytes.
     fn pin(&mut self, bytes: usize) -> bool {
+        self.pin_with(bytes, Engine::adopt)
+    }
+
+    fn pin_with(
+        &mut self,
+        bytes: usize,
+        adopt: impl FnOnce(&mut Engine, NewSegment) -> Result<SegmentId, AdoptError>,
+    ) -> bool {
         let region = Region {
             base: self.base,
             bytes,
         };
-        let adopted = NewSegment::new(region).and_then(|segment| self.engine.adopt(segment));
+        let adopted = NewSegment::new(region).and_then(|segment| adopt(&mut self.engine, segment));
         if adopted.is_ok() {
             self.base += bytes;
             self.pins.pin(bytes as u64);
@@ -264,6 +293,7 @@ impl Policy for Pinbuddy {
                     return false;
                 }
                 Decision::Pin { bytes: need } => self.make_room(size(bytes), need),
+                Decision::Renew { bytes: region } => self.renew(size(bytes), region),
                 _ => None,
             };
             pinned = true;

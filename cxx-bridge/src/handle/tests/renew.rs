@@ -1,0 +1,106 @@
+//! Rounds whose sizes differ, with exact growth: what is unpinned and pinned, by whom and when.
+
+use super::*;
+
+fn exact() -> Tested {
+    let variables = [("BUDDY_WARMUP", "off"), ("BUDDY_GROWTH", "exact")];
+    with(&[&variables[..], &[("BUDDY_BLOCK_SIZE_MB", "1024")]].concat())
+}
+
+/// A round of these sizes, of 100 MiB in all, in another proportion each time.
+fn round(handle: Tested, number: usize) {
+    let some = (number * 7 % 11 + 1) * MIB;
+    let sizes = [
+        10 * MIB + some,
+        20 * MIB - some,
+        40 * MIB - some,
+        30 * MIB + some,
+    ];
+    let grants = sizes.map(|bytes| handle.request(bytes).unwrap());
+    for grant in grants {
+        handle.release(grant.block);
+    }
+}
+
+fn sum(handle: Tested) -> usize {
+    pinned(handle).iter().sum()
+}
+
+#[test]
+fn regions_that_do_not_fit_are_replaced_by_one_that_does() {
+    let handle = exact();
+    for number in 0..11 {
+        round(handle, number);
+        assert!(sum(handle) < 115, "{:?}", pinned(handle));
+    }
+    assert_eq!(pinned(handle), [108]);
+    let pins = asked(handle).len();
+    (11..30).for_each(|number| round(handle, number));
+    assert_eq!(asked(handle).len(), pins);
+    assert_eq!(handle.purse().left(), (1 << 50) - handle.idle_bytes());
+}
+
+#[test]
+fn whole_segments_are_never_given_back_for_that() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_BLOCK_SIZE_MB", "128")]);
+    (0..20).for_each(|number| round(handle, number));
+    assert_eq!(asked(handle), [128]);
+}
+
+#[test]
+fn where_that_one_is_refused_every_request_is_served_as_before() {
+    let handle = exact();
+    round(handle, 0);
+    handle.backing.largest.store(41 * MIB, Ordering::Relaxed);
+    (1..20).for_each(|number| round(handle, number));
+    assert!(!is_retired(handle));
+    assert_eq!(asked(handle).iter().filter(|it| **it == 108).count(), 1);
+}
+
+#[test]
+fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
+    let handle = exact();
+    round(handle, 0);
+    handle.backing.left.store(1, Ordering::Relaxed);
+    // The second round gives all back, and pins one region of two fifths.
+    let grant = handle.request(12 * MIB).unwrap();
+    assert_eq!(pinned(handle), [40]);
+    assert_eq!(handle.request(90 * MIB), None, "upstream's");
+    handle.release(grant.block);
+    assert!(handle.request(40 * MIB).is_some());
+    assert!(!is_retired(handle));
+}
+
+#[test]
+fn blocks_that_are_kept_whole_are_no_part_of_a_round() {
+    let handle = exact();
+    (0..11).for_each(|number| round(handle, number));
+    let grant = handle.request(60 * MIB).unwrap();
+    let little = handle.request_beside(8 * MIB, &Kept::default()).unwrap();
+    handle.release(little.block);
+    handle.defer(grant.block);
+    handle.keep(grant.block);
+    let kept = Kept {
+        blocks: 1,
+        bytes: 60 * MIB as u64,
+        ..Kept::default()
+    };
+    handle.settle(&kept);
+    // There is room beside it, but the round is over, and the engine is to hear of it.
+    assert!(handle.request_beside(8 * MIB, &kept).is_none());
+}
+
+#[test]
+fn threads_in_rounds_are_all_served() {
+    let handle = exact();
+    handle.backing.slowness.store(20, Ordering::Relaxed);
+    thread::scope(|scope| {
+        for first in 0..4 {
+            scope.spawn(move || (0..30).for_each(|number| round(handle, first + number)));
+        }
+    });
+    assert!(!is_retired(handle));
+    assert_eq!(handle.stats().unwrap().live_blocks.current, 0);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), NONE);
+}
