@@ -30,6 +30,7 @@ pub(crate) struct IdleDedicated {
 
 impl IdleDedicated {
     /// The smallest region of `least..=most` granules.
+    #[inline]
     pub(crate) fn find(&self, least: Granules, most: Granules) -> Option<Fit> {
         let from = Fit {
             granules: least,

@@ -27,6 +27,9 @@
 //! small blocks that live long do not keep every segment pinned. A region longer than a segment is
 //! dedicated: it serves one request at a time that no segment holds.
 //!
+//! An engine that is [`Engine::renewing`], for exact growth, notices programs that work in rounds of
+//! different sizes: it has idle regions given back and others pinned instead ([`Decision::Renew`]).
+//!
 //! From the outside in: [`Engine`] holds policy and statistics, the arena holds the segments and
 //! picks one, a segment checks and records its blocks, and its buddy tree finds and merges room.
 //! Each layer knows only the one below it. Segments come in as [`NewSegment`] and go out as

@@ -198,7 +198,7 @@ def test_half_a_region_is_unregistered_again(run):
     )
     backings, _, whole, locked = outcome.value
     assert whole and backings == ["pages"] * 2, "regions of just the request, in one piece"
-    assert locked == 8 << 20
+    assert locked == 6 << 20
 
 
 def test_a_container_that_may_lock_little(run):

@@ -26,14 +26,32 @@ def test_exact_growth_pins_the_request_and_no_more(run):
         from program import *
         kept = [pinned(20.5), pinned(33)]
         sizes = segments()
-        kept.clear()
-        kept = [pinned(16), pinned(16)]
+        kept.pop()
+        kept += [pinned(16), pinned(16)]
         answer(sizes, segments())
         """,
         **SETTINGS,
         BUDDY_GROWTH="exact",
     )
     assert outcome.value == [[20.5, 33], [20.5, 33]], "and split for others afterwards"
+
+
+def test_where_sizes_differ_one_region_comes_to_serve_all_steps(run):
+    outcome = run(
+        """
+        from program import *
+        use_gpu()  # statistics wait for it
+        for step in range(20):
+            kept = [pinned(5 + step % 7), pinned(15 - step % 7), pinned(28)]
+            kept.clear()
+        answer(segments(), torch.cuda.host_memory_stats()["num_host_alloc"])
+        """,
+        **SETTINGS,
+        BUDDY_GROWTH="exact",
+    )
+    sizes, pins = outcome.value
+    assert sizes == [52], "48 MiB and a twelfth"
+    assert pins < 40, "of 60 requests of other sizes each step"
 
 
 def test_a_request_above_a_segment_gets_what_it_asks_for(torch, pinned):
