@@ -52,18 +52,21 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 Block* BuddyAllocator::take(std::size_t size) {
   // A size that overflows is none that is kept.
   const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
-  Block* block = kept_.take(bytes);
-  return C10_LIKELY(block != nullptr) ? block : take_from_engine(size, bytes);
+  bool again = false;
+  Block* block = kept_.take_or_note(bytes, again);
+  return C10_LIKELY(block != nullptr) ? block : take_from_engine(size, again);
 }
 
-Block* BuddyAllocator::take_from_engine(std::size_t size, std::size_t bytes) {
+Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   Grant grant{};
-  // A size that comes again and again gets a place beside what is kept, while that costs no memory.
-  if (kept_.asked_before(bytes) && !kept_.full_here()) {
+  // A size that comes again and again gets a place beside what is kept, in a segment that is in use.
+  if (again && !kept_.full_here()) {
     grant = engine_request_beside(size, kept_.count());
   }
-  // For others the engine chooses among all that is idle, as if nothing had been kept.
+  // For others the engine chooses among all that is idle, as if nothing had been kept: what is freed
+  // meanwhile goes to it too.
   if (grant.address == 0) {
+    const KeptBlocks::Shut shut(kept_);
     give_back_kept();
     grant = engine_request(size);
   }
@@ -239,9 +242,9 @@ void BuddyAllocator::before_fork() {
   kept_.before_fork();
 }
 
-void BuddyAllocator::after_fork() {
-  kept_.after_fork();
-  QuickBackend::after_fork();
+void BuddyAllocator::after_fork(bool in_child) {
+  in_child ? kept_.after_fork_in_child() : kept_.after_fork();
+  QuickBackend::after_fork(in_child);
 }
 
 } // namespace pinbuddy

@@ -55,7 +55,7 @@ class BuddyAllocator final : public QuickBackend {
   void resetPeakStats() override;
 
   void before_fork() override;
-  void after_fork() override;
+  void after_fork(bool in_child) override;
 
   // Upstream's segments, and the engine's as their blocks and what lies between them.
   std::vector<at::HostSegmentInfo> getSegments() override;
@@ -65,7 +65,7 @@ class BuddyAllocator final : public QuickBackend {
   void allocate_host_memory(std::size_t size, void** ptr) override;
   // A block of at least `size` bytes; null where the engine has none.
   Block* take(std::size_t size);
-  Block* take_from_engine(std::size_t size, std::size_t bytes);
+  Block* take_from_engine(std::size_t size, bool again);
   void free_engine_block(Block* block);
   void free_with_events(Block* block);
   // Nobody uses the block any more: the next user is not to see its context.

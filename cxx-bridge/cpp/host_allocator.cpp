@@ -54,11 +54,11 @@ void before_fork() {
 }
 
 void in_parent() {
-  the_allocator->impl_->after_fork();
+  the_allocator->impl_->after_fork(/*in_child=*/false);
 }
 
 void in_child() {
-  the_allocator->impl_->after_fork();
+  the_allocator->impl_->after_fork(/*in_child=*/true);
   // Not where the parent never used its engine: CUDA may work in that child, and so does the engine.
   forked_child.store(engine_forked(), std::memory_order_relaxed);
 }

@@ -46,9 +46,23 @@ Block* KeptBlocks::take(std::size_t bytes) {
   return take_elsewhere(bytes, mine);
 }
 
+Block* KeptBlocks::take_or_note(std::size_t bytes, bool& again) {
+  const std::size_t mine = own();
+  Shelf& shelf = shelves_[mine];
+  {
+    Latched latched(shelf.latch);
+    if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
+      return block;
+    }
+    again = shelf.ask(bytes);
+  }
+  return again ? take_elsewhere(bytes, mine) : nullptr;
+}
+
 Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
   for (Shelf& shelf : in_use()) {
-    if (&shelf == &shelves_[mine] || shelf.blocks.load(std::memory_order_relaxed) == 0) {
+    const std::uint64_t filled = shelf.filled.load(std::memory_order_relaxed);
+    if (&shelf == &shelves_[mine] || (filled & Shelf::bit(bytes)) == 0) {
       continue;
     }
     Latched latched(shelf.latch);
@@ -79,31 +93,30 @@ bool KeptBlocks::keep_counted(Block* block) {
   return put(shelf, block);
 }
 
+Block* KeptBlocks::take_last(std::size_t bytes) {
+  const std::size_t mine = own();
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch);
+    if (Block* block = shelf.take(bytes)) {
+      block->shelf = mine;
+      return block;
+    }
+  }
+  return nullptr;
+}
+
 bool KeptBlocks::put(Shelf& shelf, Block* block) {
-  if (shelf.blocks.load(std::memory_order_relaxed) == kMostBlocks ||
+  // Ordered by the latch: who swept this shelf before us shut first.
+  if (C10_UNLIKELY(shut_.load(std::memory_order_relaxed) != 0)) {
+    return false;
+  }
+  if (shelf.blocks == kMostBlocks ||
       shelf.bytes + block->size_ > most_bytes_.load(std::memory_order_relaxed)) {
     shelf.full.store(true, std::memory_order_relaxed);
     return false;
   }
   shelf.put(block);
   return true;
-}
-
-bool KeptBlocks::asked_before(std::size_t bytes) {
-  Shelf& shelf = shelves_[own()];
-  Latched latched(shelf.latch);
-  const std::size_t bit = hash<12>(bytes);
-  static_assert(kSizeBits == 1 << 12);
-  if (shelf.asked[bit]) {
-    return true;
-  }
-  if (shelf.sizes == kMostSizes) {
-    shelf.asked.reset();
-    shelf.sizes = 0;
-  }
-  shelf.asked[bit] = true;
-  ++shelf.sizes;
-  return false;
 }
 
 bool KeptBlocks::full_here() {
@@ -113,7 +126,7 @@ bool KeptBlocks::full_here() {
 bool KeptBlocks::any() {
   const auto shelves = in_use();
   return std::any_of(shelves.begin(), shelves.end(), [](const Shelf& shelf) {
-    return shelf.blocks.load(std::memory_order_relaxed) > 0;
+    return shelf.filled.load(std::memory_order_relaxed) != 0;
   });
 }
 
@@ -161,14 +174,23 @@ void KeptBlocks::after_fork() {
   }
 }
 
+void KeptBlocks::after_fork_in_child() {
+  // Whoever shut them is not here.
+  shut_.store(0, std::memory_order_relaxed);
+  after_fork();
+}
+
 Block* KeptBlocks::Shelf::take(std::size_t wanted) {
   Block** link = &bins[wanted % kBins];
   for (int step = 0; *link != nullptr && step < kSteps; ++step) {
     Block* block = *link;
     if (block->size_ == wanted) {
       *link = block->next_kept;
-      const std::size_t left = blocks.load(std::memory_order_relaxed) - 1;
-      blocks.store(left, std::memory_order_relaxed);
+      if (bins[wanted % kBins] == nullptr) {
+        filled.store(
+            filled.load(std::memory_order_relaxed) & ~bit(wanted), std::memory_order_relaxed);
+      }
+      --blocks;
       bytes -= wanted;
       rise_blocks.up(1);
       rise_bytes.up(wanted);
@@ -181,11 +203,28 @@ Block* KeptBlocks::Shelf::take(std::size_t wanted) {
   return nullptr;
 }
 
+bool KeptBlocks::Shelf::ask(std::size_t size) {
+  const std::size_t index = hash<12>(size);
+  static_assert(kSizeBits == 1 << 12);
+  if (asked[index]) {
+    return true;
+  }
+  if (sizes == kMostSizes) {
+    asked.reset();
+    sizes = 0;
+  }
+  asked[index] = true;
+  ++sizes;
+  return false;
+}
+
 void KeptBlocks::Shelf::put(Block* block) {
   Block*& bin = bins[block->size_ % kBins];
   block->next_kept = bin;
   bin = block;
-  blocks.store(blocks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  filled.store(
+      filled.load(std::memory_order_relaxed) | bit(block->size_), std::memory_order_relaxed);
+  ++blocks;
   bytes += block->size_;
 }
 
@@ -207,14 +246,14 @@ Block* KeptBlocks::Shelf::clear(Block* chain) {
       chain = block;
     }
   }
-  blocks.store(0, std::memory_order_relaxed);
+  filled.store(0, std::memory_order_relaxed);
+  blocks = 0;
   bytes = 0;
   return chain;
 }
 
 void KeptBlocks::Shelf::count(Kept& sum) {
-  const std::size_t now = blocks.load(std::memory_order_relaxed);
-  sum.blocks += now;
+  sum.blocks += blocks;
   sum.bytes += bytes;
   sum.rise_blocks += static_cast<std::size_t>(rise_blocks.most);
   sum.rise_bytes += static_cast<std::size_t>(rise_bytes.most);

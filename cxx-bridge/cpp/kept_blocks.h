@@ -17,6 +17,7 @@
 #include <atomic>
 #include <bitset>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "block.h"
@@ -33,19 +34,41 @@ class KeptBlocks {
   // where there is none.
   Block* take(std::size_t bytes);
 
+  // As `take`; where it finds none, whether this thread has asked before for `bytes` bytes that
+  // nothing kept was there for: then it will again, and keeping is worth while. Remembers it; for many
+  // sizes that is sometimes wrong. A size that is new to this thread is looked for on its own shelf
+  // only.
+  Block* take_or_note(std::size_t bytes, bool& again);
+
   // A block that was not kept before is to be kept for this thread.
   static void shelve_here(Block* block);
 
   // Its user has freed a block: keeps it; false where its shelf is full.
   [[nodiscard]] bool keep(Block* block);
 
+  // While one lives nothing is kept, so that what a sweep or `take_last` did not find is with a user
+  // or with the owner of the memory.
+  class Shut {
+   public:
+    explicit Shut(KeptBlocks& kept) : kept_(kept) {
+      kept_.shut_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Shut() {
+      kept_.shut_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    Shut(const Shut&) = delete;
+    Shut& operator=(const Shut&) = delete;
+
+   private:
+    KeptBlocks& kept_;
+  };
+
+  // As `take`, under a `Shut`: closes every latch, so that none is overlooked.
+  Block* take_last(std::size_t bytes);
+
   // The same in two steps, for a block that has to wait for events in between.
   void count_freed(Block* block);
   [[nodiscard]] bool keep_counted(Block* block);
-
-  // Whether this thread has asked before for `bytes` bytes that nothing kept was there for: then it
-  // will again, and keeping is worth while. Remembers it. For many sizes it is sometimes wrong.
-  bool asked_before(std::size_t bytes);
 
   // Whether this thread's shelf turned a block away since it was last swept: what fills it may be
   // sizes that nobody asks for any more, so that a request that finds nothing there should sweep.
@@ -66,9 +89,10 @@ class KeptBlocks {
   // Forgets what was asked for: another program may come.
   void forget();
 
-  // So that a child of a fork finds every latch open.
+  // So that a child of a fork finds every latch open, and itself alone.
   void before_fork();
   void after_fork();
+  void after_fork_in_child();
 
  private:
   static constexpr std::size_t kShelves = 16;
@@ -99,9 +123,11 @@ class KeptBlocks {
   // Apart by two cache lines: processors fetch them in pairs.
   struct alignas(128) Shelf {
     Latch latch;
-    // Changed under the latch only; who sees none need not close it.
-    std::atomic<std::size_t> blocks{0};
+    // A bit for each bin that has blocks. Changed under the latch only: who sees none there need
+    // not close it.
+    std::atomic<std::uint64_t> filled{0};
     std::atomic<bool> full{false};
+    std::size_t blocks = 0;
     std::size_t bytes = 0;
     // Since it was last counted.
     Rise rise_blocks;
@@ -113,7 +139,11 @@ class KeptBlocks {
     std::bitset<kSizeBits> asked;
     std::size_t sizes = 0;
 
+    static std::uint64_t bit(std::size_t size) {
+      return std::uint64_t{1} << (size % kBins);
+    }
     Block* take(std::size_t wanted);
+    bool ask(std::size_t size);
     void put(Block* block);
     void freed(Block* block);
     Block* clear(Block* chain);
@@ -126,6 +156,7 @@ class KeptBlocks {
   Block* take_elsewhere(std::size_t bytes, std::size_t mine);
 
   std::atomic<std::size_t> most_bytes_;
+  std::atomic<int> shut_{0};
   std::array<Shelf, kShelves> shelves_;
 };
 

@@ -1,5 +1,6 @@
 #include "quick_backend.h"
 
+#include <c10/util/ScopeExit.h>
 #include <c10/util/llvmMathExtras.h>
 
 #include <bit>
@@ -20,19 +21,42 @@ bool is_rounded(std::size_t size) {
 
 std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   if (size == 0 || !serves_default_pool()) {
+    // A capture of somebody else's may be served from the default pool's lists all the same.
+    free_kept();
     return CudaBackend::allocate(size);
   }
-  if (C10_UNLIKELY(!lists_are_quiet())) {
+  if (C10_UNLIKELY(limits_changed() || !lists_are_quiet())) {
     free_kept();
     return allocate_to_keep(size);
   }
-  if (is_rounded(size)) {
-    if (Block* block = kept_.take(c10::llvm::PowerOf2Ceil(size)); C10_LIKELY(block != nullptr)) {
-      block->allocated_.store(true, std::memory_order_relaxed);
-      return {block->ptr_, block};
+  if (!is_rounded(size)) {
+    return allocate_to_keep(size);
+  }
+  const std::size_t bytes = c10::llvm::PowerOf2Ceil(size);
+  Block* block = kept_.take(bytes);
+  if (C10_UNLIKELY(block == nullptr)) {
+    // What is freed from here on goes to upstream's lists, where the request will look for it.
+    const KeptBlocks::Shut shut(kept_);
+    block = kept_.take_last(bytes);
+    if (block == nullptr) {
+      return allocate_to_keep(size);
     }
   }
-  return allocate_to_keep(size);
+  block->allocated_.store(true, std::memory_order_relaxed);
+  return {block->ptr_, block};
+}
+
+bool QuickBackend::limits_changed() {
+  const std::size_t rounded = settings::pinned_max_round_threshold();
+  const std::size_t cached = settings::pinned_max_cached_size();
+  if (C10_LIKELY(
+          rounded == round_threshold_.load(std::memory_order_relaxed) &&
+          cached == most_cached_.load(std::memory_order_relaxed))) {
+    return false;
+  }
+  round_threshold_.store(rounded, std::memory_order_relaxed);
+  most_cached_.store(cached, std::memory_order_relaxed);
+  return true;
 }
 
 std::pair<void*, void*> QuickBackend::allocate_to_keep(std::size_t size) {
@@ -71,11 +95,15 @@ void QuickBackend::record_stream(
 }
 
 bool QuickBackend::query_event(PooledEvent& event) {
-  const bool completed = CudaBackend::query_event(event);
-  if (completed) {
-    outstanding_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  return completed;
+  bool over = true;
+  // Upstream drops an event whose query fails.
+  const auto count = c10::make_scope_exit([&] {
+    if (over) {
+      outstanding_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  });
+  over = CudaBackend::query_event(event);
+  return over;
 }
 
 void QuickBackend::free_kept() {
@@ -145,8 +173,8 @@ void QuickBackend::before_fork() {
   kept_.before_fork();
 }
 
-void QuickBackend::after_fork() {
-  kept_.after_fork();
+void QuickBackend::after_fork(bool in_child) {
+  in_child ? kept_.after_fork_in_child() : kept_.after_fork();
 }
 
 } // namespace pinbuddy

@@ -33,7 +33,7 @@ class QuickBackend : public CudaBackend {
 
   // So that a child of a fork can go on: called in this order, around it.
   virtual void before_fork();
-  virtual void after_fork();
+  virtual void after_fork(bool in_child);
 
  protected:
   void record_stream(
@@ -50,6 +50,9 @@ class QuickBackend : public CudaBackend {
   std::pair<void*, void*> allocate_to_keep(std::size_t size);
   bool can_be_kept(const Block& block) const;
 
+  // Whether PyTorch's limits are others than at the last call.
+  bool limits_changed();
+
   // Frees every kept block for good, and counts what they served. Throws c10::Error.
   void settle();
   // The same, where anything is kept.
@@ -59,6 +62,10 @@ class QuickBackend : public CudaBackend {
   static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
   KeptBlocks kept_{kMostBytes};
+
+  // PyTorch's limits as the last request saw them: programs may change what is rounded.
+  std::atomic<std::size_t> round_threshold_{0};
+  std::atomic<std::size_t> most_cached_{0};
 
   // Events that upstream has recorded and not seen completed.
   std::atomic<std::size_t> outstanding_{0};

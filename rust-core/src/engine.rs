@@ -98,13 +98,10 @@ impl Engine {
     pub fn request_beside(&mut self, bytes: usize, kept: &Kept) -> Option<Block> {
         self.stats.settle(kept);
         let granules = self.policy.serves(bytes)?;
-        let block = if self.policy.is_dedicated(granules) {
-            let idle = self.arena.dedicated.granules();
-            let most = self.policy.largest_dedicated(granules, idle);
-            self.arena.take_dedicated(granules, most)?
-        } else {
-            self.arena.take_in_use(granules, Class::of(bytes))?
-        };
+        if self.policy.is_dedicated(granules) {
+            return None;
+        }
+        let block = self.arena.take_in_use(granules, Class::of(bytes))?;
         self.stats.block_taken_beside(block.bytes as u64);
         Some(block)
     }

@@ -194,17 +194,25 @@ def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run, 
 
 
 def test_limits_that_change_while_blocks_are_kept(run):
-    """Blocks of a size of their own go back to upstream, whatever is rounded now."""
+    """Whatever is rounded now, what was kept before serves as it does in stock's lists."""
     program = """
         from program import *
         use_gpu()
-        limit = torch._C._accelerator_setAllocatorSettings
+        def limit(megabytes):
+            settings = f"pinned_max_round_threshold_mb:{megabytes}"
+            torch._C._accelerator_setAllocatorSettings(settings)
+        def one(size):
+            return torch.empty(size, dtype=torch.uint8, pin_memory=True)
         calls = []
-        for megabytes in (1, 0, 1, 0, 1):
-            limit(f"pinned_max_round_threshold_mb:{megabytes}")
-            for _ in range(3):
-                held = [torch.empty(n, dtype=torch.uint8, pin_memory=True) for n in (3000, 4096)]
-                del held
+        for _ in range(3):
+            limit(64)
+            held = [one(1 << power) for power in range(9, 21)]
+            del held
+            limit(0)
+            held = [one((1 << power) - 8) for power in range(9, 21)] + [one(3000)]
+            del held
+            limit(64)
+            one(3000)
             calls.append(torch.cuda.host_memory_stats()["num_host_alloc"])
         answer(calls)
     """

@@ -12,7 +12,7 @@ from conftest import MIB
 from measure import environment, torch_folder
 
 THREADS = 16
-STRESS = Path(__file__).parent.parent / "stress" / "blocks.cpp"
+STRESS = Path(__file__).parent.parent / "stress"
 
 
 def together(torch, works):
@@ -135,21 +135,21 @@ def test_threads_that_all_come_first(run):
     assert outcome.warnings == []
 
 
-@pytest.fixture(scope="module")
-def stress(tmp_path_factory):
-    """``stress(threads, rounds)``: runs the stress program with the fork's libtorch."""
+def compiled(name, folder):
+    """``run(*arguments, VARIABLE=value)`` of a stress program with the fork's libtorch."""
     torch = torch_folder(sys.executable)
-    program = tmp_path_factory.mktemp("stress") / "blocks"
-    command = ["g++", "-std=c++20", "-O2", "-w", "-pthread", str(STRESS), "-o", str(program)]
+    program = folder / name
+    command = ["g++", "-std=c++20", "-O2", "-w", "-pthread", str(STRESS / f"{name}.cpp")]
+    command += ["-o", str(program)]
     command += [f"-I{torch}/include", f"-L{torch}/lib", "-Wl,--no-as-needed"]
     command += ["-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
     compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     subprocess.run(command, check=True, env=compiling)
     paths = [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
 
-    def run(threads: int, rounds: int, **variables):
+    def run(*arguments: int, **variables):
         return subprocess.run(
-            [str(program), str(threads), str(rounds), str(threads)],
+            [str(program), *map(str, arguments)],
             env=environment(LD_LIBRARY_PATH=":".join(filter(None, paths)), **variables),
             capture_output=True,
             text=True,
@@ -159,14 +159,36 @@ def stress(tmp_path_factory):
     return run
 
 
+@pytest.fixture(scope="module")
+def stress(tmp_path_factory):
+    return compiled("blocks", tmp_path_factory.mktemp("stress"))
+
+
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory):
+    return compiled("bounded", tmp_path_factory.mktemp("stress"))
+
+
 @pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])
 def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threads, threshold):
     """Natively, where no interpreter's lock keeps threads apart: contents, events, counters."""
     done = stress(
         threads,
         3000,
+        threads,
         BUDDY_THRESHOLD_MB=threshold,
         BUDDY_BLOCK_SIZE_MB=64,
         BUDDY_BLOCK_COUNT=2,
     )
     assert (done.returncode, done.stdout.strip()) == (0, str(threads * 3000)), done.stderr
+
+
+@pytest.mark.parametrize("kib", [64, 16 * 1024])
+@pytest.mark.parametrize("live", [4, 8])
+def test_threads_that_share_a_few_blocks_never_pin_more_than_these(bounded, live, kib):
+    """Below the threshold and above it, where the blocks fill the segments to the last byte: what one
+    thread frees another finds, wherever it is kept."""
+    settings = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_WARMUP": "off"}
+    done = bounded(live, 300_000, kib * 1024, **settings)
+    before, after = map(int, done.stdout.split())
+    assert (before, after) == ((live, live) if kib == 64 else (live // 4, live // 4)), done.stderr

@@ -1,0 +1,106 @@
+// Threads that together never have more than so many blocks of one size: nothing may be pinned beyond
+// what these take, however the threads meet.
+//
+// usage: bounded LIVE ROUNDS BYTES   -> prints how many pins there were before and after
+//
+// Twice as many threads as blocks. A block is allocated on one and, every second time, freed on
+// whichever finds it on the exchange.
+#include <ATen/core/CachingHostAllocator.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+at::HostAllocator* const allocator = at::getHostAllocator(at::kCUDA);
+
+// What may still be allocated.
+class Allowance {
+ public:
+  explicit Allowance(int left) : left_(left) {}
+
+  bool take() {
+    int left = left_.load();
+    return left > 0 && left_.compare_exchange_strong(left, left - 1);
+  }
+  void put() {
+    left_.fetch_add(1);
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+class Exchange {
+ public:
+  void push(at::DataPtr block) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    blocks_.push_back(std::move(block));
+  }
+  std::optional<at::DataPtr> pop() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (blocks_.empty()) {
+      return std::nullopt;
+    }
+    at::DataPtr block = std::move(blocks_.front());
+    blocks_.pop_front();
+    return block;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<at::DataPtr> blocks_;
+};
+
+long pins() {
+  return static_cast<long>(allocator->get_stats().num_host_alloc);
+}
+
+} // namespace
+
+int main(int, char** arguments) {
+  const int live = std::atoi(arguments[1]);
+  const long rounds = std::atol(arguments[2]);
+  const std::size_t bytes = std::strtoull(arguments[3], nullptr, 10);
+  {
+    std::vector<at::DataPtr> all;
+    for (int i = 0; i < live; ++i) {
+      all.push_back(allocator->allocate(bytes));
+    }
+  }
+  const long before = pins();
+  Allowance allowance(live);
+  Exchange exchange;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 2 * live; ++number) {
+    threads.emplace_back([&, number] {
+      std::minstd_rand random(static_cast<unsigned>(number + 1));
+      for (long round = 0; round < rounds; ++round) {
+        if (allowance.take()) {
+          at::DataPtr block = allocator->allocate(bytes);
+          if (random() % 2 == 0) {
+            exchange.push(std::move(block));
+          } else {
+            block.clear();
+            allowance.put();
+          }
+        }
+        if (auto block = exchange.pop()) {
+          block->clear();
+          allowance.put();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::printf("%ld %ld\n", before, pins());
+}
