@@ -21,7 +21,9 @@ fn numbers(text: &str) -> Vec<&str> {
 
 fn at<'a>(run: &'a Value, path: &str) -> &'a Value {
     path.split('/').fold(run, |value, key| match value {
-        Value::Array(all) => key.parse::<usize>().map_or(&Value::Null, |index| &all[index]),
+        Value::Array(all) => key
+            .parse::<usize>()
+            .map_or(&Value::Null, |index| &all[index]),
         other => &other[key],
     })
 }
@@ -29,11 +31,18 @@ fn at<'a>(run: &'a Value, path: &str) -> &'a Value {
 /// What is wrong with a row.
 fn wrong(row: &str, run: &Value) -> Option<String> {
     let (cells, paths) = row.split_once("<!-- =")?;
-    let paths: Vec<&str> = paths.trim_end_matches(['-', '>', ' ']).split_whitespace().collect();
+    let paths: Vec<&str> = paths
+        .trim_end_matches(['-', '>', ' '])
+        .split_whitespace()
+        .collect();
     let (_, cells) = cells.trim_start_matches('|').split_once('|')?;
     let shown = numbers(cells);
     if shown.len() != paths.len() {
-        return Some(format!("{} numbers, {} paths: {row}", shown.len(), paths.len()));
+        return Some(format!(
+            "{} numbers, {} paths: {row}",
+            shown.len(),
+            paths.len()
+        ));
     }
     paths.iter().zip(shown).find_map(|(path, shown)| {
         let Some(value) = at(run, path).as_f64() else {
@@ -48,7 +57,8 @@ fn wrong(row: &str, run: &Value) -> Option<String> {
 #[test]
 fn every_figure_is_of_the_run_that_it_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let read =
+        |file: &str| fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
     for document in DOCUMENTS {
         let mut run = Value::Null;
         let mut rows = 0;
@@ -68,7 +78,9 @@ fn every_figure_is_of_the_run_that_it_names() {
 #[test]
 fn a_figure_that_is_not_the_runs_is_noticed() {
     let run = serde_json::json!({"ratio": {"129.5MiB": 0.306}, "spread": [0.2, 0.4]});
-    let row = |value| format!("| 8 MiB | {value} (0.2 to 0.4) | <!-- = ratio/129.5MiB spread/0 spread/1 -->");
+    let row = |value| {
+        format!("| 8 MiB | {value} (0.2 to 0.4) | <!-- = ratio/129.5MiB spread/0 spread/1 -->")
+    };
     assert_eq!(wrong(&row("0.31"), &run), None);
     assert_eq!(wrong(&row("0.306"), &run), None);
     assert!(wrong(&row("0.30"), &run).is_some());
