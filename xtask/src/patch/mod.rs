@@ -1,4 +1,33 @@
-//! Applies a release's series to the headers of a wheel: exactly, or not at all.
+//! A release's series: exactly applied, or not at all. `cargo xtask patch`, and what `build-wheel` uses.
+//!
+//! `series` and `hunk` read patches, `git` applies them, `judge` tries a series on files and names the
+//! `outcome`, `survey` says where hunks belong that are not where they were, `replace` changes files.
 
 pub mod apply;
+mod change;
+mod git;
+mod hunk;
+mod judge;
+mod outcome;
+mod pristine;
+mod replace;
 pub mod series;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod verify;
+
+use anyhow::Result;
+
+use crate::cli::patch::{Command, Patch};
+use git::Direction;
+
+/// The command.
+pub fn run(args: &Patch) -> Result<()> {
+    match &args.command {
+        Command::Verify(args) => verify::run(args),
+        Command::Apply(args) => change::run(args, Direction::Forward),
+        Command::Unapply(args) => change::run(args, Direction::Reverse),
+    }
+}
