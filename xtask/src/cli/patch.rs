@@ -23,6 +23,10 @@ pub enum Command {
     /// Take a series out of a PyTorch source tree again
     #[command(after_help = UNAPPLY)]
     Unapply(Change),
+    /// Check the patches' names, messages and size, with no tree at all
+    Lint,
+    /// Say where the lines that a series relies on are in another tree
+    Drift(Drift),
 }
 
 const APPLY: &str =
@@ -63,4 +67,19 @@ pub struct Change {
     /// Also where the files have changes of their own, if the series fits exactly all the same
     #[arg(long)]
     pub force: bool,
+}
+
+/// Options of `patch drift`.
+#[derive(Debug, Args)]
+#[command(after_help = "Reports only: exits with 0 whatever moved, changed or is gone.")]
+pub struct Drift {
+    /// The tree: a checkout, or an unpacked source archive
+    #[arg(long, value_name = "DIR")]
+    pub source: PathBuf,
+    /// The release whose series it is [default: the tree's own, or the newest supported one]
+    #[arg(long, value_name = "VERSION")]
+    pub torch: Option<String>,
+    /// Print the report as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }

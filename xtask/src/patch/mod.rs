@@ -5,9 +5,11 @@
 
 pub mod apply;
 mod change;
+mod drift;
 mod git;
 mod hunk;
 mod judge;
+mod lint;
 mod outcome;
 mod pristine;
 mod replace;
@@ -29,5 +31,7 @@ pub fn run(args: &Patch) -> Result<()> {
         Command::Verify(args) => verify::run(args),
         Command::Apply(args) => change::run(args, Direction::Forward),
         Command::Unapply(args) => change::run(args, Direction::Reverse),
+        Command::Lint => lint::run(),
+        Command::Drift(args) => drift::run(args),
     }
 }
