@@ -27,6 +27,10 @@ pub enum Command {
     Lint,
     /// Say where the lines that a series relies on are in another tree
     Drift(Drift),
+    /// Make a series into commits in a PyTorch checkout, on top of HEAD
+    Import(Commits),
+    /// Write the commits that follow a release's own header back as its series
+    Export(Commits),
 }
 
 const APPLY: &str =
@@ -82,4 +86,15 @@ pub struct Drift {
     /// Print the report as JSON on standard output
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `patch import` and `patch export`.
+#[derive(Debug, Args)]
+pub struct Commits {
+    /// The checkout
+    #[arg(long, value_name = "DIR")]
+    pub source: PathBuf,
+    /// The release whose series it is [default: what version.txt and the header's hash say]
+    #[arg(long, value_name = "VERSION")]
+    pub torch: Option<String>,
 }

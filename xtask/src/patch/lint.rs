@@ -126,16 +126,10 @@ fn check_message(name: &str, text: &str) -> Vec<String> {
             wrong.push(format!("expected {expected:?}, found {line:?}"));
         }
     }
-    // The subject may go on in lines that begin with a blank.
-    let headers: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
-    let subject = headers.iter().skip(OPENING.len()).map(|line| line.trim());
-    let subject = subject.collect::<Vec<_>>().join(" ");
-    match subject.strip_prefix("Subject: [PATCH] ") {
-        None => wrong.push(format!(
-            "expected \"Subject: [PATCH] …\", found {subject:?}"
-        )),
+    match subject(text) {
+        None => wrong.push("expected \"Subject: [PATCH] …\" below them".to_owned()),
         Some(subject) => {
-            let wanted = file_name(subject);
+            let wanted = file_name(&subject);
             if name != wanted {
                 wrong.push(format!("its subject would name it {wanted}"));
             }
@@ -143,7 +137,7 @@ fn check_message(name: &str, text: &str) -> Vec<String> {
     }
     let message: Vec<&str> = text
         .lines()
-        .skip(headers.len())
+        .skip_while(|line| !line.is_empty())
         .take_while(|line| !line.starts_with("diff --git ") && !line.starts_with("---"))
         .filter(|line| !line.is_empty())
         .collect();
@@ -161,6 +155,14 @@ fn check_message(name: &str, text: &str) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// What a patch's subject says; it may go on in lines that begin with a blank.
+pub fn subject(text: &str) -> Option<String> {
+    let headers = text.lines().take_while(|line| !line.is_empty());
+    let lines = headers.skip(OPENING.len()).map(str::trim);
+    let subject = lines.collect::<Vec<_>>().join(" ");
+    subject.strip_prefix("Subject: [PATCH] ").map(str::to_owned)
 }
 
 /// `open_the_seam.patch` of `Open the seam`.
@@ -222,7 +224,7 @@ fn count(text: &str, diffs: &[FileDiff]) -> usize {
 }
 
 /// What is in a folder, sorted.
-fn names(folder: &Path) -> Result<Vec<String>> {
+pub fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
     let mut names = Vec::new();
     for entry in entries {

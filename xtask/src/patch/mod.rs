@@ -5,6 +5,7 @@
 
 pub mod apply;
 mod change;
+mod commits;
 mod drift;
 mod git;
 mod hunk;
@@ -20,9 +21,13 @@ mod tests;
 mod tree;
 mod verify;
 
+use std::path::Path;
+
 use anyhow::Result;
 
-use crate::cli::patch::{Command, Patch};
+use crate::cli::patch::{Command, Commits, Patch};
+use crate::release::Versions;
+use crate::support::paths;
 use git::Direction;
 
 /// The command.
@@ -33,5 +38,15 @@ pub fn run(args: &Patch) -> Result<()> {
         Command::Unapply(args) => change::run(args, Direction::Reverse),
         Command::Lint => lint::run(),
         Command::Drift(args) => drift::run(args),
+        Command::Import(args) => commits(args, commits::import),
+        Command::Export(args) => commits(args, commits::export),
     }
+}
+
+type Told = fn(&Path, &Versions, &Commits) -> Result<String>;
+
+fn commits(args: &Commits, act: Told) -> Result<()> {
+    let root = paths::root();
+    print!("{}", act(root, &Versions::read(root)?, args)?);
+    Ok(())
 }

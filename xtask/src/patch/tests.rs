@@ -5,7 +5,8 @@ mod fixture;
 use std::fs;
 
 use super::git::Direction::{Forward, Reverse};
-use super::{drift, lint};
+use super::{commits, drift, judge, lint};
+use crate::cli::patch::Commits;
 use crate::release::Versions;
 use fixture::{ADDED, Fixture, HEADER, patch, patched, pristine};
 
@@ -186,11 +187,69 @@ fn lint_names_everything_that_is_wrong() {
 }
 
 #[test]
+fn commits_export_to_the_same_bytes_however_git_is_configured() {
+    let fixture = Fixture::new();
+    fixture.git(&["init", "--quiet"]);
+    fixture.git(&["add", "."]);
+    fixture.git(&["commit", "--quiet", "-m", "x"]);
+    let args = Commits {
+        source: fixture.tree(),
+        torch: None,
+    };
+    let (ours, versions) = (fixture.ours(), &fixture.versions);
+    let series = || {
+        let folder = ours.join("patches/2.15.0");
+        let names = lint::names(&folder).unwrap();
+        let read = |name: &String| (name.clone(), judge::read(&folder, name).unwrap());
+        names.iter().map(read).collect::<judge::Files>()
+    };
+    assert!(
+        commits::export(&ours, versions, &args).is_err(),
+        "no commits yet"
+    );
+    commits::import(&ours, versions, &args).unwrap();
+    assert_eq!(fixture.read(), patched());
+    assert!(commits::import(&ours, versions, &args).is_err(), "twice");
+    commits::export(&ours, versions, &args).unwrap();
+    let first = series();
+    let texts = first
+        .values()
+        .flatten()
+        .map(|it| String::from_utf8_lossy(it));
+    assert!(!texts.into_iter().any(|it| it.contains("1 file changed")));
+    assert_eq!(lint::check(&ours, versions).unwrap(), [""; 0]);
+    for setting in [
+        ["core.autocrlf", "true"],
+        ["commit.gpgsign", "true"],
+        ["diff.noprefix", "true"],
+        ["diff.context", "7"],
+        ["format.signOff", "true"],
+        ["format.attach", "x"],
+        ["format.numbered", "true"],
+        ["format.headers", "X-Header: x"],
+    ] {
+        fixture.git(&["config", setting[0], setting[1]]);
+    }
+    fixture.git(&[
+        "-c",
+        "core.autocrlf=false",
+        "reset",
+        "--quiet",
+        "--hard",
+        "HEAD~2",
+    ]);
+    commits::import(&ours, versions, &args).unwrap();
+    let said = commits::export(&ours, versions, &args).unwrap();
+    assert_eq!(said, "2 patches for torch 2.15.0: 0 files changed\n");
+    assert_eq!(series(), first);
+}
+
+#[test]
 fn the_series_that_are_checked_in_read_as_diffs() {
     let root = crate::support::paths::root();
     for release in &Versions::read(root).unwrap().releases {
         let series = super::series::read(&root.join("patches").join(&release.series)).unwrap();
-        let diffs = super::judge::diffs(&series.iter().collect::<Vec<_>>()).unwrap();
+        let diffs = judge::diffs(&series.iter().collect::<Vec<_>>()).unwrap();
         assert!(
             diffs.iter().all(|(_, files)| !files.is_empty()),
             "{}",
