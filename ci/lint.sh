@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Formatting and lints, warnings denied.
+# Formatting and lints, warnings denied; the patches as they should be.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo fmt --all --check
 cargo clippy --locked --workspace --all-targets -- --deny warnings
+cargo xtask patch lint

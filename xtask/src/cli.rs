@@ -1,5 +1,7 @@
 //! The command line, and nothing else: what can be asked, not how it is done.
 
+pub mod patch;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -27,6 +29,8 @@ pub enum Command {
     BuildWheel(BuildWheel),
     /// Say what this machine offers for building and for pinned memory, and what to change
     Doctor(Doctor),
+    /// Check and use the patches on their own: on what a release ships, or on a source tree
+    Patch(patch::Patch),
     /// Create (once) and print a virtual environment with the fork wheel or the official one
     Venv(Venv),
     /// Run a command with the simulated CUDA runtime in front of the real one
@@ -303,12 +307,18 @@ mod tests {
         let mut cli = Cli::command().term_width(100);
         cli.build();
         insta::assert_snapshot!("help", cli.render_long_help().to_string());
-        for command in cli
-            .get_subcommands_mut()
-            .filter(|it| it.get_name() != "help")
-        {
+        for command in without_help(&mut cli) {
             let name = format!("help_{}", command.get_name());
-            insta::assert_snapshot!(name, command.render_long_help().to_string());
+            insta::assert_snapshot!(name.as_str(), command.render_long_help().to_string());
+            for below in without_help(command) {
+                let name = format!("{name}_{}", below.get_name());
+                insta::assert_snapshot!(name.as_str(), below.render_long_help().to_string());
+            }
         }
+    }
+
+    fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
+        let all = command.get_subcommands_mut();
+        all.filter(|it| it.get_name() != "help")
     }
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let result = support::scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
         Command::BuildWheel(args) => build_wheel::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Trace(args) => trace::run(args),

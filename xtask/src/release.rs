@@ -68,10 +68,16 @@ impl Versions {
         Ok(versions)
     }
 
-    /// The release asked for, or the newest one.
-    pub fn find(&self, asked: Option<&str>) -> Result<&Release> {
+    /// All releases, the newest last.
+    pub fn sorted(&self) -> Vec<&Release> {
         let mut known: Vec<&Release> = self.releases.iter().collect();
         known.sort_by_key(|release| numbers(&release.version));
+        known
+    }
+
+    /// The release asked for, or the newest one.
+    pub fn find(&self, asked: Option<&str>) -> Result<&Release> {
+        let known = self.sorted();
         let Some(asked) = asked else {
             return Ok(known[known.len() - 1]);
         };

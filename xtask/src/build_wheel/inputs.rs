@@ -16,7 +16,7 @@ use crate::support::paths;
 use crate::wheel::provenance::{Inputs, Named};
 
 /// Our files that decide what is in the wheel, relative to the checkout.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 21] = [
     "Cargo.toml",
     "Cargo.lock",
     "LICENSE",
@@ -34,7 +34,9 @@ const SOURCES: [&str; 19] = [
     "xtask/src/build_wheel/contents.rs",
     "xtask/src/build_wheel/mod.rs",
     "xtask/src/build_wheel/prepare.rs",
-    "xtask/src/patch",
+    "xtask/src/patch/apply.rs",
+    "xtask/src/patch/git.rs",
+    "xtask/src/patch/series.rs",
     "xtask/src/wheel",
 ];
 

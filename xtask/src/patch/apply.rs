@@ -1,12 +1,12 @@
-//! Runs `git apply` on copies of a wheel's headers, out of reach of anyone's git configuration.
+//! Applies a series to copies of a wheel's headers, for `build-wheel`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use xshell::{Shell, cmd};
 
+use super::git::{self, Direction};
 use super::series::Patch;
 use crate::report::refusal::refuse;
 use crate::support::hash::Digest;
@@ -20,7 +20,7 @@ pub fn apply(series: &[Patch], tree: &Path) -> Result<Headers> {
     let work = tempfile::tempdir().context("making a folder to patch in")?;
     let files = copy_in(series, tree, work.path())?;
     for patch in series {
-        git_apply(patch, work.path())?;
+        apply_one(patch, work.path())?;
     }
     let mut headers = Headers::new();
     for (upstream, inside) in files {
@@ -59,38 +59,12 @@ fn copy_in(series: &[Patch], tree: &Path, work: &Path) -> Result<BTreeMap<String
     Ok(files)
 }
 
-fn git_apply(patch: &Patch, work: &Path) -> Result<()> {
-    let shell = Shell::new()?;
-    shell.change_dir(work);
-    let path = &patch.path;
-    let mut command = cmd!(shell, "git -c core.autocrlf=false -c core.whitespace=cr-at-eol apply -p1 --whitespace=nowarn {path}")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_ATTR_NOSYSTEM", "1")
-        // A repository around the temporary folder would make git skip files outside it.
-        .env("GIT_CEILING_DIRECTORIES", work.parent().unwrap_or(work))
-        .env("LC_ALL", "C");
-    for inherited in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_PREFIX",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_PARAMETERS",
-    ] {
-        command = command.env_remove(inherited);
-    }
-    let output = command
-        .quiet()
-        .ignore_status()
-        .output()
-        .context("running git")?;
-    if output.status.success() {
+fn apply_one(patch: &Patch, work: &Path) -> Result<()> {
+    let Err(said) = git::apply(&patch.path, work, Direction::Forward)? else {
         return Ok(());
-    }
+    };
     Err(refuse(format!("{} does not apply", patch.name))
-        .found(String::from_utf8_lossy(&output.stderr).trim())
+        .found(said)
         .expected("every hunk's context as the patch has it: no fuzz, no three-way merge")
         .remedy("compare the patch with the wheel's header; both are named above and in patches/versions.toml")
         .into())

@@ -1,4 +1,52 @@
-//! Applies a release's series to the headers of a wheel: exactly, or not at all.
+//! A release's series: exactly applied, or not at all. `cargo xtask patch`, and what `build-wheel` uses.
+//!
+//! `series` and `hunk` read patches, `git` applies them, `judge` tries a series on files and names the
+//! `outcome`, `survey` says where hunks belong that are not where they were, `replace` changes files.
 
 pub mod apply;
+mod change;
+mod commits;
+mod drift;
+mod git;
+mod hunk;
+mod judge;
+mod lint;
+mod outcome;
+mod pristine;
+mod replace;
 pub mod series;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod verify;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::cli::patch::{Command, Commits, Patch};
+use crate::release::Versions;
+use crate::support::paths;
+use git::Direction;
+
+/// The command.
+pub fn run(args: &Patch) -> Result<()> {
+    match &args.command {
+        Command::Verify(args) => verify::run(args),
+        Command::Apply(args) => change::run(args, Direction::Forward),
+        Command::Unapply(args) => change::run(args, Direction::Reverse),
+        Command::Lint => lint::run(),
+        Command::Drift(args) => drift::run(args),
+        Command::Import(args) => commits(args, commits::import),
+        Command::Export(args) => commits(args, commits::export),
+    }
+}
+
+type Told = fn(&Path, &Versions, &Commits) -> Result<String>;
+
+fn commits(args: &Commits, act: Told) -> Result<()> {
+    let root = paths::root();
+    print!("{}", act(root, &Versions::read(root)?, args)?);
+    Ok(())
+}

@@ -41,7 +41,11 @@ pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String>
 
 /// The pinned header may be at hand from an earlier run; upstream's tag has it always.
 fn show_difference(expected: &Expected<'_>, found: &Path) -> String {
-    let pinned = place(expected, &expected.release.header_sha256);
+    let pinned = place(
+        expected.cache,
+        expected.header,
+        &expected.release.header_sha256,
+    );
     let found = found.display();
     let difference = if pinned.exists() {
         format!("diff -u {} {found}", pinned.display())
@@ -58,7 +62,7 @@ fn show_difference(expected: &Expected<'_>, found: &Path) -> String {
 }
 
 fn keep(expected: &Expected<'_>, hash: &str, text: &str) -> Result<PathBuf> {
-    let path = place(expected, hash);
+    let path = place(expected.cache, expected.header, hash);
     if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
         return Ok(path);
     }
@@ -68,9 +72,10 @@ fn keep(expected: &Expected<'_>, hash: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn place(expected: &Expected<'_>, hash: &str) -> PathBuf {
-    let name = expected.header.rsplit('/').next().unwrap_or_default();
-    expected.cache.join("headers").join(hash).join(name)
+/// Where a copy of `header` with that hash is kept.
+pub fn place(cache: &Path, header: &str, hash: &str) -> PathBuf {
+    let name = header.rsplit('/').next().unwrap_or_default();
+    cache.join("headers").join(hash).join(name)
 }
 
 #[cfg(test)]

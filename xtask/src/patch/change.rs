@@ -1,0 +1,146 @@
+//! `cargo xtask patch apply` and `unapply`: a series put into a source tree, and taken out again.
+//!
+//! Invariants: a tree is changed as a whole or not at all; what is not the pinned header before or after
+//! is only made with `--force`; what does not apply is never made.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use xshell::{Shell, cmd};
+
+use super::git::{self, Direction};
+use super::judge::Trial;
+use super::outcome::Outcome;
+use super::tree::Tree;
+use super::{replace, series};
+use crate::cli::patch::Change;
+use crate::release::Versions;
+use crate::report::refusal::refuse;
+use crate::support::paths;
+
+/// The commands.
+pub fn run(args: &Change, direction: Direction) -> Result<()> {
+    let root = paths::root();
+    let versions = Versions::read(root)?;
+    print!("{}", change(root, &versions, args, direction)?);
+    Ok(())
+}
+
+/// Does it, and says what was done.
+pub fn change(
+    root: &Path,
+    versions: &Versions,
+    args: &Change,
+    direction: Direction,
+) -> Result<String> {
+    let tree = Tree::open(&args.source, versions)?;
+    let release = match &args.torch {
+        Some(version) => versions.find(Some(version))?,
+        None => tree.release(versions)?,
+    };
+    let series = series::read(&root.join("patches").join(&release.series))?;
+    let trial = Trial {
+        header: &versions.header,
+        release,
+        series: &series,
+    };
+    let read = |path: &str| tree.read(path);
+    let judged = match direction {
+        Direction::Forward => trial.forward(&read)?,
+        Direction::Reverse => trial.reverse(&read)?,
+    };
+    let shown = tree.root.display().to_string();
+    let what = format!("the series for torch {}", release.version);
+    let forced = match judged.outcome {
+        Outcome::AlreadyApplied if direction == Direction::Forward => {
+            return Ok(format!("{shown} has {what} already; nothing was changed\n"));
+        }
+        Outcome::AlreadyApplied => {
+            return Ok(format!(
+                "{shown} does not have {what}; nothing was changed\n"
+            ));
+        }
+        Outcome::Clean => false,
+        Outcome::Drifted { .. } if args.force => true,
+        outcome => return Err(refused(&shown, direction, &outcome).into()),
+    };
+    // A tree that holds the pinned result is not dirty but ours.
+    if direction == Direction::Forward && !args.force {
+        let touched: Vec<&str> = judged.before.keys().map(String::as_str).collect();
+        refuse_changes(&tree.root, &touched)?;
+    }
+    let changed = replace::replace(&tree.root, &judged.before, &judged.after)?;
+    let (verb, preposition, hash) = match direction {
+        Direction::Forward => ("applied", "to", &release.patched_sha256),
+        Direction::Reverse => ("took", "out of", &release.header_sha256),
+    };
+    let mut said = format!("{verb} {what} {preposition} {shown}:\n");
+    for patch in &series {
+        said += &format!("  {}\n", patch.name);
+    }
+    said += &format!("changed: {}\n", changed.join(", "));
+    said += &if forced {
+        "the header was not the one expected, and is not a pinned one now (--force)\n".to_owned()
+    } else {
+        format!("{} has SHA-256 {hash}, as pinned\n", versions.header)
+    };
+    Ok(said)
+}
+
+fn refused(
+    shown: &str,
+    direction: Direction,
+    outcome: &Outcome,
+) -> crate::report::refusal::Refusal {
+    let verb = match direction {
+        Direction::Forward => "applied to",
+        Direction::Reverse => "taken out of",
+    };
+    let remedy = match (outcome, direction) {
+        (Outcome::Drifted { .. }, Direction::Forward) => {
+            format!("{}\nor go on with --force", outcome.remedy()).replace("DIR", shown)
+        }
+        (Outcome::Drifted { .. }, Direction::Reverse) => {
+            "restore the header as the series left it, or go on with --force".to_owned()
+        }
+        _ => outcome.remedy().to_owned(),
+    };
+    let said = match (outcome, direction) {
+        (Outcome::Drifted { file, found, .. }, Direction::Reverse) => {
+            format!("{file} was changed since the series was applied: SHA-256 {found}")
+        }
+        _ => outcome.to_string(),
+    };
+    refuse(format!("the series was not {verb} {shown}"))
+        .found(said)
+        .expected("files that the series fits exactly; nothing was changed")
+        .remedy(remedy)
+}
+
+/// Refuses files with changes that git knows of and no commit has. Without git, the hash has to do.
+fn refuse_changes(root: &Path, files: &[&str]) -> Result<()> {
+    let shell = Shell::new()?;
+    let status = cmd!(
+        shell,
+        "git -c core.quotePath=false -C {root} status --porcelain --untracked-files=no -- {files...}"
+    );
+    // With the user's configuration: it says whose repositories git may look at.
+    let status = git::unbound(status)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .quiet()
+        .ignore_status()
+        .output()
+        .context("running git status")?;
+    let changes = String::from_utf8_lossy(&status.stdout);
+    if !status.status.success() || changes.trim().is_empty() {
+        return Ok(());
+    }
+    Err(refuse(format!(
+        "{} has changes that are not committed in files that the series changes",
+        root.display()
+    ))
+    .found(changes.trim_end())
+    .expected("these files as they were committed; nothing was changed")
+    .remedy("git commit or git stash them, or go on with --force")
+    .into())
+}
