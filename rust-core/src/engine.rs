@@ -91,9 +91,9 @@ impl Engine {
         }
     }
 
-    /// A block for a request while the caller keeps blocks, where that costs nothing of what they
-    /// hold: from a segment that is in use by the request's class, or an idle dedicated region.
-    /// `None`: release what is kept, and [`Self::request`]. Counts no miss.
+    /// A block for a request while the caller keeps blocks, from a segment that is in use by the
+    /// request's class anyway. `None`, and always for requests longer than a segment: release what
+    /// is kept, and [`Self::request`]. Counts no miss.
     #[inline]
     pub fn request_beside(&mut self, bytes: usize, kept: &Kept) -> Option<Block> {
         self.stats.settle(kept);
