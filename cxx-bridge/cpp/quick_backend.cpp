@@ -3,29 +3,21 @@
 #include <c10/util/ScopeExit.h>
 #include <c10/util/llvmMathExtras.h>
 
+#include <algorithm>
 #include <bit>
 #include <exception>
 
 #include "settings.h"
 
 namespace pinbuddy {
-namespace {
-
-// Whether requests of this size get blocks of the next power of two, which all of them share.
-bool is_rounded(std::size_t size) {
-  return size <= settings::pinned_max_round_threshold() &&
-      size <= settings::pinned_max_cached_size();
-}
-
-} // namespace
 
 std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
-  if (size == 0 || !serves_default_pool()) {
-    // A capture of somebody else's may be served from the default pool's lists all the same.
-    free_kept();
+  if (C10_UNLIKELY(size == 0)) {
     return CudaBackend::allocate(size);
   }
-  if (C10_UNLIKELY(limits_changed() || !lists_are_quiet())) {
+  // In another pool, or in a capture that may be served from the default pool's lists all the same,
+  // upstream decides; and so it does where it has to look at events first.
+  if (C10_UNLIKELY(!lists_are_quiet() || !serves_default_pool() || limit_changed())) {
     free_kept();
     return allocate_to_keep(size);
   }
@@ -46,16 +38,13 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   return {block->ptr_, block};
 }
 
-bool QuickBackend::limits_changed() {
-  const std::size_t rounded = settings::pinned_max_round_threshold();
-  const std::size_t cached = settings::pinned_max_cached_size();
-  if (C10_LIKELY(
-          rounded == round_threshold_.load(std::memory_order_relaxed) &&
-          cached == most_cached_.load(std::memory_order_relaxed))) {
+bool QuickBackend::limit_changed() {
+  const std::size_t now =
+      std::min(settings::pinned_max_round_threshold(), settings::pinned_max_cached_size());
+  if (C10_LIKELY(now == most_rounded_.load(std::memory_order_relaxed))) {
     return false;
   }
-  round_threshold_.store(rounded, std::memory_order_relaxed);
-  most_cached_.store(cached, std::memory_order_relaxed);
+  most_rounded_.store(now, std::memory_order_relaxed);
   return true;
 }
 

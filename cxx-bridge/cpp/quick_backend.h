@@ -50,8 +50,13 @@ class QuickBackend : public CudaBackend {
   std::pair<void*, void*> allocate_to_keep(std::size_t size);
   bool can_be_kept(const Block& block) const;
 
-  // Whether PyTorch's limits are others than at the last call.
-  bool limits_changed();
+  // Whether PyTorch's settings have another limit now than at the last call.
+  bool limit_changed();
+
+  // Whether requests of this size get blocks of the next power of two, which all of them share.
+  bool is_rounded(std::size_t size) const {
+    return size <= most_rounded_.load(std::memory_order_relaxed);
+  }
 
   // Frees every kept block for good, and counts what they served. Throws c10::Error.
   void settle();
@@ -63,9 +68,9 @@ class QuickBackend : public CudaBackend {
 
   KeptBlocks kept_{kMostBytes};
 
-  // PyTorch's limits as the last request saw them: programs may change what is rounded.
-  std::atomic<std::size_t> round_threshold_{0};
-  std::atomic<std::size_t> most_cached_{0};
+  // The largest request that is rounded and cached, as the last request saw it: programs may change
+  // PyTorch's settings, and reading them takes a fifth of a pair.
+  std::atomic<std::size_t> most_rounded_{0};
 
   // Events that upstream has recorded and not seen completed.
   std::atomic<std::size_t> outstanding_{0};
