@@ -194,7 +194,7 @@ def _compare_in_turns(milliseconds, stock: str, fork: str, within: float | None)
 
 
 def arguments(description: str) -> argparse.Namespace:
-    """The command line of this program and of `effect.py`."""
+    """The command line of a comparison."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("stock", metavar="STOCK_PYTHON")
     parser.add_argument("fork", metavar="FORK_PYTHON")

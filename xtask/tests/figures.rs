@@ -2,7 +2,8 @@
 //!
 //! `<!-- figures: FILE -->` names a run's JSON, from the repository's root, for the lines that follow
 //! it. A table's row that ends in `<!-- = PATH … -->` has one number in its cells after the first for
-//! each path, in their order, rounded to as many decimals as are shown; a path's keys are parted by `/`.
+//! each path, in their order, rounded to as many decimals as are shown. A path's keys are parted by `/`,
+//! a space in one may be written `_`, and `*FACTOR` after it changes the unit.
 
 use std::fs;
 use std::path::Path;
@@ -13,19 +14,25 @@ const DOCUMENTS: [&str; 2] = ["README.md", "docs/bench.md"];
 
 /// The numbers in a text, as they are written.
 fn numbers(text: &str) -> Vec<&str> {
-    text.split(|it: char| !it.is_ascii_digit() && it != '.')
-        .map(|it| it.trim_matches('.'))
+    text.split(|it: char| !it.is_ascii_digit() && it != '.' && it != '-')
+        .map(|it| it.trim_matches('.').trim_end_matches('-'))
         .filter(|it| !it.is_empty())
         .collect()
 }
 
-fn at<'a>(run: &'a Value, path: &str) -> &'a Value {
-    path.split('/').fold(run, |value, key| match value {
+/// What a path names, if that is a number.
+fn at(run: &Value, path: &str) -> Option<f64> {
+    let (path, factor) = path.split_once('*').unwrap_or((path, "1"));
+    let value = path.split('/').fold(run, |value, key| match value {
         Value::Array(all) => key
-            .parse::<usize>()
-            .map_or(&Value::Null, |index| &all[index]),
+            .parse()
+            .ok()
+            .and_then(|it: usize| all.get(it))
+            .unwrap_or(&Value::Null),
+        other if other[key].is_null() => &other[key.replace('_', " ")],
         other => &other[key],
-    })
+    });
+    Some(value.as_f64()? * factor.parse::<f64>().ok()?)
 }
 
 /// What is wrong with a row.
@@ -45,7 +52,7 @@ fn wrong(row: &str, run: &Value) -> Option<String> {
         ));
     }
     paths.iter().zip(shown).find_map(|(path, shown)| {
-        let Some(value) = at(run, path).as_f64() else {
+        let Some(value) = at(run, path) else {
             return Some(format!("the run has no {path}: {row}"));
         };
         let decimals = shown.split_once('.').map_or(0, |(_, after)| after.len());
