@@ -314,6 +314,20 @@ mod tests {
     }
 
     #[test]
+    fn what_threads_rose_by_together_is_no_more_than_was_granted() {
+        let mut stats = Stats::default();
+        stats.block_taken(100);
+        stats.block_taken(50);
+        let kept = Kept {
+            rise_blocks: 5,
+            rise_bytes: 500,
+            ..Kept::default()
+        };
+        stats.settle(&kept);
+        assert_eq!((stats.live_blocks.peak, stats.live_bytes.peak), (2, 150));
+    }
+
+    #[test]
     fn resets_reach_every_gauge() {
         let gauge = Gauge {
             current: 1,
