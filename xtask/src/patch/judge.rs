@@ -46,78 +46,79 @@ pub struct Judgement {
 impl Trial<'_> {
     /// Applies the series to what `read` gives.
     pub fn forward(&self, read: &Reader<'_>) -> Result<Judgement> {
-        let before = self.read_all(read)?;
-        let judged = |outcome, after| Judgement {
-            outcome,
-            before: before.clone(),
-            after,
-        };
-        if let Some(outcome) = self.stands_in_the_way(&before) {
-            return Ok(judged(outcome, before.clone()));
-        }
-        let found = self.hash(&before);
-        if found == self.release.patched_sha256 {
-            return Ok(judged(Outcome::AlreadyApplied, before.clone()));
-        }
-        let after = match self.run(&before, Direction::Forward)? {
-            Ok(after) => after,
-            Err(conflict) => return Ok(judged(conflict, before.clone())),
-        };
-        let (file, result) = (self.header.to_owned(), self.hash(&after));
-        let (pinned, expected) = (
-            self.release.header_sha256.clone(),
-            self.release.patched_sha256.clone(),
-        );
-        let outcome = if found != pinned {
-            Outcome::Drifted {
-                file,
-                found,
-                expected: pinned,
+        self.attempt(read, Direction::Forward, |found, result| {
+            let Release {
+                header_sha256: pinned,
+                patched_sha256: expected,
+                ..
+            } = self.release;
+            if found != *pinned {
+                self.drifted(found, pinned)
+            } else if result != *expected {
+                Outcome::Unexpected {
+                    file: self.header.to_owned(),
+                    found: result,
+                    expected: expected.clone(),
+                }
+            } else {
+                Outcome::Clean
             }
-        } else if result != expected {
-            Outcome::Unexpected {
-                file,
-                found: result,
-                expected,
-            }
-        } else {
-            Outcome::Clean
-        };
-        Ok(judged(outcome, after))
+        })
     }
 
     /// Takes the series back: `Clean` gives the header that the release ships, `AlreadyApplied` says
     /// that it is that already.
     pub fn reverse(&self, read: &Reader<'_>) -> Result<Judgement> {
+        self.attempt(read, Direction::Reverse, |found, result| {
+            if result == self.release.header_sha256 {
+                Outcome::Clean
+            } else {
+                self.drifted(found, &self.release.patched_sha256)
+            }
+        })
+    }
+
+    /// One way or the other; `judge` says of the header's hashes, before and after, what became of a
+    /// series that went through.
+    fn attempt(
+        &self,
+        read: &Reader<'_>,
+        direction: Direction,
+        judge: impl FnOnce(String, String) -> Outcome,
+    ) -> Result<Judgement> {
         let before = self.read_all(read)?;
-        let judged = |outcome, after| Judgement {
+        let unchanged = |before: Files, outcome| Judgement {
             outcome,
-            before: before.clone(),
-            after,
+            after: before.clone(),
+            before,
         };
         if let Some(outcome) = self.stands_in_the_way(&before) {
-            return Ok(judged(outcome, before.clone()));
+            return Ok(unchanged(before, outcome));
         }
-        let (file, found) = (self.header.to_owned(), self.hash(&before));
-        let expected = self.release.header_sha256.clone();
-        if found == expected {
-            return Ok(judged(Outcome::AlreadyApplied, before.clone()));
+        let found = self.hash(&before);
+        let goal = match direction {
+            Direction::Forward => &self.release.patched_sha256,
+            Direction::Reverse => &self.release.header_sha256,
+        };
+        if found == *goal {
+            return Ok(unchanged(before, Outcome::AlreadyApplied));
         }
-        let after = match self.run(&before, Direction::Reverse)? {
-            Ok(after) => after,
-            Err(conflict) => return Ok(judged(conflict, before.clone())),
-        };
-        let outcome = if self.hash(&after) == expected {
-            Outcome::Clean
-        } else {
-            let expected = self.release.patched_sha256.clone();
-            Outcome::Drifted {
-                file,
-                found,
-                expected,
-            }
-        };
-        Ok(judged(outcome, after))
+        Ok(match self.run(&before, direction)? {
+            Ok(after) => Judgement {
+                outcome: judge(found, self.hash(&after)),
+                before,
+                after,
+            },
+            Err(conflict) => unchanged(before, conflict),
+        })
+    }
+
+    fn drifted(&self, found: String, expected: &str) -> Outcome {
+        Outcome::Drifted {
+            file: self.header.to_owned(),
+            found,
+            expected: expected.to_owned(),
+        }
     }
 
     fn read_all(&self, read: &Reader<'_>) -> Result<Files> {
