@@ -243,7 +243,7 @@ void BuddyAllocator::before_fork() {
 }
 
 void BuddyAllocator::after_fork(bool in_child) {
-  in_child ? kept_.after_fork_in_child() : kept_.after_fork();
+  kept_.after_fork(in_child);
   QuickBackend::after_fork(in_child);
 }
 

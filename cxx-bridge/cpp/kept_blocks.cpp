@@ -6,10 +6,9 @@ namespace {
 // Threads that have a shelf: the first ones have one each.
 std::atomic<std::size_t> threads{0};
 
-// Fibonacci hashing, so that sizes which are multiples of large powers of two spread.
-template <int Bits>
+// Into 12 bits, by Fibonacci hashing, so that sizes which are multiples of large powers of two spread.
 std::size_t hash(std::size_t bytes) {
-  return (bytes * 0x9E3779B97F4A7C15ull) >> (64 - Bits);
+  return (bytes * 0x9E3779B97F4A7C15ull) >> (64 - 12);
 }
 
 } // namespace
@@ -168,16 +167,14 @@ void KeptBlocks::before_fork() {
   }
 }
 
-void KeptBlocks::after_fork() {
+void KeptBlocks::after_fork(bool in_child) {
+  if (in_child) {
+    // Whoever shut them is not here.
+    shut_.store(0, std::memory_order_relaxed);
+  }
   for (Shelf& shelf : shelves_) {
     shelf.latch.open();
   }
-}
-
-void KeptBlocks::after_fork_in_child() {
-  // Whoever shut them is not here.
-  shut_.store(0, std::memory_order_relaxed);
-  after_fork();
 }
 
 Block* KeptBlocks::Shelf::take(std::size_t wanted) {
@@ -204,7 +201,7 @@ Block* KeptBlocks::Shelf::take(std::size_t wanted) {
 }
 
 bool KeptBlocks::Shelf::ask(std::size_t size) {
-  const std::size_t index = hash<12>(size);
+  const std::size_t index = hash(size);
   static_assert(kSizeBits == 1 << 12);
   if (asked[index]) {
     return true;

@@ -91,8 +91,7 @@ class KeptBlocks {
 
   // So that a child of a fork finds every latch open, and itself alone.
   void before_fork();
-  void after_fork();
-  void after_fork_in_child();
+  void after_fork(bool in_child);
 
  private:
   static constexpr std::size_t kShelves = 16;

@@ -163,7 +163,7 @@ void QuickBackend::before_fork() {
 }
 
 void QuickBackend::after_fork(bool in_child) {
-  in_child ? kept_.after_fork_in_child() : kept_.after_fork();
+  kept_.after_fork(in_child);
 }
 
 } // namespace pinbuddy

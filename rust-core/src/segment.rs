@@ -97,20 +97,7 @@ impl Segment {
     /// Live to pending.
     #[inline]
     pub(crate) fn defer(&mut self, block: Block) -> Result<(), Misuse> {
-        let (start, length, state) = self.check(block)?;
-        let Block {
-            segment,
-            offset,
-            bytes,
-        } = block;
-        if state == State::Pending {
-            return Err(Misuse::AlreadyPending {
-                segment,
-                offset,
-                bytes,
-            });
-        }
-        self.records.set(start, length, State::Pending);
+        let length = self.turn(block, State::Pending)?;
         self.live.remove(length);
         self.pending.add(length);
         Ok(())
@@ -119,23 +106,37 @@ impl Segment {
     /// Pending to live.
     #[inline]
     pub(crate) fn keep(&mut self, block: Block) -> Result<(), Misuse> {
+        let length = self.turn(block, State::Live)?;
+        self.pending.remove(length);
+        self.live.add(length);
+        Ok(())
+    }
+
+    /// Writes down another state of a block; how long that is.
+    #[inline]
+    fn turn(&mut self, block: Block, to: State) -> Result<Granules, Misuse> {
         let (start, length, state) = self.check(block)?;
         let Block {
             segment,
             offset,
             bytes,
         } = block;
-        if state == State::Live {
-            return Err(Misuse::NotPending {
-                segment,
-                offset,
-                bytes,
+        if state == to {
+            return Err(match to {
+                State::Live => Misuse::NotPending {
+                    segment,
+                    offset,
+                    bytes,
+                },
+                State::Pending => Misuse::AlreadyPending {
+                    segment,
+                    offset,
+                    bytes,
+                },
             });
         }
-        self.records.set(start, length, State::Live);
-        self.pending.remove(length);
-        self.live.add(length);
-        Ok(())
+        self.records.set(start, length, to);
+        Ok(length)
     }
 
     /// Live or pending to free; what it was.

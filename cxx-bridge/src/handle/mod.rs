@@ -1,10 +1,11 @@
 //! One process's engine behind a lock, and the acts that its decisions ask for.
 //!
 //! Here: what the allocator asks for, and what happens when something breaks. How room is made is
-//! in `room`, how regions that do not fit are replaced in `renew`, pinning itself in `pins`. Knows how to pin only through [`Backing`], and nothing of
-//! PyTorch. Invariants: the engine's lock is never held while memory is pinned, unpinned or waited
-//! for (I5); a panic retires the engine to pass-through and goes no further (I9), and blocks that
-//! live at that moment stay valid; in a forked child nothing here takes a lock.
+//! in `room`, how regions that do not fit are replaced in `renew`, pinning itself in `pins`. Knows
+//! how to pin only through [`Backing`], and nothing of PyTorch. Invariants: the engine's lock is
+//! never held while memory is pinned, unpinned or waited for (I5); a panic retires the engine to
+//! pass-through and goes no further (I9), and blocks that live at that moment stay valid; in a
+//! forked child nothing here takes a lock.
 
 mod notices;
 mod pins;
