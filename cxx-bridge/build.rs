@@ -1,8 +1,8 @@
 //! Compiles and links the C++ side when the feature `torch` is on.
 //!
 //! Reads, from `cargo xtask build-wheel`: `PINBUDDY_TORCH_INCLUDE` (folders separated by colons, the
-//! patched headers first), `PINBUDDY_TORCH_LIB`, `PINBUDDY_CUDA_INCLUDE` (its sibling `lib` holds
-//! libcudart) and `PINBUDDY_FORK_VERSION`.
+//! patched headers first), `PINBUDDY_TORCH_LIB`, `PINBUDDY_CUDA_INCLUDE` (folders too; the first
+//! one's sibling `lib` holds libcudart) and `PINBUDDY_FORK_VERSION`.
 
 use std::env;
 use std::fs;
@@ -60,7 +60,7 @@ fn compile() {
         build.define("NDEBUG", None);
     }
     // As system headers: upstream's warnings are not ours to answer.
-    for folder in torch_include.split(':').chain([cuda_include.as_str()]) {
+    for folder in torch_include.split(':').chain(cuda_include.split(':')) {
         build.flag("-isystem").flag(folder);
     }
     build.compile("pinbuddy_cpp");
@@ -70,8 +70,9 @@ fn compile() {
 
 fn link() {
     let torch_lib = input("PINBUDDY_TORCH_LIB");
-    let cuda_lib = Path::new(&input("PINBUDDY_CUDA_INCLUDE")).with_file_name("lib");
-    let cudart = cudart(&cuda_lib);
+    let cuda_include = input("PINBUDDY_CUDA_INCLUDE");
+    let first = cuda_include.split(':').next().unwrap_or_default();
+    let cudart = cudart(&Path::new(first).with_file_name("lib"));
     println!("cargo::rustc-link-search=native={torch_lib}");
     for library in ["torch_cpu", "torch_cuda", "c10_cuda", "c10"] {
         println!("cargo::rustc-link-lib=dylib={library}");

@@ -4,18 +4,16 @@
 // record_event, events and segment list keep working on it.
 #pragma once
 
-#include <ATen/core/CachingHostAllocator.h>
-#include <c10/cuda/CUDAStream.h>
-
 #include <atomic>
 
 #include "pinbuddy-bridge/src/lib.rs.h"
+#include "upstream.h"
 
 namespace pinbuddy {
 
 // On cache lines of its own, since blocks of several threads lie side by side in the heap.
-struct alignas(64) Block : at::HostBlock<c10::cuda::CUDAStream> {
-  using at::HostBlock<c10::cuda::CUDAStream>::HostBlock;
+struct alignas(64) Block : UpstreamBlock {
+  using UpstreamBlock::UpstreamBlock;
 
   // What follows is on one line: all that most requests and frees look at.
 

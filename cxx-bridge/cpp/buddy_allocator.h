@@ -58,7 +58,7 @@ class BuddyAllocator final : public QuickBackend {
   void after_fork(bool in_child) override;
 
   // Upstream's segments, and the engine's as their blocks and what lies between them.
-  std::vector<at::HostSegmentInfo> getSegments() override;
+  std::vector<HostSegmentInfo> getSegments() override;
 
  private:
   // Upstream's own pin. Where it fails, what the engine holds idle makes way for it.

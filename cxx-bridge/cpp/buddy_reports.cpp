@@ -22,10 +22,11 @@ at::HostStats BuddyAllocator::getStats() {
   at::HostStats stats = QuickBackend::getStats();
   give_back_kept();
   const Counters engine = engine_counters();
-  add(stats.allocations, engine.segments);
-  add(stats.allocated_bytes, engine.pinned_bytes);
-  add(stats.active_requests, engine.live_blocks);
-  add(stats.active_bytes, engine.live_bytes);
+  const HostCounts counts = counts_of(stats);
+  add(counts.allocations, engine.segments);
+  add(counts.allocated_bytes, engine.pinned_bytes);
+  add(counts.active_requests, engine.live_blocks);
+  add(counts.active_bytes, engine.live_bytes);
   stats.num_host_alloc += engine.segments.allocated;
   stats.num_host_free += engine.segments.freed;
   return stats;
@@ -43,11 +44,11 @@ void BuddyAllocator::resetPeakStats() {
   engine_reset_peaks();
 }
 
-std::vector<at::HostSegmentInfo> BuddyAllocator::getSegments() {
+std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
   auto segments = QuickBackend::getSegments();
   give_back_kept();
   for (const Part& part : engine_parts()) {
-    at::HostSegmentInfo info;
+    HostSegmentInfo info;
     info.address = part.address;
     info.size = part.bytes;
     info.allocated = part.live;
@@ -86,13 +87,7 @@ void BuddyAllocator::trace(
     void* address,
     std::size_t bytes,
     std::shared_ptr<c10::GatheredContext> context) {
-  record_trace(
-      action,
-      reinterpret_cast<std::size_t>(address),
-      bytes,
-      nullptr,
-      c10::MempoolId_t{0, 0},
-      std::move(context));
+  record_default_pool_trace(action, address, bytes, std::move(context));
 }
 
 } // namespace pinbuddy

@@ -149,8 +149,8 @@ bool CudaBackend::pinned_use_background_threads() {
   return settings::pinned_use_background_threads();
 }
 
-at::PinnedReserveSegment& CudaBackend::reserve_segment() {
-  static at::PinnedReserveSegment segment = [this]() -> at::PinnedReserveSegment {
+ReserveSegment& CudaBackend::reserve_segment() {
+  static ReserveSegment segment = [this]() -> ReserveSegment {
     const std::size_t bytes = settings::pinned_reserve_segment_size();
     if (bytes == 0) {
       return {};

@@ -4,7 +4,6 @@
 // below the threshold. Knows nothing of the engine.
 #pragma once
 
-#include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <atomic>
@@ -16,11 +15,11 @@
 #include "block.h"
 #include "event_pool.h"
 #include "host_memory.h"
+#include "upstream.h"
 
 namespace pinbuddy {
 
-class CudaBackend
-    : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, PooledEvent, Block> {
+class CudaBackend : public Upstream<PooledEvent, Block> {
  public:
   // Pins memory and counts the call in the host statistics; `fallback` as for `pin`. Throws
   // c10::Error.
@@ -50,7 +49,7 @@ class CudaBackend
  private:
   // The region that pinned_reserve_segment_size_mb asks for, pinned by the first request; empty
   // without that setting.
-  at::PinnedReserveSegment& reserve_segment();
+  ReserveSegment& reserve_segment();
 
   // Unpins what `free_block` put aside.
   void unpin_doomed();

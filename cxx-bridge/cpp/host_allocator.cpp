@@ -3,7 +3,6 @@
 // The allocator is leaked: pinned tensors outlive every static object, and CUDA is gone by then.
 #include "host_allocator.h"
 
-#include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 
 #include "buddy_allocator.h"
 #include "fork.h"
+#include "upstream.h"
 
 namespace pinbuddy {
 namespace {
@@ -23,23 +23,7 @@ constexpr uint8_t kPriority = 1;
 
 void delete_block(void* context);
 
-struct HostAllocator final : at::CachingHostAllocatorInterface<BuddyAllocator, delete_block> {
-  using at::CachingHostAllocatorInterface<BuddyAllocator, delete_block>::
-      CachingHostAllocatorInterface;
-
-  void record_history(
-      bool enabled,
-      c10::CachingDeviceAllocator::CreateContextFn context_recorder,
-      size_t max_entries,
-      c10::CachingDeviceAllocator::RecordContext when,
-      bool clear_history) override {
-    if (enabled) {
-      impl_->before_recording();
-    }
-    at::CachingHostAllocatorInterface<BuddyAllocator, delete_block>::record_history(
-        enabled, std::move(context_recorder), max_entries, when, clear_history);
-  }
-};
+using HostAllocator = UpstreamInterface<BuddyAllocator, delete_block>;
 
 // Set once, when the library is loaded, before anybody can ask for memory; with the engine off it
 // stays null, and nothing leads here. No function-local static: each free would ask its guard.

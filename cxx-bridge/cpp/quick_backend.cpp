@@ -34,7 +34,7 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
       return allocate_to_keep(size);
     }
   }
-  block->allocated_.store(true, std::memory_order_relaxed);
+  block->set_allocated(true);
   return {block->ptr_, block};
 }
 
@@ -58,7 +58,7 @@ void QuickBackend::free(void* context) {
   auto* block = static_cast<Block*>(context);
   if (block != nullptr && can_be_kept(*block)) {
     // As upstream, which has misuse after this noticed.
-    block->allocated_.store(false, std::memory_order_relaxed);
+    block->set_allocated(false);
     if (C10_LIKELY(kept_.keep(block))) {
       return;
     }
@@ -70,9 +70,7 @@ void QuickBackend::free(void* context) {
 
 bool QuickBackend::can_be_kept(const Block& block) const {
   // Who frees a block is the last of its users: what they did to it happened before.
-  return block.streams_.empty() && block.context_when_allocated_ == nullptr &&
-      !block.was_allocated_during_stream_capture_ &&
-      block.owning_pool_ == c10::MempoolId_t{0, 0} && lists_are_quiet() &&
+  return block.streams_.empty() && block.is_ordinary() && lists_are_quiet() &&
       is_rounded(block.size_) && std::has_single_bit(block.size_);
 }
 
@@ -134,10 +132,11 @@ at::HostStats QuickBackend::getStats() {
   at::HostStats stats = CudaBackend::getStats();
   const auto blocks = static_cast<int64_t>(reused_blocks_.load(std::memory_order_relaxed));
   const auto bytes = static_cast<int64_t>(reused_bytes_.load(std::memory_order_relaxed));
-  stats.active_requests.allocated += blocks;
-  stats.active_requests.freed += blocks;
-  stats.active_bytes.allocated += bytes;
-  stats.active_bytes.freed += bytes;
+  const HostCounts counts = counts_of(stats);
+  counts.active_requests.allocated += blocks;
+  counts.active_requests.freed += blocks;
+  counts.active_bytes.allocated += bytes;
+  counts.active_bytes.freed += bytes;
   return stats;
 }
 
@@ -153,7 +152,7 @@ void QuickBackend::resetPeakStats() {
   CudaBackend::resetPeakStats();
 }
 
-std::vector<at::HostSegmentInfo> QuickBackend::getSegments() {
+std::vector<HostSegmentInfo> QuickBackend::getSegments() {
   settle();
   return CudaBackend::getSegments();
 }

@@ -26,7 +26,7 @@ class QuickBackend : public CudaBackend {
   at::HostStats getStats() override;
   void resetAccumulatedStats() override;
   void resetPeakStats() override;
-  std::vector<at::HostSegmentInfo> getSegments() override;
+  std::vector<HostSegmentInfo> getSegments() override;
 
   // The history is about to be recorded: what was freed before is to be no part of it.
   void before_recording();

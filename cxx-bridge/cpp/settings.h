@@ -1,13 +1,20 @@
 // PyTorch's own settings for pinned memory (PYTORCH_CUDA_ALLOC_CONF and its successors), by the
 // names that they have there. Read at each use, since programs may change them while they run.
 //
-// This is the one place that knows how a release spells them.
+// The one place that knows how a release spells them; one that it lacks has the value that changes
+// nothing.
 #pragma once
 
-#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 
 #include <cstddef>
+#include <limits>
+
+#include "upstream.h"
+
+#if PINBUDDY_TORCH_FROM(10)
+#include <c10/core/AllocatorConfig.h>
+#endif
 
 namespace pinbuddy::settings {
 
@@ -23,24 +30,44 @@ inline std::size_t pinned_num_register_threads() {
 
 // In bytes.
 inline std::size_t pinned_reserve_segment_size() {
+#if PINBUDDY_HAS_RESERVE_SEGMENT
   return CudaConfig::pinned_reserve_segment_size_mb() * 1024 * 1024;
+#else
+  return 0;
+#endif
 }
 
 inline bool pinned_use_background_threads() {
+#if PINBUDDY_TORCH_FROM(10)
   return c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_use_background_threads();
+#else
+  return CudaConfig::pinned_use_background_threads();
+#endif
 }
 
 // In bytes.
 inline std::size_t pinned_max_round_threshold() {
+#if PINBUDDY_TORCH_FROM(13)
   return c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_max_round_threshold();
+#else
+  return std::numeric_limits<std::size_t>::max();
+#endif
 }
 
 inline std::size_t pinned_max_cached_size() {
+#if PINBUDDY_TORCH_FROM(13)
   return c10::CachingAllocator::AcceleratorAllocatorConfig::pinned_max_cached_size();
+#else
+  return std::numeric_limits<std::size_t>::max();
+#endif
 }
 
 inline bool pinned_free_catch_all() {
+#if PINBUDDY_TORCH_FROM(12)
   return CudaConfig::pinned_free_catch_all();
+#else
+  return false;
+#endif
 }
 
 } // namespace pinbuddy::settings

@@ -40,8 +40,9 @@ pub struct Release {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cuda {
-    /// The include folder below where the packages are installed.
-    pub include: String,
+    /// The include folders below where the packages are installed; the first has
+    /// `cuda_runtime_api.h`, and the libraries beside it.
+    pub include: Vec<String>,
     /// Requirements, as pip takes them.
     pub packages: Vec<String>,
 }
@@ -133,7 +134,7 @@ mod tests {
                 "a".repeat(64)
             )
         };
-        let cuda = "[cuda.\"13.2\"]\ninclude = \"nvidia/cu13/include\"\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
+        let cuda = "[cuda.\"13.2\"]\ninclude = [\"nvidia/cu13/include\"]\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
         Versions::parse(&format!(
             "header = \"x.h\"\n{}{}{cuda}",
             release("2.15.0"),

@@ -42,8 +42,8 @@ pub struct Against<'a> {
     pub overlay: &'a Path,
     /// The extracted wheel.
     pub tree: &'a Path,
-    /// CUDA's headers.
-    pub cuda: &'a Path,
+    /// CUDA's headers; the first folder has the libraries beside it.
+    pub cuda: &'a [PathBuf],
     /// `torch.__version__` of the fork.
     pub fork_version: &'a str,
 }
@@ -134,7 +134,7 @@ pub fn compile(
     )
     .env("PINBUDDY_TORCH_INCLUDE", folders)
     .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
-    .env("PINBUDDY_CUDA_INCLUDE", against.cuda)
+    .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
     .env("PINBUDDY_FORK_VERSION", against.fork_version)
     .env("CARGO_ENCODED_RUSTFLAGS", rust_flags(root, target).join("\x1f"))
     .env("CXXFLAGS", cxx_flags(root, target, against).join(" "))
@@ -195,16 +195,17 @@ fn rust_flags(root: &Path, target: &Path) -> Vec<String> {
 }
 
 fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>) -> Vec<String> {
-    let pairs: [(&Path, &str); 5] = [
+    let cuda = against.cuda.iter().map(|it| (it.as_path(), "cuda"));
+    [
         (root, "pinbuddy"),
         (target, "target"),
-        (against.cuda, "cuda"),
         (against.tree, "torch-wheel"),
         (against.overlay, "torch-wheel"),
-    ];
-    pairs
-        .map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
-        .to_vec()
+    ]
+    .into_iter()
+    .chain(cuda)
+    .map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
+    .collect()
 }
 
 /// As a shell would take it, for `CC_SHELL_ESCAPED_FLAGS`.

@@ -144,7 +144,7 @@ mod tests {
     fn plans() {
         let versions = "header = \"aten/src/ATen/core/CachingHostAllocator.h\"\n\
             [[release]]\nversion = \"2.15.0\"\nheader_sha256 = \"aa\"\npatched_sha256 = \"bb\"\nseries = \"2.15.0\"\n\
-            [cuda.\"13.2\"]\ninclude = \"nvidia/cu13/include\"\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
+            [cuda.\"13.2\"]\ninclude = [\"nvidia/cu13/include\"]\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
         let versions: Versions = toml::from_str(versions).unwrap();
         let patch = Patch {
             name: "open_the_seam.patch".into(),

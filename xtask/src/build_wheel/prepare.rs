@@ -40,7 +40,7 @@ pub struct Prepared {
     pub inputs: Inputs,
     /// `torch.__version__` of the fork.
     pub fork_version: String,
-    cuda_include: PathBuf,
+    cuda_include: Vec<PathBuf>,
     overlay: PathBuf,
 }
 

@@ -96,35 +96,35 @@ fn sizes(root: &Path, folder: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(all)
 }
 
-/// The folder of CUDA headers in the cache, and whether it is there already.
-pub fn cuda_folder(cache: &Path, cuda: &Cuda) -> (PathBuf, bool) {
-    let key = Digest::of(cuda.packages.join("\n").as_bytes()).hex();
-    let folder = cache.join("cuda").join(&key[..16]);
-    let include = folder.join(&cuda.include);
-    let present = include.is_dir();
-    (include, present)
+/// The folders of CUDA headers in the cache, and whether they are there already.
+pub fn cuda_folders(cache: &Path, cuda: &Cuda) -> (Vec<PathBuf>, bool) {
+    let root = cuda_root(cache, cuda);
+    let folders: Vec<PathBuf> = cuda.include.iter().map(|it| root.join(it)).collect();
+    let present = folders.iter().all(|it| it.is_dir());
+    (folders, present)
 }
 
 /// Installs the CUDA headers of `cuda` into the cache, once.
-pub fn ensure_cuda(cache: &Path, cuda: &Cuda, tools: &Tools, step: &Step) -> Result<PathBuf> {
-    let (include, present) = cuda_folder(cache, cuda);
+pub fn ensure_cuda(cache: &Path, cuda: &Cuda, tools: &Tools, step: &Step) -> Result<Vec<PathBuf>> {
+    let (folders, present) = cuda_folders(cache, cuda);
     if present {
-        return Ok(include);
+        return Ok(folders);
     }
-    let depth = Path::new(&cuda.include).components().count();
-    let folder = include
-        .ancestors()
-        .nth(depth)
-        .unwrap_or(&include)
-        .to_path_buf();
     let packages: Vec<&str> = cuda.packages.iter().map(String::as_str).collect();
-    pip::install_into(&tools.python, &packages, true, &folder, step)?;
+    let root = cuda_root(cache, cuda);
+    pip::install_into(&tools.python, &packages, true, &root, step)?;
+    let first = folders.first().unwrap_or(&root);
     anyhow::ensure!(
-        include.join("cuda_runtime_api.h").exists(),
+        first.join("cuda_runtime_api.h").exists(),
         "{} has no cuda_runtime_api.h",
-        include.display()
+        first.display()
     );
-    Ok(include)
+    Ok(folders)
+}
+
+fn cuda_root(cache: &Path, cuda: &Cuda) -> PathBuf {
+    let key = Digest::of(cuda.packages.join("\n").as_bytes()).hex();
+    cache.join("cuda").join(&key[..16])
 }
 
 #[cfg(test)]

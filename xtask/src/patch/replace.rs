@@ -22,12 +22,12 @@ struct Change {
     new: Option<Scratch>,
 }
 
-/// Makes the files below `root` from what they are in `before` into what they are in `after`. Returns
-/// those that changed.
+/// Makes the files below `root` from what they are in `before` into what they are in `after`; one that
+/// `before` does not name is not there. Returns those that changed.
 pub fn replace(root: &Path, before: &Files, after: &Files) -> Result<Vec<String>> {
     let changed: Vec<&String> = after
         .keys()
-        .filter(|path| before.get(*path) != after.get(*path))
+        .filter(|path| contents(before, path) != contents(after, path))
         .collect();
     for path in &changed {
         check_writable(root, &root.join(path))?;
@@ -35,8 +35,11 @@ pub fn replace(root: &Path, before: &Files, after: &Files) -> Result<Vec<String>
     let folders = Folders::make(root, &changed)?;
     let mut changes = Vec::new();
     for path in &changed {
-        let (old, new) = (before[*path].clone(), after[*path].as_deref());
-        changes.push(stage(root.join(path), old, new).map_err(|error| not_written(root, error))?);
+        let (old, new) = (contents(before, path), contents(after, path));
+        changes.push(
+            stage(root.join(path), old.cloned(), new.map(Vec::as_slice))
+                .map_err(|error| not_written(root, error))?,
+        );
     }
     for count in 0..changes.len() {
         if let Err(error) = publish(&mut changes[count]) {
@@ -50,6 +53,10 @@ pub fn replace(root: &Path, before: &Files, after: &Files) -> Result<Vec<String>
     }
     folders.keep();
     Ok(changed.into_iter().cloned().collect())
+}
+
+fn contents<'a>(files: &'a Files, path: &str) -> Option<&'a Vec<u8>> {
+    files.get(path)?.as_ref()
 }
 
 fn stage(path: PathBuf, old: Option<Vec<u8>>, new: Option<&[u8]>) -> Result<Change> {

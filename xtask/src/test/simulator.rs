@@ -1,6 +1,7 @@
 //! The simulated CUDA runtime: true to CUDA's headers, and enough for the official wheel.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -8,7 +9,7 @@ use crate::build_wheel::plan::Plan;
 use crate::build_wheel::tree;
 use crate::cli;
 use crate::python::{pip, tools};
-use crate::release::{Cuda, Versions};
+use crate::release::Versions;
 use crate::report::progress::Progress;
 use crate::report::tally::{self, Tally};
 use crate::sim::Simulator;
@@ -16,11 +17,8 @@ use crate::support::{paths, relay};
 
 /// Reads C headers for bindgen; pinned, because what it writes is compared byte for byte.
 const LIBCLANG: &str = "libclang==18.1.1";
-/// The last CUDA 12 that torch has wheels for on PyPI. Its `crt/` is CUDA 13's.
-const CUDA_12: (&str, &str) = (
-    "nvidia/cuda_runtime/include",
-    "nvidia-cuda-runtime-cu12==12.8.90",
-);
+/// The last CUDA 12 that torch has wheels for on PyPI.
+const CUDA_12: &str = "12.8";
 
 /// The checked-in bindings are current, and a C program finds what real headers promise.
 pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
@@ -29,10 +27,7 @@ pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
     let versions = Versions::read(paths::root())?;
     let newest = versions.cuda.last_key_value();
     let (_, newest) = newest.context("versions.toml names no CUDA")?;
-    let cuda_12 = Cuda {
-        include: CUDA_12.0.into(),
-        packages: vec![CUDA_12.1.into()],
-    };
+    let last_12 = versions.cuda(CUDA_12)?;
     let clang = paths::target().join("tools").join(LIBCLANG);
     let (cuda_13, cuda_12) = Progress::new(1).step("get CUDA's headers and libclang", |step| {
         if !clang.exists() {
@@ -40,19 +35,22 @@ pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
         }
         Ok((
             tree::ensure_cuda(&plan.cache, newest, &tools, step)?,
-            tree::ensure_cuda(&plan.cache, &cuda_12, &tools, step)?,
+            tree::ensure_cuda(&plan.cache, last_12, &tools, step)?,
         ))
     })?;
-    let (cuda_13, cuda_12) = (cuda_13.display().to_string(), cuda_12.display().to_string());
     let variables = [
         (
             "LIBCLANG_PATH",
             clang.join("clang/native").display().to_string(),
         ),
-        ("PINBUDDY_CUDA12_INCLUDE", format!("{cuda_12}:{cuda_13}")),
-        ("PINBUDDY_CUDA_INCLUDE", cuda_13),
+        ("PINBUDDY_CUDA12_INCLUDE", joined(&cuda_12)?),
+        ("PINBUDDY_CUDA_INCLUDE", joined(&cuda_13)?),
     ];
     super::rust::ignored("pinbuddy-cuda-sim", &variables)
+}
+
+fn joined(folders: &[PathBuf]) -> Result<String> {
+    Ok(env::join_paths(folders)?.to_string_lossy().into_owned())
 }
 
 /// Copies, streams, events and pinned memory of the official wheel, on two simulated GPUs.

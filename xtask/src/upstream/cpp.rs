@@ -81,7 +81,7 @@ fn has_gtest() -> Result<bool> {
 pub fn compile(
     source: &Source,
     environment: &Environment,
-    cuda_include: &Path,
+    cuda: &[PathBuf],
     folder: &Path,
 ) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -92,6 +92,7 @@ pub fn compile(
     let packages = environment
         .include
         .iter()
+        .chain(cuda)
         .flat_map(|folder| ["-isystem".as_ref(), folder.as_os_str()]);
     let runtime_folder = runtime
         .parent()
@@ -103,7 +104,7 @@ pub fn compile(
     let output = cmd!(
         shell,
         "g++ -std=c++20 -O1 -w -isystem {include} -isystem {api} {packages...}
-         -isystem {cuda_include} -include {report} {test} -o {program} -L{lib} -Wl,--no-as-needed -ltorch -ltorch_cuda
+         -include {report} {test} -o {program} -L{lib} -Wl,--no-as-needed -ltorch -ltorch_cuda
          -ltorch_cpu -lc10 -lc10_cuda {runtime} -lgtest -pthread -Wl,-rpath,{lib} -Wl,-rpath,{runtime_folder}"
     )
     .quiet()

@@ -1,0 +1,187 @@
+// Upstream's caching host allocator with the face of its newest release, whatever the release.
+//
+// The one place, with settings.h, that knows what releases lack: private pools before 2.11, the
+// history and the list of segments before 2.14, a reserved segment before 2.10. What is absent
+// upstream stays absent; what stands in for it here has one answer, or stays empty.
+#pragma once
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/version.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#define PINBUDDY_TORCH_FROM(minor) \
+  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= (minor)))
+#define PINBUDDY_HAS_RESERVE_SEGMENT PINBUDDY_TORCH_FROM(10)
+#define PINBUDDY_HAS_PRIVATE_POOLS PINBUDDY_TORCH_FROM(11)
+#define PINBUDDY_HAS_HISTORY PINBUDDY_TORCH_FROM(14)
+
+namespace pinbuddy {
+
+// Upstream's block, and whether its release notes more about it than who uses it.
+struct UpstreamBlock : at::HostBlock<c10::cuda::CUDAStream> {
+  using at::HostBlock<c10::cuda::CUDAStream>::HostBlock;
+
+#if !PINBUDDY_HAS_HISTORY
+  // Stays empty.
+  std::shared_ptr<c10::GatheredContext> context_when_allocated_;
+#endif
+
+  void set_allocated(bool now) {
+#if PINBUDDY_HAS_HISTORY
+    allocated_.store(now, std::memory_order_relaxed);
+#else
+    allocated_ = now;
+#endif
+  }
+
+  // Whether the default pool gave it, outside any capture and with no history.
+  bool is_ordinary() const {
+#if PINBUDDY_HAS_PRIVATE_POOLS
+    if (was_allocated_during_stream_capture_ || owning_pool_ != c10::MempoolId_t{0, 0}) {
+      return false;
+    }
+#endif
+    return context_when_allocated_ == nullptr;
+  }
+};
+
+#if PINBUDDY_HAS_RESERVE_SEGMENT
+using ReserveSegment = at::PinnedReserveSegment;
+#else
+// Never there.
+struct ReserveSegment {
+  ReserveSegment() = default;
+  ReserveSegment(void*, std::size_t) {}
+  bool initialized() const {
+    return false;
+  }
+  bool owns(void*) const {
+    return false;
+  }
+  void* allocate(std::size_t) {
+    return nullptr;
+  }
+};
+#endif
+
+#if PINBUDDY_HAS_HISTORY
+using HostSegmentInfo = at::HostSegmentInfo;
+#else
+// Nobody asks for them.
+struct HostSegmentInfo {
+  std::size_t address = 0;
+  std::size_t size = 0;
+  bool allocated = false;
+  bool active = false;
+  std::shared_ptr<c10::GatheredContext> context_when_allocated;
+};
+#endif
+
+// What host statistics count, by today's names.
+struct HostCounts {
+  c10::CachingAllocator::Stat& allocations;
+  c10::CachingAllocator::Stat& allocated_bytes;
+  c10::CachingAllocator::Stat& active_requests;
+  c10::CachingAllocator::Stat& active_bytes;
+};
+
+inline HostCounts counts_of(at::HostStats& stats) {
+#if PINBUDDY_TORCH_FROM(10)
+  return {stats.allocations, stats.allocated_bytes, stats.active_requests, stats.active_bytes};
+#else
+  return {stats.segment, stats.reserved_bytes, stats.allocation, stats.allocated_bytes};
+#endif
+}
+
+template <typename E, typename B>
+class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B> {
+#if !PINBUDDY_HAS_PRIVATE_POOLS
+ protected:
+  virtual c10::cuda::CUDAStream get_current_stream() const = 0;
+  virtual bool stream_is_capturing(c10::cuda::CUDAStream stream) const = 0;
+
+  // Nobody keeps count of captures.
+  bool capture_underway() const {
+    return true;
+  }
+
+  // There is one pool; what a capture is given out of it is upstream's affair all the same. The
+  // default stream cannot be captured.
+  bool serves_default_pool() {
+    const auto stream = get_current_stream();
+    return stream.id() == 0 || !stream_is_capturing(stream);
+  }
+#endif
+
+#if PINBUDDY_HAS_HISTORY
+ public:
+  using typename at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B>::TraceEntry;
+
+ protected:
+  void record_default_pool_trace(
+      typename TraceEntry::Action action,
+      void* address,
+      std::size_t bytes,
+      std::shared_ptr<c10::GatheredContext> context) {
+    this->record_trace(
+        action,
+        reinterpret_cast<std::size_t>(address),
+        bytes,
+        nullptr,
+        c10::MempoolId_t{0, 0},
+        std::move(context));
+  }
+#else
+ public:
+  struct TraceEntry {
+    enum Action { ALLOC, FREE_REQUESTED, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE };
+  };
+  enum class RecordContext { STATE, ALL };
+
+  bool isHistoryEnabled() const {
+    return false;
+  }
+  virtual std::vector<HostSegmentInfo> getSegments() {
+    return {};
+  }
+
+ protected:
+  std::shared_ptr<c10::GatheredContext> maybeGatherContext(RecordContext) {
+    return nullptr;
+  }
+  void record_default_pool_trace(
+      typename TraceEntry::Action,
+      void*,
+      std::size_t,
+      std::shared_ptr<c10::GatheredContext>) {}
+#endif
+};
+
+// Upstream's interface; its implementation is told before the history is recorded.
+template <typename T, c10::DeleterFnPtr deleter>
+struct UpstreamInterface : at::CachingHostAllocatorInterface<T, deleter> {
+  using at::CachingHostAllocatorInterface<T, deleter>::CachingHostAllocatorInterface;
+
+#if PINBUDDY_HAS_HISTORY
+  void record_history(
+      bool enabled,
+      c10::CachingDeviceAllocator::CreateContextFn context_recorder,
+      std::size_t max_entries,
+      c10::CachingDeviceAllocator::RecordContext when,
+      bool clear_history) override {
+    if (enabled) {
+      this->impl_->before_recording();
+    }
+    at::CachingHostAllocatorInterface<T, deleter>::record_history(
+        enabled, std::move(context_recorder), max_entries, when, clear_history);
+  }
+#endif
+};
+
+} // namespace pinbuddy
