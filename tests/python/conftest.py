@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from measure import environment
+from release import from_minor
 
 BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
@@ -23,6 +24,15 @@ os.environ["BUDDY_THRESHOLD_MB"] = str(THRESHOLD_MB)
 os.environ["BUDDY_WARMUP"] = "sync"
 
 MIB = 1 << 20
+# What torch reads its settings from; before 2.10 the name had CUDA in it.
+ALLOC_CONF = "PYTORCH_ALLOC_CONF"
+
+
+def needs(minor: int, what: str):
+    """Marks a test of what torch has from 2.`minor` on."""
+    return pytest.mark.skipif(
+        not from_minor(minor), reason=f"torch has {what} from 2.{minor} on"
+    )
 
 
 def pytest_configure(config):
@@ -62,6 +72,8 @@ def run():
     own, with no BUDDY_ variable but those given, and requires that it succeeds."""
 
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
+        if not from_minor(10) and ALLOC_CONF in variables:
+            variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
         done = subprocess.run(
             [_interpreter(which), "-c", textwrap.dedent(program)],
             # Where `program` can be imported from.
@@ -88,7 +100,7 @@ def torch():
     torch.empty(2 * MIB, pin_memory=True)
     gc.collect()
     torch.cuda.synchronize()
-    torch.accelerator.empty_host_cache()
+    torch._C._host_emptyCache()
     torch.cuda.reset_accumulated_host_memory_stats()
     yield torch
     torch.cuda.synchronize()

@@ -61,9 +61,9 @@ while live < 3.7e9:
         del passing
     del offloaded
 def allocated():
-    return torch.cuda.host_memory_stats()["allocated_bytes.current"]
+    return host_stats()["allocated_bytes.current"]
 before = allocated()
-torch.accelerator.empty_host_cache()
+torch._C._host_emptyCache()
 answer({"live": live, "before": before, "after": allocated(), "steps": step})
 """
 
@@ -101,7 +101,7 @@ kept = [pinned(mib) for mib in sizes]
 if {engine}:
     until(lambda: warm_up()["phase"] != "running")
 requested = sum(it.numel() for it in kept)
-stats = torch.cuda.host_memory_stats()
+stats = host_stats()
 answer({{"requested": requested, "pinned": stats["allocated_bytes.current"]}})
 """
 FIT_SETTINGS = {

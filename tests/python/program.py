@@ -11,9 +11,10 @@ import threading
 import time
 
 import torch
+from release import host_stats
 
 __all__ = [
-    "MIB", "answer", "ctypes", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim",
+    "MIB", "answer", "ctypes", "host_stats", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim",
     "sys", "threading", "time", "torch", "until", "use_gpu", "warm_up",
 ]
 

@@ -12,6 +12,7 @@ import json
 import sys
 
 import torch
+from release import host_stats
 
 
 def replay(lines) -> dict:
@@ -28,12 +29,12 @@ def replay(lines) -> dict:
                 live += event["bytes"]
                 largest = max(largest, live)
                 # Not `allocated_bytes.peak`: the engine's and upstream's are of different moments.
-                peak = max(peak, torch.cuda.host_memory_stats()["allocated_bytes.current"])
+                peak = max(peak, host_stats()["allocated_bytes.current"])
             case "free":
                 live -= blocks.pop(event["id"]).numel()
             case "clear":
-                torch.accelerator.empty_host_cache()
-    stats = torch.cuda.host_memory_stats()
+                torch._C._host_emptyCache()
+    stats = host_stats()
     return {
         "pins": stats["num_host_alloc"],
         "unpins": stats["num_host_free"],

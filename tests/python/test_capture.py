@@ -49,7 +49,7 @@ def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
     torch.cuda.synchronize()
     whole = bool((on_device.cpu() == 1).all())
     del others
-    torch.accelerator.empty_host_cache()
+    torch._C._host_emptyCache()
     print(json.dumps([engines, again, whole, pinbuddy.stats()["engine"]["pending_blocks"]["current"]]))
     """,
         **SETTINGS,
@@ -97,20 +97,20 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
         elsewhere.start()
         elsewhere.join()
         before = len(pinbuddy.stats()["segments"])
-        torch.accelerator.empty_host_cache()
+        torch._C._host_emptyCache()
         during = len(pinbuddy.stats()["segments"])
     seen = []
     for mark in (1, 2):
         inside.fill_(mark)
         graph.replay()
-        torch.accelerator.empty_host_cache()
+        torch._C._host_emptyCache()
         torch.cuda.synchronize()
         seen.append(bool((on_device.cpu() == mark).all()))
     del inside
     graph.reset()
     del graph
-    torch.accelerator.empty_host_cache()
-    left = torch.cuda.host_memory_stats()["allocated_bytes.current"]
+    torch._C._host_emptyCache()
+    left = host_stats()["allocated_bytes.current"]
     again = pinned(8).fill_(3)
     print(json.dumps([before, during, seen, left, of_engine(again), bool((again == 3).all())]))
     """,

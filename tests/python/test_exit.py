@@ -16,7 +16,7 @@ HEAD = "from program import *\ntensor = pinned(8)\n"
         "raise SystemExit(0)",
         "os._exit(0)",
         "import atexit; atexit.register(lambda: pinned(9))",
-        "import atexit; atexit.register(torch.accelerator.empty_host_cache)",
+        "import atexit; atexit.register(torch._C._host_emptyCache)",
         "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
         # Freed while the interpreter is being taken down.
         "class Late:\n    kept = tensor\nsys.modules['late'] = Late",

@@ -74,7 +74,7 @@ def allocate():
         del tensor
 def clear():
     while busy:
-        torch.accelerator.empty_host_cache()
+        torch._C._host_emptyCache()
         pinbuddy.warm_up()
 threads = [threading.Thread(target=it) for it in (allocate, allocate, clear)]
 for thread in threads: thread.start()

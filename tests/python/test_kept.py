@@ -5,7 +5,8 @@ import threading
 
 import pinbuddy
 import pytest
-from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment
+from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment, needs
+from release import host_stats
 
 
 def engine():
@@ -33,12 +34,12 @@ def test_a_freed_block_serves_the_next_request_of_its_size(torch, pinned, size):
 def test_every_request_counts_whether_a_kept_block_served_it_or_not(torch, pinned, size):
     for _ in range(100):
         pinned(size)
-    stats = torch.cuda.host_memory_stats()
+    stats = host_stats()
     assert stats["active_requests.allocated"] == stats["active_requests.freed"] == 100
     assert stats["active_bytes.allocated"] == stats["active_bytes.freed"] == 100 * size
     assert stats["active_bytes.current"] == 0
     torch.cuda.reset_accumulated_host_memory_stats()
-    assert torch.cuda.host_memory_stats()["active_bytes.allocated"] == 0
+    assert host_stats()["active_bytes.allocated"] == 0
 
 
 def test_hits_are_counted_and_what_is_kept_is_idle(torch, pinned):
@@ -62,11 +63,11 @@ def test_a_peak_is_what_was_live_at_once(torch, pinned):
         del small
         large = pinned(12 * MIB)
         del large
-    assert torch.cuda.host_memory_stats()["active_bytes.peak"] == 12 * MIB
+    assert host_stats()["active_bytes.peak"] == 12 * MIB
     both = pinned(8 * MIB), pinned(12 * MIB)
     del both
     pinned(8 * MIB)
-    assert torch.cuda.host_memory_stats()["active_bytes.peak"] == 20 * MIB
+    assert host_stats()["active_bytes.peak"] == 20 * MIB
 
 
 def test_the_peak_counts_blocks_that_wait_for_a_stream_once(torch, pinned):
@@ -82,12 +83,12 @@ def test_the_peak_counts_blocks_that_wait_for_a_stream_once(torch, pinned):
 
 def test_no_pin_while_another_thread_keeps_what_is_needed(torch, pinned):
     whole = [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)]
-    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
+    calls = host_stats()["num_host_alloc"]
     del whole
     # Of the same size, and of one for which everything has to be merged.
     in_a_thread(lambda: [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)] == [])
     in_a_thread(lambda: [pinned(BLOCK_MB * MIB // 2) for _ in range(2 * BLOCKS)] == [])
-    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+    assert host_stats()["num_host_alloc"] == calls
 
 
 def test_below_the_threshold_nothing_is_pinned_while_a_kept_block_would_do(torch, pinned):
@@ -96,7 +97,7 @@ def test_below_the_threshold_nothing_is_pinned_while_a_kept_block_would_do(torch
     for size in sizes:
         blocks = [pinned(size) for _ in range(12)]
         del blocks
-    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
+    calls = host_stats()["num_host_alloc"]
     for lower in sizes:
         for upper in sizes:
             pinned(lower)
@@ -104,7 +105,7 @@ def test_below_the_threshold_nothing_is_pinned_while_a_kept_block_would_do(torch
             del blocks
             pinned(lower)
     in_a_thread(lambda: [pinned(size).data_ptr() for size in sizes])
-    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+    assert host_stats()["num_host_alloc"] == calls
 
 
 def test_sizes_that_nobody_asks_for_any_more_do_not_keep_others_from_being_kept(torch, pinned):
@@ -122,11 +123,11 @@ def test_sizes_that_nobody_asks_for_any_more_do_not_keep_others_from_being_kept(
 
 def test_below_the_threshold_another_threads_block_serves_too(torch, pinned):
     pinned(64 * 1024)
-    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
+    calls = host_stats()["num_host_alloc"]
     in_a_thread(lambda: pinned(64 * 1024).data_ptr())
     pinned(64 * 1024)
     in_a_thread(lambda: pinned(64 * 1024).data_ptr())
-    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+    assert host_stats()["num_host_alloc"] == calls
 
 
 def test_a_block_that_another_thread_frees_serves_its_own(torch, pinned):
@@ -153,8 +154,8 @@ def test_sizes_that_alternate_are_all_kept_in_one_segment(torch, pinned):
 def test_empty_cache_gives_back_what_is_kept(torch, pinned):
     pinned(64 * 1024), pinned(8 * MIB)
     in_a_thread(lambda: pinned(8 * MIB).data_ptr())
-    torch.accelerator.empty_host_cache()
-    assert torch.cuda.host_memory_stats()["allocated_bytes.current"] == 0
+    torch._C._host_emptyCache()
+    assert host_stats()["allocated_bytes.current"] == 0
 
 
 def test_the_list_of_segments_shows_what_is_kept_as_free(torch, pinned):
@@ -184,6 +185,7 @@ RECORDED = """
 """
 
 
+@needs(14, "a history of pinned memory")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run, seed):
     """So no free of a block that was freed before."""
@@ -193,6 +195,7 @@ def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run, 
     assert fork.value == stock.value
 
 
+@needs(13, "a limit of what is rounded")
 def test_limits_that_change_while_blocks_are_kept(run):
     """Whatever is rounded now, what was kept before serves as it does in stock's lists."""
     program = """
@@ -213,7 +216,7 @@ def test_limits_that_change_while_blocks_are_kept(run):
             del held
             limit(64)
             one(3000)
-            calls.append(torch.cuda.host_memory_stats()["num_host_alloc"])
+            calls.append(host_stats()["num_host_alloc"])
         answer(calls)
     """
     assert run(program, "fork").value == run(program, "stock").value

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+from conftest import needs
+
+pytestmark = needs(14, "a history of pinned memory")
+
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 
 RECORD = """
@@ -59,7 +63,7 @@ def test_the_trace_tells_the_life_of_blocks_and_segments_in_order(run):
     torch.cuda.synchronize()
     del kept
     pinned(8)
-    torch.accelerator.empty_host_cache()
+    torch._C._host_emptyCache()
     trace = torch.cuda.memory._snapshot()["host_traces"]
     block = [it["action"] for it in trace if it["addr"] == address and it["size"] == 8 << 20]
     actions = [it["action"] for it in trace if it["size"] == 64 << 20]

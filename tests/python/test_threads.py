@@ -82,7 +82,7 @@ def test_blocks_of_one_thread_freed_on_another_beside_clearing_and_counting(torc
 
     def clear():
         while working.is_set():
-            torch.accelerator.empty_host_cache()
+            torch._C._host_emptyCache()
 
     def count():
         while working.is_set():
@@ -103,7 +103,7 @@ def test_blocks_of_one_thread_freed_on_another_beside_clearing_and_counting(torc
         assert failed == []
 
     assert together(torch, [all_makers, all_droppers, clear, count]) == []
-    torch.accelerator.empty_host_cache()
+    torch._C._host_emptyCache()
     stats = pinbuddy.stats()
     assert stats["state"] == "on"
     assert stats["engine"]["pinned_bytes"]["current"] == 0, "all of it came back"

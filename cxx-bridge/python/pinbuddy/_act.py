@@ -45,4 +45,6 @@ def empty_cache() -> None:
         return
     # What is cached in a forked child is its parent's, unless the child has started CUDA itself.
     if stats()["state"] != "forked" or torch.cuda.is_initialized():
-        torch.accelerator.empty_host_cache()
+        # The public name is younger than what it stands for.
+        empty = getattr(torch.accelerator, "empty_host_cache", torch._C._host_emptyCache)
+        empty()

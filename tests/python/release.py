@@ -1,0 +1,39 @@
+"""Which release of torch this is, and stock's statistics by today's names on each.
+
+Programs that tests run import it too, with stock's Python as with the fork's. Knows nothing of the fork.
+"""
+
+from importlib.metadata import version
+
+__all__ = ["from_minor", "host_stats"]
+
+MAJOR, MINOR = (int(part) for part in version("torch").split("+")[0].split(".")[:2])
+
+# What releases before 2.10 call what they count.
+EARLIER = {
+    "allocations": "segment",
+    "allocated_bytes": "reserved_bytes",
+    "active_requests": "allocation",
+    "active_bytes": "allocated_bytes",
+}
+
+
+def from_minor(minor: int) -> bool:
+    """Whether this is torch 2.`minor` or later."""
+    return (MAJOR, MINOR) >= (2, minor)
+
+
+def host_stats() -> dict:
+    """torch.cuda.host_memory_stats(), by the names of today's release."""
+    import torch
+
+    stats = torch.cuda.host_memory_stats()
+    if from_minor(10):
+        return stats
+    counted = {}
+    for today, earlier in EARLIER.items():
+        for name, value in stats.items():
+            if name.startswith(f"{earlier}."):
+                counted[today + name.removeprefix(earlier)] = value
+    others = {name: value for name, value in stats.items() if name.split(".")[0] not in EARLIER.values()}
+    return counted | others
