@@ -1,4 +1,4 @@
-"""Runs the fork in the simulator; `cargo xtask test` starts pytest that way.
+"""Runs the fork in the simulator, or on a real GPU; `cargo xtask test` starts pytest that way.
 
 The settings below are read when torch is first imported, so they stand for every test of this
 process. Tests of other settings, and comparisons with the official wheel, run a program of their
@@ -51,6 +51,19 @@ def _interpreter(which: str) -> str:
     return path
 
 
+# What only the simulator can do: pins that fail or take their time, GPUs that are not there, and counts.
+ONLY_SIMULATED = {
+    f"PINBUDDY_SIM_{name}" for name in ("FAIL_PIN_AFTER_MB", "PIN_MS_PER_GB", "REGISTER", "DEVICES")
+}
+
+
+def _skip_on_a_real_gpu(program: str, variables: dict) -> None:
+    if os.environ.get("PINBUDDY_TEST_REAL") == "1" and (
+        "sim()" in program or ONLY_SIMULATED & variables.keys()
+    ):
+        pytest.skip("only the simulator can do this")
+
+
 class Outcome:
     """What a program printed: its last line of standard output as JSON, and standard error."""
 
@@ -74,6 +87,7 @@ def run():
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
         if not from_minor(10) and ALLOC_CONF in variables:
             variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
+        _skip_on_a_real_gpu(program, variables)
         done = subprocess.run(
             [_interpreter(which), "-c", textwrap.dedent(program)],
             # Where `program` can be imported from.

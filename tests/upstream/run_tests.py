@@ -1,8 +1,8 @@
 """Run the tests of a PyTorch test file whose names match, and say how each ended.
 
-    python run_tests.py FILE PATTERN REPORT
+    python run_tests.py FILE PATTERNS REPORT
 
-FILE is PyTorch's, unchanged. REPORT gets a line of JSON when a test starts and one when it ends, so
+FILE is PyTorch's, unchanged. The name of a test contains one of PATTERNS, with commas between them. REPORT gets a line of JSON when a test starts and one when it ends, so
 that a crash names the test that it happened in: {"test", "outcome", "detail"}, outcome being one of
 started, passed, failed and skipped. In a fork the last line says what its engine served:
 {"served": N}. The exit status says nothing; the report does.
@@ -71,7 +71,7 @@ def engine_requests():
     return pinbuddy.stats()["engine"]["hits"] if pinbuddy.enabled() else 0
 
 
-def main(file, pattern, report):
+def main(file, patterns, report):
     path = Path(file).resolve()
     # The file's own name, because PyTorch's test helpers look for the module they test.
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -80,7 +80,7 @@ def main(file, pattern, report):
     sys.argv = [str(path)]
     spec.loader.exec_module(module)
     loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{pattern}*"]
+    loader.testNamePatterns = [f"*{it}*" for it in patterns.split(",")]
     with open(report, "w") as lines:
         result = Report(lines)
         # Not loadTestsFromModule, which would ask upstream's own load_tests for a shard.

@@ -234,10 +234,18 @@ pub struct Test {
     /// Only what needs no torch wheel: Rust tests and snapshots
     #[arg(long)]
     pub quick: bool,
+    /// The fork's tests on this machine's GPU, and nothing else; those of what only the simulator can
+    /// do are skipped
+    #[arg(long, conflicts_with = "quick")]
+    pub real: bool,
 }
 
 /// Options of `test-upstream`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "--source with --real: the tag of the release, whole or only what the tests are in \
+                        (ci/upstream-checkout.sh). What stock fails there, too, is shown, and no failure."
+)]
 pub struct TestUpstream {
     /// A PyTorch source tree to take the tests from [default: Debian's 2.6.0 source package]
     #[arg(long, value_name = "DIR")]
@@ -248,6 +256,9 @@ pub struct TestUpstream {
     /// Test the official wheel only
     #[arg(long)]
     pub stock: bool,
+    /// On this machine's GPU instead of the simulator, with the tests of graphs and copies, too
+    #[arg(long, requires = "source")]
+    pub real: bool,
 }
 
 /// Options of `bench`.
@@ -268,6 +279,9 @@ pub struct Bench {
     /// With this machine's CUDA runtime and GPU instead of the simulator
     #[arg(long)]
     pub real: bool,
+    /// Fail where a figure misses its target, for CI
+    #[arg(long)]
+    pub strict: bool,
     /// Only these parts [default: all]
     #[arg(long, value_name = "PART", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<Part>,

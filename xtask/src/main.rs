@@ -13,6 +13,7 @@ mod patch;
 mod python;
 mod release;
 mod report;
+mod runtime;
 mod sim;
 mod simulate;
 mod support;

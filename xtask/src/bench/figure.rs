@@ -4,10 +4,12 @@
 
 use std::fmt;
 
+use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::plot::Chart;
 use super::stats::Spread;
+use crate::report::refusal::refuse;
 
 /// What a figure has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,6 +125,28 @@ impl Results {
             .all(|it| it.value.is_finite() && it.value > 0.0)
     }
 
+    /// Refuses a run with a figure out of bounds, or with none that has any.
+    pub fn require_targets(&self) -> Result<()> {
+        let missed: Vec<_> = self
+            .figures
+            .iter()
+            .filter_map(|it| Some((it, it.target?)))
+            .filter(|(it, target)| !target.is_met_by(it.value))
+            .map(|(it, target)| format!("{} {:.3}, target {target}", it.path.join(" "), it.value))
+            .collect();
+        let (judged, _) = self.met();
+        let what = match (judged, missed.len()) {
+            (0, _) => "the run has no figure with a target".to_owned(),
+            (_, 0) => return Ok(()),
+            (_, count) => format!("{count} of {judged} figures are out of bounds"),
+        };
+        Err(refuse(what)
+            .found(missed.join("\n"))
+            .expected("every target met (--strict)")
+            .remedy("cargo xtask bench --only PART, for the part that it comes from, and look at the spread")
+            .into())
+    }
+
     /// How many figures with a target there are, and how many of them meet it.
     pub fn met(&self) -> (usize, usize) {
         let judged = self
@@ -235,6 +259,18 @@ mod tests {
         assert!(Target::AtMost(0.8).is_met_by(0.8) && !Target::AtMost(0.8).is_met_by(0.81));
         assert!(Target::AtLeast(3.0).is_met_by(3.0) && !Target::AtLeast(3.0).is_met_by(2.9));
         assert_eq!(results().met(), (3, 2));
+    }
+
+    #[test]
+    fn strict_is_every_target_and_at_least_one() {
+        insta::assert_snapshot!("strict", results().require_targets().unwrap_err());
+        let mut good = Results::default();
+        assert!(good.require_targets().is_err(), "nothing was judged");
+        good.value(&["miss_ratio"], 2.0, Some(Target::AtMost(3.0)));
+        good.require_targets().unwrap();
+        // What is no number meets nothing.
+        good.value(&["warmup"], f64::NAN, Some(Target::AtLeast(3.0)));
+        assert!(good.require_targets().is_err());
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub fn run(args: &cli::Bench) -> Result<()> {
         fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
     }
     anyhow::ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    if args.strict {
+        results.require_targets()?;
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use super::peer::Memory;
 use crate::cli;
 use crate::report::refusal::refuse;
+use crate::runtime::Runtime;
 use crate::sim::Simulator;
 use crate::upstream::environment;
 use crate::venv;
@@ -22,8 +23,7 @@ pub struct Place {
     pub stock: PathBuf,
     /// The one with the fork.
     pub fork: PathBuf,
-    /// `None`: the machine's own runtime.
-    simulator: Option<Simulator>,
+    runtime: Runtime,
 }
 
 impl Place {
@@ -33,10 +33,12 @@ impl Place {
             Some(folder) => checked(folder, stock),
             None => venv::ensure(None, stock, &args.python),
         };
+        // First what can be missing.
+        let runtime = Runtime::choose(args.real, &args.python)?;
         Ok(Self {
             fork: environment(&args.fork, false)?,
             stock: environment(&args.stock, true)?,
-            simulator: (!args.real).then(Simulator::build).transpose()?,
+            runtime,
         })
     }
 
@@ -45,7 +47,7 @@ impl Place {
         Ok(Self {
             stock: stock.to_owned(),
             fork: fork.to_owned(),
-            simulator: Some(Simulator::build()?),
+            runtime: Runtime::Simulated(Simulator::build()?),
         })
     }
 
@@ -60,15 +62,12 @@ impl Place {
 
     /// Whether CUDA is simulated here.
     pub fn simulated(&self) -> bool {
-        self.simulator.is_some()
+        !self.runtime.is_real()
     }
 
     /// A program that sees one GPU and none of the caller's settings.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
-        let mut command = match &self.simulator {
-            Some(simulator) => simulator.command(program, 1)?,
-            None => Command::new(program),
-        };
+        let mut command = self.runtime.command(program)?;
         environment::clear_settings(&mut command);
         Ok(command)
     }

@@ -95,13 +95,24 @@ pub fn official(
     download(cache, release, python, tools, step)
 }
 
-fn download(
+/// A wheel that is gone once this is dropped.
+#[derive(Debug)]
+pub struct Temporary {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its file name, taken apart.
+    pub name: WheelName,
+    scratch: Scratch,
+}
+
+/// Fetches the wheel beside the cache's, for who needs a look at it and no more.
+pub fn temporary(
     cache: &Path,
     release: &Release,
     python: &Python,
     tools: &Tools,
     step: &Step,
-) -> Result<Base> {
+) -> Result<Temporary> {
     let folder = folder(cache);
     disk::require(&folder, ROOM, "fetch the official wheel")?;
     let scratch = Scratch::folder(&folder.join("download"))?;
@@ -134,17 +145,38 @@ fn download(
     let file = file.with_context(|| {
         format!("pip said that it downloaded {requirement}, but there is no file")
     })?;
-    let (file, name) = at_hand(&file, python)?;
+    let (path, name) = at_hand(&file, python)?;
+    Ok(Temporary {
+        path,
+        name,
+        scratch,
+    })
+}
+
+fn download(
+    cache: &Path,
+    release: &Release,
+    python: &Python,
+    tools: &Tools,
+    step: &Step,
+) -> Result<Base> {
+    let fetched = temporary(cache, release, python, tools, step)?;
     step.say("hashing");
-    let sha256 = Digest::of_file(&file)?.hex();
-    let path = folder.join(name.to_string());
+    let sha256 = Digest::of_file(&fetched.path)?.hex();
+    let path = folder(cache).join(fetched.name.to_string());
     // The hash first: a wheel without one is not looked at.
     let hash = Scratch::file(&sidecar(&path))?;
-    fs::write(hash.path(), format!("{sha256}  {name}\n"))?;
+    fs::write(hash.path(), format!("{sha256}  {}\n", fetched.name))?;
     hash.publish(&sidecar(&path))?;
-    fs::File::open(&file)?.sync_all()?;
-    fs::rename(&file, &path).with_context(|| format!("moving the wheel to {}", path.display()))?;
-    Ok(Base { path, name, sha256 })
+    fs::File::open(&fetched.path)?.sync_all()?;
+    fs::rename(&fetched.path, &path)
+        .with_context(|| format!("moving the wheel to {}", path.display()))?;
+    drop(fetched.scratch);
+    Ok(Base {
+        path,
+        name: fetched.name,
+        sha256,
+    })
 }
 
 fn sidecar(wheel: &Path) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 /// Options of `patch`.
 #[derive(Debug, Args)]
@@ -31,6 +31,9 @@ pub enum Command {
     Import(Commits),
     /// Write the commits that follow a release's own header back as its series
     Export(Commits),
+    /// Carry a release's series to another release, or to a source tree
+    #[command(after_help = REBASE)]
+    Rebase(Rebase),
 }
 
 const APPLY: &str =
@@ -38,11 +41,41 @@ const APPLY: &str =
 const UNAPPLY: &str =
     "Changes all files or none. Where the series is not there, says so and exits with 0.";
 
+const REBASE: &str = "Works in a git repository of its own, target/rebase/FROM-to-TO, with the files that the series changes \
+     and no others, and prints git's range-diff of the series before and after. Changes neither patches/ nor \
+     DIR: the last lines say what takes the result there. Where a patch is in conflict it stops and exits with \
+     1, and the folder has what any git rebase leaves.";
+
+/// Options of `patch rebase`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("goal").required(true).args(["to", "source"]))]
+pub struct Rebase {
+    /// The release whose series it is
+    #[arg(long, value_name = "VERSION")]
+    pub from: String,
+    /// The release to carry it to, as its official wheel has the files
+    #[arg(long, value_name = "VERSION")]
+    pub to: Option<String>,
+    /// A PyTorch source tree to carry it to, in git or not; it is only read
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
+    /// Go on after a conflict, with what was edited
+    #[arg(long = "continue", conflicts_with = "restart")]
+    pub go_on: bool,
+    /// Throw away what was edited in the folder, and begin anew
+    #[arg(long)]
+    pub restart: bool,
+    /// The Python whose wheels are fetched, where they have to be
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
+}
+
 /// Options of `patch verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 0 where every outcome is clean or already applied. Fetches the official \
-                  wheel where its header is not in the cache; --source fetches nothing."
+    after_help = "Exits with 0 where every outcome is clean or already applied. Where a release's header is not in \
+                  the cache, fetches the official wheel, keeps the header and not the wheel; --source fetches \
+                  nothing."
 )]
 pub struct Verify {
     /// The torch release [default: the newest supported one]
@@ -54,6 +87,9 @@ pub struct Verify {
     /// A PyTorch source tree, instead of what the official wheel ships
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,
+    /// The Python whose wheel is fetched, where one has to be
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
     /// Print the outcomes as JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -38,6 +38,7 @@ use crate::support::paths;
 use building::Building;
 use driver::{CudaVersion, Driver};
 use files::Files;
+use finding::{Finding, Status};
 use gpu::Gpus;
 use kernel::Kernel;
 use memory::Memory;
@@ -66,6 +67,11 @@ pub fn run(args: &cli::Doctor) -> Result<()> {
     Err(refuse("this machine is not ready")
         .remedy("run the command below each line that says missing")
         .into())
+}
+
+/// Refuses a machine without a GPU that programs with torch can use, for the reason that the report gives.
+pub fn require_gpu(python: &Path) -> Result<()> {
+    Machine::read(Path::new("/"), Asked::here(python)).require_gpu()
 }
 
 /// What is not in files below a root.
@@ -162,6 +168,28 @@ impl Machine {
             ("Pages", pages),
             ("NUMA", numa::findings(&self.nodes, &self.gpus)),
         ])
+    }
+
+    fn require_gpu(&self) -> Result<()> {
+        let runtime = self.installed.as_ref().and_then(|it| it.runtime.as_deref());
+        let findings =
+            self.gpus
+                .findings(self.setting, self.needed_cuda, runtime, self.nodes.len());
+        let real = self.gpus.simulated.is_none() && self.gpus.count() > 0;
+        let usable = findings.iter().all(|it| it.status != Status::Missing);
+        if real && usable {
+            return Ok(());
+        }
+        let said = |it: &Finding| format!("{}: {}", it.name, it.value);
+        let missing = findings.iter().find(|it| it.status == Status::Missing);
+        let found = missing.or(findings.first());
+        Err(refuse("--real needs a GPU that programs can use here")
+            .found(found.map_or_else(String::new, said))
+            .expected("an NVIDIA driver that serves torch's CUDA, and a GPU, not the simulator's")
+            .remedy(
+                "cargo xtask doctor, for what is missing; without --real the simulator stands in",
+            )
+            .into())
     }
 
     /// The report, and below it what it was made from.

@@ -5,14 +5,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use xshell::{Shell, cmd};
+use anyhow::Result;
 
-use super::git::{self, Direction};
+use super::git::Direction;
 use super::judge::Trial;
 use super::outcome::Outcome;
 use super::tree::Tree;
-use super::{replace, series};
+use super::{replace, series, unsaved};
 use crate::cli::patch::Change;
 use crate::release::Versions;
 use crate::report::refusal::refuse;
@@ -67,7 +66,11 @@ pub fn change(
     // A tree that holds the pinned result is not dirty but ours.
     if direction == Direction::Forward && !args.force {
         let touched: Vec<&str> = judged.before.keys().map(String::as_str).collect();
-        refuse_changes(&tree.root, &touched)?;
+        unsaved::refuse_changes(
+            &tree.root,
+            &touched,
+            "git commit or git stash them, or go on with --force",
+        )?;
     }
     let changed = replace::replace(&tree.root, &judged.before, &judged.after)?;
     let (verb, preposition, hash) = match direction {
@@ -115,32 +118,4 @@ fn refused(
         .found(said)
         .expected("files that the series fits exactly; nothing was changed")
         .remedy(remedy)
-}
-
-/// Refuses files with changes that git knows of and no commit has. Without git, the hash has to do.
-fn refuse_changes(root: &Path, files: &[&str]) -> Result<()> {
-    let shell = Shell::new()?;
-    let status = cmd!(
-        shell,
-        "git -c core.quotePath=false -C {root} status --porcelain --untracked-files=no -- {files...}"
-    );
-    // With the user's configuration: it says whose repositories git may look at.
-    let status = git::unbound(status)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .quiet()
-        .ignore_status()
-        .output()
-        .context("running git status")?;
-    let changes = String::from_utf8_lossy(&status.stdout);
-    if !status.status.success() || changes.trim().is_empty() {
-        return Ok(());
-    }
-    Err(refuse(format!(
-        "{} has changes that are not committed in files that the series changes",
-        root.display()
-    ))
-    .found(changes.trim_end())
-    .expected("these files as they were committed; nothing was changed")
-    .remedy("git commit or git stash them, or go on with --force")
-    .into())
 }

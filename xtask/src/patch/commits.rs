@@ -12,7 +12,7 @@ use xshell::{Cmd, Shell, cmd};
 use super::judge::{self, Files, Trial};
 use super::outcome::Outcome;
 use super::tree::Tree;
-use super::{git, lint, replace, series};
+use super::{git, lint, replace, series, unsaved};
 use crate::cli::patch::Commits;
 use crate::release::{Release, Versions};
 use crate::report::refusal::refuse;
@@ -75,33 +75,41 @@ pub fn import(root: &Path, versions: &Versions, args: &Commits) -> Result<String
     let shown = tree.root.display();
     let outcome = trial.forward(&|path| tree.read(path))?.outcome;
     if outcome != Outcome::Clean {
+        let remedy = match outcome {
+            Outcome::LineEndings { .. } => outcome.remedy().to_owned(),
+            _ => format!("git checkout v{}, in that tree", release.version),
+        };
         return Err(refuse(format!("no commits were made in {shown}"))
             .found(outcome.to_string())
             .expected("the files that the release ships")
-            .remedy(format!("git checkout v{}, in that tree", release.version))
+            .remedy(remedy)
             .into());
     }
-    let shell = Shell::new()?;
-    let patches: Vec<_> = series.iter().map(|patch| &patch.path).collect();
-    let made = of(&tree.root, cmd!(shell, "git"))
-        .args([
-            "am",
-            "--quiet",
-            "--keep-cr",
-            "--no-3way",
-            "--no-gpg-sign",
-            "--no-signoff",
-        ])
-        .args(["--whitespace=nowarn", "--"])
-        .args(patches);
-    if let Err(error) = text(made) {
-        let _ = text(of(&tree.root, cmd!(shell, "git")).args(["am", "--abort"]));
-        return Err(error.context(format!("nothing was changed in {shown}")));
-    }
+    let files = series.iter().flat_map(|patch| patch.files.keys());
+    let files: Vec<&str> = files.map(String::as_str).collect();
+    unsaved::refuse_changes(&tree.root, &files, "git commit or git stash them")?;
+    unsaved::refuse_unfinished(&tree.root)?;
+    let patches: Vec<_> = series.iter().map(|patch| patch.path.as_path()).collect();
+    am(&tree.root, &patches).with_context(|| format!("nothing was changed in {shown}"))?;
     Ok(format!(
         "made {} commits in {shown}; cargo xtask patch export --source {shown} writes them back\n",
         series.len()
     ))
+}
+
+/// Commits the patches on top of HEAD, all of them or none.
+pub fn am(tree: &Path, patches: &[&Path]) -> Result<()> {
+    let shell = Shell::new()?;
+    let made = of(tree, cmd!(shell, "git"))
+        .args(["am", "--quiet", "--keep-cr", "--no-3way"])
+        .args(["--no-gpg-sign", "--no-signoff", "--whitespace=nowarn"])
+        .args(["--committer-date-is-author-date", "--"])
+        .args(patches);
+    if let Err(error) = text(made) {
+        let _ = text(of(tree, cmd!(shell, "git")).args(["am", "--abort"]));
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Writes the patches of the commits since the release's own header.
@@ -126,27 +134,47 @@ pub fn export(root: &Path, versions: &Versions, args: &Commits) -> Result<String
         commits.push(commit.to_owned());
     }
     if !found || commits.is_empty() {
-        return Err(refuse(format!(
-            "{} has no series in its commits",
-            tree.root.display()
-        ))
-        .found(if found {
-            "HEAD, with the header that the release ships"
-        } else {
-            "no such header"
-        })
-        .expected(format!(
-            "commits after one with {} as torch {} ships it",
-            versions.header, release.version
-        ))
-        .remedy(format!(
-            "cargo xtask patch import --source {}",
-            tree.root.display()
-        ))
-        .into());
+        let shown = tree.root.display();
+        let what = refuse(format!("{shown} has no series in its commits"));
+        if !found && git(&["rev-parse", "--is-shallow-repository"])?.trim() == "true" {
+            return Err(what
+                .found(format!(
+                    "a shallow clone with {} commits, and no such header in them",
+                    commits.len()
+                ))
+                .expected(format!(
+                    "the commit with {} as torch {} ships it",
+                    versions.header, release.version
+                ))
+                .remedy(format!(
+                    "git -C {shown} fetch --deepen=20, then the same command again"
+                ))
+                .into());
+        }
+        return Err(what
+            .found(if found {
+                "HEAD, with the header that the release ships"
+            } else {
+                "no such header"
+            })
+            .expected(format!(
+                "commits after one with {} as torch {} ships it",
+                versions.header, release.version
+            ))
+            .remedy(format!(
+                "cargo xtask patch import --source {}",
+                tree.root.display()
+            ))
+            .into());
     }
     let (mut before, mut after, mut list) = (Files::new(), Files::new(), String::new());
-    for name in lint::names(&out)? {
+    // A release's first series makes the folder.
+    let present = if out.exists() {
+        lint::names(&out)?
+    } else {
+        Vec::new()
+    };
+    for name in present {
         before.insert(name.clone(), judge::read(&out, &name)?);
         after.insert(name, None);
     }
@@ -158,8 +186,10 @@ pub fn export(root: &Path, versions: &Versions, args: &Commits) -> Result<String
         let subject = lint::subject(&patch).with_context(|| format!("{commit} has no subject"))?;
         let name = lint::file_name(&subject);
         list += &format!("{name}\n");
+        before.entry(name.clone()).or_default();
         after.insert(name, Some(patch.into_bytes()));
     }
+    before.entry("series".to_owned()).or_default();
     after.insert("series".to_owned(), Some(list.into_bytes()));
     let changed = replace::replace(&out, &before, &after)?;
     let mut said = format!(
@@ -199,7 +229,7 @@ fn short_index(patch: &str) -> String {
 }
 
 /// The command in the tree, as nobody in particular.
-fn of<'a>(tree: &Path, git: Cmd<'a>) -> Cmd<'a> {
+pub fn of<'a>(tree: &Path, git: Cmd<'a>) -> Cmd<'a> {
     git::neutral(git)
         .args(SETTINGS.iter().flat_map(|it| ["-c", it]))
         .arg("-C")
@@ -209,7 +239,8 @@ fn of<'a>(tree: &Path, git: Cmd<'a>) -> Cmd<'a> {
         .quiet()
 }
 
-fn text(command: Cmd<'_>) -> Result<String> {
+/// What it prints; what it complains of is the error.
+pub fn text(command: Cmd<'_>) -> Result<String> {
     let output = command.ignore_status().output().context("running git")?;
     if output.status.success() {
         return Ok(String::from_utf8(output.stdout)?);

@@ -103,7 +103,11 @@ impl Trial<'_> {
         if found == *goal {
             return Ok(unchanged(before, Outcome::AlreadyApplied));
         }
-        Ok(match self.run(&before, direction)? {
+        let tried = match (direction, self.beside_leftovers(&before)?) {
+            (Direction::Forward, Some(after)) => Ok(after),
+            _ => self.run(&before, direction)?,
+        };
+        Ok(match tried {
             Ok(after) => Judgement {
                 outcome: judge(found, self.hash(&after)),
                 before,
@@ -137,7 +141,7 @@ impl Trial<'_> {
                     None if !added.contains(&file) => {
                         return Some(Outcome::Missing { file, patch });
                     }
-                    Some(text) if text.windows(2).any(|pair| pair == b"\r\n") => {
+                    Some(text) if has_returns(text) => {
                         return Some(Outcome::LineEndings { file });
                     }
                     _ => {}
@@ -150,6 +154,25 @@ impl Trial<'_> {
     fn hash(&self, files: &Files) -> String {
         let bytes = files.get(self.header).and_then(Option::as_deref);
         Digest::of(bytes.unwrap_or_default()).hex()
+    }
+
+    /// A process that was killed between two files leaves those that the series adds. Where they are exactly
+    /// what it would add, they are in nobody's way.
+    fn beside_leftovers(&self, before: &Files) -> Result<Option<Files>> {
+        let mut without = before.clone();
+        for (path, &added) in self.series.iter().flat_map(|patch| &patch.files) {
+            if added {
+                without.insert(path.clone(), None);
+            }
+        }
+        if without == *before {
+            return Ok(None);
+        }
+        let same = |after: &Files| {
+            let mut left = before.iter().filter(|(path, _)| without[*path].is_none());
+            left.all(|(path, bytes)| bytes.is_none() || after.get(path) == Some(bytes))
+        };
+        Ok(self.run(&without, Direction::Forward)?.ok().filter(same))
     }
 
     /// The files after the series, or the conflict.
@@ -178,6 +201,11 @@ impl Trial<'_> {
             .map(|path| Ok((path.clone(), read(work, path)?)));
         Ok(Ok(after.collect::<Result<Files>>()?))
     }
+}
+
+/// Whether lines end in CR LF.
+pub fn has_returns(text: &[u8]) -> bool {
+    text.windows(2).any(|pair| pair == b"\r\n")
 }
 
 /// A file below a folder, where there is one.

@@ -13,12 +13,15 @@ mod judge;
 mod lint;
 mod outcome;
 mod pristine;
+mod rebase;
 mod replace;
+mod repository;
 pub mod series;
 mod survey;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unsaved;
 mod verify;
 
 use std::path::Path;
@@ -40,6 +43,7 @@ pub fn run(args: &Patch) -> Result<()> {
         Command::Drift(args) => drift::run(args),
         Command::Import(args) => commits(args, commits::import),
         Command::Export(args) => commits(args, commits::export),
+        Command::Rebase(args) => rebase::run(args),
     }
 }
 

@@ -1,88 +1,86 @@
-//! The files of a release as the official wheel ships them: from the cache, or fetched as `build-wheel`
-//! does.
+//! The files of a release as the official wheel ships them: from the cache, or from the wheel itself.
 //!
-//! Invariant: what is read has the hashes that versions.toml and the wheel's RECORD give.
+//! A wheel that is fetched for them alone is gone afterwards, and its header is kept: hundreds of megabytes
+//! are worth keeping where `build-wheel` wants them, which has its own place for them.
+//! Invariant: what is returned has the hashes that versions.toml and the wheel's RECORD give.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::judge;
-use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{fetch, tree};
-use crate::cli::BuildWheel;
-use crate::python::tools;
+use super::judge::Files;
+use super::series::Patch;
+use crate::build_wheel::fetch;
+use crate::python::{Python, tools};
+use crate::release::{Release, Versions};
 use crate::report::progress::Progress;
 use crate::support::hash::Digest;
-use crate::support::lock;
+use crate::support::{lock, paths};
 use crate::wheel::header::{self, in_wheel};
-use crate::wheel::verify::Expected;
+use crate::wheel::name::WheelName;
+use crate::wheel::verify::{self, Expected};
 
-/// Where they are.
-#[derive(Debug)]
-pub enum Pristine {
-    /// The one file that the series changes, kept by an earlier run.
-    Header(String, Vec<u8>),
-    /// What was extracted from the wheel.
-    Tree(PathBuf),
-}
-
-impl Pristine {
-    /// Of one release.
-    pub fn get(version: &str) -> Result<Self> {
-        let plan = Plan::make(&BuildWheel {
-            torch: Some(version.to_owned()),
-            wheel: None,
-            python: "python3".into(),
-            out: "dist".into(),
-            dry_run: false,
-            json: false,
-        })?;
-        match kept(&plan) {
-            Some(header) => Ok(Self::Header(plan.versions.header, header)),
-            None => Ok(Self::Tree(fetched(&plan)?)),
+/// What `series` changes, as `release` ships it. `python` is the interpreter whose wheel is fetched,
+/// where one has to be.
+pub fn get(
+    versions: &Versions,
+    release: &Release,
+    series: &[Patch],
+    python: &Path,
+) -> Result<Files> {
+    let mut changed: Vec<&String> = Vec::new();
+    for (path, &added) in series.iter().flat_map(|patch| &patch.files) {
+        if !added && !changed.contains(&path) {
+            changed.push(path);
         }
     }
-
-    /// A file by its upstream path.
-    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        match self {
-            Self::Header(name, bytes) => Ok((path == name).then(|| bytes.clone())),
-            Self::Tree(folder) => {
-                let inside = in_wheel(path)
-                    .with_context(|| format!("{path} is no header that a wheel has"))?;
-                judge::read(folder, &inside)
-            }
-        }
+    let inside = in_wheel(&versions.header);
+    let inside = inside.with_context(|| format!("{} is in no wheel", versions.header))?;
+    let cache = paths::cache();
+    let kept = fs::read(header::place(&cache, &inside, &release.header_sha256)).ok();
+    let kept = kept.filter(|bytes| Digest::of(bytes).hex() == release.header_sha256);
+    if let (Some(bytes), true) = (kept, changed.iter().all(|it| **it == versions.header)) {
+        return Ok(Files::from([(versions.header.clone(), Some(bytes))]));
     }
+    let names = changed.iter().map(|path| {
+        in_wheel(path).with_context(|| format!("{path} is no header that a wheel has"))
+    });
+    let names = names.collect::<Result<Vec<_>>>()?;
+    let texts = from_wheel(&cache, release, &inside, &names, python)?;
+    let files = changed.into_iter().cloned().zip(texts);
+    Ok(files
+        .map(|(path, text)| (path, text.map(String::into_bytes)))
+        .collect())
 }
 
-/// The header in the cache, where the series changes no other file.
-fn kept(plan: &Plan) -> Option<Vec<u8>> {
-    let mut changed = plan.series.iter().flat_map(|patch| &patch.files);
-    let alone = changed.all(|(path, &added)| added || *path == plan.versions.header);
-    let pinned = &plan.release.header_sha256;
-    let bytes = fs::read(header::place(&plan.cache, &plan.header, pinned)).ok()?;
-    (alone && Digest::of(&bytes).hex() == *pinned).then_some(bytes)
-}
-
-fn fetched(plan: &Plan) -> Result<PathBuf> {
+/// Reads them from the wheel that `build-wheel` keeps, or else from one that is fetched for the purpose.
+fn from_wheel(
+    cache: &Path,
+    release: &Release,
+    header: &str,
+    names: &[String],
+    python: &Path,
+) -> Result<Vec<Option<String>>> {
+    let python = Python::probe(python)?;
+    let read = |path: &Path, name: &WheelName| {
+        let expected = Expected {
+            name,
+            release,
+            header,
+            cache,
+        };
+        verify::texts(path, &expected, names)
+    };
+    if let Some((path, name)) = fetch::cached(cache, release, &python) {
+        return read(&path, &name);
+    }
     let _lock = lock::take("build")?;
     let progress = Progress::new(3);
-    let tools = progress.step("check the tools", |_| tools::ensure(&plan.python))?;
-    let base = progress.step("get the official wheel", |step| {
-        fetch::official(&plan.cache, &plan.release, &plan.python, &tools, step)
+    let tools = progress.step("check the tools", |_| tools::ensure(&python))?;
+    let what = format!("fetch the official wheel of torch {}", release.version);
+    let wheel = progress.step(&what, |step| {
+        fetch::temporary(cache, release, &python, &tools, step)
     })?;
-    let expected = Expected {
-        name: &base.name,
-        release: &plan.release,
-        header: &plan.header,
-        cache: &plan.cache,
-    };
-    let cache: &Path = &plan.cache;
-    let (folder, _) = progress.step("verify it", |step| {
-        tree::ensure(cache, &base, &expected, step)
-    })?;
-    Ok(folder)
+    progress.step("keep its header", |_| read(&wheel.path, &wheel.name))
 }

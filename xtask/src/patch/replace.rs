@@ -2,7 +2,9 @@
 //!
 //! What is new is written beside the old first, so that a disk that is full or a folder that is not ours
 //! shows before anything has changed. Then each gets its name by one rename; where one cannot, those
-//! before it are put back.
+//! before it are put back. Who presses Ctrl-C waits for that moment. A process that is killed in it leaves
+//! added files without the changed one that needs them, or with it, and never the other way round: added
+//! files come first, and removed ones last.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use anyhow::{Context, Result};
 
 use super::judge::Files;
 use crate::report::refusal::refuse;
-use crate::support::scratch::Scratch;
+use crate::support::scratch::{self, Scratch};
 
 /// A file to change.
 struct Change {
@@ -41,6 +43,13 @@ pub fn replace(root: &Path, before: &Files, after: &Files) -> Result<Vec<String>
                 .map_err(|error| not_written(root, error))?,
         );
     }
+    changes.sort_by_key(|change| (change.old.is_some(), change.new.is_none()));
+    scratch::undisturbed(|| publish_all(&mut changes, root))?;
+    folders.keep();
+    Ok(changed.into_iter().cloned().collect())
+}
+
+fn publish_all(changes: &mut [Change], root: &Path) -> Result<()> {
     for count in 0..changes.len() {
         if let Err(error) = publish(&mut changes[count]) {
             for done in changes[..count].iter().rev() {
@@ -51,8 +60,7 @@ pub fn replace(root: &Path, before: &Files, after: &Files) -> Result<Vec<String>
             return Err(not_written(root, error));
         }
     }
-    folders.keep();
-    Ok(changed.into_iter().cloned().collect())
+    Ok(())
 }
 
 fn contents<'a>(files: &'a Files, path: &str) -> Option<&'a Vec<u8>> {

@@ -1,6 +1,8 @@
 //! Series on trees in temporary folders, with the git that is installed.
 
+mod bad_input;
 mod fixture;
+mod rebase;
 
 use std::fs;
 

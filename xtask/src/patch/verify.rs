@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::judge::{Reader, Trial};
 use super::outcome::Outcome;
-use super::pristine::Pristine;
+use super::pristine;
 use super::series;
 use super::tree::Tree;
 use crate::cli;
@@ -43,8 +43,9 @@ pub fn run(args: &cli::patch::Verify) -> Result<()> {
             vec![versions.find(args.torch.as_deref())?]
         };
         for release in releases {
-            let pristine = Pristine::get(&release.version)?;
-            let read = |path: &str| pristine.read(path);
+            let series = series::read(&root.join("patches").join(&release.series))?;
+            let files = pristine::get(&versions, release, &series, &args.python)?;
+            let read = |path: &str| Ok(files.get(path).cloned().flatten());
             let on = "the official wheel's header";
             all.push(try_on(root, &versions, release, on, &read)?);
         }

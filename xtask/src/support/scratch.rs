@@ -13,10 +13,12 @@ use anyhow::{Context, Result};
 const PREFIX: &str = ".pinbuddy-";
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static COUNT: AtomicU32 = AtomicU32::new(0);
+static UNDISTURBED: Mutex<()> = Mutex::new(());
 
 /// Removes every live scratch path when the user or the system asks us to stop.
 pub fn clean_up_when_interrupted() -> Result<()> {
     ctrlc::set_handler(|| {
+        let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
         // Never unlocked again: no new scratch path appears while we leave.
         let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
         stop_children();
@@ -28,6 +30,12 @@ pub fn clean_up_when_interrupted() -> Result<()> {
         std::process::exit(130);
     })
     .context("installing the handler for Ctrl-C")
+}
+
+/// Runs what belongs together and is over in a moment: who asks us to stop meanwhile waits for its end.
+pub fn undisturbed<T>(run: impl FnOnce() -> T) -> T {
+    let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
+    run()
 }
 
 /// A terminal's Ctrl-C reaches our children too; a signal sent to us alone does not.

@@ -16,6 +16,7 @@ use crate::build_wheel::debug;
 use crate::cli;
 use crate::python::Python;
 use crate::report::tally::Tally;
+use crate::runtime::Runtime;
 use crate::support::links;
 use crate::support::scratch::Scratch;
 
@@ -32,7 +33,8 @@ pub fn python_tests(
     let (major, minor, _) = Python::probe(python)?.version;
     let site = format!("lib/python{major}.{minor}/site-packages");
     let environment = environment(fork, Path::new(&site), &library)?;
-    fork::untimed(&environment, stock, |command| {
+    let runtime = Runtime::choose(false, python)?;
+    fork::untimed(&environment, stock, &runtime, |command| {
         command.env("PINBUDDY_EXPECT_DEBUG", "1");
     })
 }

@@ -15,6 +15,7 @@ use crate::build_wheel;
 use crate::cli;
 use crate::report::refusal::refuse;
 use crate::report::table::Table;
+use crate::runtime::Runtime;
 use crate::support::paths;
 use crate::upstream;
 use crate::venv;
@@ -22,9 +23,13 @@ use crate::venv;
 /// The command.
 pub fn run(args: &cli::Test) -> Result<()> {
     let mut table = Table::default();
-    table.row("Rust tests", rust::all);
-    if !args.quick {
-        with_torch(&mut table);
+    if args.real {
+        on_gpu(&mut table)?;
+    } else {
+        table.row("Rust tests", rust::all);
+        if !args.quick {
+            with_torch(&mut table);
+        }
     }
     eprint!("\n{table}");
     let total = table.total();
@@ -39,6 +44,19 @@ const SIMULATOR: &str = "the simulator under stock";
 const FORK: &str = "the fork in the simulator";
 const BENCH: &str = "a few turns of the benchmark";
 const DEBUG: &str = "the debug build, fork in the simulator";
+
+/// What a GPU is needed for, and nothing else.
+fn on_gpu(table: &mut Table) -> Result<()> {
+    let args = build_args();
+    let runtime = Runtime::choose(true, &args.python)?;
+    let python = args.python.as_path();
+    if let Some((fork, stock)) = table.value("environments", || environments(python)) {
+        table.row("the fork on this machine", || {
+            fork::python_tests(&fork, &stock, python, &runtime)
+        });
+    }
+    Ok(())
+}
 
 /// The wheel, what is in it, and what it does.
 fn with_torch(table: &mut Table) {
@@ -60,7 +78,10 @@ fn with_torch(table: &mut Table) {
     match table.value("environments", || environments(python)) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
-            table.row(FORK, || fork::python_tests(&fork, &stock, python));
+            table.row(FORK, || {
+                let runtime = Runtime::choose(false, python)?;
+                fork::python_tests(&fork, &stock, python, &runtime)
+            });
             table.row(BENCH, || bench::smoke(&fork, &stock));
             table.row(DEBUG, || debug::python_tests(&args, &fork, &stock, python));
         }
@@ -97,5 +118,6 @@ fn upstream_tests() -> Result<crate::report::tally::Tally> {
         source: None,
         torch: None,
         stock: false,
+        real: false,
     })
 }

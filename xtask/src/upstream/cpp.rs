@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
@@ -135,8 +136,8 @@ pub fn compile(
 
 /// Runs the program and reads how each test ended, and how many requests the engine served;
 /// `None` without an engine.
-pub fn run(command: &mut Command, log: &Path) -> Result<(Outcomes, Option<u64>)> {
-    let ended = process::run(command.arg("--gtest_color=no"), log)?;
+pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<(Outcomes, Option<u64>)> {
+    let ended = process::run(command.arg("--gtest_color=no"), limit, log)?;
     Ok((read(&ended.output, &ended.how), served(&ended.output)))
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::report::refusal::refuse;
-use crate::sim::Simulator;
+use crate::runtime::Runtime;
 
 /// Asks torch itself. Without a GPU upstream's C++ tests would pass by doing nothing, so whether
 /// there is one is asked too.
@@ -56,10 +56,10 @@ struct Answer {
 }
 
 impl Environment {
-    /// Looks at a virtual environment, under the simulator.
-    pub fn probe(name: &'static str, folder: &Path, simulator: &Simulator) -> Result<Self> {
+    /// Looks at a virtual environment.
+    pub fn probe(name: &'static str, folder: &Path, runtime: &Runtime) -> Result<Self> {
         let python = folder.join("bin/python");
-        let mut command = simulator.command(&python, 1)?;
+        let mut command = runtime.command(&python)?;
         clear_settings(&mut command);
         // The probe is no request for pinned memory, and must not warm up.
         let output = command
@@ -69,11 +69,16 @@ impl Environment {
         let output = output.with_context(|| format!("running {}", python.display()))?;
         let answer: Option<Answer> = serde_json::from_slice(&output.stdout).ok();
         let Some(answer) = answer.filter(|it| it.available) else {
-            return Err(refuse(format!("{name} sees no GPU in the simulator"))
+            let sim = if runtime.is_real() {
+                ""
+            } else {
+                "cargo xtask sim -- "
+            };
+            return Err(refuse(format!("{name} sees no GPU {}", runtime.place()))
                 .found(String::from_utf8_lossy(&output.stderr).trim())
-                .expected("torch.cuda.is_available() in cargo xtask sim")
+                .expected("torch.cuda.is_available()")
                 .remedy(format!(
-                    "cargo xtask sim -- {} -c 'import torch; torch.cuda.init()'",
+                    "{sim}{} -c 'import torch; torch.cuda.init()'",
                     python.display()
                 ))
                 .into());

@@ -1,8 +1,9 @@
 //! `cargo xtask test-upstream`: PyTorch's own pinned-memory tests, with the official wheel and the fork.
 //!
 //! The tests are upstream's, unchanged: the C++ allocator test and test_cuda.py's pinned-memory
-//! tests. They run in the simulator. The official wheel is the baseline: what it fails is shown
-//! and explained, and what only the fork fails fails the run.
+//! tests. They run in the simulator, or on a real GPU, and there those of graphs and copies, too. The
+//! official wheel is the baseline: what it fails is shown, and has to be explained in the simulator;
+//! what only the fork fails fails the run.
 
 mod archive;
 mod cpp;
@@ -26,12 +27,12 @@ use crate::release::Versions;
 use crate::report::progress::Progress;
 use crate::report::refusal::refuse;
 use crate::report::tally::Tally;
-use crate::sim::Simulator;
+use crate::runtime::Runtime;
 use crate::support::paths;
 use crate::venv;
 use environment::Environment;
-use outcome::{Run, Served, Verdict};
-use source::Source;
+use outcome::{Baseline, Run, Served, Verdict};
+use source::{Selection, Source};
 
 /// A way to run the tests.
 struct Configuration {
@@ -74,7 +75,7 @@ const FORK: [Configuration; 3] = [
 /// What all runs share.
 struct Bench {
     source: Source,
-    simulator: Simulator,
+    runtime: Runtime,
     requirements: PathBuf,
 }
 
@@ -87,20 +88,22 @@ pub fn run(args: &cli::TestUpstream) -> Result<()> {
 pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
     let interpreter = Path::new("python3");
     let python = Python::probe(interpreter)?;
+    // First what can be missing.
+    let runtime = Runtime::choose(args.real, interpreter)?;
     let environments = if args.stock { 1 } else { 2 };
     let configurations = if args.stock {
         STOCK.len()
     } else {
         STOCK.len() + FORK.len()
     };
-    let progress = Progress::new(3 + 2 * environments + configurations);
+    let progress = Progress::new(2 + 2 * environments + configurations);
 
     let source = progress.step("get PyTorch's tests", |step| {
         let root = args
             .source
             .clone()
             .map_or_else(|| debian::ensure(step), Ok)?;
-        Source::open(&root)
+        Source::open(&root, Selection::of(&runtime))
     })?;
     let (tools, requirements) = progress.step("get what they need", |step| {
         cpp::ensure_gtest(step)?;
@@ -108,10 +111,9 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
         let requirements = python::ensure_requirements(&python, &tools, step)?;
         Ok((tools, requirements))
     })?;
-    let simulator = progress.step("build the simulator", |_| Simulator::build())?;
     let bench = Bench {
         source,
-        simulator,
+        runtime,
         requirements,
     };
 
@@ -132,7 +134,7 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
             );
         }
     }
-    conclude(&bench.source, runs)
+    conclude(&bench, runs)
 }
 
 impl Bench {
@@ -144,8 +146,9 @@ impl Bench {
         tools: &Tools,
         progress: &Progress,
     ) -> Result<(Environment, PathBuf)> {
-        let environment = progress.step(&format!("look at {name} in the simulator"), |_| {
-            Environment::probe(name, folder, &self.simulator)
+        let place = self.runtime.place();
+        let environment = progress.step(&format!("look at {name} {place}"), |_| {
+            Environment::probe(name, folder, &self.runtime)
         })?;
         let program = progress.step(&format!("compile the C++ test against {name}"), |step| {
             let versions = Versions::read(paths::root())?;
@@ -166,13 +169,17 @@ impl Bench {
         baseline: bool,
     ) -> Result<Run> {
         let command = |program: &Path| -> Result<Command> {
-            let mut command = self.simulator.command(program, 1)?;
+            let mut command = self.runtime.command(program)?;
             environment::clear_settings(&mut command);
             command.envs(configuration.settings.iter().copied());
             Ok(command)
         };
         let log = |language| log_folder().join(format!("{} {language}.log", configuration.title));
-        let (mut outcomes, served_cpp) = cpp::run(&mut command(program)?, &log("C++"))?;
+        let (mut outcomes, served_cpp) = cpp::run(
+            &mut command(program)?,
+            self.source.selection.limit(),
+            &log("C++"),
+        )?;
         let report = python::run(
             command(&environment.python)?,
             &self.source,
@@ -200,14 +207,19 @@ fn log_folder() -> PathBuf {
     paths::target().join("upstream").join("logs")
 }
 
-fn conclude(source: &Source, runs: Vec<Run>) -> Result<Tally> {
-    let expected = source
-        .cpp_tests
-        .iter()
-        .chain(&source.python_tests)
-        .cloned()
-        .collect();
-    let verdict = Verdict::new(expected, runs);
+fn conclude(bench: &Bench, runs: Vec<Run>) -> Result<Tally> {
+    let Source {
+        cpp_tests,
+        python_tests,
+        ..
+    } = &bench.source;
+    let expected = cpp_tests.iter().chain(python_tests).cloned().collect();
+    let baseline = if bench.runtime.is_real() {
+        Baseline::AsItIs
+    } else {
+        Baseline::Whole
+    };
+    let verdict = Verdict::new(expected, baseline, runs);
     println!("{}", verdict.table());
     let complaints = verdict.complaints();
     if complaints.is_empty() {

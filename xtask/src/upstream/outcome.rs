@@ -1,6 +1,6 @@
 //! How tests ended, what that means for the fork, and the table that says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::report::tally::Tally;
@@ -74,17 +74,35 @@ pub enum Served {
     Wanted(u64),
 }
 
+/// What is wanted of the official wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// Every test passes, or its failure is explained: what the simulator cannot do is known.
+    Whole,
+    /// Every test runs, and some pass: what a machine and its GPU cannot do is the machine's affair.
+    AsItIs,
+}
+
 /// All runs, and the tests that had to take part.
 #[derive(Debug)]
 pub struct Verdict {
     expected: Vec<String>,
+    baseline: Baseline,
     runs: Vec<Run>,
 }
 
 impl Verdict {
     /// For the tests that the sources name.
-    pub fn new(expected: Vec<String>, runs: Vec<Run>) -> Self {
-        Self { expected, runs }
+    pub fn new(expected: Vec<String>, baseline: Baseline, runs: Vec<Run>) -> Self {
+        let ran: BTreeSet<&String> = runs.iter().flat_map(|run| run.outcomes.keys()).collect();
+        let expected = expected
+            .iter()
+            .flat_map(|name| made_of(name, &expected, &ran));
+        Self {
+            expected: expected.collect(),
+            baseline,
+            runs,
+        }
     }
 
     /// Test by configuration, with a legend of everything that is not "passed".
@@ -143,6 +161,10 @@ impl Verdict {
             complaints.push("the sources name no test at all".to_owned());
         }
         let baseline = self.runs.iter().find(|run| run.baseline);
+        let passes = |run: &Run| run.outcomes.values().any(|it| *it == Outcome::Passed);
+        if !baseline.is_none_or(passes) {
+            complaints.push("not one test passes with the official wheel".to_owned());
+        }
         for run in &self.runs {
             for name in &self.expected {
                 complaints.extend(self.complaint(run, baseline, name));
@@ -164,7 +186,11 @@ impl Verdict {
             Some(Outcome::Crashed(_)) => "crashed",
         };
         if run.baseline {
-            let explained = known(name).is_some() && what == "failed";
+            let explained = match self.baseline {
+                Baseline::Whole => known(name).is_some() && what == "failed",
+                // After a crash the others do not run, and say nothing of the fork.
+                Baseline::AsItIs => what != "did not run",
+            };
             return (!explained).then(|| format!("{name} {what} with the official wheel"));
         }
         // A test that the official wheel fails says nothing about the fork.
@@ -186,6 +212,28 @@ impl Verdict {
         }
         names
     }
+}
+
+/// The tests that ran under a name in the sources: itself, or what it becomes with parameters. A name that
+/// nothing ran under stands for itself.
+fn made_of(name: &str, expected: &[String], ran: &BTreeSet<&String>) -> Vec<String> {
+    let begins = |test: &str, name: &str| {
+        let rest = test.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    let nearer = |test: &str| {
+        let mut others = expected.iter().filter(|it| it.len() > name.len());
+        others.any(|it| test == it.as_str() || begins(test, it))
+    };
+    let mut made: Vec<String> = ran
+        .iter()
+        .filter(|test| begins(test, name) && !nearer(test))
+        .map(|&test| test.clone())
+        .collect();
+    if made.is_empty() || ran.contains(&name.to_owned()) {
+        made.push(name.to_owned());
+    }
+    made
 }
 
 fn known(name: &str) -> Option<&'static str> {
@@ -221,6 +269,7 @@ mod tests {
         let failed = Outcome::Failed("AssertionError: 1 != 2".into());
         let verdict = Verdict::new(
             expected(&["test_a", "test_b"]),
+            Baseline::Whole,
             vec![
                 run(
                     "stock",
@@ -253,20 +302,51 @@ mod tests {
     fn a_test_that_did_not_run_is_a_complaint() {
         let skipped = Outcome::Skipped("no CUDA".into());
         let runs = vec![run("stock", true, &[("test_a", skipped)])];
-        let complaints = Verdict::new(expected(&["test_a", "test_b"]), runs).complaints();
+        let complaints =
+            Verdict::new(expected(&["test_a", "test_b"]), Baseline::Whole, runs).complaints();
         insta::assert_snapshot!(complaints.join("\n"), @"
+        not one test passes with the official wheel
         test_a was skipped with the official wheel
         test_b did not run with the official wheel
         ");
     }
 
+    /// On a real GPU, what stock fails and skips is the machine's affair; what crashes it is not, since the
+    /// rest does not run.
+    #[test]
+    fn a_machine_may_fail_what_the_fork_then_fails_too() {
+        let failed = Outcome::Failed("no cuDNN".into());
+        let skipped = Outcome::Skipped("two GPUs".into());
+        let passed = Outcome::Passed;
+        let ends = [
+            ("test_a_True", passed.clone()),
+            ("test_a_False", passed.clone()),
+            ("test_a_b", failed.clone()),
+            ("test_c", skipped),
+        ];
+        let names = ["test_a", "test_a_b", "test_c", "test_d"];
+        let mut fork = ends.clone();
+        fork[0].1 = failed;
+        let runs = vec![run("stock", true, &ends), run("fork", false, &fork)];
+        let verdict = Verdict::new(expected(&names), Baseline::AsItIs, runs);
+        insta::assert_snapshot!(verdict.complaints().join("\n"), @"
+        test_d did not run with the official wheel
+        test_a_True failed with fork, and passes with the official wheel
+        ");
+    }
+
     #[test]
     fn no_tests_is_a_complaint_and_so_is_an_engine_that_served_nothing() {
-        assert!(!Verdict::new(Vec::new(), Vec::new()).complaints().is_empty());
+        assert!(
+            !Verdict::new(Vec::new(), Baseline::AsItIs, Vec::new())
+                .complaints()
+                .is_empty()
+        );
         let mut idle = run("fork", false, &[("test_a", Outcome::Passed)]);
         idle.served = Served::Wanted(0);
         let stock = run("stock", true, &[("test_a", Outcome::Passed)]);
-        let complaints = Verdict::new(expected(&["test_a"]), vec![stock, idle]).complaints();
+        let complaints =
+            Verdict::new(expected(&["test_a"]), Baseline::Whole, vec![stock, idle]).complaints();
         assert_eq!(complaints, ["fork: no request went through the engine"]);
     }
 }

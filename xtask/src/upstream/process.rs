@@ -9,9 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// Longer than the slowest configuration needs (8 GiB pinned for real) on a slow machine.
-const LIMIT: Duration = Duration::from_secs(600);
-
 /// How a program ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -21,8 +18,8 @@ pub struct Ended {
     pub how: String,
 }
 
-/// Runs it to its end, or stops it. The output stays in `log`.
-pub fn run(command: &mut Command, log: &Path) -> Result<Ended> {
+/// Runs it to its end, or stops it after `limit`. The output stays in `log`.
+pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> {
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     }
@@ -41,10 +38,10 @@ pub fn run(command: &mut Command, log: &Path) -> Result<Ended> {
                 .signal()
                 .map_or_else(|| status.to_string(), |it| format!("signal {it}"));
         }
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            break format!("stopped after {} s", LIMIT.as_secs());
+            break format!("stopped after {} s", limit.as_secs());
         }
         thread::sleep(Duration::from_millis(20));
     };
@@ -65,7 +62,7 @@ mod tests {
         let log = folder.path().join("logs/one.log");
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; kill -9 $$"]);
-        let ended = run(&mut command, &log).unwrap();
+        let ended = run(&mut command, Duration::from_secs(60), &log).unwrap();
         assert_eq!(
             (ended.output.as_str(), ended.how.as_str()),
             ("out\nerr\n", "signal 9")

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::outcome::{Outcome, Outcomes};
 use super::process;
-use super::source::{PATTERN, Source};
+use super::source::Source;
 use crate::python::Python;
 use crate::python::pip;
 use crate::python::tools::Tools;
@@ -58,7 +58,9 @@ pub fn run(
     command
         .current_dir(work.path())
         .arg(paths::root().join("tests/upstream/run_tests.py"))
-        .args([test.as_os_str(), PATTERN.as_ref(), report.as_os_str()])
+        .arg(&test)
+        .arg(source.selection.patterns().join(","))
+        .arg(&report)
         .env("PYTHONPATH", python_path)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env_remove("PYTHONHOME");
@@ -66,7 +68,7 @@ pub fn run(
         std::io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
     })?;
-    let ended = process::run(&mut command, log)?;
+    let ended = process::run(&mut command, source.selection.limit(), log)?;
     let text = fs::read_to_string(&report).unwrap_or_default();
     read(&text, &ended.how)
 }

@@ -2,22 +2,68 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::report::refusal::refuse;
+use crate::runtime::Runtime;
 
 /// The C++ test, in PyTorch's tree.
 pub const CPP_TEST: &str = "aten/src/ATen/test/cuda_caching_host_allocator_test.cpp";
 /// The Python tests, in PyTorch's tree.
 pub const PYTHON_TEST: &str = "test/test_cuda.py";
-/// What the name of a Python test of pinned memory contains.
-pub const PATTERN: &str = "pinned_memory";
+/// Which of test_cuda.py's tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Those of pinned memory, which need no kernel to do anything.
+    Pinned,
+    /// Those of graphs and copies, too, which show whether pinned memory is safe to use.
+    Gpu,
+}
+
+impl Selection {
+    /// What fits the CUDA that there is.
+    pub fn of(runtime: &Runtime) -> Self {
+        if runtime.is_real() {
+            Self::Gpu
+        } else {
+            Self::Pinned
+        }
+    }
+
+    /// The name of a test contains one of them.
+    pub fn patterns(self) -> &'static [&'static str] {
+        match self {
+            Self::Pinned => &["pinned_memory"],
+            Self::Gpu => &[
+                "pinned_memory",
+                "pin_memory",
+                "host_memory",
+                "graph",
+                "copy",
+                "non_blocking",
+                "record_stream",
+            ],
+        }
+    }
+
+    /// How long a program of tests may take: longer than the slowest configuration needs (8 GiB pinned for
+    /// real) on a slow machine, and the hundreds of tests of optimizers in graphs.
+    pub fn limit(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Pinned => 600,
+            Self::Gpu => 3600,
+        })
+    }
+}
 
 /// A tree that has both files.
 #[derive(Debug)]
 pub struct Source {
     root: PathBuf,
+    /// Which tests of it run.
+    pub selection: Selection,
     /// The C++ tests that it names, as `suite.test`.
     pub cpp_tests: Vec<String>,
     /// The Python tests that it names.
@@ -26,7 +72,7 @@ pub struct Source {
 
 impl Source {
     /// Looks at a tree, and refuses one without tests.
-    pub fn open(root: &Path) -> Result<Self> {
+    pub fn open(root: &Path, selection: Selection) -> Result<Self> {
         let read = |file: &str| {
             let path = root.join(file);
             fs::read_to_string(&path).map_err(|error| {
@@ -37,7 +83,7 @@ impl Source {
             })
         };
         let cpp_tests = named_in_cpp(&read(CPP_TEST)?);
-        let python_tests = named_in_python(&read(PYTHON_TEST)?);
+        let python_tests = named_in_python(&read(PYTHON_TEST)?, selection.patterns());
         if cpp_tests.is_empty() || python_tests.is_empty() {
             return Err(
                 refuse(format!("{} names no pinned-memory tests", root.display()))
@@ -47,7 +93,8 @@ impl Source {
                         python_tests.len()
                     ))
                     .expected(format!(
-                        "TEST(…) in {CPP_TEST}, test_*{PATTERN}* in {PYTHON_TEST}"
+                        "TEST(…) in {CPP_TEST}, test_*{}* in {PYTHON_TEST}",
+                        selection.patterns()[0]
                     ))
                     .into(),
             );
@@ -55,6 +102,7 @@ impl Source {
         let root = fs::canonicalize(root).with_context(|| format!("finding {}", root.display()))?;
         Ok(Self {
             root,
+            selection,
             cpp_tests,
             python_tests,
         })
@@ -86,10 +134,11 @@ fn named_in_cpp(text: &str) -> Vec<String> {
 }
 
 /// `def test_…pinned_memory…(`.
-fn named_in_python(text: &str) -> Vec<String> {
+fn named_in_python(text: &str, patterns: &[&str]) -> Vec<String> {
     let tests = text.lines().filter_map(|line| {
         let name = line.trim_start().strip_prefix("def ")?.split_once('(')?.0;
-        (name.starts_with("test_") && name.contains(PATTERN)).then(|| name.to_owned())
+        let wanted = patterns.iter().any(|it| name.contains(it));
+        (name.starts_with("test_") && wanted).then(|| name.to_owned())
     });
     tests.collect()
 }
@@ -105,13 +154,20 @@ mod tests {
             ["A.b", "A.e"]
         );
         let python = "    def test_pinned_memory_x(self):\n    def helper_pinned_memory(self):\n    def test_other(self):\n";
-        assert_eq!(named_in_python(python), ["test_pinned_memory_x"]);
+        let pinned = Selection::Pinned.patterns();
+        assert_eq!(named_in_python(python, pinned), ["test_pinned_memory_x"]);
+        let python = "def test_graph_capture_simple(\n self):\ndef test_copy_non_blocking(self):\ndef test_other(self):\n";
+        let gpu = Selection::Gpu.patterns();
+        let found = ["test_graph_capture_simple", "test_copy_non_blocking"];
+        assert_eq!(named_in_python(python, gpu), found);
     }
 
     #[test]
     fn a_folder_without_the_tests_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let message = Source::open(folder.path()).unwrap_err().to_string();
+        let message = Source::open(folder.path(), Selection::Pinned)
+            .unwrap_err()
+            .to_string();
         assert!(
             message.contains("is not a PyTorch source tree"),
             "{message}"
@@ -121,7 +177,9 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let message = Source::open(folder.path()).unwrap_err().to_string();
+        let message = Source::open(folder.path(), Selection::Pinned)
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("0 in C++, 0 in Python"), "{message}");
     }
 }

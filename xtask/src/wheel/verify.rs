@@ -186,6 +186,22 @@ pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) ->
     Ok(facts)
 }
 
+/// Some texts of a wheel, each against its row of RECORD; none for what the wheel does not have. Nothing
+/// else of it is read, but for what says which wheel it is.
+pub fn texts(
+    path: &Path,
+    expected: &Expected<'_>,
+    names: &[String],
+) -> Result<Vec<Option<String>>> {
+    let mut wheel = open(path)?;
+    check_identity(&mut wheel, expected)?;
+    let read = |name: &String| {
+        let listed = wheel.rows.contains_key(name);
+        listed.then(|| wheel.text(name)).transpose()
+    };
+    names.iter().map(read).collect()
+}
+
 /// The refusals that need only a few small files: wrong tags, wrong release, no CUDA, another header.
 fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts> {
     let shown = wheel.archive.shown.clone();

@@ -14,9 +14,24 @@ use crate::support::hash::Digest;
 pub const HEADER: &str = "aten/src/ATen/core/A.h";
 pub const ADDED: &str = "aten/src/ATen/core/B.h";
 
+/// A folder of this test, or of another process that runs one.
+pub enum Folder {
+    Own(TempDir),
+    Other(PathBuf),
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Other(folder) => folder,
+        }
+    }
+}
+
 /// A checkout of ours with a series of two patches, and a tree of the release that they are for.
 pub struct Fixture {
-    pub folder: TempDir,
+    pub folder: Folder,
     pub versions: Versions,
 }
 
@@ -51,7 +66,7 @@ impl Fixture {
             Digest::of(patched().as_bytes()).hex(),
         );
         let fixture = Self {
-            folder,
+            folder: Folder::Own(folder),
             versions: toml::from_str(&versions).unwrap(),
         };
         fixture.write("ours/patches/versions.toml", &versions);
@@ -79,6 +94,14 @@ impl Fixture {
         fixture.write("tree/version.txt", "2.15.0a0\n");
         fixture.write(&format!("tree/{HEADER}"), &pristine());
         fixture
+    }
+
+    /// One that is there.
+    pub fn at(folder: &Path) -> Self {
+        Self {
+            folder: Folder::Other(folder.to_path_buf()),
+            versions: Versions::read(&folder.join("ours")).unwrap(),
+        }
     }
 
     pub fn write(&self, path: &str, text: &str) {
