@@ -5,20 +5,20 @@
 
 pub mod apply;
 mod change;
-mod commits;
+pub mod commits;
 mod drift;
-mod git;
-mod hunk;
-mod judge;
-mod lint;
-mod outcome;
+pub mod git;
+pub mod hunk;
+pub mod judge;
+pub mod lint;
+pub mod outcome;
 mod pristine;
 mod replace;
 pub mod series;
 mod survey;
 #[cfg(test)]
-mod tests;
-mod tree;
+pub mod tests;
+pub mod tree;
 mod verify;
 
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Series on trees in temporary folders, with the git that is installed.
 
-mod fixture;
+pub mod fixture;
 
 use std::fs;
 

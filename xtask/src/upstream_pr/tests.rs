@@ -1,0 +1,1 @@
+//! Pull requests on checkouts in temporary folders, with the git that is installed.
