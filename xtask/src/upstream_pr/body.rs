@@ -61,7 +61,7 @@ const WHAT_STAYS: &str = "\
 | Background thread | Untouched: it processes the default pool's events as before. |
 | Statistics, snapshot, trace | A subclass adds its own to what this class counts; tested. |
 | Other backends | The hooks are in the class that all of them share, and the test runs with a backend of no device. |
-| Cost where nobody uses it | A virtual call for each statistics report. `serves_default_pool()` is one relaxed load, and only a subclass calls it. |
+| Cost where nobody uses it | A virtual call for each statistics report. Only a subclass calls `serves_default_pool()`, which is one relaxed load while nobody captures. |
 
 Left out on purpose: any allocator that uses this, any setting, and Python API.
 ";

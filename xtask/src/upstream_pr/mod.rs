@@ -115,6 +115,9 @@ fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> R
     if args.kind == Kind::Seam && tested.is_none() {
         said += "not tested: cargo xtask test-upstream --seam, then run this again\n";
     }
+    if args.kind == Kind::Seam {
+        said += "before it is opened: PyTorch takes pull requests for issues that are labelled actionable; see #181094\n";
+    }
     Ok(said)
 }
 

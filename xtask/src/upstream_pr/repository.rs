@@ -179,6 +179,8 @@ impl Repository {
     /// The commits after `base` as files that `git am` takes.
     pub fn format_patches(&self, base: &str, tip: &str, out: &Path) -> Result<()> {
         let range = format!("{base}..{tip}");
+        // git would take a relative one to be below the checkout.
+        let out = std::path::absolute(out)?;
         let out = out.to_str().context("the folder's name is not text")?;
         let mut arguments = vec!["format-patch", "--quiet", "--output-directory", out];
         let single = ["--stdout", "-1", "--zero-commit", "--no-numbered"];

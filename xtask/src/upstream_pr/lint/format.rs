@@ -1,11 +1,15 @@
 //! The layout of the lines that a pull request changes, whether or not the tree checks the whole file.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use super::Copy;
 use super::tools::Toolbox;
-use crate::patch::hunk::{self, FileDiff};
+use crate::patch::git;
+use crate::patch::hunk::{self, FileDiff, Hunk, Line};
 use crate::report::progress::Step;
 use crate::upstream_pr::repository::Repository;
 
@@ -44,36 +48,50 @@ pub fn changed_lines(
         if !ENDINGS.iter().any(|it| path.ends_with(it)) {
             continue;
         }
-        let ranges = hunks.iter().filter_map(|hunk| {
-            let added = hunk.lines.iter();
-            let count = added
-                .filter(|it| matches!(it, hunk::Line::Added(_)))
-                .count();
-            (count > 0)
-                .then(|| format!("--lines={}:{}", hunk.new_start, hunk.new_start + count - 1))
-        });
-        let ranges: Vec<_> = ranges.collect();
-        if ranges.is_empty() {
-            continue;
-        }
+        let added = |hunk: &Hunk| {
+            let lines = hunk.lines.iter();
+            lines.filter(|it| matches!(it, Line::Added(_))).count()
+        };
+        let changed: Vec<_> = hunks
+            .iter()
+            .map(|hunk| hunk.new_start..hunk.new_start + added(hunk))
+            .filter(|it| !it.is_empty())
+            .collect();
+        let ranges = changed
+            .iter()
+            .map(|it| format!("--lines={}:{}", it.start, it.end - 1));
         let formatted = cmd!(shell, "{program} --style=file {ranges...} {path}")
             .quiet()
             .output()
             .context("running clang-format")?;
-        let text = shell.read_file(&path)?;
-        let formatted = String::from_utf8_lossy(&formatted.stdout).into_owned();
-        let lines = text.lines().zip(formatted.lines()).enumerate();
-        let first = lines.into_iter().find(|(_, (is, should))| is != should);
-        said.push(match first {
-            None if text.lines().count() == formatted.lines().count() => {
-                format!("{name} leaves the changed lines of {path} as they are")
+        let better = after.folder.path().join(".formatted");
+        fs::write(&better, formatted.stdout)?;
+        // A comment is laid out as a whole; only what was changed of it counts.
+        let others: Vec<_> = differences(&shell, &path, &better)?
+            .into_iter()
+            .filter(|it| changed.iter().any(|range| range.contains(&it.old_start)))
+            .collect();
+        said.push(match others.first() {
+            None => format!("{name} leaves the changed lines of {path} as they are"),
+            Some(first) => {
+                let is = first.before().next().unwrap_or_default();
+                let count = others.len();
+                format!("{name} would lay out {count} of the changed places in {path} otherwise: line {}, `{is}`", first.old_start)
             }
-            None => format!("{name} would lay out the end of {path} otherwise"),
-            Some((number, (is, should))) => format!(
-                "{name} would lay out changed lines of {path} otherwise, first line {}: `{should}` for `{is}`",
-                number + 1
-            ),
         });
     }
     Ok(said)
+}
+
+/// Where two files differ.
+fn differences(shell: &Shell, one: &str, other: &Path) -> Result<Vec<Hunk>> {
+    let diff = cmd!(
+        shell,
+        "git diff --no-index --no-color --no-ext-diff --unified=0 --dst-prefix=b/ -- {one} {other}"
+    );
+    // Its exit status says whether they do.
+    let output = git::neutral(diff).quiet().ignore_status().output();
+    let text = output.context("running git diff")?.stdout;
+    let files = hunk::parse(&String::from_utf8_lossy(&text))?;
+    Ok(files.into_iter().flat_map(|it| it.hunks).collect())
 }
