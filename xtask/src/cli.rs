@@ -1,6 +1,7 @@
 //! The command line, and nothing else: what can be asked, not how it is done.
 
 pub mod patch;
+pub mod upstream_pr;
 
 use std::path::PathBuf;
 
@@ -43,6 +44,8 @@ pub enum Command {
     Test(Test),
     /// Run PyTorch's own pinned-memory tests against the fork wheel
     TestUpstream(TestUpstream),
+    /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
+    UpstreamPr(upstream_pr::UpstreamPr),
     /// Compare the fork with the official wheel and other allocators, on the same requests in turns
     Bench(Bench),
 }

@@ -20,6 +20,7 @@ mod support;
 mod test;
 mod trace;
 mod upstream;
+mod upstream_pr;
 mod venv;
 mod wheel;
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
+        Command::UpstreamPr(args) => upstream_pr::run(args),
         Command::Bench(args) => bench::run(args),
     });
     match result {

@@ -18,6 +18,9 @@ pub struct Versions {
     /// The supported releases, in any order.
     #[serde(rename = "release")]
     pub releases: Vec<Release>,
+    /// The folder of the series that a pull request has on top of a release's.
+    #[serde(default)]
+    pub pull_request: Option<String>,
     /// The headers to compile against, by CUDA version.
     pub cuda: BTreeMap<String, Cuda>,
 }

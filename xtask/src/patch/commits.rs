@@ -20,7 +20,8 @@ use crate::support::hash::Digest;
 
 /// How far back from HEAD the release's own header is looked for.
 const FAR: &str = "--max-count=100";
-const SETTINGS: [&str; 9] = [
+/// git's settings that would show in a patch, as we have them.
+pub const SETTINGS: [&str; 9] = [
     "core.autocrlf=false",
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",
@@ -31,7 +32,8 @@ const SETTINGS: [&str; 9] = [
     "diff.orderFile=/dev/null",
     "format.noprefix=false",
 ];
-const EXPORT: [&str; 28] = [
+/// Options of `format-patch`, one for each that a configuration can change.
+pub const EXPORT: [&str; 28] = [
     "--stdout",
     "-1",
     "--zero-commit",

@@ -24,7 +24,7 @@ const OPENING: [&str; 3] = [
     "Date: ",
 ];
 /// What the message of a patch ends with.
-const TRAILERS: [&str; 2] = ["Reason: ", "Forwarded: "];
+pub const TRAILERS: [&str; 2] = ["Reason: ", "Forwarded: "];
 
 /// The command.
 pub fn run() -> Result<()> {
@@ -47,19 +47,17 @@ pub fn run() -> Result<()> {
 /// All that is wrong in the checkout at `root`.
 pub fn check(root: &Path, versions: &Versions) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for release in &versions.releases {
-        let folder = root.join("patches").join(&release.series);
-        let shown = format!("patches/{}", release.series);
-        wrong.extend(check_series(&folder, &shown)?);
-    }
     let patches = root.join("patches");
-    let named: BTreeSet<_> = versions
-        .releases
-        .iter()
-        .map(|it| it.series.clone())
-        .collect();
+    let headers: BTreeSet<_> = versions.releases.iter().map(|it| &it.series).collect();
+    let sources: BTreeSet<_> = versions.pull_request.iter().collect();
+    for (folders, of) in [(&headers, Of::Headers), (&sources, Of::Sources)] {
+        for name in folders {
+            let shown = format!("patches/{name}");
+            wrong.extend(check_series(&patches.join(name), &shown, of)?);
+        }
+    }
     for name in names(&patches)? {
-        if name != "versions.toml" && !named.contains(&name) {
+        if name != "versions.toml" && !headers.contains(&name) && !sources.contains(&name) {
             wrong.push(format!(
                 "patches/{name}: no release in versions.toml names it"
             ));
@@ -68,7 +66,16 @@ pub fn check(root: &Path, versions: &Versions) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-fn check_series(folder: &Path, shown: &str) -> Result<Vec<String>> {
+/// What a series may change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Headers that a wheel has.
+    Headers,
+    /// Anything in a source tree.
+    Sources,
+}
+
+fn check_series(folder: &Path, shown: &str, of: Of) -> Result<Vec<String>> {
     let list = folder.join("series");
     let list = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let lines = list.lines().map(str::trim);
@@ -102,7 +109,7 @@ fn check_series(folder: &Path, shown: &str) -> Result<Vec<String>> {
             );
             let diffs = hunk::parse(&text).with_context(|| format!("in {file}"))?;
             wrong.extend(
-                check_diffs(&diffs)
+                check_diffs(&diffs, of)
                     .into_iter()
                     .map(|it| format!("{file}: {it}")),
             );
@@ -174,10 +181,10 @@ pub fn file_name(subject: &str) -> String {
     words.join("_") + ".patch"
 }
 
-fn check_diffs(diffs: &[FileDiff]) -> Vec<String> {
+fn check_diffs(diffs: &[FileDiff], of: Of) -> Vec<String> {
     let mut wrong = Vec::new();
     for diff in diffs {
-        if in_wheel(&diff.path).is_none() {
+        if of == Of::Headers && in_wheel(&diff.path).is_none() {
             wrong.push(format!("{} is no header that a wheel has", diff.path));
         }
         for line in diff.hunks.iter().flat_map(|hunk| reformatted(&hunk.lines)) {

@@ -5,13 +5,13 @@
 
 pub mod apply;
 mod change;
-mod commits;
+pub mod commits;
 mod drift;
-mod git;
-mod hunk;
-mod judge;
-mod lint;
-mod outcome;
+pub mod git;
+pub mod hunk;
+pub mod judge;
+pub mod lint;
+pub mod outcome;
 mod pristine;
 mod rebase;
 mod replace;
@@ -19,8 +19,8 @@ mod repository;
 pub mod series;
 mod survey;
 #[cfg(test)]
-mod tests;
-mod tree;
+pub mod tests;
+pub mod tree;
 mod unsaved;
 mod verify;
 

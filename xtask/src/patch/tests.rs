@@ -1,7 +1,7 @@
 //! Series on trees in temporary folders, with the git that is installed.
 
 mod bad_input;
-mod fixture;
+pub mod fixture;
 mod rebase;
 
 use std::fs;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::judge;
+use super::judge::{self, Reader};
 use crate::release::{Release, Versions};
 use crate::report::refusal::refuse;
 use crate::support::hash::Digest;
@@ -30,21 +30,25 @@ impl Tree {
     pub fn open(root: &Path, versions: &Versions) -> Result<Self> {
         let root = std::fs::canonicalize(root)
             .map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
-        let text = judge::read(&root, VERSION)?;
-        let version = text.and_then(|it| {
+        Self::read_by(&root, versions, &|path| judge::read(&root, path))
+    }
+
+    /// The same of a tree that is not in a folder; `root` is what messages call it.
+    pub fn read_by(root: &Path, versions: &Versions, read: &Reader<'_>) -> Result<Self> {
+        let version = read(VERSION)?.and_then(|it| {
             let word = String::from_utf8_lossy(&it)
                 .split_whitespace()
                 .next()?
                 .to_owned();
             Some(word)
         });
-        let header = judge::read(&root, &versions.header)?;
+        let header = read(&versions.header)?;
         if version.is_none() && header.is_none() {
             let found = format!("neither {VERSION} nor {}", versions.header);
-            return Err(not_a_tree(&root, &found, versions).into());
+            return Err(not_a_tree(root, &found, versions).into());
         }
         Ok(Self {
-            root,
+            root: root.to_path_buf(),
             version,
             header: header.map(|bytes| Digest::of(&bytes).hex()),
         })

@@ -1,0 +1,137 @@
+//! The table of a pull request, from the JSON that `bench --json` writes.
+//!
+//! Invariant: each number is one of the file's, with its spread where that has one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::patch::lint::names;
+use crate::report::refusal::refuse;
+
+/// What was measured, where it is in the file, and what it is relative to.
+const ROWS: [(&str, &str, &str); 9] = [
+    (
+        "allocate + free, 8 MiB, time",
+        "/hit_pair_ratio/8MiB",
+        "stock's",
+    ),
+    (
+        "allocate + free, 64 KiB, time",
+        "/hit_pair_ratio/64KiB",
+        "stock's",
+    ),
+    (
+        "the same, used on a stream, 8 MiB",
+        "/hit_pair_ratio/event",
+        "stock's",
+    ),
+    ("eight threads, throughput", "/threads_ratio/8", "stock's"),
+    (
+        "first iteration, times faster",
+        "/first_iteration_speedup/background",
+        "stock",
+    ),
+    (
+        "pinned, sizes that vary: stock",
+        "/pinned_over_requested/stock/variable-lengths",
+        "largest live set",
+    ),
+    (
+        "pinned, sizes that vary: subclass",
+        "/pinned_over_requested/pinbuddy-exact/variable-lengths",
+        "largest live set",
+    ),
+    (
+        "pinned, 129.5 MiB x 40: stock",
+        "/pinned_over_requested/stock/fixed-129.5mib",
+        "largest live set",
+    ),
+    (
+        "pinned, 129.5 MiB x 40: subclass",
+        "/pinned_over_requested/pinbuddy-exact/fixed-129.5mib",
+        "largest live set",
+    ),
+];
+
+/// The newest results that are checked in.
+pub fn newest(root: &Path) -> Result<PathBuf> {
+    let folder = root.join("docs/results");
+    let mut files = names(&folder)?;
+    files.retain(|it| it.ends_with("-bench.json"));
+    let last = files.pop().context("docs/results has no *-bench.json")?;
+    Ok(folder.join(last))
+}
+
+/// The table, with where it was measured.
+pub fn table(file: &Path) -> Result<String> {
+    let no_results = |found: String| {
+        refuse(format!("{} has no results of a benchmark", file.display()))
+            .found(found)
+            .expected("a file that `cargo xtask bench --json FILE` wrote")
+            .remedy("pass another one with --bench")
+    };
+    let text = fs::read_to_string(file).map_err(|error| no_results(error.to_string()))?;
+    let results: Value =
+        serde_json::from_str(&text).map_err(|error| no_results(error.to_string()))?;
+    let mut rows = String::new();
+    for (name, pointer, over) in ROWS {
+        let Some(value) = results.pointer(pointer).and_then(Value::as_f64) else {
+            continue;
+        };
+        let spread = results.pointer(&format!("/context/spread{pointer}"));
+        let end = |index: usize| spread?.get(index)?.as_f64();
+        let spread = match (end(0), end(1)) {
+            (Some(least), Some(most)) => format!(" ({least:.2} to {most:.2})"),
+            _ => String::new(),
+        };
+        rows += &format!("| {name}, over {over} | {value:.2}{spread} |\n");
+    }
+    if rows.is_empty() {
+        return Err(no_results("none of the figures of the table".to_owned()).into());
+    }
+    let context = |key: &str| {
+        let value = &results["context"][key];
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    Ok(format!(
+        "Measured on {}: {}, {} cores, {} MiB, CUDA {}, torch {}; in turns on the same requests in one run, \
+         medians (least to most). Ratios are the result; times are of one machine.\n\n| | |\n|---|---|\n{rows}",
+        context("date"),
+        context("processor"),
+        context("cores"),
+        context("memory_mib"),
+        context("cuda"),
+        context("fork"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::paths;
+
+    #[test]
+    fn the_checked_in_results_fill_every_row() {
+        let table = table(&newest(paths::root()).unwrap()).unwrap();
+        assert_eq!(
+            table.lines().filter(|it| it.starts_with("| ")).count(),
+            1 + ROWS.len(),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn something_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.json");
+        for text in ["{}", "no JSON"] {
+            fs::write(&file, text).unwrap();
+            assert!(table(&file).unwrap_err().to_string().contains("--bench"));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! `cargo xtask upstream-pr`: what we would have PyTorch take, as a branch, patches and a description.
+//!
+//! Invariants: the checkout gets a branch and nothing else changes in it; everything is made, or nothing.
+
+mod benchmark;
+mod body;
+mod lint;
+mod message;
+mod proposal;
+mod repository;
+pub mod tested;
+#[cfg(test)]
+mod tests;
+mod vendor;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::cli::upstream_pr::{Kind, UpstreamPr};
+use crate::python::Python;
+use crate::release::Versions;
+use crate::report::progress::Progress;
+use crate::report::refusal::refuse;
+use crate::support::paths;
+use crate::support::scratch::Scratch;
+use body::Body;
+use lint::Report;
+use proposal::{Change, Proposal};
+use repository::Repository;
+
+/// The form that PyTorch's tree has for pull requests.
+const FORM: &str = ".github/PULL_REQUEST_TEMPLATE.md";
+/// The description's name beside the patches.
+const BODY: &str = "PR_BODY.md";
+
+/// The command.
+pub fn run(args: &UpstreamPr) -> Result<()> {
+    let root = paths::root();
+    let python = Python::probe(Path::new("python3"))?;
+    let versions = Versions::read(root)?;
+    print!("{}", make(root, &versions, args, &python.executable)?);
+    Ok(())
+}
+
+/// Where it starts, and what it is called.
+struct Place {
+    repository: Repository,
+    /// The full name of the commit.
+    base: String,
+    branch: String,
+    out: PathBuf,
+}
+
+/// Does it, or only says so, and returns what was done.
+fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> Result<String> {
+    let progress = Progress::new(if args.dry_run { 1 } else { 3 });
+    let place = Place::find(args)?;
+    let Place {
+        repository,
+        base,
+        branch,
+        out,
+    } = &place;
+    let read = |path: &str| repository.read(base, path);
+    let shown = repository.root.display().to_string();
+    let proposal = Proposal::make(root, versions, args.kind, &shown, &read)?;
+    let results = match &args.bench {
+        Some(file) => file.clone(),
+        None => benchmark::newest(root)?,
+    };
+    let benchmark = benchmark::table(&results)?;
+    let tip = progress.step("make the commits", |_| place.commit(&proposal))?;
+    let mut said = place.describe(args, &proposal)?;
+    if args.dry_run {
+        let _ = writeln!(said, "  table     from {}", paths::show(&results));
+        said += "nothing was changed (--dry-run)\n";
+        return Ok(said);
+    }
+    let report = match args.kind {
+        Kind::Full => None,
+        Kind::Seam => Some(progress.step("run the tree's linters", |step| {
+            let report = lint::run(repository, base, &tip, &proposal.files(), python, step)?;
+            refuse_problems(&report)?;
+            Ok(report)
+        })?),
+    };
+    let form = repository.read(base, FORM)?;
+    let form = form.map(|it| String::from_utf8_lossy(&it).into_owned());
+    let tested = proposal.tested();
+    let body = Body {
+        proposal: &proposal,
+        kind: args.kind,
+        lint: report.as_ref(),
+        tested: tested.as_ref(),
+        benchmark: &benchmark,
+        form: form.as_deref(),
+    };
+    progress.step("write the patches", |_| {
+        let scratch = Scratch::folder(out)?;
+        repository.format_patches(base, &tip, scratch.path())?;
+        fs::write(scratch.path().join(BODY), body.render()).context("writing PR_BODY.md")?;
+        scratch.publish(out)?;
+        // Last, since nothing else in the checkout changes.
+        repository.make_branch(branch, &tip).inspect_err(|_| {
+            let _ = fs::remove_dir_all(out);
+        })
+    })?;
+    if let Some(report) = &report {
+        said += "linters of the tree:\n";
+        said += &report.describe();
+    }
+    if args.kind == Kind::Seam && tested.is_none() {
+        said += "not tested: cargo xtask test-upstream --seam, then run this again\n";
+    }
+    if args.kind == Kind::Seam {
+        said += "before it is opened: PyTorch takes pull requests for issues that are labelled actionable; see #181094\n";
+    }
+    Ok(said)
+}
+
+fn refuse_problems(report: &Report) -> Result<()> {
+    let problems = report.problems();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(refuse("the tree's own linters complain of the change")
+        .found(problems.join("\n"))
+        .expected("nothing that was not there before; no branch was made")
+        .remedy("mend the patches named in patches/*/series, then run the same command again")
+        .into())
+}
+
+impl Place {
+    /// Refuses what is taken, and what is not there.
+    fn find(args: &UpstreamPr) -> Result<Self> {
+        let repository = Repository::open(&args.source, args.dry_run)?;
+        let base = repository.resolve(&args.base)?;
+        let branch = args.branch.clone().unwrap_or_else(|| {
+            let default = match args.kind {
+                Kind::Seam => "host-allocator-subclass",
+                Kind::Full => "pinbuddy",
+            };
+            default.to_owned()
+        });
+        if repository.has_branch(&branch)? {
+            let root = repository.root.display();
+            return Err(refuse(format!("{root} has a branch {branch} already"))
+                .expected("a name that is free; nothing was changed")
+                .remedy(format!(
+                    "pass another one with --branch, or: git -C {root} branch -D {branch}"
+                ))
+                .into());
+        }
+        let out = args.out.clone();
+        let taken = match fs::read_dir(&out) {
+            Ok(mut entries) => entries.next().is_some(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        };
+        if taken {
+            return Err(refuse(format!("{} is in the way", out.display()))
+                .expected("an empty folder, or none; nothing was changed")
+                .remedy("pass another one with --out, or remove it")
+                .into());
+        }
+        Ok(Self {
+            repository,
+            base,
+            branch,
+            out,
+        })
+    }
+
+    /// Makes the commits, and returns the last one's name. Nothing in the checkout refers to them yet.
+    fn commit(&self, proposal: &Proposal) -> Result<String> {
+        let author = self.repository.author()?;
+        let index = self.repository.index(&self.base)?;
+        let mut tip = self.base.clone();
+        for step in &proposal.steps {
+            match &step.change {
+                Change::Patch(patch) => index.apply(patch)?.map_err(|git| {
+                    refuse(format!("{} does not apply", paths::show(patch)))
+                        .found(git)
+                        .expected("every hunk's context as the patch has it; nothing was changed")
+                        .remedy("refresh that patch, or pass another --base")
+                })?,
+                Change::Add(vendored) => {
+                    index.add(vendored.folder.path(), &vendored.files, vendor::FOLDER)?;
+                }
+            }
+            tip = index.commit(&tip, &step.message, &author)?;
+        }
+        Ok(tip)
+    }
+
+    /// For people.
+    fn describe(&self, args: &UpstreamPr, proposal: &Proposal) -> Result<String> {
+        let files = proposal.files();
+        let version = &proposal.release.version;
+        let what = match args.kind {
+            Kind::Seam => "the extension points",
+            Kind::Full => "the whole fork",
+        };
+        let header = if proposal.drifted {
+            ", for a header that is another than that release's"
+        } else {
+            ""
+        };
+        let mut text = format!("{what}, by the series for torch {version}{header}\n");
+        let commits = proposal.steps.len();
+        for (label, value) in [
+            ("checkout", self.repository.root.display().to_string()),
+            ("base", format!("{} ({})", args.base, &self.base[..12])),
+            ("branch", format!("{}, {commits} commits:", self.branch)),
+        ] {
+            let _ = writeln!(text, "  {label:<10}{value}");
+        }
+        for step in &proposal.steps {
+            let _ = writeln!(text, "    {}", step.message.subject);
+            match &step.change {
+                Change::Patch(_) => {
+                    for file in &step.files {
+                        let _ = writeln!(text, "      {file}");
+                    }
+                }
+                Change::Add(vendored) => {
+                    let _ = writeln!(
+                        text,
+                        "      {} files below {}",
+                        vendored.files.len(),
+                        vendor::FOLDER
+                    );
+                }
+            }
+        }
+        let _ = writeln!(
+            text,
+            "  patches   {0}/*.patch, {0}/{BODY}",
+            self.out.display()
+        );
+        let changes = self.repository.changes(&files)?;
+        if !changes.trim().is_empty() {
+            text += "  not in it, since no commit has them, and left as they are:\n";
+            for line in changes.lines() {
+                let _ = writeln!(text, "    {line}");
+            }
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,134 @@
+//! What a pull request consists of: one step a commit, and the release whose series it is.
+//!
+//! Knows no git. Invariant: a series is only proposed for a header that it fits exactly.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::message::Message;
+use super::tested::Tested;
+use super::vendor::{self, Vendored};
+use crate::cli::upstream_pr::Kind;
+use crate::patch::judge::{Reader, Trial};
+use crate::patch::outcome::Outcome;
+use crate::patch::series::{self, Patch};
+use crate::patch::tree::Tree;
+use crate::release::{Release, Versions};
+use crate::report::refusal::refuse;
+
+/// All of it.
+#[derive(Debug)]
+pub struct Proposal {
+    /// The release whose series it is.
+    pub release: Release,
+    /// Whether the header is another than that release's, and the series fits all the same.
+    pub drifted: bool,
+    /// In order.
+    pub steps: Vec<Step>,
+    patches: Vec<Patch>,
+}
+
+/// One commit.
+#[derive(Debug)]
+pub struct Step {
+    /// Its message.
+    pub message: Message,
+    /// The upstream paths that it touches.
+    pub files: Vec<String>,
+    /// What it does.
+    pub change: Change,
+}
+
+/// What a commit does.
+#[derive(Debug)]
+pub enum Change {
+    /// This patch.
+    Patch(PathBuf),
+    /// Adds files of ours.
+    Add(Vendored),
+}
+
+impl Proposal {
+    /// For a tree that `read` reads, which `shown` calls by its name. `root` is the checkout of ours.
+    pub fn make(
+        root: &Path,
+        versions: &Versions,
+        kind: Kind,
+        shown: &str,
+        read: &Reader<'_>,
+    ) -> Result<Self> {
+        let tree = Tree::read_by(Path::new(shown), versions, read)?;
+        // Another version than a supported one is what a pull request is for.
+        let release = tree.release(versions).or_else(|_| versions.find(None))?;
+        let folder = |name: &str| root.join("patches").join(name);
+        let series = series::read(&folder(&release.series))?;
+        let trial = Trial {
+            header: &versions.header,
+            release,
+            series: &series,
+        };
+        let drifted = match trial.forward(read)?.outcome {
+            Outcome::Clean => false,
+            Outcome::Drifted { .. } => true,
+            outcome => return Err(refused(shown, release, &outcome).into()),
+        };
+        let mut patches = series;
+        if let (Kind::Seam, Some(name)) = (kind, &versions.pull_request) {
+            patches.extend(series::read(&folder(name))?);
+        }
+        let mut steps = Vec::new();
+        for patch in &patches {
+            let shown = patch.path.display();
+            let text =
+                fs::read_to_string(&patch.path).with_context(|| format!("reading {shown}"))?;
+            steps.push(Step {
+                message: Message::of_patch(&text).with_context(|| format!("in {shown}"))?,
+                files: patch.files.keys().cloned().collect(),
+                change: Change::Patch(patch.path.clone()),
+            });
+        }
+        if kind == Kind::Full {
+            steps.push(vendor::step(root)?);
+        }
+        Ok(Self {
+            release: release.clone(),
+            drifted,
+            steps,
+            patches,
+        })
+    }
+
+    /// What the tests came to, if they were run on these patches.
+    pub fn tested(&self) -> Option<Tested> {
+        Tested::read(&self.patches)
+    }
+
+    /// The upstream paths that it touches, each once.
+    pub fn files(&self) -> Vec<String> {
+        let mut files: Vec<String> = self.steps.iter().flat_map(|it| it.files.clone()).collect();
+        files.sort();
+        files.dedup();
+        files
+    }
+}
+
+fn refused(shown: &str, release: &Release, outcome: &Outcome) -> crate::report::refusal::Refusal {
+    let refusal = refuse(format!("there is nothing to propose for {shown}"))
+        .found(outcome.to_string())
+        .expected(format!(
+            "a header that the series for torch {} fits exactly; nothing was changed",
+            release.version
+        ));
+    match outcome {
+        Outcome::AlreadyApplied => {
+            refusal.remedy("pass --base with a commit from before the series")
+        }
+        Outcome::Conflict { .. } | Outcome::Missing { .. } => refusal.remedy(format!(
+            "carry the series to that tree first: cargo xtask patch rebase --from {} --source DIR",
+            release.version
+        )),
+        _ => refusal.remedy(outcome.remedy()),
+    }
+}

@@ -1,0 +1,167 @@
+//! Our sources as one folder of a PyTorch tree, for `--kind full`.
+//!
+//! What the library in a wheel is built from, with its licence, and a workspace of its own around it: no
+//! build tool, no tests that cross layers.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use toml::{Table, Value};
+use xshell::{Shell, cmd};
+
+use super::message::Message;
+use super::proposal::{Change, Step};
+use crate::patch::lint::names;
+use crate::report::refusal::refuse;
+
+/// Where in PyTorch's tree.
+pub const FOLDER: &str = "third_party/pinbuddy";
+/// The crates that the library is made of.
+const CRATES: [&str; 2] = ["rust-core", "cxx-bridge"];
+/// What is copied as it is.
+const FILES: [&str; 3] = ["Cargo.lock", "LICENSE", "NOTICE"];
+const MANIFEST: &str = "Cargo.toml";
+/// What tools leave behind.
+const LITTER: [&str; 3] = ["__pycache__", "target", "corpus"];
+
+/// Files of ours, ready to be added.
+#[derive(Debug)]
+pub struct Vendored {
+    /// Where they lie.
+    pub folder: TempDir,
+    /// Relative to that.
+    pub files: Vec<String>,
+}
+
+/// The commit that adds them.
+pub fn step(root: &Path) -> Result<Step> {
+    let vendored = gather(root)?;
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(Step {
+        message: Message {
+            subject: format!("Add pinbuddy {version}"),
+            body: format!(
+                "The engine that decides which pinned memory serves which request, in Rust, and the host\n\
+                 allocator that asks it, in C++, with their licence. {FOLDER} is a cargo workspace of its own;\n\
+                 nothing builds it yet."
+            ),
+        },
+        files: vendored
+            .files
+            .iter()
+            .map(|it| format!("{FOLDER}/{it}"))
+            .collect(),
+        change: Change::Add(vendored),
+    })
+}
+
+fn gather(root: &Path) -> Result<Vendored> {
+    let folder = tempfile::tempdir().context("making a folder for our sources")?;
+    let mut files = Vec::new();
+    for name in CRATES.iter().chain(&FILES) {
+        copy(root, folder.path(), name, &mut files)?;
+    }
+    let path = root.join(MANIFEST);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let manifest = workspace(&text).with_context(|| format!("in {}", path.display()))?;
+    fs::write(folder.path().join(MANIFEST), manifest)?;
+    files.push(MANIFEST.to_owned());
+    prune(folder.path())?;
+    files.sort();
+    Ok(Vendored { folder, files })
+}
+
+fn copy(from: &Path, to: &Path, relative: &str, files: &mut Vec<String>) -> Result<()> {
+    let (source, target) = (from.join(relative), to.join(relative));
+    if source.is_dir() {
+        fs::create_dir_all(&target)?;
+        for name in names(&source)? {
+            if !LITTER.contains(&name.as_str()) && !name.starts_with('.') {
+                copy(from, to, &format!("{relative}/{name}"), files)?;
+            }
+        }
+        return Ok(());
+    }
+    fs::copy(&source, &target).with_context(|| format!("copying {}", source.display()))?;
+    files.push(relative.to_owned());
+    Ok(())
+}
+
+/// The workspace's manifest with these crates only.
+fn workspace(text: &str) -> Result<String> {
+    let mut manifest: Table = toml::from_str(text)?;
+    let members: Vec<Value> = CRATES.iter().map(|&it| it.into()).collect();
+    let workspace = manifest.get_mut("workspace").and_then(Value::as_table_mut);
+    let workspace = workspace.context("no [workspace]")?;
+    workspace.insert("members".into(), members.into());
+    workspace.remove("default-members");
+    if let Some(Value::Table(all)) = workspace.get_mut("dependencies") {
+        all.retain(|_, it| {
+            let path = it.get("path").and_then(Value::as_str);
+            path.is_none_or(|it| CRATES.contains(&it))
+        });
+    }
+    // Speeds up programs that are not here.
+    if let Some(Value::Table(dev)) = manifest.get_mut("profile").and_then(|it| it.get_mut("dev")) {
+        dev.remove("package");
+    }
+    Ok(toml::to_string_pretty(&manifest)?)
+}
+
+/// Takes out of Cargo.lock what only the others need, so that `--locked` works; no network is needed.
+fn prune(folder: &Path) -> Result<()> {
+    let shell = Shell::new()?;
+    shell.change_dir(folder);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = cmd!(shell, "{cargo} update --workspace --offline --quiet")
+        .quiet()
+        .ignore_status()
+        .output()
+        .context("running cargo")?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(refuse("our sources are no cargo workspace of their own")
+        .found(String::from_utf8_lossy(&output.stderr).trim())
+        .expected(format!(
+            "{} with what Cargo.toml and Cargo.lock name",
+            CRATES.join(", ")
+        ))
+        .remedy("cargo fetch --locked, in the checkout of pinbuddy")
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::paths;
+
+    /// Needs what cargo has fetched to build this test, and no network.
+    #[test]
+    fn what_is_vendored_is_a_workspace_with_its_lock() {
+        let vendored = gather(paths::root()).unwrap();
+        for file in [
+            "Cargo.lock",
+            "Cargo.toml",
+            "LICENSE",
+            "NOTICE",
+            "cxx-bridge/cpp/buddy_allocator.cpp",
+            "rust-core/src/lib.rs",
+        ] {
+            assert!(vendored.files.iter().any(|it| it == file), "{file}");
+        }
+        assert!(!vendored.files.iter().any(|it| it.contains("xtask")));
+        let lock = fs::read_to_string(vendored.folder.path().join("Cargo.lock")).unwrap();
+        assert!(lock.contains("\"cxx\"") && !lock.contains("\"plotters\""));
+        let shell = Shell::new().unwrap();
+        shell.change_dir(vendored.folder.path());
+        let cargo = std::env::var_os("CARGO").unwrap();
+        let metadata = cmd!(
+            shell,
+            "{cargo} metadata --locked --offline --format-version 1"
+        );
+        assert!(metadata.quiet().ignore_stdout().run().is_ok());
+    }
+}
