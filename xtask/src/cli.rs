@@ -42,6 +42,8 @@ pub enum Command {
     Simulate(Simulate),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
+    /// Build and try the fork of every supported release, one after the other
+    Matrix(Matrix),
     /// Run PyTorch's own pinned-memory tests against the fork wheel
     TestUpstream(TestUpstream),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
@@ -237,10 +239,34 @@ pub struct Test {
     /// Only what needs no torch wheel: Rust tests and snapshots
     #[arg(long)]
     pub quick: bool,
+    /// The fork of this torch release, and nothing that is the same for all
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["quick", "real"])]
+    pub torch: Option<String>,
     /// The fork's tests on this machine's GPU, and nothing else; those of what only the simulator can
     /// do are skipped
     #[arg(long, conflicts_with = "quick")]
     pub real: bool,
+}
+
+/// Options of `matrix`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Official wheels that the cache does not have are fetched one at a time and removed again; \
+                  headers and libraries stay there."
+)]
+pub struct Matrix {
+    /// Only this release, any number of times [default: the last patch release of each minor one]
+    #[arg(long, value_name = "VERSION")]
+    pub torch: Vec<String>,
+    /// Stop where the library is linked: no wheel is written and nothing is installed
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the table there as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The Python to build for
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
 }
 
 /// Options of `test-upstream`.

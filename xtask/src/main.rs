@@ -9,6 +9,7 @@ mod bench;
 mod build_wheel;
 mod cli;
 mod doctor;
+mod matrix;
 mod patch;
 mod python;
 mod release;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),

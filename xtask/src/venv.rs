@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{current, fetch};
 use crate::python::tools::Tools;
-use crate::python::{pip, tools};
+use crate::python::{Python, pip, tools};
 use crate::report::progress::{Progress, Step};
 use crate::support::hash::Digest;
 use crate::support::scratch::Scratch;
@@ -90,9 +90,22 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf
     Ok(folder)
 }
 
+/// An environment with `wheel` and all that it needs, in a folder that is made anew.
+pub fn fresh(
+    python: &Python,
+    tools: &Tools,
+    folder: &Path,
+    wheel: &Path,
+    step: &Step,
+) -> Result<()> {
+    disk::require(folder, ROOM, "install torch")?;
+    tools::make_environment(&python.executable, folder)?;
+    install(tools, folder, wheel, false, step)
+}
+
 /// Installs packages that tests need besides torch, and does nothing where they are.
 pub fn require(folder: &Path, python: &Path, packages: &[&str]) -> Result<()> {
-    let tools = tools::ensure(&crate::python::Python::probe(python)?)?;
+    let tools = tools::ensure(&Python::probe(python)?)?;
     let inner = folder.join("bin/python").display().to_string();
     let mut arguments = vec!["--python", &inner, "install", "--quiet"];
     arguments.extend(packages);

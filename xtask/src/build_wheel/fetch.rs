@@ -179,6 +179,14 @@ fn download(
     })
 }
 
+/// Removes the wheel that fits from the cache, where it is.
+pub fn forget(cache: &Path, release: &Release, python: &Python) {
+    if let Some((wheel, _)) = cached(cache, release, python) {
+        let _ = fs::remove_file(sidecar(&wheel));
+        let _ = fs::remove_file(wheel);
+    }
+}
+
 fn sidecar(wheel: &Path) -> PathBuf {
     let mut name = wheel.file_name().unwrap_or_default().to_os_string();
     name.push(".sha256");

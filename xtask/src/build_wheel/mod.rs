@@ -14,7 +14,7 @@ pub mod prepare;
 pub mod tree;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
@@ -33,6 +33,7 @@ use crate::wheel::verify;
 use crate::wheel::writer;
 use assemble::Made;
 use compile::Flavour;
+use prepare::Prepared;
 
 /// How much larger than the official wheel the fork may be.
 const ROOM: u64 = 16 << 20;
@@ -68,8 +69,33 @@ pub fn build_in(args: &cli::BuildWheel, cargo: &Path) -> Result<Summary> {
         .map_or(1 << 30, |it| it.len());
     disk::require(&plan.out, size + ROOM, "write the fork wheel")?;
     let _lock = lock::take("build")?;
-    let progress = Progress::new(prepare::STEPS + 4);
-    let ready = prepare::prepare(&plan, &progress)?;
+    let progress = Progress::new(STEPS);
+    let (ready, made) = link(&plan, cargo, &progress)?;
+    let (out, sha256) = write(&plan, &ready, &made, &progress)?;
+    let mut summary = Summary {
+        bytes: fs::metadata(&out)?.len(),
+        path: out,
+        sha256,
+        version: ready.fork_version,
+        series: plan.release.series.clone(),
+        floors: made.floors,
+        tag: made.tag,
+        library_bytes: made.library.len() as u64,
+        commit: commit(),
+        steps: Vec::new(),
+    };
+    summary.set_times(progress.times());
+    Ok(summary)
+}
+
+/// How many steps [`link`] reports.
+pub const LINK_STEPS: usize = prepare::STEPS + 2;
+/// How many steps [`link`] and [`write`] report together.
+pub const STEPS: usize = LINK_STEPS + 2;
+
+/// Everything up to the library in its place; the caller holds the lock `build`.
+pub fn link(plan: &Plan, cargo: &Path, progress: &Progress) -> Result<(Prepared, Made)> {
+    let ready = prepare::prepare(plan, progress)?;
     let library = progress.step("compile the library", |step| {
         let against = ready.against();
         compile::compile(paths::root(), cargo, &against, Flavour::Wheel, step)
@@ -90,17 +116,27 @@ pub fn build_in(args: &cli::BuildWheel, cargo: &Path) -> Result<Summary> {
             tag,
         })
     })?;
+    Ok((ready, made))
+}
+
+/// The fork wheel with it, read back before it has its name: its path and SHA-256.
+pub fn write(
+    plan: &Plan,
+    ready: &Prepared,
+    made: &Made,
+    progress: &Progress,
+) -> Result<(PathBuf, String)> {
     let name = WheelName {
         version: ready.fork_version.clone(),
         platform: made.tag.clone(),
         ..ready.base.name.clone()
     };
-    let provenance = assemble::provenance(&ready, &plan.header, &made);
+    let provenance = assemble::provenance(ready, &plan.header, made);
     let out = plan.out.join(name.to_string());
     let unfinished = Scratch::file(&out)?;
     progress.step("write the fork wheel", |step| {
         let mut official = verify::open(&ready.base.path)?;
-        let contents = assemble::assemble(&mut official, &name, &ready, &provenance, &made)?;
+        let contents = assemble::assemble(&mut official, &name, ready, &provenance, made)?;
         writer::write(&mut official, &contents, unfinished.path(), step)
             .with_context(|| format!("writing {}", out.display()))
     })?;
@@ -117,20 +153,7 @@ pub fn build_in(args: &cli::BuildWheel, cargo: &Path) -> Result<Summary> {
         unfinished.publish(&out)?;
         Ok(digest.hex())
     })?;
-    let mut summary = Summary {
-        bytes: fs::metadata(&out)?.len(),
-        path: out,
-        sha256,
-        version: ready.fork_version,
-        series: plan.release.series.clone(),
-        floors: made.floors,
-        tag: made.tag,
-        library_bytes: made.library.len() as u64,
-        commit: commit(),
-        steps: Vec::new(),
-    };
-    summary.set_times(progress.times());
-    Ok(summary)
+    Ok((out, sha256))
 }
 
 /// HEAD, where the checkout is a clean git one. For the summary only: the same sources give the

@@ -42,11 +42,13 @@ impl Progress {
         step.bar.finish_and_clear();
         let outcome = if result.is_ok() { "" } else { "failed after " };
         eprintln!("{label}: {outcome}{:.1} s", took.as_secs_f64());
-        self.times.borrow_mut().push((what.to_owned(), took));
+        if result.is_ok() {
+            self.times.borrow_mut().push((what.to_owned(), took));
+        }
         result
     }
 
-    /// What each finished step took.
+    /// What each step took that has succeeded.
     pub fn times(&self) -> Vec<(String, Duration)> {
         self.times.borrow().clone()
     }

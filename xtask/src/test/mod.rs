@@ -15,6 +15,7 @@ use crate::build_wheel;
 use crate::cli;
 use crate::report::refusal::refuse;
 use crate::report::table::Table;
+use crate::report::tally::Tally;
 use crate::runtime::Runtime;
 use crate::support::paths;
 use crate::upstream;
@@ -25,10 +26,14 @@ pub fn run(args: &cli::Test) -> Result<()> {
     let mut table = Table::default();
     if args.real {
         on_gpu(&mut table)?;
+    } else if let Some(torch) = &args.torch {
+        with_torch(&mut table, &build_args(Some(torch)), &[]);
     } else {
         table.row("Rust tests", rust::all);
         if !args.quick {
-            with_torch(&mut table);
+            let args = build_args(None);
+            table.row("the simulator's headers", || simulator::headers(&args));
+            with_torch(&mut table, &args, &[BENCH]);
         }
     }
     eprint!("\n{table}");
@@ -47,10 +52,10 @@ const DEBUG: &str = "the debug build, fork in the simulator";
 
 /// What a GPU is needed for, and nothing else.
 fn on_gpu(table: &mut Table) -> Result<()> {
-    let args = build_args();
+    let args = build_args(None);
     let runtime = Runtime::choose(true, &args.python)?;
     let python = args.python.as_path();
-    if let Some((fork, stock)) = table.value("environments", || environments(python)) {
+    if let Some((fork, stock)) = table.value("environments", || environments(&args, python)) {
         table.row("the fork on this machine", || {
             fork::python_tests(&fork, &stock, python, &runtime)
         });
@@ -58,50 +63,49 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, what is in it, and what it does.
-fn with_torch(table: &mut Table) {
-    let args = build_args();
-    table.row("the simulator's headers", || simulator::headers(&args));
-    let Some(built) = table.value("build the fork wheel", || build_wheel::build(&args)) else {
+/// The wheel, what is in it, and what it does; `newest` is what only the newest release is tested with.
+fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str]) {
+    let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let rest = ["wheel invariants", "same bytes twice", "environments"];
-        for row in rest
-            .into_iter()
-            .chain([SIMULATOR, FORK, BENCH, DEBUG, UPSTREAM])
-        {
+        let rest = rest.iter().chain(&[SIMULATOR, FORK]).chain(newest);
+        for row in rest.chain(&[DEBUG, UPSTREAM]) {
             table.not_run(row, "there is no fork wheel");
         }
         return;
     };
-    table.row("wheel invariants", || wheel::invariants(&args, &built));
-    table.row("same bytes twice", || wheel::reproducible(&args, &built));
+    table.row("wheel invariants", || wheel::invariants(args, &built));
+    table.row("same bytes twice", || wheel::reproducible(args, &built));
     let python = args.python.as_path();
-    match table.value("environments", || environments(python)) {
+    match table.value("environments", || environments(args, python)) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
             table.row(FORK, || {
                 let runtime = Runtime::choose(false, python)?;
                 fork::python_tests(&fork, &stock, python, &runtime)
             });
-            table.row(BENCH, || bench::smoke(&fork, &stock));
-            table.row(DEBUG, || debug::python_tests(&args, &fork, &stock, python));
+            for row in newest {
+                table.row(row, || bench::smoke(&fork, &stock));
+            }
+            table.row(DEBUG, || debug::python_tests(args, &fork, &stock, python));
         }
         None => {
-            for row in [SIMULATOR, FORK, BENCH, DEBUG] {
+            for row in [SIMULATOR, FORK].iter().chain(newest).chain(&[DEBUG]) {
                 table.not_run(row, "there are no environments");
             }
         }
     }
-    table.row(UPSTREAM, upstream_tests);
+    table.row(UPSTREAM, || upstream_tests(args.torch.as_deref()));
 }
 
-fn environments(python: &Path) -> Result<(PathBuf, PathBuf)> {
-    let fork = venv::ensure(None, false, python)?;
-    Ok((fork, venv::ensure(None, true, python)?))
+fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(PathBuf, PathBuf)> {
+    let torch = args.torch.as_deref();
+    let fork = venv::ensure(torch, false, python)?;
+    Ok((fork, venv::ensure(torch, true, python)?))
 }
 
-fn build_args() -> cli::BuildWheel {
+fn build_args(torch: Option<&str>) -> cli::BuildWheel {
     cli::BuildWheel {
-        torch: None,
+        torch: torch.map(str::to_owned),
         wheel: None,
         python: PathBuf::from("python3"),
         out: paths::root().join("dist"),
@@ -113,10 +117,10 @@ fn build_args() -> cli::BuildWheel {
 const UPSTREAM: &str = "PyTorch's own tests";
 
 /// PyTorch's own tests; what fails with the official wheel too is listed there, and no failure.
-fn upstream_tests() -> Result<crate::report::tally::Tally> {
+fn upstream_tests(torch: Option<&str>) -> Result<Tally> {
     upstream::count(&cli::TestUpstream {
         source: None,
-        torch: None,
+        torch: torch.map(str::to_owned),
         stock: false,
         real: false,
     })

@@ -1,0 +1,156 @@
+//! One release through all stages, as far as it gets.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::table::{Outcome, Row};
+use crate::build_wheel::plan::Plan;
+use crate::build_wheel::{self, fetch};
+use crate::cli;
+use crate::python::tools;
+use crate::report::progress::Progress;
+use crate::report::refusal::refuse;
+use crate::sim::Simulator;
+use crate::support::scratch::Scratch;
+use crate::support::{lock, paths, relay};
+use crate::venv;
+
+/// The steps of `build-wheel` that end a stage.
+const ENDS: [(&str, usize); 4] = [
+    ("verify it", 0),
+    ("apply the series", 1),
+    ("compile the library", 2),
+    ("link it in", 3),
+];
+
+/// How one release fares; an error is told at once, and in its row.
+pub fn release(version: &str, args: &cli::Matrix) -> Row {
+    let mut row = Row::new(version);
+    let start = Instant::now();
+    if let Err(error) = stages(&mut row, args) {
+        crate::report(&error);
+        let failed = row.stages.iter_mut().find(|it| **it == Outcome::NotRun);
+        if let Some(stage) = failed {
+            let line = error.to_string();
+            *stage = Outcome::Failed(line.lines().next().unwrap_or_default().to_owned());
+        }
+    }
+    row.seconds = start.elapsed().as_secs_f64();
+    row
+}
+
+fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
+    let folder = paths::target().join("matrix");
+    let out = Scratch::folder(&folder.join("dist"))?;
+    let plan = Plan::make(&cli::BuildWheel {
+        torch: Some(row.torch.clone()),
+        wheel: None,
+        python: args.python.clone(),
+        out: out.path().to_path_buf(),
+        dry_run: false,
+        json: false,
+    })?;
+    let _gone = Fetched::new(&plan);
+    let progress = Progress::new(if args.quick {
+        build_wheel::LINK_STEPS
+    } else {
+        build_wheel::STEPS
+    });
+    let cargo = paths::target().join("wheel/cargo");
+    let built = {
+        let _lock = lock::take("build")?;
+        build_wheel::link(&plan, &cargo, &progress).and_then(|(ready, made)| {
+            let wheel = (!args.quick).then(|| build_wheel::write(&plan, &ready, &made, &progress));
+            Ok((ready.facts.cuda.clone(), wheel.transpose()?.map(|it| it.0)))
+        })
+    };
+    for (step, _) in progress.times() {
+        if let Some((_, stage)) = ENDS.iter().find(|(end, _)| *end == step) {
+            row.stages[*stage] = Outcome::Ok;
+        }
+    }
+    let (cuda, wheel) = built?;
+    row.cuda = Some(cuda);
+    let Some(wheel) = wheel else { return Ok(()) };
+    let place = folder.join("environment");
+    let environment = Environment::make(&plan, &wheel, &place)?;
+    environment.import()?;
+    row.stages[4] = Outcome::Ok;
+    environment.smoke()?;
+    row.stages[5] = Outcome::Ok;
+    Ok(())
+}
+
+/// An official wheel that the cache does not have yet: what will be fetched goes again at the end.
+struct Fetched<'a>(Option<&'a Plan>);
+
+impl<'a> Fetched<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        Self(plan.base.is_none().then_some(plan))
+    }
+}
+
+impl Drop for Fetched<'_> {
+    fn drop(&mut self) {
+        if let Some(plan) = self.0 {
+            fetch::forget(&plan.cache, &plan.release, &plan.python);
+        }
+    }
+}
+
+/// An environment with the fork wheel, gone at the end.
+struct Environment<'a> {
+    folder: &'a Path,
+}
+
+impl<'a> Environment<'a> {
+    fn make(plan: &Plan, wheel: &Path, folder: &'a Path) -> Result<Self> {
+        let tools = tools::ensure(&plan.python)?;
+        let environment = Self { folder };
+        Progress::new(1).step("make an environment with it", |step| {
+            venv::fresh(&plan.python, &tools, folder, wheel, step)
+        })?;
+        Ok(environment)
+    }
+
+    /// As on a machine with no GPU.
+    fn import(&self) -> Result<()> {
+        let mut command = Command::new(self.folder.join("bin/python"));
+        command.args(["-c", "import torch, pinbuddy; print(torch.__version__)"]);
+        succeed(&mut command, "import torch, pinbuddy")
+    }
+
+    fn smoke(&self) -> Result<()> {
+        let mut command = Simulator::build()?.command(self.folder.join("bin/python"), 1)?;
+        command
+            .arg(paths::root().join("tests/python/smoke.py"))
+            .env("PINBUDDY_SIM_QUIET", "1");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("BUDDY_") {
+                command.env_remove(name);
+            }
+        }
+        succeed(&mut command, "tests/python/smoke.py")
+    }
+}
+
+impl Drop for Environment<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.folder);
+    }
+}
+
+fn succeed(command: &mut Command, what: &str) -> Result<()> {
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let (text, success) = relay::run(command).with_context(|| format!("running {what}"))?;
+    if success {
+        return Ok(());
+    }
+    Err(refuse(format!("{what} failed"))
+        .found(text.trim_end())
+        .into())
+}

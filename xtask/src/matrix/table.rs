@@ -1,0 +1,109 @@
+//! The matrix as a table and as JSON: a row for each release, a column for each stage.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// What is done with a release, in this order.
+pub const STAGES: [&str; 6] = [
+    "header",
+    "applies",
+    "compiles",
+    "links",
+    "imports",
+    "smoke test",
+];
+
+/// How one stage went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As it should.
+    Ok,
+    /// It did not; the first line of why.
+    Failed(String),
+    /// An earlier one failed, or `--quick`.
+    NotRun,
+}
+
+/// One release.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// Its version.
+    pub torch: String,
+    /// The CUDA version of its wheel, once that is known.
+    pub cuda: Option<String>,
+    /// One for each of [`STAGES`].
+    pub stages: [Outcome; 6],
+    /// How long all of it took.
+    pub seconds: f64,
+}
+
+impl Row {
+    /// Of a release that has had no turn yet.
+    pub fn new(torch: &str) -> Self {
+        Self {
+            torch: torch.to_owned(),
+            cuda: None,
+            stages: [const { Outcome::NotRun }; 6],
+            seconds: 0.0,
+        }
+    }
+
+    /// Whether any stage did.
+    pub fn failed(&self) -> bool {
+        self.stages
+            .iter()
+            .any(|it| matches!(it, Outcome::Failed(_)))
+    }
+}
+
+/// The table, and below it what failed.
+pub fn text(rows: &[Row]) -> String {
+    let mut text = format!("{:<9}{:<7}", "torch", "CUDA");
+    for stage in STAGES {
+        let _ = write!(text, "{stage:<12}");
+    }
+    text.push_str("seconds\n");
+    for row in rows {
+        let cuda = row.cuda.as_deref().unwrap_or("?");
+        let _ = write!(text, "{:<9}{cuda:<7}", row.torch);
+        for outcome in &row.stages {
+            let word = match outcome {
+                Outcome::Ok => "ok",
+                Outcome::Failed(_) => "FAILED",
+                Outcome::NotRun => "not run",
+            };
+            let _ = write!(text, "{word:<12}");
+        }
+        let _ = writeln!(text, "{:>7.1}", row.seconds);
+    }
+    for row in rows {
+        for (stage, outcome) in STAGES.iter().zip(&row.stages) {
+            if let Outcome::Failed(why) = outcome {
+                let _ = writeln!(text, "torch {}, {stage}: {why}", row.torch);
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_for_each_and_a_line_for_what_failed() {
+        let mut good = Row::new("2.15.0");
+        (good.cuda, good.seconds) = (Some("13.2".into()), 101.26);
+        good.stages = [const { Outcome::Ok }; 6];
+        let mut quick = Row::new("2.9.1");
+        quick.cuda = Some("12.8".into());
+        quick.stages[..4].fill(Outcome::Ok);
+        let mut bad = Row::new("2.8.0");
+        bad.stages[0] = Outcome::Ok;
+        bad.stages[1] = Outcome::Failed("the series does not apply".into());
+        assert!(bad.failed() && !quick.failed() && !good.failed());
+        insta::assert_snapshot!(text(&[bad, quick, good]));
+    }
+}
