@@ -111,6 +111,8 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
         out: paths::root().join("dist"),
         dry_run: false,
         json: false,
+        source: None,
+        building: cli::SourceBuild::default(),
     }
 }
 
