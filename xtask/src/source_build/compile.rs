@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use xshell::{Shell, cmd};
 
 use super::plan::Plan;
 use crate::python::{pip, tools};
@@ -38,8 +39,13 @@ pub fn ensure_environment(plan: &Plan, step: &Step) -> Result<()> {
         return Ok(());
     }
     // In place, since its programs hold its path.
-    tools::make_environment(&plan.python.executable, &folder)?;
-    if !plan.entry.packages.is_empty() {
+    if plan.entry.packages.is_empty() {
+        let (shell, python) = (Shell::new()?, &plan.python.executable);
+        cmd!(shell, "{python} -m venv --clear --without-pip {folder}")
+            .quiet()
+            .run()?;
+    } else {
+        tools::make_environment(&plan.python.executable, &folder)?;
         let temporary = Scratch::folder(&plan.work.join("pip"))?;
         let mut arguments = vec!["install", "--quiet"];
         arguments.extend(plan.entry.packages.iter().map(String::as_str));
