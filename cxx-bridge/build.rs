@@ -1,8 +1,9 @@
 //! Compiles and links the C++ side when the feature `torch` is on.
 //!
-//! Reads, from `cargo xtask build-wheel`: `PINBUDDY_TORCH_INCLUDE` (folders separated by colons, the
-//! patched headers first), `PINBUDDY_TORCH_LIB`, `PINBUDDY_CUDA_INCLUDE` (folders too; the first
-//! one's sibling `lib` holds libcudart) and `PINBUDDY_FORK_VERSION`.
+//! Reads, from `cargo xtask build-wheel` or from the CMake of a PyTorch that is built from source:
+//! `PINBUDDY_TORCH_INCLUDE` (folders separated by colons, the patched headers first),
+//! `PINBUDDY_TORCH_LIB` and `PINBUDDY_CUDA_INCLUDE` (folders likewise), `PINBUDDY_CUDART` (libcudart;
+//! unset, it is in the sibling `lib` of CUDA's first folder) and `PINBUDDY_FORK_VERSION`.
 
 use std::env;
 use std::fs;
@@ -49,7 +50,8 @@ fn compile() {
         .flag("-falign-functions=32")
         .warnings(true)
         .extra_warnings(true)
-        .warnings_into_errors(true)
+        // Other compilers than ours warn of other things.
+        .warnings_into_errors(env::var_os("PINBUDDY_CUDART").is_none())
         .define("USE_CUDA", None);
     // Asserts invariant I5; `cargo xtask test` builds such a library and runs its tests with it.
     println!("cargo::rerun-if-env-changed=PINBUDDY_DEBUG");
@@ -60,7 +62,7 @@ fn compile() {
         build.define("NDEBUG", None);
     }
     // As system headers: upstream's warnings are not ours to answer.
-    for folder in torch_include.split(':').chain(cuda_include.split(':')) {
+    for folder in folders(&torch_include).chain(folders(&cuda_include)) {
         build.flag("-isystem").flag(folder);
     }
     build.compile("pinbuddy_cpp");
@@ -69,12 +71,18 @@ fn compile() {
 }
 
 fn link() {
-    let torch_lib = input("PINBUDDY_TORCH_LIB");
+    println!("cargo::rerun-if-env-changed=PINBUDDY_CUDART");
     let cuda_include = input("PINBUDDY_CUDA_INCLUDE");
-    let first = cuda_include.split(':').next().unwrap_or_default();
-    let cudart = cudart(&Path::new(first).with_file_name("lib"));
-    println!("cargo::rustc-link-search=native={torch_lib}");
-    for library in ["torch_cpu", "torch_cuda", "c10_cuda", "c10"] {
+    let first = folders(&cuda_include).next().unwrap_or_default();
+    let cudart = env::var_os("PINBUDDY_CUDART").map_or_else(
+        || cudart(&Path::new(first).with_file_name("lib")),
+        PathBuf::from,
+    );
+    for folder in folders(&input("PINBUDDY_TORCH_LIB")) {
+        println!("cargo::rustc-link-search=native={folder}");
+    }
+    // Not torch_cuda, which in a build from source is linked with us.
+    for library in ["torch_cpu", "c10_cuda", "c10"] {
         println!("cargo::rustc-link-lib=dylib={library}");
     }
     for argument in [
@@ -90,6 +98,10 @@ fn link() {
     ] {
         println!("cargo::rustc-cdylib-link-arg={argument}");
     }
+}
+
+fn folders(list: &str) -> impl Iterator<Item = &str> {
+    list.split(':').filter(|it| !it.is_empty())
 }
 
 /// libcudart carries its major version in its name, and the folder has one of them.

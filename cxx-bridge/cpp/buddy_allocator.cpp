@@ -217,7 +217,7 @@ void BuddyAllocator::reap() {
       });
 }
 
-bool BuddyAllocator::record_event(void* ptr, void* context, c10::Stream stream) {
+bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
   Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
   if (block == nullptr) {
     return QuickBackend::record_event(ptr, context, stream);

@@ -30,7 +30,7 @@ class BuddyAllocator final : public QuickBackend {
 
   // Has the block wait, once freed, for what `stream` was given so far. Returns false if neither
   // pointer names a block of ours.
-  bool record_event(void* ptr, void* context, c10::Stream stream) override;
+  bool record_event(void* ptr, void* context, AnyStream stream) override;
 
   // Unpins what is cached below the threshold and every wholly idle segment.
   void empty_cache() override;
@@ -50,7 +50,7 @@ class BuddyAllocator final : public QuickBackend {
   void segment_pinned(void* address, std::size_t bytes, int64_t microseconds);
   void segment_goes(void* address, std::size_t bytes);
 
-  at::HostStats getStats() override;
+  HostStats getStats() override;
   void resetAccumulatedStats() override;
   void resetPeakStats() override;
 

@@ -9,7 +9,7 @@
 namespace pinbuddy {
 namespace {
 
-void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
+void add(Stat& sum, const Counter& counter) {
   sum.current += counter.current;
   sum.peak += counter.peak;
   sum.allocated += counter.allocated;
@@ -18,8 +18,8 @@ void add(c10::CachingAllocator::Stat& sum, const Counter& counter) {
 
 } // namespace
 
-at::HostStats BuddyAllocator::getStats() {
-  at::HostStats stats = QuickBackend::getStats();
+HostStats BuddyAllocator::getStats() {
+  HostStats stats = QuickBackend::getStats();
   give_back_kept();
   const Counters engine = engine_counters();
   const HostCounts counts = counts_of(stats);

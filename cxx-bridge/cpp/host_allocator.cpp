@@ -18,9 +18,6 @@
 namespace pinbuddy {
 namespace {
 
-// The built-in allocator registers with priority 0, before or after us.
-constexpr uint8_t kPriority = 1;
-
 void delete_block(void* context);
 
 using HostAllocator = UpstreamInterface<BuddyAllocator, delete_block>;
@@ -50,7 +47,7 @@ void in_child() {
 [[gnu::constructor]] void register_allocator() {
   if (engine_enabled()) {
     the_allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
-    at::setHostAllocator(c10::DeviceType::CUDA, the_allocator, kPriority);
+    register_host_allocator(the_allocator);
     pthread_atfork(before_fork, in_parent, in_child);
     std::atexit(engine_close);
   }

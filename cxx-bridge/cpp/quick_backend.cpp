@@ -127,9 +127,9 @@ void QuickBackend::empty_cache() {
   CudaBackend::empty_cache();
 }
 
-at::HostStats QuickBackend::getStats() {
+HostStats QuickBackend::getStats() {
   settle();
-  at::HostStats stats = CudaBackend::getStats();
+  HostStats stats = CudaBackend::getStats();
   const auto blocks = static_cast<int64_t>(reused_blocks_.load(std::memory_order_relaxed));
   const auto bytes = static_cast<int64_t>(reused_bytes_.load(std::memory_order_relaxed));
   const HostCounts counts = counts_of(stats);

@@ -23,7 +23,7 @@ class QuickBackend : public CudaBackend {
   std::pair<void*, void*> allocate(std::size_t size) override;
   void free(void* context) override;
   void empty_cache() override;
-  at::HostStats getStats() override;
+  HostStats getStats() override;
   void resetAccumulatedStats() override;
   void resetPeakStats() override;
   std::vector<HostSegmentInfo> getSegments() override;

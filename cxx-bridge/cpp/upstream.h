@@ -1,8 +1,9 @@
 // Upstream's caching host allocator with the face of its newest release, whatever the release.
 //
 // The one place, with settings.h, that knows what releases lack: private pools before 2.11, the
-// history and the list of segments before 2.14, a reserved segment before 2.10. What is absent
-// upstream stays absent; what stands in for it here has one answer, or stays empty.
+// history and the list of segments before 2.14, a reserved segment before 2.10; in 2.6, statistics and
+// a registry of allocators. What is absent upstream stays absent; what stands in for it here has one
+// answer, or stays empty.
 #pragma once
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -17,9 +18,20 @@
 
 #define PINBUDDY_TORCH_FROM(minor) \
   (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= (minor)))
+#define PINBUDDY_HAS_STATISTICS PINBUDDY_TORCH_FROM(8)
+#define PINBUDDY_HAS_REGISTRY PINBUDDY_TORCH_FROM(8)
 #define PINBUDDY_HAS_RESERVE_SEGMENT PINBUDDY_TORCH_FROM(10)
 #define PINBUDDY_HAS_PRIVATE_POOLS PINBUDDY_TORCH_FROM(11)
 #define PINBUDDY_HAS_HISTORY PINBUDDY_TORCH_FROM(14)
+
+#if !PINBUDDY_HAS_REGISTRY
+#include <ATen/cuda/CachingHostAllocator.h>
+
+// Weak, since libtorch_cuda, which has it, is linked with us and not the other way round.
+namespace at::cuda {
+[[gnu::weak]] void setCachingHostAllocator(HostAllocator* allocator);
+}
+#endif
 
 namespace pinbuddy {
 
@@ -83,24 +95,69 @@ struct HostSegmentInfo {
 };
 #endif
 
+#if PINBUDDY_HAS_STATISTICS
+using HostStats = at::HostStats;
+using Stat = c10::CachingAllocator::Stat;
+#else
+// Nobody asks for them.
+struct Stat {
+  int64_t current = 0;
+  int64_t peak = 0;
+  int64_t allocated = 0;
+  int64_t freed = 0;
+  void increase(int64_t) {}
+};
+struct HostStats {
+  Stat allocations;
+  Stat allocated_bytes;
+  Stat active_requests;
+  Stat active_bytes;
+  int64_t num_host_alloc = 0;
+  int64_t num_host_free = 0;
+};
+#endif
+
 // What host statistics count, by today's names.
 struct HostCounts {
-  c10::CachingAllocator::Stat& allocations;
-  c10::CachingAllocator::Stat& allocated_bytes;
-  c10::CachingAllocator::Stat& active_requests;
-  c10::CachingAllocator::Stat& active_bytes;
+  Stat& allocations;
+  Stat& allocated_bytes;
+  Stat& active_requests;
+  Stat& active_bytes;
 };
 
-inline HostCounts counts_of(at::HostStats& stats) {
-#if PINBUDDY_TORCH_FROM(10)
+inline HostCounts counts_of(HostStats& stats) {
+#if PINBUDDY_TORCH_FROM(10) || !PINBUDDY_HAS_STATISTICS
   return {stats.allocations, stats.allocated_bytes, stats.active_requests, stats.active_bytes};
 #else
   return {stats.segment, stats.reserved_bytes, stats.allocation, stats.allocated_bytes};
 #endif
 }
 
+// What a stream is when an event is to be recorded on it.
+#if PINBUDDY_HAS_REGISTRY
+using AnyStream = c10::Stream;
+#else
+using AnyStream = c10::cuda::CUDAStream;
+#endif
+
 template <typename E, typename B>
 class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B> {
+#if !PINBUDDY_HAS_STATISTICS
+ public:
+  virtual HostStats getStats() {
+    return {};
+  }
+  virtual void resetAccumulatedStats() {}
+  virtual void resetPeakStats() {}
+
+ protected:
+  struct {
+    std::mutex timing_mutex_;
+    Stat host_alloc_time;
+    Stat host_free_time;
+  } stats_;
+#endif
+
 #if !PINBUDDY_HAS_PRIVATE_POOLS
  protected:
   virtual c10::cuda::CUDAStream get_current_stream() const = 0;
@@ -163,6 +220,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
 #endif
 };
 
+#if PINBUDDY_HAS_REGISTRY
 // Upstream's interface; its implementation is told before the history is recorded.
 template <typename T, c10::DeleterFnPtr deleter>
 struct UpstreamInterface : at::CachingHostAllocatorInterface<T, deleter> {
@@ -183,5 +241,43 @@ struct UpstreamInterface : at::CachingHostAllocatorInterface<T, deleter> {
   }
 #endif
 };
+
+// Puts an allocator ahead of the built-in one, which has the lowest priority and may come later.
+inline void register_host_allocator(at::HostAllocator* allocator) {
+  at::setHostAllocator(c10::DeviceType::CUDA, allocator, /*priority=*/1);
+}
+#else
+// The interface that our series for sources adds.
+template <typename T, c10::DeleterFnPtr deleter>
+struct UpstreamInterface final : at::cuda::HostAllocator {
+  explicit UpstreamInterface(std::unique_ptr<T> impl) : impl_(std::move(impl)) {}
+
+  at::DataPtr allocate(std::size_t size) override {
+    const auto made = impl_->allocate(size);
+    return {made.first, made.second, deleter, c10::DeviceType::CPU};
+  }
+  void free(void* context) {
+    impl_->free(context);
+  }
+  bool record_event(void* ptr, void* context, c10::cuda::CUDAStream stream) override {
+    return impl_->record_event(ptr, context, stream);
+  }
+  void empty_cache() override {
+    impl_->empty_cache();
+  }
+  void copy_data(void* dest, const void* src, std::size_t count) const override {
+    impl_->copy_data(dest, src, count);
+  }
+
+  std::unique_ptr<T> impl_;
+};
+
+inline void register_host_allocator(at::cuda::HostAllocator* allocator) {
+  // None in a libtorch_cuda without our series.
+  if (at::cuda::setCachingHostAllocator != nullptr) {
+    at::cuda::setCachingHostAllocator(allocator);
+  }
+}
+#endif
 
 } // namespace pinbuddy

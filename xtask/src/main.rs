@@ -17,6 +17,7 @@ mod report;
 mod runtime;
 mod sim;
 mod simulate;
+mod source_build;
 mod support;
 mod test;
 mod trace;
@@ -33,7 +34,10 @@ use cli::Command;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let result = support::scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
-        Command::BuildWheel(args) => build_wheel::run(args),
+        Command::BuildWheel(args) => match &args.source {
+            Some(tree) => source_build::run(args, tree),
+            None => build_wheel::run(args),
+        },
         Command::Doctor(args) => doctor::run(args),
         Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),

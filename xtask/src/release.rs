@@ -18,6 +18,9 @@ pub struct Versions {
     /// The supported releases, in any order.
     #[serde(rename = "release")]
     pub releases: Vec<Release>,
+    /// Releases whose wheels cannot be forked, only their sources: see the file.
+    #[serde(rename = "source_release", default)]
+    pub source_releases: Vec<Release>,
     /// The folder of the series that a pull request has on top of a release's.
     #[serde(default)]
     pub pull_request: Option<String>,
@@ -37,6 +40,9 @@ pub struct Release {
     pub patched_sha256: String,
     /// The folder of the series below `patches/`.
     pub series: String,
+    /// The folders of what a source build needs besides, in this order: none where nobody tried.
+    #[serde(default)]
+    pub source_series: Vec<String>,
 }
 
 /// Where the CUDA headers for one CUDA version come from.
@@ -62,7 +68,7 @@ impl Versions {
     fn parse(text: &str) -> Result<Self> {
         let versions: Self = toml::from_str(text)?;
         anyhow::ensure!(!versions.releases.is_empty(), "no [[release]] at all");
-        for release in &versions.releases {
+        for release in versions.with_sources() {
             anyhow::ensure!(
                 release.header_sha256.len() == 64,
                 "release {}: header_sha256 is not a SHA-256",
@@ -72,7 +78,12 @@ impl Versions {
         Ok(versions)
     }
 
-    /// All releases, the newest last.
+    /// Also those that can only be built from source.
+    pub fn with_sources(&self) -> impl Iterator<Item = &Release> {
+        self.releases.iter().chain(&self.source_releases)
+    }
+
+    /// All releases with fork wheels, the newest last.
     pub fn sorted(&self) -> Vec<&Release> {
         let mut known: Vec<&Release> = self.releases.iter().collect();
         known.sort_by_key(|release| numbers(&release.version));

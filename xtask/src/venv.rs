@@ -50,6 +50,8 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf
         out: paths::root().join("dist"),
         dry_run: false,
         json: false,
+        source: None,
+        building: cli::SourceBuild::default(),
     };
     let plan = Plan::make(&args)?;
     let tools = tools::ensure(&plan.python)?;

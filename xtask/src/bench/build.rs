@@ -24,6 +24,8 @@ pub fn run(args: &cli::Bench, step: &Step, results: &mut Results) -> Result<()> 
         out: out.path().to_path_buf(),
         dry_run: false,
         json: false,
+        source: None,
+        building: cli::SourceBuild::default(),
     };
     step.say("what is fetched once");
     build_wheel::build(&args)?;

@@ -204,6 +204,7 @@ mod tests {
             header_sha256: String::new(),
             patched_sha256: String::new(),
             series: "2.15.0".into(),
+            source_series: Vec::new(),
         }
     }
 

@@ -71,7 +71,8 @@ pub fn gather(
     })
 }
 
-fn sources(root: &Path) -> Result<String> {
+/// The digest of all of them.
+pub fn sources(root: &Path) -> Result<String> {
     let mut files = BTreeMap::new();
     for source in SOURCES {
         collect(root, source, &mut files)?;

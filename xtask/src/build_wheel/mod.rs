@@ -146,6 +146,7 @@ pub fn write(
             name: &name,
             header,
             provenance: &provenance,
+            asks: "torch/lib/libtorch.so",
         };
         result::verify(unfinished.path(), &promise, step)
             .context("the wheel that was written is not right; this is an error of xtask")?;
@@ -158,7 +159,7 @@ pub fn write(
 
 /// HEAD, where the checkout is a clean git one. For the summary only: the same sources give the
 /// same wheel, whatever their history.
-fn commit() -> Option<String> {
+pub fn commit() -> Option<String> {
     let shell = Shell::new().ok()?;
     shell.change_dir(paths::root());
     let changes = cmd!(shell, "git status --porcelain")

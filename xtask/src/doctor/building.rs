@@ -138,14 +138,16 @@ fn environments(found: &Found, setting: Setting, interpreter: &str) -> Finding {
 }
 
 impl Program {
-    fn look(tool: Tool) -> Self {
+    /// Asks the program.
+    pub fn look(tool: Tool) -> Self {
         Self {
             name: tool.name,
             version: tool.version(),
         }
     }
 
-    fn finding(&self, setting: Setting) -> Option<Finding> {
+    /// A line on it; none where nothing runs it.
+    pub fn finding(&self, setting: Setting) -> Option<Finding> {
         let tool = TOOLS.into_iter().find(|it| it.name == self.name)?;
         let install = setting.install(tool.apt, tool.dnf);
         let Some(version) = &self.version else {

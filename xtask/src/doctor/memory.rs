@@ -197,8 +197,13 @@ impl Memory {
 
     /// What the budget would be with no lock limit.
     fn beside_lock(&self) -> u64 {
-        let others = [self.available, self.cgroup.as_ref().map(Cgroup::left)];
-        others.into_iter().flatten().min().unwrap_or(0) / 2
+        self.left().unwrap_or(0) / 2
+    }
+
+    /// What processes may take that pin nothing, in bytes.
+    pub fn left(&self) -> Option<u64> {
+        let limits = [self.available, self.cgroup.as_ref().map(Cgroup::left)];
+        limits.into_iter().flatten().min()
     }
 }
 

@@ -6,19 +6,19 @@
 //! nothing. So tests judge machines that they make up.
 //! Invariant: changes nothing on the machine.
 
-mod building;
+pub mod building;
 mod cgroup;
 mod driver;
-mod files;
-mod finding;
+pub mod files;
+pub mod finding;
 mod gpu;
 mod kernel;
-mod memory;
+pub mod memory;
 mod numa;
 mod pages;
-mod report;
+pub mod report;
 mod room;
-mod setting;
+pub mod setting;
 #[cfg(test)]
 mod tests;
 mod torch;

@@ -53,6 +53,8 @@ fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
         out: out.path().to_path_buf(),
         dry_run: false,
         json: false,
+        source: None,
+        building: cli::SourceBuild::default(),
     })?;
     let _gone = Fetched::new(&plan);
     let progress = Progress::new(if args.quick {

@@ -90,7 +90,8 @@ pub fn change(
     Ok(said)
 }
 
-fn refused(
+/// Why the tree stays as it is, and what to do.
+pub fn refused(
     shown: &str,
     direction: Direction,
     outcome: &Outcome,

@@ -78,6 +78,22 @@ impl Trial<'_> {
         })
     }
 
+    /// Applies a series that no hash is pinned for: the files that it touches, before and after. One
+    /// that is there already changes nothing.
+    pub fn unpinned(&self, read: &Reader<'_>) -> Result<Result<(Files, Files), Outcome>> {
+        let before = self.read_all(read)?;
+        if let Some(outcome) = self.stands_in_the_way(&before) {
+            return Ok(Err(outcome));
+        }
+        Ok(match self.run(&before, Direction::Forward)? {
+            Ok(after) => Ok((before, after)),
+            Err(_) if self.run(&before, Direction::Reverse)?.is_ok() => {
+                Ok((before.clone(), before))
+            }
+            Err(conflict) => Err(conflict),
+        })
+    }
+
     /// One way or the other; `judge` says of the header's hashes, before and after, what became of a
     /// series that went through.
     fn attempt(

@@ -34,7 +34,7 @@ pub fn run() -> Result<()> {
     if wrong.is_empty() {
         println!(
             "patches: {} releases are as they should be",
-            versions.releases.len()
+            versions.with_sources().count()
         );
         return Ok(());
     }
@@ -48,8 +48,9 @@ pub fn run() -> Result<()> {
 pub fn check(root: &Path, versions: &Versions) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let patches = root.join("patches");
-    let headers: BTreeSet<_> = versions.releases.iter().map(|it| &it.series).collect();
-    let sources: BTreeSet<_> = versions.pull_request.iter().collect();
+    let headers: BTreeSet<_> = versions.with_sources().map(|it| &it.series).collect();
+    let sources = versions.with_sources().flat_map(|it| &it.source_series);
+    let sources: BTreeSet<_> = sources.chain(&versions.pull_request).collect();
     for (folders, of) in [(&headers, Of::Headers), (&sources, Of::Sources)] {
         for name in folders {
             let shown = format!("patches/{name}");

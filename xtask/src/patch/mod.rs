@@ -4,7 +4,7 @@
 //! `outcome`, `survey` says where hunks belong that are not where they were, `replace` changes files.
 
 pub mod apply;
-mod change;
+pub mod change;
 pub mod commits;
 mod drift;
 pub mod git;
@@ -14,14 +14,14 @@ pub mod lint;
 pub mod outcome;
 mod pristine;
 mod rebase;
-mod replace;
+pub mod replace;
 mod repository;
 pub mod series;
 mod survey;
 #[cfg(test)]
 pub mod tests;
 pub mod tree;
-mod unsaved;
+pub mod unsaved;
 mod verify;
 
 use std::path::Path;

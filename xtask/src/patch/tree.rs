@@ -64,7 +64,8 @@ impl Tree {
     pub fn release<'a>(&self, versions: &'a Versions) -> Result<&'a Release> {
         let named = self.numbers();
         let same = |it: &&Release| Some(it.version.as_str()) == named;
-        let known = versions.sorted();
+        let mut known: Vec<&Release> = versions.source_releases.iter().collect();
+        known.extend(versions.sorted());
         let by_header: Vec<&Release> = known
             .iter()
             .copied()

@@ -127,6 +127,16 @@ impl Python {
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 
+    /// Whether C programs can be compiled for it: Python.h is a package of its own on some systems.
+    pub fn has_headers(&self) -> bool {
+        const INCLUDE: &str = "import sysconfig; print(sysconfig.get_path('include'))";
+        let (Ok(shell), python) = (Shell::new(), &self.executable) else {
+            return false;
+        };
+        let folder = cmd!(shell, "{python} -I -c {INCLUDE}").quiet().read();
+        folder.is_ok_and(|it| Path::new(&it).join("Python.h").exists())
+    }
+
     /// For a message: `Python 3.11.7 (cp311-cp311, glibc 2.36, x86_64)`.
     pub fn describe(&self) -> String {
         let (major, minor, micro) = self.version;

@@ -93,6 +93,13 @@ impl Step {
         self.bar.suspend(|| eprintln!("      {text}"));
     }
 
+    /// The same where there is no terminal to watch a bar on.
+    pub fn note_for_logs(&self, text: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("      {text}");
+        }
+    }
+
     /// A step that nobody watches, for tests.
     #[cfg(test)]
     pub fn silent() -> Self {

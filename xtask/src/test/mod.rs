@@ -4,6 +4,7 @@ mod debug;
 mod fork;
 mod rust;
 mod simulator;
+mod source;
 mod wheel;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
             let args = build_args(None);
             table.row("the simulator's headers", || simulator::headers(&args));
             with_torch(&mut table, &args, &[BENCH]);
+            table.row("the CMake of source builds", || source::cmake(&args));
         }
     }
     eprint!("\n{table}");
@@ -111,6 +113,8 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
         out: paths::root().join("dist"),
         dry_run: false,
         json: false,
+        source: None,
+        building: cli::SourceBuild::default(),
     }
 }
 

@@ -45,10 +45,8 @@ pub fn reproducible(args: &cli::BuildWheel, first: &Summary) -> Result<Tally> {
     let fresh = Scratch::folder(&folder.join("cargo-again"))?;
     let args = cli::BuildWheel {
         out: out.path().to_path_buf(),
-        torch: args.torch.clone(),
         wheel: None,
-        python: args.python.clone(),
-        ..*args
+        ..args.clone()
     };
     let second = build_wheel::build_in(&args, fresh.path())?;
     if second.sha256 == first.sha256 {

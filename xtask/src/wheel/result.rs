@@ -20,6 +20,8 @@ pub struct Promise<'a> {
     pub header: (&'a str, &'a str),
     /// What its provenance must say.
     pub provenance: &'a Provenance,
+    /// The library that asks the loader for ours, by its path in the wheel.
+    pub asks: &'a str,
 }
 
 /// Every byte against RECORD, and every promise.
@@ -63,12 +65,12 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
         provenance::NAME
     );
     wheel.text(&format!("{dist_info}/{}", sbom::NAME))?;
-    check_loading(&mut wheel, &promise.provenance.library_sha256)?;
+    check_loading(&mut wheel, promise.asks, &promise.provenance.library_sha256)?;
     wheel.verify_all(step, |_| Ok(None))
 }
 
-/// libtorch.so asks for our library, and our library answers to that name.
-fn check_loading(wheel: &mut verify::Checked, library_sha256: &str) -> Result<()> {
+/// A library that programs load asks for ours, and ours answers to that name.
+fn check_loading(wheel: &mut verify::Checked, asks: &str, library_sha256: &str) -> Result<()> {
     let mut library = |path: &str| -> Result<Vec<u8>> {
         let index = wheel
             .archive
@@ -82,10 +84,10 @@ fn check_loading(wheel: &mut verify::Checked, library_sha256: &str) -> Result<()
         Ok(bytes)
     };
     let ours = crate::build_wheel::compile::LIBRARY;
-    let (names, _) = needed(&library("torch/lib/libtorch.so")?)?;
+    let (names, _) = needed(&library(asks)?)?;
     ensure!(
         names.iter().any(|name| name == ours),
-        "libtorch.so needs {names:?}, not {ours}"
+        "{asks} needs {names:?}, not {ours}"
     );
     let bytes = library(&format!("torch/lib/{ours}"))?;
     ensure!(

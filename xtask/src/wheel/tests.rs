@@ -102,6 +102,7 @@ impl Made {
             header_sha256: Digest::of(b"upstream's header\n").hex(),
             patched_sha256: String::new(),
             series: "2.15.0".into(),
+            source_series: Vec::new(),
         };
         let name = WheelName::parse(NAME).unwrap();
         let cache = self.folder.path();

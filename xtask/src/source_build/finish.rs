@@ -1,0 +1,190 @@
+//! Makes the wheel of PyTorch's own build a fork wheel: our package and papers go in, nothing else
+//! changes, and it is read back as a repacked one is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::plan::Plan;
+use crate::build_wheel::compile::LIBRARY;
+use crate::build_wheel::{contents, inputs};
+use crate::report::progress::Step;
+use crate::support::hash::Digest;
+use crate::support::paths;
+use crate::support::scratch::Scratch;
+use crate::wheel::header::in_wheel;
+use crate::wheel::name::WheelName;
+use crate::wheel::platform::Floors;
+use crate::wheel::provenance::{self, Inputs, Named, Provenance};
+use crate::wheel::result::{self, Promise};
+use crate::wheel::verify::{self, Checked};
+use crate::wheel::writer::{self, Contents, NewFile};
+use crate::wheel::{metadata, sbom};
+
+/// Who asks the loader for our library in a wheel that was built from source.
+const ASKS: &str = "torch/lib/libtorch_cuda.so";
+
+/// What came out.
+pub struct Made {
+    /// The fork wheel.
+    pub path: PathBuf,
+    /// Its name, taken apart.
+    pub name: WheelName,
+    /// What our library needs of a system.
+    pub floors: Floors,
+    /// Of our library.
+    pub library_bytes: u64,
+}
+
+/// What a wheel of PyTorch's own build has become, and has not been read back yet.
+pub struct Written {
+    unfinished: Scratch,
+    made: Made,
+    header: String,
+    provenance: Provenance,
+}
+
+/// Writes it.
+pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Written> {
+    let file_name = built.file_name().unwrap_or_default().to_string_lossy();
+    let name = WheelName::parse(&file_name)?;
+    let mut base = verify::open(built)?;
+    let library = bytes(&mut base, &format!("torch/lib/{LIBRARY}"))
+        .with_context(|| format!("PyTorch's build has put no {LIBRARY} into {file_name}"))?;
+    let floors = Floors::of(&library)?;
+    let header = in_wheel(&plan.header).context("the header has no place in a wheel")?;
+    let found = Digest::of(base.text(&header)?.as_bytes()).hex();
+    let provenance = Provenance {
+        format: 1,
+        version: plan.version.clone(),
+        torch_version: plan.release.version.clone(),
+        inputs: inputs_of(plan, &file_name, &Digest::of_file(built)?.hex())?,
+        header_sha256: (plan.release.header_sha256.clone(), found),
+        library_sha256: Digest::of(&library).hex(),
+        floors: floors
+            .newest
+            .iter()
+            .map(|(set, it)| (set.clone(), it.to_string()))
+            .collect(),
+    };
+    let contents = assemble(&mut base, &name, &provenance)?;
+    let path = plan.out.join(name.to_string());
+    let unfinished = Scratch::file(&path)?;
+    writer::write(&mut base, &contents, unfinished.path(), step)
+        .with_context(|| format!("writing {}", path.display()))?;
+    let made = Made {
+        path,
+        name,
+        floors,
+        library_bytes: library.len() as u64,
+    };
+    Ok(Written {
+        unfinished,
+        made,
+        header,
+        provenance,
+    })
+}
+
+/// Reads it back, gives it its name, and returns its hash.
+pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, String)> {
+    let Written {
+        unfinished,
+        made,
+        header,
+        provenance,
+    } = written;
+    let name = WheelName {
+        version: plan.version.clone(),
+        ..made.name.clone()
+    };
+    let promise = Promise {
+        name: &name,
+        header: (&header, &plan.release.patched_sha256),
+        provenance: &provenance,
+        asks: ASKS,
+    };
+    result::verify(unfinished.path(), &promise, step)
+        .context("the wheel is not what was promised")?;
+    let sha256 = Digest::of_file(unfinished.path())?.hex();
+    unfinished.publish(&made.path)?;
+    Ok((made, sha256))
+}
+
+/// Our files in it, and PyTorch's texts that name them.
+fn assemble(base: &mut Checked, name: &WheelName, provenance: &Provenance) -> Result<Contents> {
+    let root = paths::root();
+    let stem = base.stem.clone();
+    let info = format!("{stem}.dist-info");
+    let mut files = contents::ours(root, &info)?;
+    let prefix = format!("{info}/licenses/");
+    let licences = files.keys().filter_map(|it| it.strip_prefix(&prefix));
+    let licences: Vec<String> = licences.map(str::to_owned).collect();
+    let licences: Vec<&str> = licences.iter().map(String::as_str).collect();
+    let mut text = |path: String, contents: Vec<u8>| files.insert(path, NewFile::text(contents));
+    let described = base.text(&format!("{info}/METADATA"))?;
+    let described = metadata::rewrite_metadata(&described, &name.version, &licences)?;
+    text(format!("{info}/METADATA"), described.into());
+    let top_level = format!("{info}/top_level.txt");
+    if base.rows.contains_key(&top_level) {
+        let list = contents::top_level(&base.text(&top_level)?);
+        text(top_level, list.into());
+    }
+    text(
+        format!("{info}/{}", provenance::NAME),
+        provenance.to_json()?,
+    );
+    let from = &provenance.inputs.base_wheel;
+    let bill = sbom::document(
+        &name.version,
+        (&from.name, &provenance.torch_version, &from.sha256),
+        &sbom::linked_crates(root)?,
+    )?;
+    text(format!("{info}/{}", sbom::NAME), bill);
+    Ok(Contents { stem, files })
+}
+
+/// The base is the wheel of PyTorch's own build, which nobody has beside us: so what it was made of is
+/// named, too.
+fn inputs_of(plan: &Plan, name: &str, sha256: &str) -> Result<Inputs> {
+    let mut tools = BTreeMap::new();
+    for (tool, said) in crate::build_wheel::compile::compilers()? {
+        tools.insert(tool, said);
+    }
+    if let Some(toolkit) = &plan.toolkit {
+        tools.insert("nvcc".into(), toolkit.shown());
+    }
+    let patches = plan.series.iter().chain(&plan.source_series);
+    let named = patches.map(|it| Named {
+        name: it.name.clone(),
+        sha256: it.sha256.clone(),
+    });
+    Ok(Inputs {
+        base_wheel: Named {
+            name: name.to_owned(),
+            sha256: sha256.to_owned(),
+        },
+        series: plan.release.series.clone(),
+        patches: named.collect(),
+        pinbuddy: env!("CARGO_PKG_VERSION").into(),
+        source_sha256: inputs::sources(paths::root())?,
+        tools,
+    })
+}
+
+fn bytes(wheel: &mut Checked, path: &str) -> Result<Vec<u8>> {
+    let index = wheel.archive.entries.iter().position(|it| it.name == path);
+    let mut bytes = Vec::new();
+    wheel
+        .archive
+        .stream(index.with_context(|| format!("no {path}"))?, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether the folder for results can take the wheel: before the work.
+pub fn check_out(plan: &Plan) -> Result<()> {
+    fs::create_dir_all(&plan.out).ok();
+    crate::support::disk::require_writable(&plan.out)
+}

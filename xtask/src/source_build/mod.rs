@@ -1,0 +1,168 @@
+//! `cargo xtask build-wheel --source`: a PyTorch source tree in, a fork wheel out.
+//!
+//! PyTorch's own build makes the wheel; its CMake, patched, builds our library and links it into
+//! libtorch_cuda. Invariants: the tree is only read, except with `--keep`; what is interrupted goes on
+//! with the same command; the result has its name only once it has been read back and found right.
+
+mod compile;
+mod entry;
+mod finish;
+mod layout;
+mod plan;
+mod prerequisites;
+mod series;
+#[cfg(test)]
+mod tests;
+mod toolkit;
+mod variables;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::build_wheel::{commit, inputs};
+use crate::cli;
+use crate::patch::replace;
+use crate::release::Versions;
+use crate::report::progress::{Progress, Step};
+use crate::report::summary::Summary;
+use crate::support::hash::Digest;
+use crate::support::{lock, paths};
+use plan::{Asked, Plan};
+use prerequisites::Seen;
+
+const STEPS: usize = 6;
+
+/// The command.
+pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
+    let root = paths::root();
+    let asked = Asked {
+        source,
+        python: &args.python,
+        out: &args.out,
+        building: &args.building,
+        environment: env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+    };
+    let plan = Plan::make(root, &Versions::read(root)?, asked)?;
+    // What does not apply is found out before anybody waits for anything.
+    series::patched(&plan)?;
+    let findings = Seen::look(&plan).findings();
+    if args.dry_run {
+        print!("{}", plan.describe(&findings));
+        return Ok(());
+    }
+    let _lock = lock::take("source")?;
+    let progress = Progress::new(STEPS);
+    progress.step("check what PyTorch's build needs", |_| {
+        prerequisites::require(&findings)?;
+        finish::check_out(&plan)
+    })?;
+    let summary = make(&plan, &progress)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&summary)?);
+    } else {
+        print!("\n{summary}");
+    }
+    Ok(())
+}
+
+/// All that comes after the prerequisites.
+fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
+    fs::create_dir_all(&plan.work).with_context(|| format!("creating {}", plan.work.display()))?;
+    let changed = progress.step("lay out the tree, with the series", |step| {
+        lay_out(plan, step)
+    })?;
+    progress.step("make the build's environment", |step| {
+        compile::ensure_environment(plan, step)
+    })?;
+    let built = progress.step("run PyTorch's own build", |step| {
+        build_once(plan, changed, step)
+    })?;
+    let written = progress.step("write the fork wheel", |step| {
+        finish::write(plan, &built, step)
+    })?;
+    let (made, sha256) = progress.step("read it back", |step| {
+        finish::read_back(plan, written, step)
+    })?;
+    if !plan.keep {
+        fs::remove_dir_all(&plan.work)
+            .with_context(|| format!("removing {}", paths::show(&plan.work)))?;
+    }
+    let mut summary = Summary {
+        bytes: fs::metadata(&made.path)?.len(),
+        path: made.path,
+        sha256,
+        version: plan.version.clone(),
+        series: plan.release.series.clone(),
+        floors: made.floors,
+        tag: made.name.platform,
+        library_bytes: made.library_bytes,
+        commit: commit(),
+        steps: Vec::new(),
+    };
+    summary.set_times(progress.times());
+    Ok(summary)
+}
+
+/// Puts the series into the copy, or into the tree itself; says whether anything changed.
+fn lay_out(plan: &Plan, step: &Step) -> Result<bool> {
+    let (before, after) = series::patched(plan)?;
+    if plan.keep {
+        let changed = replace::replace(&plan.tree.root, &before, &after)?;
+        return Ok(!changed.is_empty());
+    }
+    let list = plan.work.join("files.json");
+    let known: BTreeSet<String> = fs::read(&list)
+        .ok()
+        .and_then(|it| serde_json::from_slice(&it).ok())
+        .unwrap_or_default();
+    let (files, changed) =
+        layout::bring_up_to_date(&plan.tree.root, &plan.place(), &after, &known, step)?;
+    fs::write(&list, serde_json::to_vec(&files)?)?;
+    Ok(changed > 0)
+}
+
+/// What PyTorch's build was run with when it last left a wheel.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct Built {
+    variables: variables::Environment,
+    source_sha256: String,
+    wheel: PathBuf,
+    sha256: String,
+}
+
+/// Runs PyTorch's build, unless it has left its wheel already and nothing has changed since. In the
+/// tree itself nobody knows what changed, so there it runs, and finds that out by itself.
+fn build_once(plan: &Plan, changed: bool, step: &Step) -> Result<PathBuf> {
+    let note = plan.work.join("built.json");
+    let source_sha256 = inputs::sources(paths::root())?;
+    let last: Option<Built> = fs::read(&note)
+        .ok()
+        .and_then(|it| serde_json::from_slice(&it).ok());
+    if let Some(last) = last
+        && !changed
+        && !plan.keep
+        && last.variables == plan.variables.set
+        && last.source_sha256 == source_sha256
+        && Digest::of_file(&last.wheel).is_ok_and(|it| it.hex() == last.sha256)
+    {
+        step.say("built before");
+        return Ok(last.wheel);
+    }
+    let _ = fs::remove_file(&note);
+    let wheel = compile::build(plan, step)?;
+    let built = Built {
+        variables: plan.variables.set.clone(),
+        source_sha256,
+        sha256: Digest::of_file(&wheel)?.hex(),
+        wheel,
+    };
+    fs::write(&note, serde_json::to_vec(&built)?)?;
+    Ok(built.wheel)
+}

@@ -1,0 +1,59 @@
+//! A tree's files with both series in them: the seam's, whose result is pinned, and the source build's.
+
+use anyhow::Result;
+
+use super::plan::Plan;
+use crate::patch::judge::{Files, Trial};
+use crate::patch::outcome::Outcome;
+use crate::patch::{change, git, unsaved};
+use crate::report::refusal::refuse;
+
+/// What the series touch, before and after. A series that is in the tree already stays as it is.
+pub fn patched(plan: &Plan) -> Result<(Files, Files)> {
+    let shown = plan.tree.root.display().to_string();
+    let trial = Trial {
+        header: &plan.header,
+        release: &plan.release,
+        series: &plan.series,
+    };
+    let header = trial.forward(&|path| plan.tree.read(path))?;
+    match header.outcome {
+        Outcome::Clean | Outcome::AlreadyApplied => {}
+        outcome => return Err(change::refused(&shown, git::Direction::Forward, &outcome).into()),
+    }
+    // It may touch what the seam's series touches: so it starts from there.
+    let read = |path: &str| match header.after.get(path) {
+        Some(bytes) => Ok(bytes.clone()),
+        None => plan.tree.read(path),
+    };
+    let besides = Trial {
+        series: &plan.source_series,
+        ..trial
+    };
+    let (start, end) = match besides.unpinned(&read)? {
+        Ok(files) => files,
+        Err(outcome) => {
+            return Err(refuse(format!(
+                "the series for source builds does not apply to {shown}"
+            ))
+            .found(outcome.to_string())
+            .expected("files that it fits exactly; nothing was changed")
+            .remedy(outcome.remedy())
+            .into());
+        }
+    };
+    let mut before = start;
+    before.extend(header.before);
+    let mut after = header.after;
+    after.extend(end);
+    if plan.keep {
+        let touched: Vec<&str> = after
+            .keys()
+            .filter(|path| before.get(*path) != after.get(*path))
+            .map(String::as_str)
+            .collect();
+        let remedy = "git commit or git stash them, or build without --keep";
+        unsaved::refuse_changes(&plan.tree.root, &touched, remedy)?;
+    }
+    Ok((before, after))
+}

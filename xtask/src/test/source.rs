@@ -1,0 +1,176 @@
+//! The part of a source build that is CMake's: patches/source, applied to a stand-in for PyTorch's tree
+//! whose libraries are an official wheel's. So the library is really built and linked by it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::build_wheel::compile::LIBRARY;
+use crate::build_wheel::plan::Plan;
+use crate::build_wheel::prepare::{self, Prepared};
+use crate::cli;
+use crate::patch::git::{self, Direction};
+use crate::patch::series;
+use crate::python::pip;
+use crate::report::progress::Progress;
+use crate::report::refusal::refuse;
+use crate::report::tally::Tally;
+use crate::support::scratch::Scratch;
+use crate::support::{links, lock, paths};
+use crate::wheel::platform::needed;
+
+/// The newest before 4, which the oldest release needs, too.
+const CMAKE: [&str; 2] = ["cmake>=3.27,<4", "ninja"];
+const LINKED: &str = "libtorch_cuda.so";
+
+/// With the option, without it, and once more with nothing changed.
+pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
+    let plan = Plan::make(args)?;
+    let _lock = lock::take("build")?;
+    let progress = Progress::new(prepare::STEPS + 4);
+    let ready = prepare::prepare(&plan, &progress)?;
+    let folder = paths::target().join("source-cmake");
+    let tools = folder.join("tools");
+    progress.step("get CMake and ninja", |step| match tools.exists() {
+        true => Ok(()),
+        false => pip::install_into(&ready.tools.python, &CMAKE, false, &tools, step),
+    })?;
+    let tree = folder.join("tree");
+    lay_out(&plan, &tree)?;
+    let project = Project {
+        tree,
+        tools,
+        build: folder.join("build"),
+        ready: &ready,
+    };
+    let asks = |library: &Path| -> Result<bool> {
+        let bytes = fs::read(library).with_context(|| format!("reading {}", library.display()))?;
+        Ok(needed(&bytes)?.0.iter().any(|it| it == LIBRARY))
+    };
+    let without = progress.step("build without the option", |_| project.install(false))?;
+    ensure!(
+        !asks(&without.join(LINKED))? && !without.join(LIBRARY).exists(),
+        "without USE_PINBUDDY, {LINKED} is not stock's"
+    );
+    let with = progress.step("build with it", |_| project.install(true))?;
+    ensure!(
+        asks(&with.join(LINKED))?,
+        "{LINKED} does not ask for {LIBRARY}"
+    );
+    let (needs, own) = needed(&fs::read(with.join(LIBRARY))?)?;
+    ensure!(own.as_deref() == Some(LIBRARY), "its SONAME is {own:?}");
+    ensure!(
+        !needs.iter().any(|it| it == LINKED),
+        "{LIBRARY} needs {LINKED}, which is linked with it"
+    );
+    let linked = |project: &Project<'_>| {
+        project
+            .build
+            .join("with/lib")
+            .join(LINKED)
+            .metadata()?
+            .modified()
+    };
+    let before = linked(&project)?;
+    progress.step("build again", |_| project.install(true))?;
+    ensure!(
+        before == linked(&project)?,
+        "nothing has changed, and {LINKED} was linked anew"
+    );
+    Ok(Tally {
+        passed: 3,
+        ..Tally::default()
+    })
+}
+
+/// The stand-in with the series in it; files that stay the same keep their time.
+fn lay_out(plan: &Plan, tree: &Path) -> Result<()> {
+    let scratch = Scratch::folder(tree)?;
+    let stand_in = paths::root().join("tests/source-build");
+    links::tree(&stand_in.join("caffe2"), &scratch.path().join("caffe2"))?;
+    // Not links: the series changes them.
+    for file in ["CMakeLists.txt", "caffe2/CMakeLists.txt"] {
+        let to = scratch.path().join(file);
+        let _ = fs::remove_file(&to);
+        fs::copy(stand_in.join(file), &to).with_context(|| format!("copying {file}"))?;
+    }
+    let folder = paths::root().join("patches/source");
+    ensure!(
+        plan.release.source_series.iter().any(|it| it == "source"),
+        "torch {} has another series for its CMake",
+        plan.release.version
+    );
+    for patch in series::read(&folder)? {
+        git::apply(&patch.path, scratch.path(), Direction::Forward)?
+            .map_err(|said| refuse(format!("{} does not apply", patch.name)).found(said))?;
+    }
+    scratch.publish(tree)
+}
+
+struct Project<'a> {
+    tree: PathBuf,
+    tools: PathBuf,
+    build: PathBuf,
+    ready: &'a Prepared,
+}
+
+impl Project<'_> {
+    /// Configures, builds and installs it, and returns the folder of its libraries.
+    fn install(&self, with: bool) -> Result<PathBuf> {
+        let build = self.build.join(if with { "with" } else { "without" });
+        let against = self.ready.against();
+        let first = against
+            .cuda
+            .first()
+            .context("no folder of CUDA's headers")?;
+        let libraries = first.with_file_name("lib");
+        let runtime = fs::read_dir(&libraries)?.flatten().map(|it| it.path());
+        let runtime = runtime.filter(|it| it.to_string_lossy().contains("/libcudart.so."));
+        let runtime = runtime
+            .last()
+            .context("no libcudart beside CUDA's headers")?;
+        let folders: Vec<_> = against.cuda.iter().map(|it| it.to_string_lossy()).collect();
+        let shown = |path: &Path| path.display().to_string();
+        let define = |name: &str, value: &str| format!("-D{name}={value}");
+        let definitions = [
+            define("WHEEL", &shown(&against.tree.join("torch"))),
+            define("OVERLAY", &shown(&against.overlay.join("torch/include"))),
+            define("CUDA_INCLUDE", &folders.join(";")),
+            define("CUDART", &shown(&runtime)),
+            define("USE_PINBUDDY", if with { "ON" } else { "OFF" }),
+            define("PINBUDDY_ROOT", &shown(paths::root())),
+            define("PINBUDDY_FORK_VERSION", against.fork_version),
+            define("CMAKE_INSTALL_PREFIX", &shown(&build.join("installed"))),
+            define("CMAKE_MAKE_PROGRAM", &shown(&self.tools.join("bin/ninja"))),
+        ];
+        let (tree, folder) = (shown(&self.tree), shown(&build));
+        let mut configure = vec!["-S", &tree, "-B", &folder, "-G", "Ninja"];
+        configure.extend(definitions.iter().map(String::as_str));
+        self.run(&configure)?;
+        self.run(&["--build", &folder])?;
+        self.run(&["--install", &folder])?;
+        Ok(build.join("installed/lib"))
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<()> {
+        let program = self.tools.join("cmake/data/bin/cmake");
+        let mut command = Command::new(&program);
+        command.args(arguments);
+        for name in ["USE_PINBUDDY", "CXXFLAGS", "RUSTFLAGS", "CARGO_TARGET_DIR"] {
+            command.env_remove(name);
+        }
+        let output = command
+            .output()
+            .with_context(|| format!("running {}", program.display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        Err(refuse(format!("cmake {} failed", arguments[0]))
+            .found(String::from_utf8_lossy(&said).trim())
+            .expected("the stand-in of tests/source-build to build")
+            .into())
+    }
+}
