@@ -20,10 +20,8 @@ step() {
 }
 
 # Without a driver and a GPU nothing below says anything.
-cargo xtask doctor --json >"$out/doctor.json" || {
-    cargo xtask doctor
-    exit 1
-}
+cargo xtask doctor --json >"$out/doctor.json" || true
+cargo xtask doctor --gpu
 ci/upstream-checkout.sh "v$version" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
 step upstream cargo xtask test-upstream --real --torch "$version" --source "$tree"
 step tests cargo xtask test --real

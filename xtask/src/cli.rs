@@ -84,6 +84,9 @@ pub struct Doctor {
     /// The Python to look for torch in, and to build for
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
+    /// Also want a GPU that programs can use, as --real of other commands does
+    #[arg(long)]
+    pub gpu: bool,
     /// Print the report, and all that it was made from, as JSON on standard output
     #[arg(long)]
     pub json: bool,
