@@ -68,12 +68,7 @@ fn on_gpu(table: &mut Table) -> Result<()> {
 
 /// The wheel, what is in it, and what it does; `newest` is what only the newest release is tested with, and
 /// `source` where PyTorch's own tests come from.
-fn with_torch(
-    table: &mut Table,
-    args: &cli::BuildWheel,
-    newest: &[&str],
-    source: Option<&Path>,
-) {
+fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str], source: Option<&Path>) {
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let rest = ["wheel invariants", "same bytes twice", "environments"];
         let rest = rest.iter().chain(&[SIMULATOR, FORK]).chain(newest);
