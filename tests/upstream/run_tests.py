@@ -2,10 +2,12 @@
 
     python run_tests.py FILE PATTERNS REPORT
 
-FILE is PyTorch's, unchanged. The name of a test contains one of PATTERNS, with commas between them. REPORT gets a line of JSON when a test starts and one when it ends, so
-that a crash names the test that it happened in: {"test", "outcome", "detail"}, outcome being one of
-started, passed, failed and skipped. In a fork the last line says what its engine served:
-{"served": N}. The exit status says nothing; the report does.
+FILE is PyTorch's, unchanged. The name of a test contains one of PATTERNS, with commas between them.
+REPORT gets a line of JSON when a test starts and one when it ends, so that a crash names the test that it
+happened in: {"test", "id", "outcome", "detail"}, outcome being one of started, passed, failed and
+skipped. In a fork the last line says what its engine served: {"served": N}. Tests that REPORT names
+already are left out, so that the same command goes on after a crash. The exit status says nothing; the
+report does.
 """
 
 import importlib.util
@@ -27,7 +29,8 @@ class Report(unittest.TestResult):
         self._lines.flush()
 
     def _say(self, test, outcome, detail=""):
-        self.write(test=test.id().rsplit(".", 1)[-1], outcome=outcome, detail=detail)
+        name = test.id()
+        self.write(test=name.rsplit(".", 1)[-1], id=name, outcome=outcome, detail=detail)
 
     def startTest(self, test):
         super().startTest(test)
@@ -71,6 +74,16 @@ def engine_requests():
     return pinbuddy.stats()["engine"]["hits"] if pinbuddy.enabled() else 0
 
 
+def reported(report):
+    """The tests that an earlier process has started."""
+    if not Path(report).exists():
+        return set()
+    lines = Path(report).read_text().splitlines()
+    # The last line of a process that was stopped may be cut.
+    whole = [json.loads(line) for line in lines if line.endswith("}")]
+    return {line.get("id") for line in whole}
+
+
 def main(file, patterns, report):
     path = Path(file).resolve()
     # The file's own name, because PyTorch's test helpers look for the module they test.
@@ -81,14 +94,16 @@ def main(file, patterns, report):
     spec.loader.exec_module(module)
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{it}*" for it in patterns.split(",")]
-    with open(report, "w") as lines:
+    done = reported(report)
+    with open(report, "a") as lines:
         result = Report(lines)
         # Not loadTestsFromModule, which would ask upstream's own load_tests for a shard.
         # A dictionary, because a class can have two names, and each is to run once.
         cases = {it: None for it in vars(module).values() if isinstance(it, type)}
         for case in cases:
             if issubclass(case, unittest.TestCase):
-                loader.loadTestsFromTestCase(case).run(result)
+                tests = loader.loadTestsFromTestCase(case)
+                unittest.TestSuite(it for it in tests if it.id() not in done).run(result)
         served = engine_requests()
         if served is not None:
             result.write(served=served)

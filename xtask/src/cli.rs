@@ -30,6 +30,8 @@ pub enum Command {
     BuildWheel(BuildWheel),
     /// Say what this machine offers for building and for pinned memory, and what to change
     Doctor(Doctor),
+    /// Check what no compiler looks at: the sources' shape, scripts, and workflows
+    Lint,
     /// Check and use the patches on their own: on what a release ships, or on a source tree
     Patch(patch::Patch),
     /// Create (once) and print a virtual environment with the fork wheel or the official one
@@ -129,6 +131,9 @@ pub struct Doctor {
     /// The Python to look for torch in, and to build for
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
+    /// Also want a GPU that programs can use, as --real of other commands does
+    #[arg(long)]
+    pub gpu: bool,
     /// Print the report, and all that it was made from, as JSON on standard output
     #[arg(long)]
     pub json: bool,
@@ -293,6 +298,9 @@ pub struct Test {
     /// do are skipped
     #[arg(long, conflicts_with = "quick")]
     pub real: bool,
+    /// A PyTorch source tree to take PyTorch's own tests from [default: Debian's 2.6.0 source package]
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
 }
 
 /// Options of `matrix`.

@@ -9,6 +9,7 @@ mod bench;
 mod build_wheel;
 mod cli;
 mod doctor;
+mod lint;
 mod matrix;
 mod patch;
 mod python;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             None => build_wheel::run(args),
         },
         Command::Doctor(args) => doctor::run(args),
+        Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),

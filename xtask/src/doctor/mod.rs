@@ -61,6 +61,9 @@ pub fn run(args: &cli::Doctor) -> Result<()> {
     };
     // Who stops reading, as `head` does, has read enough.
     let _ = out.write_all(text.as_bytes());
+    if report.ready && args.gpu {
+        return machine.require_gpu();
+    }
     if report.ready {
         return Ok(());
     }
@@ -183,11 +186,11 @@ impl Machine {
         let said = |it: &Finding| format!("{}: {}", it.name, it.value);
         let missing = findings.iter().find(|it| it.status == Status::Missing);
         let found = missing.or(findings.first());
-        Err(refuse("--real needs a GPU that programs can use here")
+        Err(refuse("there is no GPU that programs can use here")
             .found(found.map_or_else(String::new, said))
             .expected("an NVIDIA driver that serves torch's CUDA, and a GPU, not the simulator's")
             .remedy(
-                "cargo xtask doctor, for what is missing; without --real the simulator stands in",
+                "cargo xtask doctor, for what is missing; without --real the simulator stands in for one",
             )
             .into())
     }

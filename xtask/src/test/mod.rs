@@ -14,6 +14,7 @@ use anyhow::Result;
 use crate::bench;
 use crate::build_wheel;
 use crate::cli;
+use crate::lint;
 use crate::report::refusal::refuse;
 use crate::report::table::Table;
 use crate::report::tally::Tally;
@@ -25,16 +26,18 @@ use crate::venv;
 /// The command.
 pub fn run(args: &cli::Test) -> Result<()> {
     let mut table = Table::default();
+    let source = args.source.as_deref();
     if args.real {
         on_gpu(&mut table)?;
     } else if let Some(torch) = &args.torch {
-        with_torch(&mut table, &build_args(Some(torch)), &[]);
+        with_torch(&mut table, &build_args(Some(torch)), &[], source);
     } else {
+        table.row("scripts and workflows", lint::check);
         table.row("Rust tests", rust::all);
         if !args.quick {
             let args = build_args(None);
             table.row("the simulator's headers", || simulator::headers(&args));
-            with_torch(&mut table, &args, &[BENCH]);
+            with_torch(&mut table, &args, &[BENCH], source);
             table.row("the CMake of source builds", || source::cmake(&args));
         }
     }
@@ -65,8 +68,9 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, what is in it, and what it does; `newest` is what only the newest release is tested with.
-fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str]) {
+/// The wheel, what is in it, and what it does; `newest` is what only the newest release is tested with, and
+/// `source` where PyTorch's own tests come from.
+fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str], source: Option<&Path>) {
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let rest = ["wheel invariants", "same bytes twice", "environments"];
         let rest = rest.iter().chain(&[SIMULATOR, FORK]).chain(newest);
@@ -96,7 +100,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str]) {
             }
         }
     }
-    table.row(UPSTREAM, || upstream_tests(args.torch.as_deref()));
+    table.row(UPSTREAM, || upstream_tests(args.torch.as_deref(), source));
 }
 
 fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(PathBuf, PathBuf)> {
@@ -121,9 +125,9 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 const UPSTREAM: &str = "PyTorch's own tests";
 
 /// PyTorch's own tests; what fails with the official wheel too is listed there, and no failure.
-fn upstream_tests(torch: Option<&str>) -> Result<Tally> {
+fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
     upstream::count(&cli::TestUpstream {
-        source: None,
+        source: source.map(Path::to_path_buf),
         torch: torch.map(str::to_owned),
         stock: false,
         real: false,

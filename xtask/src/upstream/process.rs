@@ -16,6 +16,8 @@ pub struct Ended {
     pub output: String,
     /// In words: `exit status 1`, `signal 11`, `stopped after 600 s`.
     pub how: String,
+    /// Whether it took too long.
+    pub stopped: bool,
 }
 
 /// Runs it to its end, or stops it after `limit`. The output stays in `log`.
@@ -32,6 +34,7 @@ pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> 
         .spawn()
         .with_context(|| format!("starting {}", command.get_program().display()))?;
     let start = Instant::now();
+    let mut stopped = false;
     let how = loop {
         if let Some(status) = child.try_wait()? {
             break status
@@ -39,6 +42,7 @@ pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> 
                 .map_or_else(|| status.to_string(), |it| format!("signal {it}"));
         }
         if start.elapsed() > limit {
+            stopped = true;
             child.kill()?;
             child.wait()?;
             break format!("stopped after {} s", limit.as_secs());
@@ -49,6 +53,7 @@ pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> 
     Ok(Ended {
         output: String::from_utf8_lossy(&output).into_owned(),
         how,
+        stopped,
     })
 }
 

@@ -32,8 +32,11 @@ pub fn ensure_requirements(python: &Python, tools: &Tools, step: &Step) -> Resul
     Ok(folder)
 }
 
+/// How many processes at most: crashes beyond that are one thing that is wrong with all of it.
+const PROCESSES: usize = 6;
+
 /// What a run gave.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Report {
     /// How each test ended.
     pub outcomes: Outcomes,
@@ -68,9 +71,36 @@ pub fn run(
         std::io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
     })?;
-    let ended = process::run(&mut command, source.selection.limit(), log)?;
-    let text = fs::read_to_string(&report).unwrap_or_default();
-    read(&text, &ended.how)
+    let mut known = Report::default();
+    // A crash takes the process down, and the next one goes on behind it.
+    for part in 1..=PROCESSES {
+        let log = match part {
+            1 => log.to_path_buf(),
+            _ => log.with_extension(format!("{part}.log")),
+        };
+        let ended = process::run(&mut command, source.selection.limit(), &log)?;
+        let text = fs::read_to_string(&report).unwrap_or_default();
+        if !known.take(read(&text, &ended.how)?) || ended.stopped {
+            break;
+        }
+    }
+    Ok(known)
+}
+
+impl Report {
+    /// Takes over a later reading of the same file; whether another test has crashed since.
+    fn take(&mut self, later: Self) -> bool {
+        let mut crashed = false;
+        for (name, outcome) in later.outcomes {
+            let known = matches!(self.outcomes.get(&name), Some(Outcome::Crashed(_)));
+            if !known {
+                crashed |= matches!(outcome, Outcome::Crashed(_));
+                self.outcomes.insert(name, outcome);
+            }
+        }
+        self.served = later.served;
+        crashed
+    }
 }
 
 /// A line of the report.
@@ -96,7 +126,7 @@ fn read(report: &str, how: &str) -> Result<Report> {
             continue;
         };
         match line {
-            Line::Served { served: count } => served = Some(count),
+            Line::Served { served: count } => served = Some(served.unwrap_or(0) + count),
             Line::Test {
                 test,
                 outcome,
@@ -143,6 +173,26 @@ mod tests {
             Outcome::Crashed("signal 11".into())
         );
         assert_eq!(report.served, None);
+    }
+
+    #[test]
+    fn what_crashed_stays_crashed_and_the_rest_goes_on() {
+        let first = "{\"test\": \"test_a\", \"outcome\": \"started\", \"detail\": \"\"}\n";
+        let mut known = Report::default();
+        assert!(
+            known.take(read(first, "signal 11").unwrap()),
+            "to be gone on with"
+        );
+        let rest =
+            "{\"test\": \"test_b\", \"outcome\": \"passed\", \"detail\": \"\"}\n{\"served\": 3}\n";
+        let both = read(&format!("{first}{rest}"), "exit status: 0").unwrap();
+        assert!(!known.take(both), "nothing new has crashed");
+        assert_eq!(
+            known.outcomes["test_a"],
+            Outcome::Crashed("signal 11".into())
+        );
+        assert_eq!(known.outcomes["test_b"], Outcome::Passed);
+        assert_eq!(known.served, Some(3));
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn a_laptop_with_no_gpu() {
     let machine = Machine::read(root.path(), asked);
     check("laptop", &machine);
     assert!(!machine.report().ready, "no compiler");
+    insta::assert_snapshot!("real_laptop", machine.require_gpu().unwrap_err());
 }
 
 #[test]
@@ -104,6 +105,9 @@ fn a_server_with_eight_gpus_on_two_nodes() {
     machine.installed = Some(found(None, Some("13.2.86")));
     check("server", &machine);
     assert!(machine.report().ready);
+    machine.require_gpu().unwrap();
+    machine.gpus.simulated = Some(8);
+    insta::assert_snapshot!("real_simulated", machine.require_gpu().unwrap_err());
 }
 
 #[test]
@@ -149,6 +153,7 @@ fn a_small_container() {
     let machine = Machine::read(root.path(), asked);
     check("container", &machine);
     assert!(!machine.report().ready, "no Python, no room, an old driver");
+    insta::assert_snapshot!("real_old_driver", machine.require_gpu().unwrap_err());
 }
 
 /// Every way in which libcuda can say no, and the simulator.

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# What only a real GPU can show: PyTorch's own allocator tests and ours with the fork and with stock, and the
+# benchmark with its targets. All of it runs, whatever fails; the results are in target/gpu.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' patches/versions.toml | sort --version-sort | tail -1)
+out=target/gpu tree=target/pytorch-v$version
+mkdir -p "$out"
+failed=()
+
+# Runs a command with its output in a file, too, and remembers that it failed.
+step() {
+    local name=$1
+    shift
+    echo "== $name"
+    if ! "$@" 2>&1 | tee "$out/$name.txt"; then
+        failed+=("$name")
+    fi
+}
+
+# Without a driver and a GPU nothing below says anything.
+cargo xtask doctor --json >"$out/doctor.json" || true
+cargo xtask doctor --gpu
+ci/upstream-checkout.sh "v$version" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
+step upstream cargo xtask test-upstream --real --torch "$version" --source "$tree"
+step tests cargo xtask test --real
+step bench cargo xtask bench --real --strict --json "$out/bench.json" --out "$out/plots"
+cp -r target/upstream/logs "$out/upstream-logs" || true
+
+if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
+    {
+        echo '```'
+        cat "$out"/{upstream,tests,bench}.txt
+        echo '```'
+    } >>"$GITHUB_STEP_SUMMARY"
+fi
+if ((${#failed[@]} > 0)); then
+    echo "failed: ${failed[*]}; the output of each is in $out"
+    exit 1
+fi

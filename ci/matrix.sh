@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# The releases at which the fork is most likely to break, or all of them: each built, installed and tried in
+# the simulator. The table is target/matrix.json, too.
+#
+# usage: ci/matrix.sh [--all]     (default: the oldest, the newest, and 2.11.0, where the seam changes shape)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+chosen=()
+if [[ ${1:-} != --all ]]; then
+    mapfile -t releases < <(sed -n 's/^version = "\(.*\)"$/\1/p' patches/versions.toml | sort --version-sort)
+    chosen=(--torch "${releases[0]}" --torch 2.11.0 --torch "${releases[-1]}")
+fi
+mkdir -p target
+cargo xtask matrix --json target/matrix.json "${chosen[@]}"

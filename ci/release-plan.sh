@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Which fork wheels a release consists of: each supported torch with each Python that it has an official
+# wheel for, as JSON on standard output, and as the output `include` of a workflow's step.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+pythons=(3.10 3.11 3.12 3.13 3.14)
+mapfile -t releases < <(sed -n 's/^version = "\(.*\)"$/\1/p' patches/versions.toml | sort --version-sort)
+include=()
+for python in "${pythons[@]}"; do
+    published=$(python3 -m pip index versions torch --only-binary=:all: --python-version "$python" \
+        --implementation cp --abi "cp${python/./}" --platform manylinux_2_28_x86_64 2>/dev/null |
+        sed -n 's/^Available versions: //p' | tr -d ' ')
+    for release in "${releases[@]}"; do
+        if [[ ,$published, == *,$release,* ]]; then
+            include+=("{\"torch\":\"$release\",\"python\":\"$python\"}")
+        fi
+    done
+done
+if ((${#include[@]} == 0)); then
+    echo "release-plan: the index names no official wheel of ${releases[*]}" >&2
+    exit 1
+fi
+json="[$(
+    IFS=,
+    echo "${include[*]}"
+)]"
+echo "$json"
+if [[ -n ${GITHUB_OUTPUT:-} ]]; then
+    echo "include=$json" >>"$GITHUB_OUTPUT"
+fi

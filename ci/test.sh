@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Every test, in the simulator, with PyTorch's own from its repository: what Debian packages of them, and
+# `cargo xtask test` takes by itself, is not to be had from other distributions.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tag=v2.6.0
+tree=target/pytorch-$tag
+mkdir -p target
+ci/upstream-checkout.sh "$tag" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
+cargo xtask test --source "$tree"
