@@ -141,7 +141,8 @@ def compiled(name, folder):
     program = folder / name
     command = ["g++", "-std=c++20", "-O2", "-w", "-pthread", str(STRESS / f"{name}.cpp")]
     command += ["-o", str(program)]
-    command += [f"-I{torch}/include", f"-L{torch}/lib", "-Wl,--no-as-needed"]
+    command += [f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include"]
+    command += [f"-L{torch}/lib", "-Wl,--no-as-needed"]
     command += ["-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
     compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     subprocess.run(command, check=True, env=compiling)
