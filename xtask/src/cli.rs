@@ -343,6 +343,9 @@ pub struct TestUpstream {
     /// On this machine's GPU instead of the simulator, with the tests of graphs and copies, too
     #[arg(long, requires = "source")]
     pub real: bool,
+    /// Test the extension points alone, as `upstream-pr` proposes them, with the official wheel's libraries
+    #[arg(long, conflicts_with_all = ["torch", "stock"])]
+    pub seam: bool,
 }
 
 /// Options of `bench`.

@@ -149,9 +149,7 @@ impl Place {
             let root = repository.root.display();
             return Err(refuse(format!("{root} has a branch {branch} already"))
                 .expected("a name that is free; nothing was changed")
-                .remedy(format!(
-                    "pass another one with --branch, or: git -C {root} branch -D {branch}"
-                ))
+                .remedy("pass another one with --branch, or remove that one if nobody needs it")
                 .into());
         }
         let out = args.out.clone();

@@ -231,7 +231,7 @@ fn what_is_refused_changes_nothing() {
     };
     refused(&|args| args.source = args.source.join("nowhere"));
     refused(&|args| args.source = args.source.join("docs"));
-    refused(&|args| args.base = "nothing".into());
+    refused(&|args| args.base = "v9.9".into());
     refused(&|args| args.branch = Some("main".into()));
     refused(&|args| args.branch = Some("a b".into()));
     refused(&|args| args.out = args.source.clone());
