@@ -66,11 +66,9 @@ impl Seam {
             .parent()
             .context("torch is in no folder")?;
         let include = patched(&patches, site, folder)?;
-        let added = patches.iter().flat_map(|it| &it.files);
-        let test = added
-            .filter(|(path, adds)| **adds && path.ends_with(".cpp"))
-            .map(|it| it.0);
-        let test = test.last().context("no patch adds a test")?;
+        let mut files = patches.iter().flat_map(|it| &it.files);
+        let is_test = |(path, adds): &(&String, &bool)| **adds && path.ends_with(".cpp");
+        let (test, _) = files.find(is_test).context("no patch adds a test")?;
         let build = Build {
             environment,
             cuda_include,
