@@ -92,7 +92,12 @@ impl Proposal {
             outcome => return Err(refused(shown, release, &outcome).into()),
         };
         let mut patches = series;
-        if let (Kind::Seam, Some(name)) = (kind, &versions.pull_request) {
+        // What comes after the release's own series.
+        let more = match kind {
+            Kind::Seam => versions.pull_request.as_slice(),
+            Kind::Full => &release.source_series,
+        };
+        for name in more {
             patches.extend(series::read(&folder(name))?);
         }
         let mut steps = Vec::new();

@@ -315,8 +315,8 @@ fn the_whole_fork_with_our_files() {
     insta::assert_snapshot!("vendored", listed);
     assert_eq!(
         git(&tree, &["show", "pinbuddy:docs/note.md"]),
-        "a note\n",
-        "that is for upstream only"
+        "a note\non building\n",
+        "what source builds apply, and not what is for upstream"
     );
     let body = fs::read_to_string(args.out.join("PR_BODY.md")).unwrap();
     assert!(!body.contains("pytorchbot"));
