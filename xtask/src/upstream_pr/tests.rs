@@ -290,7 +290,11 @@ fn a_shallow_clone_without_the_base() {
 
 #[test]
 fn the_whole_fork_with_our_files() {
-    let fixture = fixture();
+    let mut fixture = fixture();
+    fixture.versions.releases[0].source_series = vec!["source".to_owned()];
+    let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+on building\n");
+    fixture.write("ours/patches/source/series", "build_it.patch\n");
+    fixture.write("ours/patches/source/build_it.patch", &patch("Build it", &diff));
     let manifest =
         "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core\", \"cxx-bridge\", \"xtask\"]\n";
     fixture.write("ours/Cargo.toml", manifest);
