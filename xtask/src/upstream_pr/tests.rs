@@ -294,7 +294,10 @@ fn the_whole_fork_with_our_files() {
     fixture.versions.releases[0].source_series = vec!["source".to_owned()];
     let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+on building\n");
     fixture.write("ours/patches/source/series", "build_it.patch\n");
-    fixture.write("ours/patches/source/build_it.patch", &patch("Build it", &diff));
+    fixture.write(
+        "ours/patches/source/build_it.patch",
+        &patch("Build it", &diff),
+    );
     let manifest =
         "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core\", \"cxx-bridge\", \"xtask\"]\n";
     fixture.write("ours/Cargo.toml", manifest);
