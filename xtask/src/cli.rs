@@ -1,6 +1,7 @@
 //! The command line, and nothing else: what can be asked, not how it is done.
 
 pub mod patch;
+mod test;
 pub mod upstream_pr;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use pinbuddy_replay::policy::pinbuddy::{Settings, WarmUp};
 use pinbuddy_replay::workload::WORKLOADS;
 
 use crate::bench::part::Part;
+pub use test::{Test, TestUpstream};
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
@@ -285,24 +287,6 @@ fn policies() -> impl TypedValueParser<Value = Kind> {
     names.try_map(|name| Kind::named(&name).ok_or("no such policy"))
 }
 
-/// Options of `test`.
-#[derive(Debug, Args)]
-pub struct Test {
-    /// Only what needs no torch wheel: Rust tests and snapshots
-    #[arg(long)]
-    pub quick: bool,
-    /// The fork of this torch release, and nothing that is the same for all
-    #[arg(long, value_name = "VERSION", conflicts_with_all = ["quick", "real"])]
-    pub torch: Option<String>,
-    /// The fork's tests on this machine's GPU, and nothing else; those of what only the simulator can
-    /// do are skipped
-    #[arg(long, conflicts_with = "quick")]
-    pub real: bool,
-    /// A PyTorch source tree to take PyTorch's own tests from [default: Debian's 2.6.0 source package]
-    #[arg(long, value_name = "DIR")]
-    pub source: Option<PathBuf>,
-}
-
 /// Options of `matrix`.
 #[derive(Debug, Args)]
 #[command(
@@ -322,27 +306,6 @@ pub struct Matrix {
     /// The Python to build for
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
-}
-
-/// Options of `test-upstream`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "--source with --real: the tag of the release, whole or only what the tests are in \
-                        (ci/upstream-checkout.sh). What stock fails there, too, is shown, and no failure."
-)]
-pub struct TestUpstream {
-    /// A PyTorch source tree to take the tests from [default: Debian's 2.6.0 source package]
-    #[arg(long, value_name = "DIR")]
-    pub source: Option<PathBuf>,
-    /// The torch release to test [default: the newest supported one]
-    #[arg(long, value_name = "VERSION")]
-    pub torch: Option<String>,
-    /// Test the official wheel only
-    #[arg(long)]
-    pub stock: bool,
-    /// On this machine's GPU instead of the simulator, with the tests of graphs and copies, too
-    #[arg(long, requires = "source")]
-    pub real: bool,
 }
 
 /// Options of `bench`.

@@ -19,10 +19,21 @@ pub enum Direction {
 /// Applies one patch to the files below `work`, with no fuzz and no three-way merge. What git says of
 /// a patch that does not apply is the inner error.
 pub fn apply(patch: &Path, work: &Path, direction: Direction) -> Result<Result<(), String>> {
+    apply_except(patch, work, direction, &[])
+}
+
+/// The same, and leaves out what the patch does to these files.
+pub fn apply_except(
+    patch: &Path,
+    work: &Path,
+    direction: Direction,
+    files: &[&str],
+) -> Result<Result<(), String>> {
+    let files = files.iter().map(|it| format!("--exclude={it}"));
     let shell = Shell::new()?;
     shell.change_dir(work);
     let reverse = (direction == Direction::Reverse).then_some("--reverse");
-    let command = cmd!(shell, "git -c core.autocrlf=false -c core.whitespace=cr-at-eol apply -p1 --whitespace=nowarn {reverse...} {patch}")
+    let command = cmd!(shell, "git -c core.autocrlf=false -c core.whitespace=cr-at-eol apply -p1 --whitespace=nowarn {reverse...} {files...} {patch}")
         // A repository around the folder would make git skip files outside it.
         .env("GIT_CEILING_DIRECTORIES", work.parent().unwrap_or(work));
     let output = neutral(command)

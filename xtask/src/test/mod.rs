@@ -39,6 +39,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
             table.row("the simulator's headers", || simulator::headers(&args));
             with_torch(&mut table, &args, &[BENCH], source);
             table.row("the CMake of source builds", || source::cmake(&args));
+            table.row(SEAM, || seam_tests(source));
         }
     }
     eprint!("\n{table}");
@@ -123,6 +124,7 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";
+const SEAM: &str = "the same with the seam alone, no fork";
 
 /// PyTorch's own tests; what fails with the official wheel too is listed there, and no failure.
 fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
@@ -131,5 +133,17 @@ fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
         torch: torch.map(str::to_owned),
         stock: false,
         real: false,
+        seam: false,
+    })
+}
+
+/// What a pull request would have PyTorch take, with no fork.
+fn seam_tests(source: Option<&Path>) -> Result<Tally> {
+    upstream::count(&cli::TestUpstream {
+        source: source.map(Path::to_path_buf),
+        torch: None,
+        stock: false,
+        real: false,
+        seam: true,
     })
 }

@@ -12,6 +12,7 @@ pub mod environment;
 mod outcome;
 mod process;
 mod python;
+mod seam;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -24,14 +25,16 @@ use crate::cli;
 use crate::python::Python;
 use crate::python::tools::{self, Tools};
 use crate::release::Versions;
-use crate::report::progress::Progress;
+use crate::report::progress::{Progress, Step};
 use crate::report::refusal::refuse;
 use crate::report::tally::Tally;
 use crate::runtime::Runtime;
 use crate::support::paths;
+use crate::upstream_pr::tested::Tested;
 use crate::venv;
 use environment::Environment;
-use outcome::{Baseline, Run, Served, Verdict};
+use outcome::{Baseline, Outcome, Outcomes, Run, Served, Verdict};
+use seam::Seam;
 use source::{Selection, Source};
 
 /// A way to run the tests.
@@ -72,6 +75,12 @@ const FORK: [Configuration; 3] = [
     },
 ];
 
+const SEAM: Configuration = Configuration {
+    title: "stock with the seam",
+    settings: &[],
+    engine: true,
+};
+
 /// What all runs share.
 struct Bench {
     source: Source,
@@ -90,13 +99,13 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
     let python = Python::probe(interpreter)?;
     // First what can be missing.
     let runtime = Runtime::choose(args.real, interpreter)?;
-    let environments = if args.stock { 1 } else { 2 };
-    let configurations = if args.stock {
-        STOCK.len()
-    } else {
-        STOCK.len() + FORK.len()
+    let environments = if args.stock || args.seam { 1 } else { 2 };
+    let others = match (args.stock, args.seam) {
+        (_, true) => 3,
+        (true, false) => 0,
+        (false, false) => FORK.len(),
     };
-    let progress = Progress::new(2 + 2 * environments + configurations);
+    let progress = Progress::new(2 + 2 * environments + STOCK.len() + others);
 
     let source = progress.step("get PyTorch's tests", |step| {
         let root = args
@@ -129,12 +138,65 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
         for configuration in *configurations {
             runs.push(
                 progress.step(&format!("test: {}", configuration.title), |_| {
-                    bench.run(configuration, &environment, &program, *stock)
+                    bench.run(configuration, &environment, &program, None)
                 })?,
             );
         }
+        if args.seam {
+            let seam = progress.step("compile the test and a backend on the seam", |step| {
+                bench.seam(&environment, &tools, step)
+            })?;
+            let log = log_folder().join("the seam's own test.log");
+            let own = progress.step("test: the seam's own test", |_| {
+                seam.run_test(&bench.runtime, bench.source.selection.limit(), &log)
+            })?;
+            let run = progress.step("test: stock with the seam", |_| {
+                bench.run(&SEAM, &environment, &program, Some(&seam))
+            })?;
+            return conclude_seam(&bench, runs, run, &own, &seam, &environment);
+        }
     }
     conclude(&bench, runs)
+}
+
+/// As `conclude`, and keeps the results for the pull request.
+fn conclude_seam(
+    bench: &Bench,
+    mut runs: Vec<Run>,
+    run: Run,
+    own: &Outcomes,
+    seam: &Seam,
+    environment: &Environment,
+) -> Result<Tally> {
+    let passed = |outcomes: &Outcomes, names: &[String]| {
+        let of = |name: &&String| outcomes.get(*name) == Some(&Outcome::Passed);
+        names.iter().filter(of).count()
+    };
+    let (cpp, python) = (&bench.source.cpp_tests, &bench.source.python_tests);
+    let results = vec![
+        format!(
+            "host_allocator_subclass_test: {} of {} passed",
+            own.len(),
+            own.len()
+        ),
+        format!(
+            "cuda_caching_host_allocator_test, on {}: {} of {} passed",
+            seam.backend,
+            passed(&run.outcomes, cpp),
+            cpp.len()
+        ),
+        format!(
+            "test_cuda.py, pinned memory, on the same: {} of {} passed",
+            passed(&run.outcomes, python),
+            python.len()
+        ),
+    ];
+    runs.push(run);
+    let mut tally = conclude(bench, runs)?;
+    tally.passed += own.len();
+    let on = format!("torch {}, {}", environment.version, bench.runtime.place());
+    Tested::new(&seam.patches, on, results).write()?;
+    Ok(tally)
 }
 
 impl Bench {
@@ -160,18 +222,30 @@ impl Bench {
         Ok((environment, program))
     }
 
+    /// The seam on an environment's headers.
+    fn seam(&self, environment: &Environment, tools: &Tools, step: &Step) -> Result<Seam> {
+        let versions = Versions::read(paths::root())?;
+        let cuda = versions.cuda(&environment.cuda)?;
+        let include = tree::ensure_cuda(&paths::cache(), cuda, tools, step)?;
+        let folder = paths::target().join("upstream/seam");
+        Seam::make(environment, &include, self.source.root(), &folder)
+    }
+
     /// All tests in one configuration.
     fn run(
         &self,
         configuration: &Configuration,
         environment: &Environment,
         program: &Path,
-        baseline: bool,
+        seam: Option<&Seam>,
     ) -> Result<Run> {
         let command = |program: &Path| -> Result<Command> {
             let mut command = self.runtime.command(program)?;
             environment::clear_settings(&mut command);
             command.envs(configuration.settings.iter().copied());
+            if let Some(seam) = seam {
+                seam.in_front(&mut command);
+            }
             Ok(command)
         };
         let log = |language| log_folder().join(format!("{} {language}.log", configuration.title));
@@ -187,18 +261,33 @@ impl Bench {
             &log("Python"),
         )?;
         outcomes.extend(report.outcomes);
-        let served = if configuration.engine {
+        let served = match seam {
             // Both parts must have gone through it.
-            Served::Wanted(served_cpp.min(report.served).unwrap_or(0))
-        } else {
-            Served::Any
+            None if configuration.engine => {
+                Served::Wanted(served_cpp.min(report.served).unwrap_or(0))
+            }
+            Some(_) => Served::Wanted(said_served(&[log("C++"), log("Python")])),
+            None => Served::Any,
         };
         Ok(Run {
             title: configuration.title,
-            baseline,
+            baseline: configuration.title == STOCK[0].title,
             outcomes,
             served,
         })
+    }
+}
+
+/// How many of the programs say that the backend in front served them; none where one does not.
+fn said_served(logs: &[PathBuf]) -> u64 {
+    let says = |log: &PathBuf| {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        text.lines().any(|line| line == seam::SERVED)
+    };
+    if logs.iter().all(says) {
+        logs.len() as u64
+    } else {
+        0
     }
 }
 

@@ -108,6 +108,11 @@ impl Source {
         })
     }
 
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The C++ test.
     pub fn cpp(&self) -> PathBuf {
         self.root.join(CPP_TEST)

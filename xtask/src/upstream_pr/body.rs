@@ -139,9 +139,10 @@ python test/test_cuda.py -k pinned_memory
             (Some(tested), _) => {
                 let _ = writeln!(
                     text,
-                    "Run without a build of the tree: the tests compiled against the headers of torch {} with this \
-                     change, beside its official libraries, on a simulated CUDA runtime.\n",
-                    tested.torch
+                    "Run without a build of the tree: the tests compiled against an official wheel's headers with \
+                     this change, and linked with its libraries ({}; the simulator is a CUDA runtime with real \
+                     streams and page-locked memory and no GPU).\n",
+                    tested.on
                 );
                 for line in &tested.results {
                     let _ = writeln!(text, "- {line}");

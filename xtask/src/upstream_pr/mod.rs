@@ -56,7 +56,11 @@ struct Place {
 
 /// Does it, or only says so, and returns what was done.
 fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> Result<String> {
-    let progress = Progress::new(if args.dry_run { 1 } else { 3 });
+    let progress = Progress::new(match (args.dry_run, args.kind) {
+        (true, _) => 1,
+        (false, Kind::Full) => 2,
+        (false, Kind::Seam) => 3,
+    });
     let place = Place::find(args)?;
     let Place {
         repository,
@@ -149,9 +153,7 @@ impl Place {
             let root = repository.root.display();
             return Err(refuse(format!("{root} has a branch {branch} already"))
                 .expected("a name that is free; nothing was changed")
-                .remedy(format!(
-                    "pass another one with --branch, or: git -C {root} branch -D {branch}"
-                ))
+                .remedy("pass another one with --branch, or remove that one if nobody needs it")
                 .into());
         }
         let out = args.out.clone();

@@ -62,6 +62,23 @@ impl Proposal {
         let tree = Tree::read_by(Path::new(shown), versions, read)?;
         // Another version than a supported one is what a pull request is for.
         let release = tree.release(versions).or_else(|_| versions.find(None))?;
+        let newest = versions.find(None)?;
+        if kind == Kind::Seam && release.series != newest.series {
+            return Err(refuse(format!(
+                "PyTorch takes pull requests for its main branch, not for {}",
+                release.version
+            ))
+            .found(format!(
+                "{shown}, with the header of torch {}",
+                release.version
+            ))
+            .expected(format!(
+                "main, or a tree that the series for torch {} fits",
+                newest.version
+            ))
+            .remedy("pass --base origin/main, or --kind full")
+            .into());
+        }
         let folder = |name: &str| root.join("patches").join(name);
         let series = series::read(&folder(&release.series))?;
         let trial = Trial {
@@ -75,7 +92,12 @@ impl Proposal {
             outcome => return Err(refused(shown, release, &outcome).into()),
         };
         let mut patches = series;
-        if let (Kind::Seam, Some(name)) = (kind, &versions.pull_request) {
+        // What comes after the release's own series.
+        let more = match kind {
+            Kind::Seam => versions.pull_request.as_slice(),
+            Kind::Full => &release.source_series,
+        };
+        for name in more {
             patches.extend(series::read(&folder(name))?);
         }
         let mut steps = Vec::new();
@@ -126,7 +148,7 @@ fn refused(shown: &str, release: &Release, outcome: &Outcome) -> crate::report::
             refusal.remedy("pass --base with a commit from before the series")
         }
         Outcome::Conflict { .. } | Outcome::Missing { .. } => refusal.remedy(format!(
-            "carry the series to that tree first: cargo xtask patch rebase --from {} --source DIR",
+            "carry the series to that tree first: cargo xtask patch rebase --from {} --source {shown}",
             release.version
         )),
         _ => refusal.remedy(outcome.remedy()),

@@ -47,7 +47,9 @@ impl Repository {
             refuse(format!("{} is not a git checkout", folder.display()))
                 .found(found)
                 .expected("the root of a clone of pytorch")
-                .remedy("git clone https://github.com/pytorch/pytorch, then pass that folder; patch apply works on trees without git")
+                .remedy(
+                    "pass the root of a clone; cargo xtask patch apply works on trees without git",
+                )
         };
         let root = std::fs::canonicalize(folder).map_err(|error| no_checkout(error.to_string()))?;
         let mut it = Self {

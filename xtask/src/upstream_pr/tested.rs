@@ -16,8 +16,8 @@ use crate::support::scratch::Scratch;
 pub struct Tested {
     /// What was tested: hashes by the patches' names.
     patches: BTreeMap<String, String>,
-    /// `torch.__version__` of the libraries beside them.
-    pub torch: String,
+    /// With which libraries beside them, and where: `torch 2.15.0+cu132, in the simulator`.
+    pub on: String,
     /// A line for each program.
     pub results: Vec<String>,
 }
@@ -35,10 +35,10 @@ fn hashes(patches: &[Patch]) -> BTreeMap<String, String> {
 
 impl Tested {
     /// A run on these patches.
-    pub fn new(patches: &[Patch], torch: String, results: Vec<String>) -> Self {
+    pub fn new(patches: &[Patch], on: String, results: Vec<String>) -> Self {
         Self {
             patches: hashes(patches),
-            torch,
+            on,
             results,
         }
     }

@@ -231,7 +231,7 @@ fn what_is_refused_changes_nothing() {
     };
     refused(&|args| args.source = args.source.join("nowhere"));
     refused(&|args| args.source = args.source.join("docs"));
-    refused(&|args| args.base = "nothing".into());
+    refused(&|args| args.base = "v9.9".into());
     refused(&|args| args.branch = Some("main".into()));
     refused(&|args| args.branch = Some("a b".into()));
     refused(&|args| args.out = args.source.clone());
@@ -290,7 +290,14 @@ fn a_shallow_clone_without_the_base() {
 
 #[test]
 fn the_whole_fork_with_our_files() {
-    let fixture = fixture();
+    let mut fixture = fixture();
+    fixture.versions.releases[0].source_series = vec!["source".to_owned()];
+    let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+on building\n");
+    fixture.write("ours/patches/source/series", "build_it.patch\n");
+    fixture.write(
+        "ours/patches/source/build_it.patch",
+        &patch("Build it", &diff),
+    );
     let manifest =
         "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core\", \"cxx-bridge\", \"xtask\"]\n";
     fixture.write("ours/Cargo.toml", manifest);
@@ -315,8 +322,8 @@ fn the_whole_fork_with_our_files() {
     insta::assert_snapshot!("vendored", listed);
     assert_eq!(
         git(&tree, &["show", "pinbuddy:docs/note.md"]),
-        "a note\n",
-        "that is for upstream only"
+        "a note\non building\n",
+        "what source builds apply, and not what is for upstream"
     );
     let body = fs::read_to_string(args.out.join("PR_BODY.md")).unwrap();
     assert!(!body.contains("pytorchbot"));

@@ -44,8 +44,8 @@ pub fn step(root: &Path) -> Result<Step> {
             subject: format!("Add pinbuddy {version}"),
             body: format!(
                 "The engine that decides which pinned memory serves which request, in Rust, and the host\n\
-                 allocator that asks it, in C++, with their licence. {FOLDER} is a cargo workspace of its own;\n\
-                 nothing builds it yet."
+                 allocator that asks it, in C++, with their licence, as a cargo workspace of its own. A build\n\
+                 with USE_PINBUDDY=1 and PINBUDDY_ROOT={FOLDER}, as an absolute path, has it."
             ),
         },
         files: vendored

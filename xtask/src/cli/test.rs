@@ -1,0 +1,47 @@
+//! The command lines of `test` and `test-upstream`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options of `test`.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Only what needs no torch wheel: Rust tests and snapshots
+    #[arg(long)]
+    pub quick: bool,
+    /// The fork of this torch release, and nothing that is the same for all
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["quick", "real"])]
+    pub torch: Option<String>,
+    /// The fork's tests on this machine's GPU, and nothing else; those of what only the simulator can
+    /// do are skipped
+    #[arg(long, conflicts_with = "quick")]
+    pub real: bool,
+    /// A PyTorch source tree to take PyTorch's own tests from [default: Debian's 2.6.0 source package]
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
+}
+
+/// Options of `test-upstream`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "--source with --real: the tag of the release, whole or only what the tests are in \
+                        (ci/upstream-checkout.sh). What stock fails there, too, is shown, and no failure."
+)]
+pub struct TestUpstream {
+    /// A PyTorch source tree to take the tests from [default: Debian's 2.6.0 source package]
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
+    /// The torch release to test [default: the newest supported one]
+    #[arg(long, value_name = "VERSION")]
+    pub torch: Option<String>,
+    /// Test the official wheel only
+    #[arg(long)]
+    pub stock: bool,
+    /// On this machine's GPU instead of the simulator, with the tests of graphs and copies, too
+    #[arg(long, requires = "source")]
+    pub real: bool,
+    /// Test the extension points alone, as `upstream-pr` proposes them, with the official wheel's libraries
+    #[arg(long, conflicts_with_all = ["torch", "stock"])]
+    pub seam: bool,
+}
