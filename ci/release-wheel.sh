@@ -14,13 +14,13 @@ mkdir -p "$out"
 rm -rf target/wheel/cargo
 cargo xtask build-wheel --torch "$torch" --python "$python" --out "$out" --json >"$again/first.json"
 rm -rf target/wheel/cargo
-cargo xtask build-wheel --torch "$torch" --python "$python" --out "$again" --json >"$again/second.json"
+cargo xtask build-wheel --torch "$torch" --python "$python" --out "$again"
 
 wheel=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["path"])' "$again/first.json")
 name=$(basename "$wheel")
 if ! cmp "$out/$name" "$again/$name"; then
-    echo "release-wheel: two builds of $name differ; what each was made of:" >&2
-    diff "$again/first.json" "$again/second.json" >&2 || true
+    echo "release-wheel: two builds of $name differ in:" >&2
+    diff <(unzip -v "$out/$name") <(unzip -v "$again/$name") >&2 || true
     exit 1
 fi
 (cd "$out" && sha256sum "$name" >"$name.sha256")

@@ -136,7 +136,7 @@ impl StandIn {
         };
         let mut plan = Plan::make(&self.path("project"), &self.versions, asked).unwrap();
         // Where tests do not meet.
-        plan.work = self.path("work");
+        plan.work = self.path("scratch");
         plan
     }
 
