@@ -286,9 +286,7 @@ fn the_dry_run_names_every_command_and_variable() {
     let mut environment = stand_in.environment();
     environment.insert("PATH".into(), "/usr/bin".into());
     environment.extend(extra.map(|(name, value)| (name.into(), value.into())));
-    plan.variables
-        .set
-        .insert("PATH".into(), "/work/venv/bin:/usr/bin".into());
+    let programs = plan.work.join("venv/bin");
     let wanted = super::variables::Wanted {
         version: &plan.version,
         root: Path::new("/pinbuddy"),
@@ -299,7 +297,7 @@ fn the_dry_run_names_every_command_and_variable() {
         arch: Some("9.0"),
         launcher: Some("sccache"),
         jobs: 24,
-        programs: Path::new("/work/venv/bin"),
+        programs: &programs,
     };
     plan.variables = super::variables::Variables::of(&wanted, &environment);
     let findings = [
