@@ -136,7 +136,7 @@ impl StandIn {
         };
         let mut plan = Plan::make(&self.path("project"), &self.versions, asked).unwrap();
         // Where tests do not meet.
-        plan.work = self.path("work");
+        plan.work = self.path("copy");
         plan
     }
 
@@ -288,7 +288,7 @@ fn the_dry_run_names_every_command_and_variable() {
     environment.extend(extra.map(|(name, value)| (name.into(), value.into())));
     plan.variables
         .set
-        .insert("PATH".into(), "/work/venv/bin:/usr/bin".into());
+        .insert("PATH".into(), "/copy/venv/bin:/usr/bin".into());
     let wanted = super::variables::Wanted {
         version: &plan.version,
         root: Path::new("/pinbuddy"),
@@ -299,7 +299,7 @@ fn the_dry_run_names_every_command_and_variable() {
         arch: Some("9.0"),
         launcher: Some("sccache"),
         jobs: 24,
-        programs: Path::new("/work/venv/bin"),
+        programs: Path::new("/copy/venv/bin"),
     };
     plan.variables = super::variables::Variables::of(&wanted, &environment);
     let findings = [
