@@ -102,14 +102,17 @@ g++ -std=c++17 -O1 -w $old_abi -I$gtest -I$gtest/include "${includes[@]}" -inclu
     -o "$work/cpp_test" -L"$lib" -Wl,--no-as-needed -ltorch -ltorch_cuda -ltorch_cpu -lc10 -lc10_cuda "$cudart" \
     -pthread -Wl,-rpath,"$lib" -Wl,-rpath,"$(dirname "$cudart")" 2>"$work/link.log"
 
+# Where the simulator is: asked once, so that the runs have nothing to do with cargo.
+# shellcheck disable=SC2016  # for the shell inside
+simulator=$(cargo xtask sim -- bash -c 'echo "$LD_PRELOAD|$LD_LIBRARY_PATH"')
+
 # Runs a command in the simulator, with libraries in front of the wheel's.
 simulated() {
     local preload=$1
     shift
-    # shellcheck disable=SC2016  # for the shell inside
-    LD_LIBRARY_PATH=$lib:$(dirname "$cudart") PINBUDDY_SIM_QUIET=1 BUDDY_THRESHOLD_MB=0 BUDDY_BLOCK_SIZE_MB=64 \
-        BUDDY_BLOCK_COUNT=2 PRELOAD=$preload PYTHONDONTWRITEBYTECODE=1 \
-        cargo xtask sim -- bash -c 'LD_PRELOAD=$LD_PRELOAD$PRELOAD exec "$@"' bash "$@"
+    env LD_PRELOAD="${simulator%|*}$preload" LD_LIBRARY_PATH="${simulator#*|}:$lib:$(dirname "$cudart")" \
+        PINBUDDY_SIM_DEVICES=1 PINBUDDY_SIM_QUIET=1 PYTHONDONTWRITEBYTECODE=1 \
+        BUDDY_THRESHOLD_MB=0 BUDDY_BLOCK_SIZE_MB=64 BUDDY_BLOCK_COUNT=2 "$@"
 }
 
 # Each test and how it ended, one a line, and what the engine served.
@@ -137,7 +140,6 @@ print("served", *served)
 PYTHON
 }
 
-cargo build --quiet --package xtask --locked
 for name in stock seam fork; do
     say "tests: $name"
     case $name in
