@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' patches/versions.toml | sort --version-sort | tail -1)
+version=$(ci/releases.sh | tail -1)
 out=target/gpu tree=target/pytorch-v$version
 mkdir -p "$out"
 failed=()

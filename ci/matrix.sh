@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 chosen=()
 if [[ ${1:-} != --all ]]; then
-    mapfile -t releases < <(sed -n 's/^version = "\(.*\)"$/\1/p' patches/versions.toml | sort --version-sort)
+    mapfile -t releases < <(ci/releases.sh)
     chosen=(--torch "${releases[0]}" --torch 2.11.0 --torch "${releases[-1]}")
 fi
 mkdir -p target

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 pythons=(3.10 3.11 3.12 3.13 3.14)
-mapfile -t releases < <(sed -n 's/^version = "\(.*\)"$/\1/p' patches/versions.toml | sort --version-sort)
+mapfile -t releases < <(ci/releases.sh)
 include=()
 for python in "${pythons[@]}"; do
     published=$(python3 -m pip index versions torch --only-binary=:all: --python-version "$python" \

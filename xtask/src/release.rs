@@ -185,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn scripts_know_the_same_releases() {
+        let root = crate::support::paths::root();
+        let output = std::process::Command::new(root.join("ci/releases.sh")).output();
+        let listed = String::from_utf8(output.unwrap().stdout).unwrap();
+        let versions = Versions::read(root).unwrap();
+        let known: Vec<_> = versions.sorted().iter().map(|it| &it.version).collect();
+        assert_eq!(listed.lines().collect::<Vec<_>>(), known);
+    }
+
+    #[test]
     fn the_checked_in_file_is_good() {
         Versions::read(crate::support::paths::root()).unwrap();
     }
