@@ -5,7 +5,7 @@ mod source_build;
 mod test;
 pub mod upstream_pr;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -88,6 +88,22 @@ pub struct BuildWheel {
     pub source: Option<PathBuf>,
     #[command(flatten)]
     pub building: SourceBuild,
+}
+
+impl BuildWheel {
+    /// As on a command line with these and nothing else.
+    pub fn plain(torch: Option<&str>, python: &Path, out: &Path) -> Self {
+        Self {
+            torch: torch.map(str::to_owned),
+            wheel: None,
+            python: python.to_path_buf(),
+            out: out.to_path_buf(),
+            dry_run: false,
+            json: false,
+            source: None,
+            building: SourceBuild::default(),
+        }
+    }
 }
 
 /// Options of `doctor`.

@@ -43,16 +43,7 @@ pub fn run(args: &cli::Venv) -> Result<()> {
 /// The folder of the environment with the fork of `torch`, or with the official wheel.
 pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf> {
     let _lock = lock::take("venv")?;
-    let args = cli::BuildWheel {
-        torch: torch.map(str::to_owned),
-        wheel: None,
-        python: python.to_path_buf(),
-        out: paths::root().join("dist"),
-        dry_run: false,
-        json: false,
-        source: None,
-        building: cli::SourceBuild::default(),
-    };
+    let args = cli::BuildWheel::plain(torch, python, &paths::root().join("dist"));
     let plan = Plan::make(&args)?;
     let tools = tools::ensure(&plan.python)?;
     let (wheel, sha256) = if stock {

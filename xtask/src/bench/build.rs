@@ -17,16 +17,7 @@ use crate::support::scratch::Scratch;
 pub fn run(args: &cli::Bench, step: &Step, results: &mut Results) -> Result<()> {
     let out = Scratch::folder(&paths::target().join("bench/dist"))?;
     let cargo = Scratch::folder(&paths::target().join("bench/cargo"))?;
-    let args = cli::BuildWheel {
-        torch: None,
-        wheel: None,
-        python: args.python.clone(),
-        out: out.path().to_path_buf(),
-        dry_run: false,
-        json: false,
-        source: None,
-        building: cli::SourceBuild::default(),
-    };
+    let args = cli::BuildWheel::plain(None, &args.python, out.path());
     step.say("what is fetched once");
     build_wheel::build(&args)?;
     step.say("compiling and writing");

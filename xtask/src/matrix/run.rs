@@ -46,16 +46,11 @@ pub fn release(version: &str, args: &cli::Matrix) -> Row {
 fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
     let folder = paths::target().join("matrix");
     let out = Scratch::folder(&folder.join("dist"))?;
-    let plan = Plan::make(&cli::BuildWheel {
-        torch: Some(row.torch.clone()),
-        wheel: None,
-        python: args.python.clone(),
-        out: out.path().to_path_buf(),
-        dry_run: false,
-        json: false,
-        source: None,
-        building: cli::SourceBuild::default(),
-    })?;
+    let plan = Plan::make(&cli::BuildWheel::plain(
+        Some(&row.torch),
+        &args.python,
+        out.path(),
+    ))?;
     let _gone = Fetched::new(&plan);
     let progress = Progress::new(if args.quick {
         build_wheel::LINK_STEPS

@@ -111,16 +111,7 @@ fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(PathBuf, PathB
 }
 
 fn build_args(torch: Option<&str>) -> cli::BuildWheel {
-    cli::BuildWheel {
-        torch: torch.map(str::to_owned),
-        wheel: None,
-        python: PathBuf::from("python3"),
-        out: paths::root().join("dist"),
-        dry_run: false,
-        json: false,
-        source: None,
-        building: cli::SourceBuild::default(),
-    }
+    cli::BuildWheel::plain(torch, Path::new("python3"), &paths::root().join("dist"))
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";
