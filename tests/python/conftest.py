@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from measure import environment
-from release import from_minor
+from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 
 BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
@@ -33,6 +33,12 @@ def needs(minor: int, what: str):
     return pytest.mark.skipif(
         not from_minor(minor), reason=f"torch has {what} from 2.{minor} on"
     )
+
+
+# Marks a test of stock's counts of what is active.
+counts_active = pytest.mark.skipif(
+    not COUNTS_WHAT_IS_ACTIVE, reason="torch counts every free from 2.13 on, and did before 2.10"
+)
 
 
 def pytest_configure(config):

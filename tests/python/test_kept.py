@@ -5,7 +5,7 @@ import threading
 
 import pinbuddy
 import pytest
-from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment, needs
+from conftest import BLOCK_MB, BLOCKS, MIB, counts_active, engine_segment, needs
 from release import host_stats
 
 
@@ -30,6 +30,7 @@ def test_a_freed_block_serves_the_next_request_of_its_size(torch, pinned, size):
     assert all(pinned(size).data_ptr() == address for _ in range(50))
 
 
+@counts_active
 @pytest.mark.parametrize("size", [64 * 1024, 8 * MIB])
 def test_every_request_counts_whether_a_kept_block_served_it_or_not(torch, pinned, size):
     for _ in range(100):
@@ -53,6 +54,7 @@ def test_hits_are_counted_and_what_is_kept_is_idle(torch, pinned):
     assert now["largest_free_run_bytes"] == BLOCK_MB * MIB
 
 
+@counts_active
 def test_a_peak_is_what_was_live_at_once(torch, pinned):
     """Beside kept blocks of two sizes, and reached by requests that kept blocks serve."""
     for _ in range(2):

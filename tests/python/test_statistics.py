@@ -1,10 +1,11 @@
 """PyTorch's host statistics count engine memory, every byte once (I8); empty_cache gives it back."""
 
 import pinbuddy
-from conftest import BLOCK_MB, BLOCKS, MIB
+from conftest import BLOCK_MB, BLOCKS, MIB, counts_active
 from release import host_stats
 
 
+@counts_active
 def test_host_memory_stats_count_what_is_pinned_and_what_is_live(torch, pinned):
     tensor = pinned(8 * MIB + 1)
     stats = host_stats()
@@ -32,6 +33,7 @@ def test_live_pending_and_idle_make_up_what_is_pinned(torch, pinned):
     del live
 
 
+@counts_active
 def test_peaks_and_totals_start_anew_when_asked(torch, pinned):
     pinned(32 * MIB)
     torch.cuda.reset_peak_host_memory_stats()
