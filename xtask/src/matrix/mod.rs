@@ -26,7 +26,7 @@ pub fn run(args: &cli::Matrix) -> Result<()> {
     }
     print!("\n{}", table::text(&rows));
     if let Some(file) = &args.json {
-        fs::write(file, serde_json::to_vec_pretty(&rows)?)
+        fs::write(file, serde_json::to_string_pretty(&rows)? + "\n")
             .with_context(|| format!("writing {}", file.display()))?;
     }
     let failed: Vec<_> = rows.iter().filter(|row| row.failed()).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// What is done with a release, in this order.
 pub const STAGES: [&str; 6] = [
@@ -33,10 +33,15 @@ pub struct Row {
     pub torch: String,
     /// The CUDA version of its wheel, once that is known.
     pub cuda: Option<String>,
-    /// One for each of [`STAGES`].
+    /// One for each of [`STAGES`]; in JSON by its name.
+    #[serde(serialize_with = "by_name")]
     pub stages: [Outcome; 6],
     /// How long all of it took.
     pub seconds: f64,
+}
+
+fn by_name<S: Serializer>(stages: &[Outcome; 6], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(STAGES.iter().zip(stages))
 }
 
 impl Row {
@@ -104,6 +109,13 @@ mod tests {
         bad.stages[0] = Outcome::Ok;
         bad.stages[1] = Outcome::Failed("the series does not apply".into());
         assert!(bad.failed() && !quick.failed() && !good.failed());
+        let json = serde_json::to_value(&bad).unwrap();
+        assert_eq!(json["stages"]["header"], "ok");
+        assert_eq!(
+            json["stages"]["applies"]["failed"],
+            "the series does not apply"
+        );
+        assert_eq!(json["stages"]["smoke test"], "not_run");
         insta::assert_snapshot!(text(&[bad, quick, good]));
     }
 }
