@@ -17,6 +17,7 @@ use crate::report::refusal::refuse;
 use crate::sim::Simulator;
 use crate::support::scratch::Scratch;
 use crate::support::{lock, paths, relay};
+use crate::upstream::environment;
 use crate::venv;
 
 /// The steps of `build-wheel` that end a stage.
@@ -123,14 +124,8 @@ impl<'a> Environment<'a> {
 
     fn smoke(&self) -> Result<()> {
         let mut command = Simulator::build()?.command(self.folder.join("bin/python"), 1)?;
-        command
-            .arg(paths::root().join("tests/python/smoke.py"))
-            .env("PINBUDDY_SIM_QUIET", "1");
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("BUDDY_") {
-                command.env_remove(name);
-            }
-        }
+        environment::clear_settings(&mut command);
+        command.arg(paths::root().join("tests/python/smoke.py"));
         succeed(&mut command, "tests/python/smoke.py")
     }
 }
