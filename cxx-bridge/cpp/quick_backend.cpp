@@ -17,7 +17,7 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   }
   // In another pool, or in a capture that may be served from the default pool's lists all the same,
   // upstream decides; and so it does where it has to look at events first.
-  if (C10_UNLIKELY(!lists_are_quiet() || !serves_default_pool() || limit_changed())) {
+  if (C10_UNLIKELY(!lists_are_quiet() || !uses_ordinary_lists() || limit_changed())) {
     free_kept();
     return allocate_to_keep(size);
   }

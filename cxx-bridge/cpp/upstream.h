@@ -158,8 +158,19 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
   } stats_;
 #endif
 
-#if !PINBUDDY_HAS_PRIVATE_POOLS
+#if PINBUDDY_HAS_PRIVATE_POOLS
  protected:
+  // Whether upstream would look in its ordinary lists for this request.
+  bool uses_ordinary_lists() {
+    return this->serves_default_pool();
+  }
+#else
+ protected:
+  // Upstream has no others, and serves captures from them as anybody.
+  bool uses_ordinary_lists() const {
+    return true;
+  }
+
   virtual c10::cuda::CUDAStream get_current_stream() const = 0;
   virtual bool stream_is_capturing(c10::cuda::CUDAStream stream) const = 0;
 
@@ -168,8 +179,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
     return true;
   }
 
-  // There is one pool; what a capture is given out of it is upstream's affair all the same. The
-  // default stream cannot be captured.
+  // The engine keeps out of captures here, too. The default stream cannot be captured.
   bool serves_default_pool() {
     const auto stream = get_current_stream();
     return stream.id() == 0 || !stream_is_capturing(stream);

@@ -82,16 +82,17 @@ def test_columns_are_as_wide_as_what_is_in_them():
 
 @pytest.fixture
 def package_alone(tmp_path):
-    """A folder with our package and no torch."""
-    ignore = shutil.ignore_patterns("__pycache__")
+    """A folder with our package, without what makes it a plug-in, and no torch."""
+    ignore = shutil.ignore_patterns("__pycache__", "plugin.json", "lib")
     shutil.copytree(Path(pinbuddy.__file__).parent, tmp_path / "pinbuddy", ignore=ignore)
     return tmp_path
 
 
 IMPORT = """
     import json
+    import pinbuddy
     try:
-        import pinbuddy
+        pinbuddy.version()
     except ImportError as error:
         print(json.dumps(str(error)))
 """
@@ -114,7 +115,7 @@ def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alon
 
     fake = package_alone / "torch"
     (fake / "lib").mkdir(parents=True)
-    (fake / "__init__.py").write_text("__version__ = '2.15.0'\n")
+    (fake / "__init__.py").write_text("__version__ = '2.15.0'\nclass version:\n    cuda = '13.2'\n")
     another = Path(torch.__file__).parent / "lib" / "libc10.so"
     (fake / "lib" / "libtorch_pinbuddy.so").symlink_to(another)
     message = run(IMPORT, PYTHONPATH=package_alone).value

@@ -32,6 +32,8 @@ pub struct Cli {
 pub enum Command {
     /// Build a fork wheel from an official torch wheel
     BuildWheel(BuildWheel),
+    /// Build a small wheel that gives an official torch the same allocator, with no fork
+    BuildPlugin(BuildPlugin),
     /// Say what this machine offers for building and for pinned memory, and what to change
     Doctor(Doctor),
     /// Check what no compiler looks at: the sources' shape, scripts, and workflows
@@ -104,6 +106,33 @@ impl BuildWheel {
             building: SourceBuild::default(),
         }
     }
+}
+
+/// Options of `build-plugin`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "The wheel holds a library for each release and fits every Python; docs/plugin.md says how it is \
+                  used. torch itself is not in it, and not required by it."
+)]
+pub struct BuildPlugin {
+    /// A torch release to build for, any number of times [default: the newest supported one]
+    #[arg(long, value_name = "VERSION", num_args = 1..)]
+    pub torch: Vec<String>,
+    /// For every supported release
+    #[arg(long, conflicts_with = "torch")]
+    pub all: bool,
+    /// Also for an official wheel at hand, such as one for another CUDA version, any number of times
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub wheel: Vec<PathBuf>,
+    /// A Python that the official wheels are fetched for; the plug-in fits any
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
+    /// Where the wheel goes
+    #[arg(long, value_name = "DIR", default_value = "dist")]
+    pub out: PathBuf,
+    /// Print the summary as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `doctor`.

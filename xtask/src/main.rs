@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod build_plugin;
 mod build_wheel;
 mod cli;
 mod doctor;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             Some(tree) => source_build::run(args, tree),
             None => build_wheel::run(args),
         },
+        Command::BuildPlugin(args) => build_plugin::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),

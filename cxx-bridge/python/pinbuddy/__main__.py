@@ -1,10 +1,14 @@
-"""``python -m pinbuddy``: the fork's version, its settings, and how its memory stands."""
+"""``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
+place (``doctor``); and where the library for a C++ program is (``library``)."""
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pinbuddy
+from pinbuddy import _doctor, _match
 from pinbuddy._types import Setting
 
 
@@ -16,7 +20,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "in a process that has just begun. Within a program: pinbuddy.memory_summary().",
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON, for machines")
-    if parser.parse_args(arguments).json:
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and why not")
+    doctor.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+    library = commands.add_parser("library", help="print the library for a C++ program to load")
+    library.add_argument(
+        "--torch",
+        type=Path,
+        metavar="FOLDER",
+        help="the torch package or unpacked libtorch that the program uses [default: the one that "
+        "Python imports]",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "doctor":
+            return _print_doctor(options.json)
+        if options.command == "library":
+            return _print_library(options.torch)
+        return _print_settings(options.json)
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _print_settings(as_json: bool) -> int:
+    if as_json:
         report = {
             "version": pinbuddy.version(),
             "enabled": pinbuddy.enabled(),
@@ -25,9 +53,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         print(json.dumps(report))
     else:
-        print(f"torch {pinbuddy.version()}\n")
-        print(settings_table(pinbuddy.config()), end="\n\n")
+        config = pinbuddy.config()
+        # The plug-in's own version where its library was not loaded: there are no settings then.
+        print(f"{'torch' if config else 'pinbuddy'} {pinbuddy.version()}\n")
+        if config:
+            print(settings_table(config), end="\n\n")
         print(pinbuddy.memory_summary())
+    return 0
+
+
+def _print_doctor(as_json: bool) -> int:
+    report = _doctor.examine()
+    print(json.dumps(report.as_data()) if as_json else report.table())
+    return 0 if report.served else 1
+
+
+def _print_library(folder: Path | None) -> int:
+    if folder is None:
+        import torch
+
+        match = _match.of_import(torch)
+    else:
+        match = _match.of_folder(folder)
+    if match.library is None:
+        print(f"no library of pinbuddy's fits: {match.why}", file=sys.stderr)
+        return 1
+    print(match.library)
     return 0
 
 

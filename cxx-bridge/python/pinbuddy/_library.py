@@ -7,10 +7,12 @@ nothing of what the data mean.
 import ctypes
 import functools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-_NAME = "libtorch_pinbuddy.so"
+from pinbuddy import _match
+
 _TO_DO = "install the wheel that `cargo xtask build-wheel` makes: pip install dist/torch-*.whl"
 
 _COPY = (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))
@@ -26,31 +28,73 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+class Absent:
+    """Stands in for the library where the plug-in has not loaded it, and answers as an engine that
+    is off would."""
+
+    def __init__(self, version: str, why: str):
+        self.why = why
+        self._version = version.encode()
+
+    def pinbuddy_enabled(self) -> int:
+        return 0
+
+    def pinbuddy_version(self) -> bytes:
+        return self._version
+
+    def pinbuddy_warm_up(self, _wait: int) -> int:
+        return 0
+
+    def pinbuddy_empty_cache(self) -> int:
+        return 0
+
+    def pinbuddy_config_json(self, buffer: Any, capacity: int) -> int:
+        return _copy({}, buffer, capacity)
+
+    def pinbuddy_stats_json(self, buffer: Any, capacity: int) -> int:
+        return _copy({"state": "absent", "segments": []}, buffer, capacity)
+
+    def pinbuddy_segments_json(self, buffer: Any, capacity: int) -> int:
+        return _copy([], buffer, capacity)
+
+
 @functools.cache
-def load() -> ctypes.CDLL:
+def load() -> ctypes.CDLL | Absent:
     """The library that the imported torch runs with.
 
-    Raises ``ImportError`` where torch is no fork, or one of another version than this package.
+    Raises ``ImportError`` where torch is no fork and there is no plug-in, or where the library is
+    one of another version than this package.
     """
-    # Importing torch loads the library and registers the allocator; opening it here by the same
+    # Importing torch loads the library, which registers the allocator; opening it here by the same
     # path only finds it again.
     import torch
 
-    path = Path(torch.__file__).parent / "lib" / _NAME
-    if not path.exists():
-        raise _refusal(
-            f"torch {torch.__version__} is not a pinbuddy fork",
-            found=f"no {_NAME} in {path.parent}",
-            expected=f"the {_NAME} that a fork wheel brings",
-        )
-    library = ctypes.CDLL(str(path))
+    match = _match.of_import(torch)
+    plugin = _match.manifest()
+    if match.library is None:
+        if plugin is None:
+            folder = Path(torch.__file__).parent / "lib"
+            raise _refusal(
+                match.why,
+                found=f"no {_match.NAME} in {folder}",
+                expected=f"the {_match.NAME} that a fork wheel brings",
+            )
+        return Absent(plugin["version"], match.why)
+    if match.form == "fork":
+        library = ctypes.CDLL(str(match.library))
+    else:
+        try:
+            library = ctypes.CDLL(str(match.library), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+        except OSError:
+            # Not now: a pinned tensor may be alive already, and somebody may have switched it off.
+            return Absent(plugin["version"], "torch was imported without it")
     for name, (result, arguments) in _FUNCTIONS.items():
         try:
             function = getattr(library, name)
         except AttributeError:
             raise _refusal(
-                f"{_NAME} and the Python package pinbuddy do not belong together",
-                found=f"no function {name} in {path}",
+                f"{_match.NAME} and the Python package pinbuddy do not belong together",
+                found=f"no function {name} in {match.library}",
                 expected=f"the library of the wheel that brought {Path(__file__).parent}",
             ) from None
         function.restype, function.argtypes = result, arguments
@@ -68,6 +112,13 @@ def read_json(name: str) -> Any:
             return json.loads(buffer.value)
         # It may have grown by the time of the next call.
         capacity = length + (1 << 10)
+
+
+def _copy(data: Any, buffer: Any, capacity: int) -> int:
+    """As the library does."""
+    text = json.dumps(data).encode()
+    buffer.value = text[: capacity - 1]
+    return len(text)
 
 
 def _refusal(what: str, *, found: str, expected: str) -> ImportError:

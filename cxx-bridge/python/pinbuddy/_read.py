@@ -8,20 +8,23 @@ from pinbuddy._types import SegmentBlocks, Setting, Stats
 def enabled() -> bool:
     """Whether pinbuddy serves this process's pinned memory.
 
-    ``False`` with ``BUDDY_DISABLE=1``, in a forked child, and once the engine has met a defect of
-    its own and retired; PyTorch's own allocator serves then. ``stats()["state"]`` says which.
+    ``False`` with ``BUDDY_DISABLE=1``, in a forked child, where the plug-in was not loaded, and once
+    the engine has met a defect of its own and retired; PyTorch's own allocator serves then.
+    ``stats()["state"]`` says which.
     """
     return bool(_library.load().pinbuddy_enabled())
 
 
 def version() -> str:
-    """The fork's version, for instance ``2.15.0+cu132.pinbuddy.0.1.0``."""
+    """PyTorch's version and pinbuddy's, for instance ``2.15.0+cu132.pinbuddy.0.1.0``; a fork's
+    ``torch.__version__``. Where the plug-in was not loaded, pinbuddy's alone: ``0.1.0``."""
     text: bytes = _library.load().pinbuddy_version()
     return text.decode()
 
 
 def config() -> dict[str, Setting]:
-    """Each setting by its variable's name, as read when torch was imported.
+    """Each setting by its variable's name, as read when torch was imported; none where the plug-in
+    was not loaded.
 
     ``value`` is in the variable's own unit (MiB where its name ends in ``_MB``). ``origin`` is
     ``default``, ``environment``, or ``rejected``: set to something that cannot be used, so that
@@ -35,7 +38,8 @@ def stats() -> Stats:
     """The engine's counters, its segments, and how the warm-up and the budget stand; in bytes.
 
     - ``state``: ``on``, ``off`` (``BUDDY_DISABLE=1``), ``retired`` (the engine met a defect of its
-      own and left everything to PyTorch) or ``forked`` (a forked child, where the engine is off).
+      own and left everything to PyTorch), ``forked`` (a forked child, where the engine is off) or
+      ``absent`` (the plug-in was not loaded).
     - ``warm_up``: ``mode`` as ``BUDDY_WARMUP`` says; ``phase``, one of ``cold``, ``running``,
       ``paused`` (an ``empty_cache`` gave segments back) and ``done``; how many segments it has
       ``pinned`` and how many are ``owed``; why it ``stopped`` early, or ``None``.
@@ -50,9 +54,10 @@ def stats() -> Stats:
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` say what memory it has, as the kernel reports
       it: asked once a region, by the first report that lists it.
 
-    In a forked child ``warm_up``, ``budget`` and ``engine`` are ``None`` and ``segments`` is empty.
+    In a forked child, and without the library, ``warm_up``, ``budget`` and ``engine`` are ``None``
+    and ``segments`` is empty.
     """
-    # A forked child is told no more than its state; readers find the same keys all the same.
+    # These are told no more than the state; readers find the same keys all the same.
     unknown = {"warm_up": None, "budget": None, "engine": None}
     known: Stats = unknown | _library.read_json("pinbuddy_stats_json")
     return known

@@ -17,6 +17,7 @@ _WHY_OFF = {
     "off": "BUDDY_DISABLE=1 leaves pinned memory to PyTorch's own allocator",
     "retired": "the engine met a defect of its own, named on standard error, and retired; since "
     "then PyTorch's own allocator serves",
+    "absent": "the plug-in was not loaded; `python -m pinbuddy doctor` says why",
     "forked": "this is a forked child, and the engine and what it pinned are its parent's",
 }
 _KINDS = ("large", "small", "dedicated", "idle")

@@ -114,8 +114,8 @@ class SegmentBlocks(Segment):
 class Stats(TypedDict):
     """What the engine knows at one moment."""
 
-    state: Literal["on", "off", "retired", "forked"]
-    """``off``: ``BUDDY_DISABLE=1``. ``retired``: the engine met a defect of its own and left
+    state: Literal["on", "off", "retired", "forked", "absent"]
+    """``off``: ``BUDDY_DISABLE=1``. ``absent``: the plug-in was not loaded. ``retired``: the engine met a defect of its own and left
     everything to PyTorch. ``forked``: this is a forked child, and the engine is its parent's."""
     warm_up: WarmUp | None
     """``None`` in a forked child."""

@@ -27,8 +27,8 @@ pub struct Made {
     pub tag: String,
 }
 
-/// The provenance file's contents.
-pub fn provenance(ready: &Prepared, header: &str, made: &Made) -> Provenance {
+/// What is known of a library that was compiled against `ready`, whose `header` is patched.
+pub fn provenance(ready: &Prepared, header: &str, library: &[u8], floors: &Floors) -> Provenance {
     Provenance {
         format: 1,
         version: ready.fork_version.clone(),
@@ -38,9 +38,8 @@ pub fn provenance(ready: &Prepared, header: &str, made: &Made) -> Provenance {
             ready.facts.header_sha256.clone(),
             Digest::of(&ready.headers[header]).hex(),
         ),
-        library_sha256: Digest::of(&made.library).hex(),
-        floors: made
-            .floors
+        library_sha256: Digest::of(library).hex(),
+        floors: floors
             .newest
             .iter()
             .map(|(set, version)| (set.clone(), version.to_string()))
@@ -102,8 +101,8 @@ pub fn assemble(
     let base = &ready.base;
     let from = (base.name.to_string(), &base.name.version, &base.sha256);
     let bill = sbom::document(
-        &name.version,
-        (&from.0, from.1, from.2),
+        ("torch", &name.version),
+        Some((&from.0, from.1, from.2)),
         &sbom::linked_crates(root)?,
     )?;
     text(format!("{new}/{}", sbom::NAME), bill);

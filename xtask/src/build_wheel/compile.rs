@@ -34,6 +34,14 @@ impl Flavour {
             Self::Debug => "wheel-debug",
         }
     }
+
+    /// Where cargo works, below our own target folder: flavours do not undo each other's work.
+    pub fn target(self) -> &'static str {
+        match self {
+            Self::Wheel => "wheel/cargo",
+            Self::Debug => "wheel/cargo-debug",
+        }
+    }
 }
 
 /// What the bridge is compiled against.

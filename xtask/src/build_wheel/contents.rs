@@ -10,9 +10,8 @@ use crate::build_wheel::inputs;
 use crate::support::paths;
 use crate::wheel::writer::NewFile;
 
-/// By path in the wheel, whose .dist-info is `dist_info`.
+/// Those of a fork wheel, by path in the wheel, whose .dist-info is `dist_info`.
 pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
-    let mut files = BTreeMap::new();
     let moves = [
         (
             "cxx-bridge/include/pinbuddy",
@@ -22,6 +21,12 @@ pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
         ("LICENSE", format!("{dist_info}/licenses/pinbuddy/LICENSE")),
         ("NOTICE", format!("{dist_info}/licenses/pinbuddy/NOTICE")),
     ];
+    gather(root, &moves)
+}
+
+/// Every file below the first of each pair, below the second in the wheel.
+pub fn gather(root: &Path, moves: &[(&str, String)]) -> Result<BTreeMap<String, NewFile>> {
+    let mut files = BTreeMap::new();
     for (from, to) in moves {
         let mut found = BTreeMap::new();
         inputs::collect(root, from, &mut found)?;
@@ -33,7 +38,7 @@ pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
         for name in found.into_keys() {
             let path = root.join(&name);
             let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-            files.insert(name.replacen(from, &to, 1), NewFile::text(bytes));
+            files.insert(name.replacen(from, to, 1), NewFile::text(bytes));
         }
     }
     Ok(files)

@@ -6,7 +6,6 @@ pub mod assemble;
 pub mod compile;
 pub mod contents;
 pub mod current;
-pub mod debug;
 pub mod fetch;
 pub mod inputs;
 pub mod plan;
@@ -22,7 +21,7 @@ use xshell::{Shell, cmd};
 use crate::build_wheel::plan::Plan;
 use crate::cli;
 use crate::report::progress::Progress;
-use crate::report::summary::Summary;
+use crate::report::summary::{StepTime, Summary};
 use crate::support::hash::Digest;
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths};
@@ -55,7 +54,7 @@ pub fn run(args: &cli::BuildWheel) -> Result<()> {
 
 /// Builds the wheel, reporting on standard error.
 pub fn build(args: &cli::BuildWheel) -> Result<Summary> {
-    build_in(args, &paths::target().join("wheel/cargo"))
+    build_in(args, &paths::target().join(Flavour::Wheel.target()))
 }
 
 /// The same, with cargo working in a folder of the caller's: an empty one compiles everything.
@@ -72,7 +71,7 @@ pub fn build_in(args: &cli::BuildWheel, cargo: &Path) -> Result<Summary> {
     let progress = Progress::new(STEPS);
     let (ready, made) = link(&plan, cargo, &progress)?;
     let (out, sha256) = write(&plan, &ready, &made, &progress)?;
-    let mut summary = Summary {
+    Ok(Summary {
         bytes: fs::metadata(&out)?.len(),
         path: out,
         sha256,
@@ -82,10 +81,8 @@ pub fn build_in(args: &cli::BuildWheel, cargo: &Path) -> Result<Summary> {
         tag: made.tag,
         library_bytes: made.library.len() as u64,
         commit: commit(),
-        steps: Vec::new(),
-    };
-    summary.set_times(progress.times());
-    Ok(summary)
+        steps: StepTime::list(progress.times()),
+    })
 }
 
 /// How many steps [`link`] reports.
@@ -131,7 +128,7 @@ pub fn write(
         platform: made.tag.clone(),
         ..ready.base.name.clone()
     };
-    let provenance = assemble::provenance(ready, &plan.header, made);
+    let provenance = assemble::provenance(ready, &plan.header, &made.library, &made.floors);
     let out = plan.out.join(name.to_string());
     let unfinished = Scratch::file(&out)?;
     progress.step("write the fork wheel", |step| {

@@ -1,4 +1,4 @@
-//! All that comes before compiling, for the wheel and for the debug build alike: tools, the verified
+//! All that comes before compiling, for fork wheels and for plug-ins alike: tools, the verified
 //! official wheel, CUDA's headers, and the patched headers where the compiler finds them.
 
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::table::{Outcome, Row};
+use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{self, fetch};
 use crate::cli;
@@ -58,7 +59,7 @@ fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
     } else {
         build_wheel::STEPS
     });
-    let cargo = paths::target().join("wheel/cargo");
+    let cargo = paths::target().join(Flavour::Wheel.target());
     let built = {
         let _lock = lock::take("build")?;
         build_wheel::link(&plan, &cargo, &progress).and_then(|(ready, made)| {

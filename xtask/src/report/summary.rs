@@ -42,17 +42,25 @@ pub struct StepTime {
     pub seconds: f64,
 }
 
-impl Summary {
-    /// Takes over the times of a progress report.
-    pub fn set_times(&mut self, times: Vec<(String, Duration)>) {
+impl StepTime {
+    /// Of the times of a progress report.
+    pub fn list(times: Vec<(String, Duration)>) -> Vec<Self> {
         let round = |time: Duration| (time.as_secs_f64() * 1000.0).round() / 1000.0;
-        self.steps = times
-            .into_iter()
-            .map(|(step, time)| StepTime {
-                step,
-                seconds: round(time),
-            })
-            .collect();
+        let one = |(step, time)| Self {
+            step,
+            seconds: round(time),
+        };
+        times.into_iter().map(one).collect()
+    }
+
+    /// A line for each, and one for all.
+    pub fn write_all(steps: &[Self], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut total = 0.0;
+        for Self { step, seconds } in steps {
+            writeln!(f, "  {seconds:>7.1} s  {step}")?;
+            total += seconds;
+        }
+        writeln!(f, "  {total:>7.1} s  in all")
     }
 }
 
@@ -74,12 +82,7 @@ impl fmt::Display for Summary {
         ] {
             writeln!(f, "  {label:<9}{value}")?;
         }
-        let mut total = 0.0;
-        for StepTime { step, seconds } in &self.steps {
-            writeln!(f, "  {seconds:>7.1} s  {step}")?;
-            total += seconds;
-        }
-        writeln!(f, "  {total:>7.1} s  in all")
+        StepTime::write_all(&self.steps, f)
     }
 }
 
@@ -89,7 +92,11 @@ mod tests {
 
     #[test]
     fn text_and_json() {
-        let mut summary = Summary {
+        let times = vec![
+            ("verify".into(), Duration::from_millis(4_200)),
+            ("compile".into(), Duration::from_secs(31)),
+        ];
+        let summary = Summary {
             path: "dist/torch-2.15.0+cu132.pinbuddy.0.1.0-cp311-cp311-manylinux_2_34_x86_64.whl"
                 .into(),
             bytes: 539_000_001,
@@ -100,12 +107,8 @@ mod tests {
             tag: "manylinux_2_34_x86_64".into(),
             library_bytes: 700_000,
             commit: None,
-            steps: Vec::new(),
+            steps: StepTime::list(times),
         };
-        summary.set_times(vec![
-            ("verify".into(), Duration::from_millis(4_200)),
-            ("compile".into(), Duration::from_secs(31)),
-        ]);
         insta::assert_snapshot!("summary_text", summary.to_string());
         insta::assert_snapshot!(
             "summary_json",

@@ -138,8 +138,8 @@ fn assemble(base: &mut Checked, name: &WheelName, provenance: &Provenance) -> Re
     );
     let from = &provenance.inputs.base_wheel;
     let bill = sbom::document(
-        &name.version,
-        (&from.name, &provenance.torch_version, &from.sha256),
+        ("torch", &name.version),
+        Some((&from.name, &provenance.torch_version, &from.sha256)),
         &sbom::linked_crates(root)?,
     )?;
     text(format!("{info}/{}", sbom::NAME), bill);

@@ -29,7 +29,7 @@ use crate::cli;
 use crate::patch::replace;
 use crate::release::Versions;
 use crate::report::progress::{Progress, Step};
-use crate::report::summary::Summary;
+use crate::report::summary::{StepTime, Summary};
 use crate::support::hash::Digest;
 use crate::support::{lock, paths};
 use plan::{Asked, Plan};
@@ -94,7 +94,7 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
         fs::remove_dir_all(&plan.work)
             .with_context(|| format!("removing {}", paths::show(&plan.work)))?;
     }
-    let mut summary = Summary {
+    Ok(Summary {
         bytes: fs::metadata(&made.path)?.len(),
         path: made.path,
         sha256,
@@ -104,10 +104,8 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
         tag: made.name.platform,
         library_bytes: made.library_bytes,
         commit: commit(),
-        steps: Vec::new(),
-    };
-    summary.set_times(progress.times());
-    Ok(summary)
+        steps: StepTime::list(progress.times()),
+    })
 }
 
 /// Puts the series into the copy, or into the tree itself; says whether anything changed.

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins.
 
-mod debug;
 mod fork;
+mod plugin;
 mod rust;
 mod simulator;
 mod source;
@@ -54,7 +54,8 @@ pub fn run(args: &cli::Test) -> Result<()> {
 const SIMULATOR: &str = "the simulator under stock";
 const FORK: &str = "the fork in the simulator";
 const BENCH: &str = "a few turns of the benchmark";
-const DEBUG: &str = "the debug build, fork in the simulator";
+const PLUGIN: &str = "the plug-in as a wheel";
+const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 
 /// What a GPU is needed for, and nothing else.
 fn on_gpu(table: &mut Table) -> Result<()> {
@@ -73,16 +74,22 @@ fn on_gpu(table: &mut Table) -> Result<()> {
 /// `source` where PyTorch's own tests come from.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str], source: Option<&Path>) {
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
-        let rest = ["wheel invariants", "same bytes twice", "environments"];
+        let rest = [
+            "wheel invariants",
+            "same bytes twice",
+            PLUGIN,
+            "environments",
+        ];
         let rest = rest.iter().chain(&[SIMULATOR, FORK]).chain(newest);
-        for row in rest.chain(&[DEBUG, UPSTREAM]) {
+        for row in rest.chain(&[ASSERTING, UPSTREAM]) {
             table.not_run(row, "there is no fork wheel");
         }
         return;
     };
     table.row("wheel invariants", || wheel::invariants(args, &built));
     table.row("same bytes twice", || wheel::reproducible(args, &built));
-    let python = args.python.as_path();
+    let (python, torch) = (args.python.as_path(), args.torch.as_deref());
+    table.row(PLUGIN, || plugin::wheel(torch, python, &built));
     match table.value("environments", || environments(args, python)) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
@@ -93,15 +100,17 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str], source
             for row in newest {
                 table.row(row, || bench::smoke(&fork, &stock));
             }
-            table.row(DEBUG, || debug::python_tests(args, &fork, &stock, python));
+            table.row(ASSERTING, || {
+                plugin::python_tests(torch, &fork, &stock, python)
+            });
         }
         None => {
-            for row in [SIMULATOR, FORK].iter().chain(newest).chain(&[DEBUG]) {
+            for row in [SIMULATOR, FORK].iter().chain(newest).chain(&[ASSERTING]) {
                 table.not_run(row, "there are no environments");
             }
         }
     }
-    table.row(UPSTREAM, || upstream_tests(args.torch.as_deref(), source));
+    table.row(UPSTREAM, || upstream_tests(torch, source));
 }
 
 fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(PathBuf, PathBuf)> {

@@ -1,4 +1,4 @@
-//! The CycloneDX bill of materials (PEP 770): the official wheel, and the crates in our library.
+//! The CycloneDX bill of materials (PEP 770): the official wheel of a fork, and the crates in our library.
 //!
 //! No serial number and no time in it: the same inputs give the same file.
 
@@ -157,27 +157,35 @@ fn purl(name: &str, version: &str) -> String {
     format!("pkg:cargo/{name}@{version}")
 }
 
-/// The document. `base` is the official wheel's name, version and hash.
-pub fn document(fork: &str, base: (&str, &str, &str), crates: &[Crate]) -> Result<Vec<u8>> {
-    let (file, version, sha256) = base;
-    let root = format!("pkg:pypi/torch@{}", fork.replace('+', "%2B"));
-    let torch = format!("pkg:pypi/torch@{version}?file_name={file}");
-    let mut components = vec![json!({
-        "type": "library", "bom-ref": torch, "name": "torch", "version": version, "purl": torch,
-        "description": "the official wheel, which the fork repacks",
-        "hashes": [{ "alg": "SHA-256", "content": sha256 }],
-    })];
-    components.extend(crates.iter().map(component));
+/// The document of a wheel, by name and version. `base` is the official wheel that it repacks, if
+/// any: name, version and hash.
+pub fn document(
+    wheel: (&str, &str),
+    base: Option<(&str, &str, &str)>,
+    crates: &[Crate],
+) -> Result<Vec<u8>> {
+    let (name, version) = wheel;
+    let root = format!("pkg:pypi/{name}@{}", version.replace('+', "%2B"));
+    let torch = base.map(|(file, version, sha256)| {
+        let purl = format!("pkg:pypi/torch@{version}?file_name={file}");
+        json!({
+            "type": "library", "bom-ref": purl, "name": "torch", "version": version, "purl": purl,
+            "description": "the official wheel, which the fork repacks",
+            "hashes": [{ "alg": "SHA-256", "content": sha256 }],
+        })
+    });
+    let torch_purl = torch.as_ref().map(|it| it["purl"].clone());
+    let components: Vec<Value> = torch
+        .into_iter()
+        .chain(crates.iter().map(component))
+        .collect();
     let bridge = crates
         .iter()
         .find(|it| it.name == "pinbuddy-bridge")
-        .map(|it| purl(&it.name, &it.version));
-    let direct: Vec<String> = [Some(torch.clone()), bridge]
-        .into_iter()
-        .flatten()
-        .collect();
+        .map(|it| Value::from(purl(&it.name, &it.version)));
+    let direct: Vec<Value> = [torch_purl.clone(), bridge].into_iter().flatten().collect();
     let mut dependencies = vec![json!({ "ref": root, "dependsOn": direct })];
-    dependencies.push(json!({ "ref": torch, "dependsOn": [] }));
+    dependencies.extend(torch_purl.map(|it| json!({ "ref": it, "dependsOn": [] })));
     dependencies.extend(
         crates
             .iter()
@@ -188,7 +196,7 @@ pub fn document(fork: &str, base: (&str, &str, &str), crates: &[Crate]) -> Resul
         "specVersion": "1.6",
         "version": 1,
         "metadata": {
-            "component": { "type": "library", "bom-ref": root, "name": "torch", "version": fork, "purl": root },
+            "component": { "type": "library", "bom-ref": root, "name": name, "version": version, "purl": root },
         },
         "components": components,
         "dependencies": dependencies,
@@ -235,7 +243,12 @@ mod tests {
             "2.15.0",
             &*"ab".repeat(32),
         );
-        let document = document("2.15.0+cu132.pinbuddy.0.1.0", base, &crates).unwrap();
+        let document = document(
+            ("torch", "2.15.0+cu132.pinbuddy.0.1.0"),
+            Some(base),
+            &crates,
+        )
+        .unwrap();
         insta::assert_snapshot!(String::from_utf8(document).unwrap());
     }
 

@@ -1,4 +1,4 @@
-//! Writes the fork wheel: the one owner of RECORD, and of the order of entries.
+//! Writes wheels, forks of official ones or our own: the one owner of RECORD, and of the order of entries.
 //!
 //! Invariant: an entry that is not ours keeps its compressed bytes, mode and time. The same inputs
 //! give the same bytes: nothing here asks for the time, the machine or the order of a folder.
@@ -43,32 +43,45 @@ impl NewFile {
     }
 }
 
-/// What the fork has that the base has not, or has otherwise.
+/// What a wheel has that its base has not, or has otherwise; all of it, where there is no base.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// `torch-2.15.0+cu132.pinbuddy.0.1.0`: the new stem of .dist-info and .data.
     pub stem: String,
-    /// By path in the fork; a path that the base has too replaces it, in its place.
+    /// By path in the wheel; a path that the base has too replaces it, in its place.
     pub files: BTreeMap<String, NewFile>,
 }
 
 /// Writes `out` from `base` and `contents`.
 pub fn write(base: &mut Checked, contents: &Contents, out: &Path, step: &Step) -> Result<()> {
     step.total(base.archive.entries.iter().map(|entry| entry.size).sum());
+    let base_entries =
+        |writer: &mut Writer, metadata| writer.base_entries(base, &contents.stem, metadata, step);
+    write_with(contents, out, base_entries)
+}
+
+/// Writes `out` from `contents` alone.
+pub fn write_new(contents: &Contents, out: &Path) -> Result<()> {
+    write_with(contents, out, |_, _| Ok(()))
+}
+
+/// Writes `out`; `first` writes what comes before our new files, once outside the .dist-info and once
+/// within.
+fn write_with(
+    contents: &Contents,
+    out: &Path,
+    mut first: impl FnMut(&mut Writer, bool) -> Result<()>,
+) -> Result<()> {
     let file = File::create(out).with_context(|| format!("creating {}", out.display()))?;
     let mut writer = Writer {
         zip: ZipWriter::new(BufWriter::with_capacity(1 << 20, file)),
         rows: Vec::new(),
-        left: contents
-            .files
-            .iter()
-            .map(|(path, file)| (path.clone(), file.clone()))
-            .collect(),
+        left: contents.files.clone(),
         dist_info: format!("{}.dist-info/", contents.stem),
     };
     // The .dist-info comes last, as the wheel format recommends; our new files end each part.
     let written = [false, true].into_iter().try_for_each(|metadata| {
-        writer.base_entries(base, &contents.stem, metadata, step)?;
+        first(&mut writer, metadata)?;
         writer.new_entries(metadata)
     });
     match written {

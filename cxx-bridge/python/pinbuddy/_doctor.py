@@ -1,0 +1,130 @@
+"""``python -m pinbuddy doctor``: whether pinbuddy is in place in this environment, and if not, why.
+
+Looks where PyTorch, the library and the entry point are, has torch imported as a program would, and
+says who serves pinned memory. Changes nothing, and pins nothing.
+"""
+
+import importlib.metadata
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pinbuddy import _library, _match, _read
+
+_OFF = ("0", "false", "no", "off")
+_AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+
+
+@dataclass
+class Report:
+    """What was found; as JSON these are the keys."""
+
+    served: bool = False
+    """Whether pinbuddy serves pinned memory in a program that is started as this one was."""
+    why: str = ""
+    """Why it does not, as a sentence without its period."""
+    to_do: str = ""
+    """What would change that."""
+    torch: str | None = None
+    torch_folder: str | None = None
+    cuda: str | None = None
+    gpus: int | None = None
+    form: str = "none"
+    """``fork``, ``plug-in`` or ``none``."""
+    library: str | None = None
+    header: str | None = None
+    version: str | None = None
+    """The library's; of the plug-in, where none was loaded."""
+    state: str | None = None
+    fits: list[str] = field(default_factory=list)
+    """The versions of torch that the plug-in has libraries for."""
+    entry_point: bool | None = None
+    """Whether torch finds the plug-in; ``None`` where there is none."""
+
+    def table(self) -> str:
+        """For people."""
+        torch = f"{self.torch} in {self.torch_folder}" if self.torch else "cannot be imported"
+        forms = {"fork": "a fork wheel", "plug-in": "the plug-in", "none": "neither"}
+        rows = [
+            ("torch", torch),
+            ("CUDA", self.cuda or "none"),
+            ("GPUs", "unknown" if self.gpus is None else str(self.gpus)),
+            ("form", forms[self.form]),
+            ("library", self.library or "none"),
+            ("version", self.version or "unknown"),
+            ("state", self.state or "unknown"),
+        ]
+        if self.fits:
+            found = "registered" if self.entry_point else "not registered"
+            rows += [("plug-in fits", ", ".join(self.fits)), ("entry point", found)]
+        if self.header:
+            rows.append(("header", self.header))
+        lines = [f"{name:<14}{value}" for name, value in rows]
+        if self.served:
+            return "\n".join([*lines, "", "pinbuddy serves pinned memory."])
+        verdict = f"PyTorch's own allocator serves pinned memory: {self.why}."
+        return "\n".join([*lines, "", verdict, *([f"To do: {self.to_do}"] if self.to_do else [])])
+
+    def as_data(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self)
+
+
+def examine() -> Report:
+    """Looks at this environment."""
+    report = Report()
+    plugin = _match.manifest()
+    if plugin is not None:
+        report.version = plugin["version"]
+        report.fits = [it["torch"] for it in plugin["libraries"]]
+        points = importlib.metadata.entry_points(group="torch.backends")
+        report.entry_point = any(it.value.startswith("pinbuddy.") for it in points)
+    try:
+        import torch
+    except Exception as error:
+        report.why = f"torch cannot be imported ({type(error).__name__}: {error})"
+        report.to_do = "install torch in this environment"
+        return report
+    report.torch, report.cuda = str(torch.__version__), torch.version.cuda
+    report.torch_folder = os.path.dirname(torch.__file__)
+    # Counted by asking the driver; no context is made.
+    report.gpus = torch.cuda.device_count()
+    match = _match.of_import(torch)
+    report.form = match.form
+    report.library = match.library and str(match.library)
+    report.header = match.header and str(match.header)
+    if match.library is None:
+        report.why = match.why
+        report.to_do = _remedy(match, plugin)
+        return report
+    library = _library.load()
+    report.version, report.state = _read.version(), _read.stats()["state"]
+    report.served = _read.enabled()
+    if isinstance(library, _library.Absent):
+        _not_loaded(report, match, plugin)
+    elif not report.served:
+        report.why, report.to_do = "BUDDY_DISABLE=1 leaves it in place", "unset BUDDY_DISABLE"
+    return report
+
+
+def _remedy(match: _match.Match, plugin: dict[str, Any] | None) -> str:
+    if match.expected:
+        return "install the CUDA build of torch"
+    if plugin is None:
+        return "install a fork wheel (cargo xtask build-wheel) or the plug-in (cargo xtask build-plugin)"
+    return "install one of the torch versions above, or build the plug-in for yours: cargo xtask build-plugin --torch VERSION"
+
+
+def _not_loaded(report: Report, match: _match.Match, plugin: dict[str, Any] | None) -> None:
+    """Why torch was imported without a library that fits."""
+    reinstall = "reinstall the plug-in: pip install --force-reinstall pinbuddy-*.whl"
+    listed = (plugin or {"libraries": []})["libraries"]
+    hashes = {it["torch"]: it["sha256"] for it in listed}
+    if os.environ.get(_AUTOLOAD, "1").strip().lower() in _OFF:
+        report.why, report.to_do = f"{_AUTOLOAD} is off", f"unset {_AUTOLOAD}"
+    elif not report.entry_point:
+        report.why, report.to_do = "torch does not find the plug-in's entry point", reinstall
+    elif match.library and _match.sha256(match.library) != hashes.get(report.torch):
+        report.why, report.to_do = "the plug-in's library is damaged", reinstall
+    else:
+        report.why = "the library could not be loaded, and standard error says why"

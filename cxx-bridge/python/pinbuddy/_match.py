@@ -1,0 +1,114 @@
+"""Which library fits a PyTorch: the one that a fork wheel has in it, or one of the plug-in's.
+
+Looks at files and loads nothing. A library of the plug-in's fits one PyTorch only: the exact
+version, CUDA's included, whose header of the allocator has the hash that the library was compiled
+against. Every other one is refused with a reason: its objects may be laid out otherwise.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NAME = "libtorch_pinbuddy.so"
+_PACKAGE = Path(__file__).parent
+_MANIFEST = _PACKAGE / "plugin.json"
+_HEADER = "ATen/core/CachingHostAllocator.h"
+
+
+@dataclass(frozen=True)
+class Match:
+    """What there is for one PyTorch."""
+
+    form: str
+    """``fork``, ``plug-in``, or ``none`` where nothing fits or the package is not at home."""
+    library: Path | None
+    """Where the library is; ``None`` with the form ``none``."""
+    why: str
+    """Why nothing fits, as a sentence without its period; empty where something does."""
+    expected: bool = False
+    """Whether nobody would expect a library here: a PyTorch without CUDA pins no memory."""
+    header: Path | None = None
+    """The header that was compared."""
+
+
+def of_import(torch: Any) -> Match:
+    """For the PyTorch that was imported."""
+    libraries = _loaded("libtorch_cpu.so")
+    folder = Path(torch.__file__).parent
+    return _match(folder, str(torch.__version__), torch.version.cuda, libraries)
+
+
+def of_folder(folder: Path) -> Match:
+    """For a PyTorch on disk: the package's folder, or an unpacked libtorch."""
+    package, libtorch = folder / "version.py", folder / "build-version"
+    if package.exists():
+        text = package.read_text(encoding="utf-8", errors="replace")
+        # Later releases annotate their names.
+        version = re.search(r"^__version__\b.*=\s*'([^']+)'", text, re.MULTILINE)
+        cuda = re.search(r"^cuda\b.*=\s*'([^']+)'", text, re.MULTILINE)
+        if version:
+            return _match(folder, version[1], cuda and cuda[1], None)
+    elif libtorch.exists():
+        version_text = libtorch.read_text(encoding="utf-8", errors="replace").strip()
+        return _match(folder, version_text, None if "+cpu" in version_text else "", None)
+    return Match("none", None, f"{folder} has neither a version.py nor a build-version of PyTorch's")
+
+
+def manifest() -> dict[str, Any] | None:
+    """What the plug-in has libraries for; ``None`` where this package came in a fork wheel."""
+    if not _MANIFEST.exists():
+        return None
+    listed: dict[str, Any] = json.loads(_MANIFEST.read_text(encoding="utf-8"))
+    return listed
+
+
+def sha256(path: Path) -> str:
+    """Of a file, as hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _match(folder: Path, version: str, cuda: str | None, loaded: Path | None) -> Match:
+    own = folder / "lib" / NAME
+    if own.exists():
+        return Match("fork", own, "")
+    listed = manifest()
+    if listed is None:
+        return Match("none", None, f"torch {version} is not a pinbuddy fork")
+    if cuda is None:
+        return Match("none", None, f"torch {version} has no CUDA", expected=True)
+    fitting = [it for it in listed["libraries"] if it["torch"] == version]
+    if not fitting:
+        known = ", ".join(it["torch"] for it in listed["libraries"])
+        return Match("none", None, f"torch {version} is not one that the plug-in fits ({known})")
+    # Where the libraries are, the headers are beside; in a checkout they may only be in the sources.
+    places = [folder / "include", folder.parent / "aten/src"]
+    if loaded is not None:
+        places.insert(1, loaded.parent.parent / "include")
+    header = next((it / _HEADER for it in places if (it / _HEADER).exists()), None)
+    if header is None:
+        return Match(
+            "none", None, f"torch {version} in {folder} came without its header {_HEADER}"
+        )
+    if sha256(header) != fitting[0]["header_sha256"]:
+        why = f"{header} is not the one of the official torch {version}"
+        return Match("none", None, why, header=header)
+    library = _PACKAGE / fitting[0]["file"]
+    if not library.exists():
+        return Match("none", None, f"the plug-in's {library} is missing", header=header)
+    return Match("plug-in", library, "", header=header)
+
+
+def _loaded(name: str) -> Path | None:
+    """Where a library of this process was loaded from."""
+    if sys.platform != "linux":
+        return None
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            path = line.rstrip("\n").partition("/")[2]
+            if path.endswith(f"/{name}"):
+                return Path(f"/{path}")
+    return None

@@ -1,0 +1,67 @@
+"""Plug-ins and PyTorch layouts that tests make up, for programs in a process of their own.
+
+Knows which of the two brought the library that is tested: a fork wheel, or the plug-in.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pinbuddy
+
+PACKAGE = Path(pinbuddy.__file__).parent
+IS_PLUGIN = (PACKAGE / "plugin.json").exists()
+HEADER = "ATen/core/CachingHostAllocator.h"
+
+
+def copy(folder: Path) -> Path:
+    """The installed plug-in in ``folder``, as found by whoever has that on PYTHONPATH; returns its
+    package."""
+    for it in [PACKAGE, *PACKAGE.parent.glob("pinbuddy-*.dist-info")]:
+        shutil.copytree(it, folder / it.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / PACKAGE.name
+
+
+def change(package: Path, **values) -> None:
+    """Changes each library's row in a copy's manifest."""
+    path = package / "plugin.json"
+    manifest = json.loads(path.read_text())
+    for library in manifest["libraries"]:
+        library.update(values)
+    path.write_text(json.dumps(manifest))
+
+
+def torch_in(package: Path, libraries: Path, headers: Path) -> None:
+    """The installed torch once more: Python files in ``package``, libraries and headers elsewhere.
+
+    Libraries are hard links, which the loader takes for files of their own; so ``libraries`` has to
+    be on the file system of the environment. The only header is the allocator's.
+    """
+    import torch
+
+    installed = Path(torch.__file__).parent.resolve()
+    package.mkdir(parents=True)
+    for it in installed.iterdir():
+        if it.name not in ("lib", "include"):
+            (package / it.name).symlink_to(it)
+    libraries.mkdir(parents=True, exist_ok=True)
+    for it in (installed / "lib").iterdir():
+        if it.is_file():
+            os.link(it, libraries / it.name)
+        else:
+            (libraries / it.name).symlink_to(it)
+    if libraries != package / "lib":
+        (package / "lib").symlink_to(libraries)
+    # torch's libraries find CUDA's from where they are.
+    for place in (package.parent, libraries.parent.parent):
+        if not (place / "nvidia").exists():
+            (place / "nvidia").symlink_to(installed.parent / "nvidia")
+    (headers / HEADER).parent.mkdir(parents=True)
+    shutil.copy(installed / "include" / HEADER, headers / HEADER)
+
+
+def scratch() -> Path:
+    """A folder on the environment's file system, for ``torch_in``; the caller removes it."""
+    return Path(sys.prefix) / "test-layout"

@@ -1,0 +1,68 @@
+"""examples/cpp/pinned.cpp: a libtorch program without Python, with the fork's library or the plug-in's."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from measure import environment
+from pinbuddy import _match
+from plugin import IS_PLUGIN
+
+EXAMPLE = Path(__file__).parents[2] / "examples/cpp/pinned.cpp"
+SMALL = {"BUDDY_BLOCK_SIZE_MB": "96", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    import torch
+
+    folder = Path(torch.__file__).parent
+    include, lib = folder / "include", folder / "lib"
+    out = tmp_path_factory.mktemp("cpp") / "pinned"
+    command = ["g++", "-std=c++20", "-w", str(EXAMPLE), "-o", str(out)]
+    command += [f"-I{include}", f"-I{include}/torch/csrc/api/include", f"-L{lib}", f"-Wl,-rpath,{lib}"]
+    command += ["-Wl,--no-as-needed", "-ltorch", "-ltorch_cuda", "-ltorch_cpu", "-lc10"]
+    # The loader's search for CUDA's libraries is torch's own.
+    command += ["-Wl,--allow-shlib-undefined"]
+    done = subprocess.run(command, env=environment(LD_PRELOAD=""), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def start(program: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [program, *arguments], env=environment(**variables), capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture
+def library() -> str:
+    import torch
+
+    return str(_match.of_import(torch).library)
+
+
+def test_the_example_is_served(program, library):
+    done = start(program, library, **SMALL)
+    assert done.returncode == 0, done.stderr
+    who, _, stats = done.stdout.partition(": ")
+    assert who == "served by pinbuddy"
+    assert json.loads(stats)["engine"]["hits"] >= 1
+    assert json.loads(stats)["segments"][0]["bytes"] == 96 << 20
+
+
+def test_switched_off_it_is_stocks(program, library):
+    done = start(program, library, BUDDY_DISABLE="1")
+    assert (done.returncode, done.stdout) == (0, "served by PyTorch's own allocator\n")
+
+
+def test_without_the_library_it_is_stocks_but_in_a_fork(program):
+    done = start(program, **SMALL)
+    who = "PyTorch's own allocator\n" if IS_PLUGIN else "pinbuddy: {"
+    assert done.returncode == 0 and done.stdout.startswith(f"served by {who}")
+
+
+def test_a_library_that_is_not_there_is_named(program):
+    done = start(program, "/nowhere/libtorch_pinbuddy.so")
+    assert done.returncode == 1 and "/nowhere/libtorch_pinbuddy.so" in done.stderr

@@ -1,0 +1,297 @@
+"""The plug-in beside an official torch: when it is loaded, and that it never is where it does not fit.
+
+All other tests of this folder run with it, too; these are about loading. They are for an environment with
+the plug-in, and left out in a fork's.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from base64 import urlsafe_b64encode
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from measure import environment
+from pinbuddy import _match
+from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, scratch, torch_in
+
+pytestmark = pytest.mark.skipif(not IS_PLUGIN, reason="torch is a fork here, with no plug-in")
+
+SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
+
+# Who serves pinned memory, and whether it works.
+WHO = """
+from program import *
+import pinbuddy
+tensor = pinned(8).fill_(7)
+there = bool((tensor.to("cuda").cpu() == 7).all())
+pinbuddy.warm_up(wait=True)
+pinbuddy.empty_cache()
+answer(pinbuddy.enabled(), pinbuddy.stats()["state"], tensor.is_pinned() and there, pinbuddy.version(),
+       len(pinbuddy.config()) > 5, pinbuddy.memory_summary(), torch.__version__)
+"""
+
+
+def test_every_file_is_the_one_that_record_lists():
+    files = distribution("pinbuddy").files
+    assert len(files) > 15
+    for file in files:
+        if file.hash is not None and file.suffix != ".pyc":
+            digest = hashlib.new(file.hash.mode, file.locate().read_bytes()).digest()
+            assert urlsafe_b64encode(digest).decode().rstrip("=") == file.hash.value, file
+    assert not any(str(file).startswith("torch/") for file in files)
+
+
+def test_it_serves_beside_an_official_torch(run):
+    on, state, works, version, settings, _, torch = run(WHO, **SMALL).value
+    assert on and state == "on" and works and settings
+    assert "pinbuddy" not in torch and version.startswith(f"{torch}.pinbuddy.")
+
+
+def test_import_torch_is_enough(run):
+    """Nobody imports pinbuddy: the first pinned tensor is the engine's."""
+    program = """
+    import torch
+    torch.empty(8 << 20, pin_memory=True)
+    import pinbuddy
+    import json
+    print(json.dumps(pinbuddy.stats()["engine"]["hits"]))
+    """
+    assert run(program, **SMALL).value == 1
+
+
+def test_autoload_off_leaves_stocks(run):
+    outcome = run(WHO, **SMALL, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    on, state, works, version, settings, summary, _ = outcome.value
+    assert (on, state, works, settings) == (False, "absent", True, False)
+    assert "the plug-in was not loaded" in summary and "\n" not in summary
+    assert version == distribution("pinbuddy").version
+    assert outcome.stderr == ""
+
+
+def spoil_version(package: Path) -> None:
+    change(package, torch="2.7.0+cu126")
+
+
+def spoil_header(package: Path) -> None:
+    change(package, header_sha256="0" * 64)
+
+
+def remove_library(package: Path) -> None:
+    shutil.rmtree(package / "lib")
+
+
+def spoil_library(package: Path) -> None:
+    for library in package.glob("lib/*/*.so"):
+        library.write_text("no library")
+
+
+def spoil_manifest(package: Path) -> None:
+    (package / "plugin.json").write_text("{")
+
+
+MISFITS = {
+    spoil_version: "is not one that the plug-in fits (2.7.0+cu126)",
+    spoil_header: "is not the one of the official torch",
+    remove_library: "is missing",
+    spoil_library: "OSError",
+    spoil_manifest: "JSONDecodeError",
+}
+
+
+@pytest.mark.parametrize("spoil", MISFITS, ids=lambda it: it.__name__)
+def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, spoil):
+    spoil(copy(tmp_path))
+    program = """
+    import json, torch
+    tensor = torch.empty(8 << 20, pin_memory=True).fill_(7)
+    loaded = "libtorch_pinbuddy" in open("/proc/self/maps").read()
+    print(json.dumps([tensor.is_pinned(), bool((tensor.to("cuda").cpu() == 7).all()), loaded]))
+    """
+    outcome = run(program, PYTHONPATH=tmp_path)
+    assert outcome.value == [True, True, False]
+    (line,) = outcome.warnings
+    assert MISFITS[spoil] in line and "PyTorch's own allocator serves" in line
+    assert "python -m pinbuddy doctor" in line
+    # Who has switched it off is not told that it does not fit.
+    assert run(program, PYTHONPATH=tmp_path, BUDDY_DISABLE="1").warnings == []
+
+
+def test_programs_that_ask_go_on_where_it_does_not_fit(run, tmp_path):
+    spoil_header(copy(tmp_path))
+    on, state, works, _, settings, summary, _ = run(WHO, PYTHONPATH=tmp_path).value
+    assert (on, state, works, settings) == (False, "absent", True, False)
+    assert summary.startswith("pinbuddy is off: ")
+
+
+def test_a_torch_without_cuda_is_nothing_to_warn_of(tmp_path):
+    (tmp_path / "version.py").write_text("__version__ = '2.15.0+cpu'\ncuda: Optional[str] = None\n")
+    match = _match.of_folder(tmp_path)
+    assert match.library is None and match.expected and "has no CUDA" in match.why
+
+
+def test_a_closed_standard_error_is_no_reason_to_fail(run, tmp_path):
+    spoil_version(copy(tmp_path))
+    program = """
+    import os, subprocess, sys, json
+    code = "import torch; print(torch.empty(8, pin_memory=True).is_pinned())"
+    done = subprocess.run(f'exec "{sys.executable}" -c "{code}" 2>&-', shell=True, capture_output=True, text=True)
+    print(json.dumps([done.returncode, done.stdout.strip()]))
+    """
+    assert run(program, PYTHONPATH=tmp_path).value == [0, "True"]
+
+
+def test_it_steps_aside_in_a_fork(run, tmp_path):
+    copy(tmp_path)
+    program = """
+    import json, os, subprocess, sys
+    code = "import torch, pinbuddy, json; torch.empty(8 << 20, pin_memory=True);"
+    code += "maps = {it.split()[-1] for it in open('/proc/self/maps') if 'libtorch_pinbuddy' in it};"
+    code += "print(json.dumps([torch.__version__, pinbuddy.enabled(), pinbuddy.__file__, *maps]))"
+    done = subprocess.run([os.environ["PINBUDDY_FORK_PYTHON"], "-c", code], capture_output=True, text=True)
+    print(json.dumps([done.stdout and json.loads(done.stdout), done.stderr]))
+    """
+    said, stderr = run(program, PYTHONPATH=tmp_path, **SMALL).value
+    version, on, package, library = said
+    assert "pinbuddy" in version and on and stderr == ""
+    assert package.startswith(str(tmp_path)), "the plug-in's package comes first"
+    assert library.endswith("/torch/lib/libtorch_pinbuddy.so")
+
+
+# Layouts other than a wheel's.
+
+
+@pytest.fixture
+def layout():
+    folder = scratch()
+    shutil.rmtree(folder, ignore_errors=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("kind", ["conda", "checkout"])
+def test_other_layouts(run, layout, kind):
+    if kind == "conda":
+        # Libraries and headers in the prefix, torch/lib only a link, no torch/include.
+        package = layout / "lib/python3/site-packages/torch"
+        torch_in(package, layout / "lib", layout / "include")
+    else:
+        # A checkout that was installed in place, where the header is only in the sources.
+        package = layout / "torch"
+        torch_in(package, package / "lib", layout / "aten/src")
+    program = """
+    import json, torch, pinbuddy
+    torch.empty(8 << 20, pin_memory=True)
+    print(json.dumps([torch.__file__, pinbuddy.enabled(), pinbuddy.stats()["engine"]["hits"]]))
+    """
+    outcome = run(program, PYTHONPATH=package.parent, **SMALL)
+    assert outcome.value == [str(package / "__init__.py"), True, 1] and outcome.stderr == ""
+    next(layout.glob(f"**/{HEADER}")).write_text("another")
+    outcome = run(program.replace('["hits"]', ""), PYTHONPATH=package.parent, **SMALL)
+    assert outcome.value[1:] == [False, None]
+    (line,) = outcome.warnings
+    assert "is not the one of the official torch" in line
+
+
+def test_an_unpacked_libtorch_is_known_by_its_version_and_header(layout):
+    import torch
+
+    installed = Path(torch.__file__).parent
+    (layout / "include" / HEADER).parent.mkdir(parents=True)
+    shutil.copy(installed / "include" / HEADER, layout / "include" / HEADER)
+    (layout / "build-version").write_text(f"{torch.__version__}\n")
+    match = _match.of_folder(layout)
+    assert match.form == "plug-in" and match.library.is_relative_to(PACKAGE)
+    (layout / "build-version").write_text("2.15.0+cpu\n")
+    assert _match.of_folder(layout).expected
+    (layout / "build-version").unlink()
+    assert "neither a version.py" in _match.of_folder(layout).why
+
+
+# The doctor.
+
+
+def doctor(run, **variables):
+    """The report, and the exit status."""
+    program = """
+    import json, subprocess, sys
+    done = subprocess.run([sys.executable, "-m", "pinbuddy", "doctor", "--json"], capture_output=True, text=True)
+    print(json.dumps([json.loads(done.stdout), done.returncode]))
+    """
+    return run(program, **variables).value
+
+
+def test_the_doctor_says_what_is_there(run):
+    report, status = doctor(run)
+    manifest = json.loads((PACKAGE / "plugin.json").read_text())
+    assert status == 0 and report["served"] and report["form"] == "plug-in"
+    assert report["fits"] == [it["torch"] for it in manifest["libraries"]]
+    assert report["entry_point"] and report["gpus"] == 1 and report["state"] == "on"
+    assert report["library"] == str(PACKAGE / manifest["libraries"][0]["file"])
+
+
+CURES = {
+    "TORCH_DEVICE_BACKEND_AUTOLOAD": ("0", "is off", "unset TORCH_DEVICE_BACKEND_AUTOLOAD"),
+    "BUDDY_DISABLE": ("1", "BUDDY_DISABLE=1", "unset BUDDY_DISABLE"),
+}
+
+
+@pytest.mark.parametrize("name", CURES)
+def test_the_doctor_names_the_switch_that_is_off(run, name):
+    value, why, to_do = CURES[name]
+    report, status = doctor(run, **{name: value})
+    assert status == 1 and why in report["why"] and report["to_do"] == to_do
+
+
+def test_the_doctor_names_what_does_not_fit(run, tmp_path):
+    package = copy(tmp_path)
+    spoil_library(package)
+    report, _ = doctor(run, PYTHONPATH=tmp_path)
+    assert report["why"] == "the plug-in's library is damaged" and "reinstall" in report["to_do"]
+    spoil_version(package)
+    report, _ = doctor(run, PYTHONPATH=tmp_path)
+    assert "2.7.0+cu126" in report["why"] and "build-plugin" in report["to_do"]
+    (package / "plugin.json").unlink()
+    report, _ = doctor(run, PYTHONPATH=tmp_path)
+    assert "not a pinbuddy fork" in report["why"]
+
+
+def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
+    copy(tmp_path)
+    (next(tmp_path.glob("*.dist-info")) / "entry_points.txt").write_text("")
+    # -S: the environment's own entry point is not looked at, nor is anything installed.
+    program = """
+    import json, subprocess, sys
+    from pathlib import Path
+    site = str(Path(__import__("torch").__file__).parent.parent)
+    said = []
+    for path in ([site], []):
+        code = f"import sys; sys.path += {path!r}; from pinbuddy import _doctor; print(_doctor.examine().table())"
+        done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+        said.append(done.stdout)
+    print(json.dumps(said))
+    """
+    no_entry_point, no_torch = run(program, PYTHONPATH=tmp_path).value
+    assert "PyTorch's own allocator serves pinned memory" in no_torch
+    assert "torch cannot be imported (ModuleNotFoundError" in no_torch
+    assert "install torch in this environment" in no_torch
+    # The copy comes first on the path, and hides the environment's.
+    assert "does not find the plug-in's entry point" in no_entry_point
+
+
+def test_the_library_command_prints_the_path_or_the_reason():
+    import subprocess
+    import sys
+
+    import torch
+
+    folder = Path(torch.__file__).parent
+    for arguments in ([], ["--torch", str(folder)]):
+        command = [sys.executable, "-m", "pinbuddy", "library", *arguments]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+        assert Path(done.stdout.strip()).is_relative_to(PACKAGE) and done.returncode == 0
+    command = [sys.executable, "-m", "pinbuddy", "library", "--torch", os.sep]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("no library of pinbuddy's fits: ")

@@ -1,0 +1,125 @@
+//! What is in the plug-in's wheel: the Python package, a library for each torch, and the papers.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::json;
+
+use super::Library;
+use crate::build_wheel::compile::LIBRARY;
+use crate::build_wheel::contents;
+use crate::support::paths;
+use crate::wheel::name::WheelName;
+use crate::wheel::provenance::{self, Provenance};
+use crate::wheel::sbom;
+use crate::wheel::writer::{Contents, NewFile};
+
+/// Where the Python package looks for what it has libraries for.
+pub const MANIFEST: &str = "pinbuddy/plugin.json";
+/// What torch calls when it has been imported.
+pub const ENTRY_POINTS: &str = "[torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n";
+
+/// One library in the manifest.
+#[derive(Serialize)]
+struct Listed<'a> {
+    torch: &'a str,
+    cuda: &'a str,
+    header_sha256: &'a str,
+    file: String,
+    sha256: &'a str,
+}
+
+/// The file of one library, within the package.
+pub fn file(provenance: &Provenance) -> String {
+    format!("lib/{}/{LIBRARY}", provenance.torch_version)
+}
+
+/// Every file.
+pub fn contents(name: &WheelName, libraries: &[Library]) -> Result<Contents> {
+    let stem = format!("{}-{}", name.name, name.version);
+    let dist_info = format!("{stem}.dist-info");
+    let root = paths::root();
+    let moves = [
+        (
+            "cxx-bridge/include/pinbuddy",
+            "pinbuddy/include/pinbuddy".to_owned(),
+        ),
+        ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
+        ("LICENSE", format!("{dist_info}/licenses/LICENSE")),
+        ("NOTICE", format!("{dist_info}/licenses/NOTICE")),
+    ];
+    let mut files = contents::gather(root, &moves)?;
+    let mut listed = Vec::new();
+    for library in libraries {
+        let known = &library.provenance;
+        let path = format!("pinbuddy/{}", file(known));
+        files.insert(path, NewFile::library(library.bytes.clone()));
+        listed.push(Listed {
+            torch: &known.torch_version,
+            cuda: &library.cuda,
+            header_sha256: &known.header_sha256.0,
+            file: file(known),
+            sha256: &known.library_sha256,
+        });
+    }
+    let manifest = json!({ "format": 1, "version": name.version, "libraries": listed });
+    let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
+    let bill = sbom::document(
+        (&name.name, &name.version),
+        None,
+        &sbom::linked_crates(root)?,
+    )?;
+    for (path, text) in [
+        (MANIFEST.to_owned(), lines(&manifest)?),
+        (
+            format!("{dist_info}/METADATA"),
+            metadata(name, libraries)?.into(),
+        ),
+        (format!("{dist_info}/WHEEL"), wheel(name).into()),
+        (format!("{dist_info}/entry_points.txt"), ENTRY_POINTS.into()),
+        (
+            format!("{dist_info}/{}", provenance::NAME),
+            lines(&json!({ "format": 1, "libraries": known }))?,
+        ),
+        (format!("{dist_info}/{}", sbom::NAME), bill),
+    ] {
+        files.insert(path, NewFile::text(text));
+    }
+    Ok(Contents { stem, files })
+}
+
+fn lines(value: &serde_json::Value) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// torch is not required: which one is installed is the user's choice, and pip would exchange it.
+fn metadata(name: &WheelName, libraries: &[Library]) -> Result<String> {
+    let mut text = format!(
+        "Metadata-Version: 2.4\nName: {}\nVersion: {}\n\
+         Summary: Pinned memory for PyTorch that is warm and fits\n\
+         License-Expression: BSD-3-Clause\nLicense-File: LICENSE\nLicense-File: NOTICE\n\
+         Requires-Python: >=3.10\nDescription-Content-Type: text/plain\n\n\
+         Gives an official PyTorch a pinned-memory allocator that pins ahead of need, fits exactly and\n\
+         splits and merges blocks. torch loads it when it is imported. It fits these versions of torch,\n\
+         and leaves every other one as it is:\n\n",
+        name.name, name.version
+    );
+    for library in libraries {
+        writeln!(text, "    {}", library.provenance.torch_version)?;
+    }
+    Ok(text)
+}
+
+fn wheel(name: &WheelName) -> String {
+    let mut text = format!(
+        "Wheel-Version: 1.0\nGenerator: pinbuddy {}\nRoot-Is-Purelib: false\n",
+        name.version
+    );
+    for tag in name.tags() {
+        let _ = writeln!(text, "Tag: {tag}");
+    }
+    text
+}

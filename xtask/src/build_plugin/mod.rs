@@ -1,0 +1,178 @@
+//! `cargo xtask build-plugin`: a wheel of our own, beside which an official torch stays as it is.
+//!
+//! It has a library for each release that is asked for, the very one that a fork wheel would have. Knows
+//! nothing of how one is found and loaded: that is the Python package's (`_match`, `_plugin`).
+//! Invariant: the result has its name only once it has been read back and found right.
+
+mod contents;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::build_wheel::compile::{self, Flavour};
+use crate::build_wheel::plan::Plan;
+use crate::build_wheel::{assemble, prepare};
+use crate::cli;
+use crate::release::Versions;
+use crate::report::progress::Progress;
+use crate::support::hash::Digest;
+use crate::support::scratch::Scratch;
+use crate::support::{disk, lock, paths};
+use crate::wheel::name::{self, WheelName};
+use crate::wheel::platform::Floors;
+use crate::wheel::provenance::Provenance;
+use crate::wheel::writer;
+pub use summary::Summary;
+
+/// How much the wheel may take: each library takes a megabyte, a debug build's ten times that.
+const ROOM: u64 = 200 << 20;
+
+/// The library for one torch.
+pub struct Library {
+    /// libtorch_pinbuddy.so.
+    bytes: Vec<u8>,
+    /// What it was made of, and for.
+    provenance: Provenance,
+    /// What it needs of a system.
+    floors: Floors,
+    /// The official wheel's platform tag.
+    platform: String,
+    /// The CUDA version.
+    cuda: String,
+}
+
+/// The command.
+pub fn run(args: &cli::BuildPlugin) -> Result<()> {
+    let summary = build(args, Flavour::Wheel)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&summary)?);
+    } else {
+        print!("\n{summary}");
+    }
+    Ok(())
+}
+
+/// Builds the wheel with libraries of that flavour, reporting on standard error.
+pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
+    let wanted = wanted(args)?;
+    disk::require_writable(&args.out)?;
+    disk::require(&args.out, ROOM, "write the plug-in")?;
+    let _lock = lock::take("build")?;
+    let mut libraries: Vec<Library> = Vec::new();
+    let mut times = Vec::new();
+    for build in &wanted {
+        let plan = Plan::make(build)?;
+        eprintln!("for torch {}", plan.release.version);
+        let progress = Progress::new(prepare::STEPS + 1);
+        let library = library(&plan, flavour, &progress)?;
+        let torch = &library.provenance.torch_version;
+        times.extend(
+            progress
+                .times()
+                .into_iter()
+                .map(|(step, took)| (format!("torch {torch}: {step}"), took)),
+        );
+        // A release that was asked for twice, by its version and by its wheel.
+        if !libraries
+            .iter()
+            .any(|it| it.provenance.torch_version == *torch)
+        {
+            libraries.push(library);
+        }
+    }
+    let progress = Progress::new(2);
+    let (path, sha256) = write(&libraries, &args.out, &progress)?;
+    times.extend(progress.times());
+    Summary::new(&path, sha256, &libraries, times)
+}
+
+/// What is asked for, as `build-wheel` would be asked.
+fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
+    let plain = |torch: Option<&str>| cli::BuildWheel::plain(torch, &args.python, &args.out);
+    let mut wanted = Vec::new();
+    if args.all {
+        let versions = Versions::read(paths::root())?;
+        let all = versions.sorted();
+        wanted.extend(all.iter().map(|it| plain(Some(&it.version))));
+    }
+    wanted.extend(args.torch.iter().map(|it| plain(Some(it))));
+    for wheel in &args.wheel {
+        let file = wheel.file_name().unwrap_or_default().to_string_lossy();
+        let name = WheelName::parse(&file)?;
+        wanted.push(cli::BuildWheel {
+            wheel: Some(wheel.clone()),
+            ..plain(Some(name.public_version()))
+        });
+    }
+    if wanted.is_empty() {
+        wanted.push(plain(None));
+    }
+    Ok(wanted)
+}
+
+/// Everything up to the library; the caller holds the lock `build`.
+fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library> {
+    let ready = prepare::prepare(plan, progress)?;
+    let path = progress.step("compile the library", |step| {
+        let target = paths::target().join(flavour.target());
+        compile::compile(paths::root(), &target, &ready.against(), flavour, step)
+    })?;
+    let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+    let floors = Floors::of(&bytes)?;
+    Ok(Library {
+        provenance: assemble::provenance(&ready, &plan.header, &bytes, &floors),
+        platform: ready.base.name.platform.clone(),
+        cuda: ready.facts.cuda.clone(),
+        bytes,
+        floors,
+    })
+}
+
+/// The wheel with them, read back before it has its name: its path and SHA-256.
+fn write(libraries: &[Library], out: &Path, progress: &Progress) -> Result<(PathBuf, String)> {
+    let name = WheelName {
+        name: "pinbuddy".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        python: "py3".into(),
+        abi: "none".into(),
+        platform: platform(libraries)?,
+    };
+    let path = out.join(name.to_string());
+    let unfinished = Scratch::file(&path)?;
+    progress.step("write the plug-in", |_| {
+        let contents = contents::contents(&name, libraries)?;
+        writer::write_new(&contents, unfinished.path())
+            .with_context(|| format!("writing {}", path.display()))
+    })?;
+    let sha256 = progress.step("read it back", |step| {
+        verify::verify(unfinished.path(), &name, libraries, step)
+            .context("the plug-in that was written is not right; this is an error of xtask")?;
+        let digest = Digest::of_file(unfinished.path())?;
+        unfinished.publish(&path)?;
+        Ok(digest.hex())
+    })?;
+    Ok((path, sha256))
+}
+
+/// The platform tag that is true for all of them.
+fn platform(libraries: &[Library]) -> Result<String> {
+    let floors = libraries
+        .iter()
+        .fold(Floors::default(), |all, it| all.merge(&it.floors));
+    let mut tags = Vec::new();
+    for library in libraries {
+        tags.push(floors.platform_tag(&library.platform)?);
+    }
+    let glibc = |tag: &String| {
+        let first = tag.split('.').next().unwrap_or_default();
+        first.strip_suffix("_x86_64").and_then(name::glibc)
+    };
+    ensure!(!tags.is_empty(), "a plug-in for no torch at all");
+    Ok(tags.into_iter().max_by_key(glibc).unwrap_or_default())
+}

@@ -1,0 +1,118 @@
+//! The plug-in's papers, with made-up libraries.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::report::progress::Step;
+use crate::wheel::provenance::{Inputs, Named};
+
+fn library(torch: &str, platform: &str) -> Library {
+    let bytes = format!("a library for {torch}").into_bytes();
+    let named = |name: &str| Named {
+        name: name.into(),
+        sha256: "ab".repeat(32),
+    };
+    let provenance = Provenance {
+        format: 1,
+        version: format!("{torch}.pinbuddy.0.1.0"),
+        torch_version: torch.into(),
+        inputs: Inputs {
+            base_wheel: named("torch.whl"),
+            series: "2.15.0".into(),
+            patches: vec![named("open_the_seam.patch")],
+            pinbuddy: "0.1.0".into(),
+            source_sha256: "cd".repeat(32),
+            tools: BTreeMap::new(),
+        },
+        header_sha256: ("01".repeat(32), "23".repeat(32)),
+        library_sha256: Digest::of(&bytes).hex(),
+        floors: BTreeMap::new(),
+    };
+    Library {
+        bytes,
+        provenance,
+        floors: Floors::default(),
+        platform: platform.into(),
+        cuda: "13.2".into(),
+    }
+}
+
+fn two() -> [Library; 2] {
+    [
+        library("2.8.0+cu128", "manylinux_2_28_x86_64"),
+        library("2.15.0+cu132", "manylinux_2_34_x86_64"),
+    ]
+}
+
+fn name(libraries: &[Library]) -> WheelName {
+    WheelName {
+        name: "pinbuddy".into(),
+        version: "0.1.0".into(),
+        python: "py3".into(),
+        abi: "none".into(),
+        platform: platform(libraries).unwrap(),
+    }
+}
+
+#[test]
+fn the_tag_is_true_for_all_and_the_papers_list_each() {
+    let libraries = two();
+    let name = name(&libraries);
+    let contents = contents::contents(&name, &libraries).unwrap();
+    let text = |path: &str| String::from_utf8(contents.files[path].bytes.clone()).unwrap();
+    let info = "pinbuddy-0.1.0.dist-info";
+    insta::assert_snapshot!(
+        [
+            format!("{name}\n"),
+            text(contents::MANIFEST),
+            text(&format!("{info}/METADATA")),
+            text(&format!("{info}/WHEEL")),
+        ]
+        .join("--\n")
+    );
+    let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
+    assert!(contents.files[package].executable);
+    assert!(!contents.files.keys().any(|it| it.starts_with("torch")));
+}
+
+#[test]
+fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
+    let libraries = two();
+    let name = name(&libraries);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wheel");
+    writer::write_new(&contents::contents(&name, &libraries).unwrap(), &path).unwrap();
+    let refused = |libraries: &[Library]| {
+        let error = verify::verify(&path, &name, libraries, &Step::silent()).unwrap_err();
+        error.to_string()
+    };
+    assert!(!refused(&libraries).is_empty());
+    assert_eq!(
+        refused(&libraries[..1]),
+        "pinbuddy/plugin.json is not what was written"
+    );
+    let mut another = two();
+    another[0].provenance.header_sha256.0 = "45".repeat(32);
+    assert_eq!(
+        refused(&another),
+        "pinbuddy/plugin.json says something else of torch 2.8.0+cu128"
+    );
+}
+
+#[test]
+fn releases_and_wheels_are_asked_for_together() {
+    let args = cli::BuildPlugin {
+        torch: vec!["2.8.0".into()],
+        all: false,
+        wheel: vec!["w/torch-2.11.0+cu126-cp312-cp312-manylinux_2_28_x86_64.whl".into()],
+        python: "python3".into(),
+        out: "dist".into(),
+        json: false,
+    };
+    let asked: Vec<_> = wanted(&args)
+        .unwrap()
+        .into_iter()
+        .map(|it| (it.torch.unwrap_or_default(), it.wheel.is_some()))
+        .collect();
+    assert_eq!(asked, [("2.8.0".into(), false), ("2.11.0".into(), true)]);
+}
