@@ -220,18 +220,7 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
         .map(|it| String::from_utf8_lossy(it));
     assert!(!texts.into_iter().any(|it| it.contains("1 file changed")));
     assert_eq!(lint::check(&ours, versions).unwrap(), [""; 0]);
-    for setting in [
-        ["core.autocrlf", "true"],
-        ["commit.gpgsign", "true"],
-        ["diff.noprefix", "true"],
-        ["diff.context", "7"],
-        ["format.signOff", "true"],
-        ["format.attach", "x"],
-        ["format.numbered", "true"],
-        ["format.headers", "X-Header: x"],
-    ] {
-        fixture.git(&["config", setting[0], setting[1]]);
-    }
+    fixture.configure_git_oddly();
     fixture.git(&[
         "-c",
         "core.autocrlf=false",

@@ -30,14 +30,14 @@ pub fn run(args: &cli::Test) -> Result<()> {
     if args.real {
         on_gpu(&mut table)?;
     } else if let Some(torch) = &args.torch {
-        with_torch(&mut table, &build_args(Some(torch)), &[], source);
+        with_torch(&mut table, &build_args(Some(torch)), false, source);
     } else {
         table.row("scripts and workflows", lint::check);
         table.row("Rust tests", rust::all);
         if !args.quick {
             let args = build_args(None);
             table.row("the simulator's headers", || simulator::headers(&args));
-            with_torch(&mut table, &args, &[BENCH], source);
+            with_torch(&mut table, &args, true, source);
             table.row("the CMake of source builds", || source::cmake(&args));
             table.row(SEAM, || seam_tests(source));
         }
@@ -51,6 +51,9 @@ pub fn run(args: &cli::Test) -> Result<()> {
     Err(refuse(format!("{} failed; what they said is above", total.failed)).into())
 }
 
+const INVARIANTS: &str = "wheel invariants";
+const SAME_BYTES: &str = "same bytes twice";
+const ENVIRONMENTS: &str = "environments";
 const SIMULATOR: &str = "the simulator under stock";
 const FORK: &str = "the fork in the simulator";
 const BENCH: &str = "a few turns of the benchmark";
@@ -62,7 +65,7 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     let args = build_args(None);
     let runtime = Runtime::choose(true, &args.python)?;
     let python = args.python.as_path();
-    if let Some((fork, stock)) = table.value("environments", || environments(&args, python)) {
+    if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
             fork::python_tests(&fork, &stock, python, &runtime)
         });
@@ -70,42 +73,42 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, what is in it, and what it does; `newest` is what only the newest release is tested with, and
-/// `source` where PyTorch's own tests come from.
-fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: &[&str], source: Option<&Path>) {
+/// The wheel, what is in it, and what it does. Only the `newest` release is tried with the benchmark, too.
+/// `source` is where PyTorch's own tests come from.
+fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: Option<&Path>) {
+    let in_environments = [SIMULATOR, FORK, BENCH, ASSERTING];
+    let in_environments = || {
+        in_environments
+            .into_iter()
+            .filter(move |row| newest || *row != BENCH)
+    };
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
-        let rest = [
-            "wheel invariants",
-            "same bytes twice",
-            PLUGIN,
-            "environments",
-        ];
-        let rest = rest.iter().chain(&[SIMULATOR, FORK]).chain(newest);
-        for row in rest.chain(&[ASSERTING, UPSTREAM]) {
+        let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
+        for row in first.into_iter().chain(in_environments()).chain([UPSTREAM]) {
             table.not_run(row, "there is no fork wheel");
         }
         return;
     };
-    table.row("wheel invariants", || wheel::invariants(args, &built));
-    table.row("same bytes twice", || wheel::reproducible(args, &built));
     let (python, torch) = (args.python.as_path(), args.torch.as_deref());
+    table.row(INVARIANTS, || wheel::invariants(args, &built));
+    table.row(SAME_BYTES, || wheel::reproducible(args, &built));
     table.row(PLUGIN, || plugin::wheel(torch, python, &built));
-    match table.value("environments", || environments(args, python)) {
+    match table.value(ENVIRONMENTS, || environments(args, python)) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
             table.row(FORK, || {
                 let runtime = Runtime::choose(false, python)?;
                 fork::python_tests(&fork, &stock, python, &runtime)
             });
-            for row in newest {
-                table.row(row, || bench::smoke(&fork, &stock));
+            if newest {
+                table.row(BENCH, || bench::smoke(&fork, &stock));
             }
             table.row(ASSERTING, || {
                 plugin::python_tests(torch, &fork, &stock, python)
             });
         }
         None => {
-            for row in [SIMULATOR, FORK].iter().chain(newest).chain(&[ASSERTING]) {
+            for row in in_environments() {
                 table.not_run(row, "there are no environments");
             }
         }

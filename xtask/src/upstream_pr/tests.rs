@@ -106,22 +106,7 @@ fn a_branch_and_patches_and_nothing_else_changes() {
     fixture.write("tree/new.txt", "new\n");
     let clone = fixture.folder.path().join("clone");
     git(&tree, &["clone", "--quiet", ".", clone.to_str().unwrap()]);
-    // Settings that would show.
-    for setting in [
-        ["core.autocrlf", "true"],
-        ["commit.gpgsign", "true"],
-        ["diff.noprefix", "true"],
-        ["diff.context", "7"],
-        ["format.signOff", "true"],
-        ["format.attach", "x"],
-        ["format.headers", "X-Header: x"],
-        ["format.coverLetter", "true"],
-        ["format.outputDirectory", "/nowhere"],
-        ["core.hooksPath", "/nowhere"],
-        ["i18n.commitEncoding", "ISO-8859-1"],
-    ] {
-        fixture.git(&["config", setting[0], setting[1]]);
-    }
+    fixture.configure_git_oddly();
     let kept = |files: BTreeMap<PathBuf, String>| -> BTreeMap<PathBuf, String> {
         let added = |path: &Path| {
             let text = path.strip_prefix(&tree).unwrap().to_str().unwrap();

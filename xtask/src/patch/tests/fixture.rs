@@ -152,6 +152,26 @@ impl Fixture {
         fs::read_to_string(self.tree().join(HEADER)).unwrap()
     }
 
+    /// Settings of somebody's git that would show in commits and patches, were they heard.
+    pub fn configure_git_oddly(&self) {
+        for [name, value] in [
+            ["core.autocrlf", "true"],
+            ["core.hooksPath", "/nowhere"],
+            ["commit.gpgsign", "true"],
+            ["diff.noprefix", "true"],
+            ["diff.context", "7"],
+            ["format.attach", "x"],
+            ["format.coverLetter", "true"],
+            ["format.headers", "X-Header: x"],
+            ["format.numbered", "true"],
+            ["format.outputDirectory", "/nowhere"],
+            ["format.signOff", "true"],
+            ["i18n.commitEncoding", "ISO-8859-1"],
+        ] {
+            self.git(&["config", name, value]);
+        }
+    }
+
     pub fn git(&self, arguments: &[&str]) {
         let mut git = std::process::Command::new("git");
         let configured = [
