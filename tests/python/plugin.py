@@ -6,7 +6,6 @@ Knows which of the two brought the library that is tested: a fork wheel, or the 
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pinbuddy
@@ -37,7 +36,7 @@ def torch_in(package: Path, libraries: Path, headers: Path) -> None:
     """The installed torch once more: Python files in ``package``, libraries and headers elsewhere.
 
     Libraries are hard links, which the loader takes for files of their own; so ``libraries`` has to
-    be on the file system of the environment. The only header is the allocator's.
+    be on the environment's file system. The only header is the allocator's.
     """
     import torch
 
@@ -60,8 +59,3 @@ def torch_in(package: Path, libraries: Path, headers: Path) -> None:
             (place / "nvidia").symlink_to(installed.parent / "nvidia")
     (headers / HEADER).parent.mkdir(parents=True)
     shutil.copy(installed / "include" / HEADER, headers / HEADER)
-
-
-def scratch() -> Path:
-    """A folder on the environment's file system, for ``torch_in``; the caller removes it."""
-    return Path(sys.prefix) / "test-layout"

@@ -8,6 +8,9 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from base64 import urlsafe_b64encode
 from importlib.metadata import distribution
 from pathlib import Path
@@ -15,7 +18,7 @@ from pathlib import Path
 import pytest
 from measure import environment
 from pinbuddy import _match
-from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, scratch, torch_in
+from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, torch_in
 
 pytestmark = pytest.mark.skipif(not IS_PLUGIN, reason="torch is a fork here, with no plug-in")
 
@@ -165,10 +168,9 @@ def test_it_steps_aside_in_a_fork(run, tmp_path):
 
 @pytest.fixture
 def layout():
-    folder = scratch()
-    shutil.rmtree(folder, ignore_errors=True)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    """A folder on the environment's file system."""
+    with tempfile.TemporaryDirectory(prefix="layout-", dir=sys.prefix) as folder:
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("kind", ["conda", "checkout"])
@@ -282,9 +284,6 @@ def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
 
 
 def test_the_library_command_prints_the_path_or_the_reason():
-    import subprocess
-    import sys
-
     import torch
 
     folder = Path(torch.__file__).parent

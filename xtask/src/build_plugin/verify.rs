@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::Deserialize;
 
 use super::Library;
@@ -71,10 +71,7 @@ pub fn verify(path: &Path, name: &WheelName, libraries: &[Library], step: &Step)
             known.torch_version
         );
         let path = format!("pinbuddy/{}", listed.file);
-        let index = wheel.archive.entries.iter().position(|it| it.name == path);
-        let mut bytes = Vec::new();
-        let index = index.with_context(|| format!("no {path}"))?;
-        wheel.archive.stream(index, &mut bytes)?;
+        let bytes = wheel.bytes(&path)?;
         ensure!(
             Digest::of(&bytes).hex() == listed.sha256,
             "{path} is not the library that was compiled"

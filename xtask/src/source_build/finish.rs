@@ -51,7 +51,8 @@ pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Written> {
     let file_name = built.file_name().unwrap_or_default().to_string_lossy();
     let name = WheelName::parse(&file_name)?;
     let mut base = verify::open(built)?;
-    let library = bytes(&mut base, &format!("torch/lib/{LIBRARY}"))
+    let library = base
+        .bytes(&format!("torch/lib/{LIBRARY}"))
         .with_context(|| format!("PyTorch's build has put no {LIBRARY} into {file_name}"))?;
     let floors = Floors::of(&library)?;
     let header = in_wheel(&plan.header).context("the header has no place in a wheel")?;
@@ -172,15 +173,6 @@ fn inputs_of(plan: &Plan, name: &str, sha256: &str) -> Result<Inputs> {
         source_sha256: inputs::sources(paths::root())?,
         tools,
     })
-}
-
-fn bytes(wheel: &mut Checked, path: &str) -> Result<Vec<u8>> {
-    let index = wheel.archive.entries.iter().position(|it| it.name == path);
-    let mut bytes = Vec::new();
-    wheel
-        .archive
-        .stream(index.with_context(|| format!("no {path}"))?, &mut bytes)?;
-    Ok(bytes)
 }
 
 /// Whether the folder for results can take the wheel: before the work.

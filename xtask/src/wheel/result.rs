@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::metadata::{self, TorchVersion};
 use super::name::WheelName;
@@ -71,25 +71,13 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
 
 /// A library that programs load asks for ours, and ours answers to that name.
 fn check_loading(wheel: &mut verify::Checked, asks: &str, library_sha256: &str) -> Result<()> {
-    let mut library = |path: &str| -> Result<Vec<u8>> {
-        let index = wheel
-            .archive
-            .entries
-            .iter()
-            .position(|entry| entry.name == path);
-        let mut bytes = Vec::new();
-        wheel
-            .archive
-            .stream(index.with_context(|| format!("no {path}"))?, &mut bytes)?;
-        Ok(bytes)
-    };
     let ours = crate::build_wheel::compile::LIBRARY;
-    let (names, _) = needed(&library(asks)?)?;
+    let (names, _) = needed(&wheel.bytes(asks)?)?;
     ensure!(
         names.iter().any(|name| name == ours),
         "{asks} needs {names:?}, not {ours}"
     );
-    let bytes = library(&format!("torch/lib/{ours}"))?;
+    let bytes = wheel.bytes(&format!("torch/lib/{ours}"))?;
     ensure!(
         Digest::of(&bytes).hex() == library_sha256,
         "{ours} is not the library that was compiled"

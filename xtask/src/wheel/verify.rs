@@ -113,6 +113,15 @@ impl Checked {
         Ok(text)
     }
 
+    /// An entry's contents, not compared with its row.
+    pub fn bytes(&mut self, name: &str) -> Result<Vec<u8>> {
+        let index = self.archive.entries.iter().position(|it| it.name == name);
+        let mut bytes = Vec::new();
+        self.archive
+            .stream(index.with_context(|| format!("no {name}"))?, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Every entry against its row. `sink_for` says where the contents go, if anywhere.
     pub fn verify_all(
         &mut self,
