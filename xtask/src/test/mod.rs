@@ -8,6 +8,7 @@ mod source;
 mod wheel;
 
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use anyhow::Result;
 
@@ -33,13 +34,10 @@ pub fn run(args: &cli::Test) -> Result<()> {
         with_torch(&mut table, &build_args(Some(torch)), false, source);
     } else {
         table.row("scripts and workflows", lint::check);
-        table.row("Rust tests", rust::all);
-        if !args.quick {
-            let args = build_args(None);
-            table.row("the simulator's headers", || simulator::headers(&args));
-            with_torch(&mut table, &args, true, source);
-            table.row("the CMake of source builds", || source::cmake(&args));
-            table.row(SEAM, || seam_tests(source));
+        if args.quick {
+            table.row(RUST, rust::all);
+        } else {
+            whole(&mut table, source);
         }
     }
     eprint!("\n{table}");
@@ -51,6 +49,22 @@ pub fn run(args: &cli::Test) -> Result<()> {
     Err(refuse(format!("{} failed; what they said is above", total.failed)).into())
 }
 
+/// All that compiles or runs.
+fn whole(table: &mut Table, source: Option<&Path>) {
+    let args = build_args(None);
+    // An environment downloads and unpacks for a minute, and compilers compute. What goes wrong with it is
+    // said by the row of environments, which does it again.
+    thread::scope(|scope| {
+        scope.spawn(|| venv::ensure(None, true, &args.python));
+        table.row(RUST, rust::all);
+    });
+    table.row("the simulator's headers", || simulator::headers(&args));
+    with_torch(table, &args, true, source);
+    table.row("the CMake of source builds", || source::cmake(&args));
+    table.row(SEAM, || seam_tests(source));
+}
+
+const RUST: &str = "Rust tests";
 const INVARIANTS: &str = "wheel invariants";
 const SAME_BYTES: &str = "same bytes twice";
 const ENVIRONMENTS: &str = "environments";
