@@ -11,6 +11,7 @@ pub mod backing;
 pub mod budget;
 pub mod config;
 pub mod handle;
+mod launcher;
 mod lock;
 pub mod log;
 pub mod warmup;

@@ -1,15 +1,17 @@
 //! What pinbuddy says on standard error: one line per event, never inside a lock.
 //!
-//! `BUDDY_LOG` chooses how much. Nothing here may be called while a lock is held, nor after fork in
+//! `BUDDY_LOG` chooses how much. Where a launcher started several processes, each line has its rank:
+//! they often share standard error. Nothing here may be called while a lock is held, nor after fork in
 //! the child: standard error has a lock of its own.
 
 use std::fmt;
 use std::io::Write;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde::Serialize;
 
-use crate::lock;
+use crate::{launcher, lock};
 
 /// How much is said; each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -62,9 +64,15 @@ fn say(level: Level, prefix: &str, line: impl FnOnce() -> String) {
     if level as u8 <= LEVEL.load(Ordering::Relaxed) {
         // In one call, so that the lines of many ranks do not mix; and a closed standard error is
         // no reason to stop training.
-        let text = format!("pinbuddy: {prefix}{}\n", line());
+        let text = format!("pinbuddy: {}{prefix}{}\n", rank(), line());
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
+}
+
+/// For instance `rank 3: `; empty for a process by itself. What the first line had, all have.
+fn rank() -> &'static str {
+    static RANK: OnceLock<String> = OnceLock::new();
+    RANK.get_or_init(|| launcher::rank().map_or_else(String::new, |rank| format!("rank {rank}: ")))
 }
 
 /// A number of bytes as people read it, for instance `1.5 GiB` or `129.5 MiB`.

@@ -45,7 +45,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "timing: compares times; left out for a debug build")
 
 
-def _interpreter(which: str) -> str:
+def interpreter(which: str) -> str:
+    """The Python with the fork, or with stock PyTorch."""
     if which == "fork":
         return sys.executable
     path = os.environ.get("PINBUDDY_STOCK_PYTHON")
@@ -63,7 +64,8 @@ ONLY_SIMULATED = {
 }
 
 
-def _skip_on_a_real_gpu(program: str, variables: dict) -> None:
+def skip_on_a_real_gpu(program: str, variables: dict) -> None:
+    """Leaves the test out where there is a GPU and it needs a simulated one."""
     if os.environ.get("PINBUDDY_TEST_REAL") == "1" and (
         "sim()" in program or ONLY_SIMULATED & variables.keys()
     ):
@@ -93,9 +95,9 @@ def run():
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
         if not from_minor(10) and ALLOC_CONF in variables:
             variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
-        _skip_on_a_real_gpu(program, variables)
+        skip_on_a_real_gpu(program, variables)
         done = subprocess.run(
-            [_interpreter(which), "-c", textwrap.dedent(program)],
+            [interpreter(which), "-c", textwrap.dedent(program)],
             # Where `program` can be imported from.
             cwd=Path(__file__).parent,
             env=environment(**variables),

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::budget;
+use crate::launcher;
 
 use super::pages::{self, GIANT, LARGE, Pages};
 
@@ -49,7 +49,7 @@ impl Machine {
         Self {
             root: "/".into(),
             cores: std::thread::available_parallelism().map_or(1, Into::into),
-            processes: budget::processes().map_or(1, |(count, _)| count),
+            processes: launcher::processes().map_or(1, |(count, _)| count),
             populates: pages::kernel_populates(),
         }
     }

@@ -193,12 +193,14 @@ impl Maker {
         {
             self.said.numa(|| why);
         }
-        let (cores, processes) = (self.machine.cores, self.machine.processes);
-        let behind = background::entered();
         let toucher = Toucher {
-            threads: touch::threads(self.settings.pin_threads.value, cores, processes, behind),
+            threads: self.threads(),
             populates: self.machine.populates,
-            rests: touch::rests(cores, processes, behind),
+            rests: touch::rests(
+                self.machine.cores,
+                self.machine.processes,
+                background::entered(),
+            ),
         };
         if pages == Pages::Transparent {
             self.fill_transparent(mapping, toucher)?;
@@ -209,6 +211,16 @@ impl Maker {
             self.see_where_it_lies(mapping, node);
         }
         Ok(())
+    }
+
+    /// How many threads touch what the calling thread makes.
+    pub(super) fn threads(&self) -> usize {
+        touch::threads(
+            self.settings.pin_threads.value,
+            self.machine.cores,
+            self.machine.processes,
+            background::entered(),
+        )
     }
 
     fn fill_transparent(&self, mapping: &Mapping, toucher: Toucher) -> io::Result<()> {

@@ -150,8 +150,8 @@ impl<D: Driver> Chain<D> {
             "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
         });
         log::debug(|| {
-            let size = Bytes(bytes as u64);
-            format!("{size} mapped and touched in {made:.1?}, then registered")
+            let (size, threads) = (Bytes(bytes as u64), self.maker.threads());
+            format!("{size} mapped and touched in {made:.1?} (threads: {threads}), then registered")
         });
         self.remember(base, Some(mapping), piece, source);
         Ok(base)

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use limits::{Limit, Limits};
 
 use crate::config::MIB;
+use crate::launcher;
 use crate::log::Bytes;
 
 /// The share of what is free that the engine may pin: one of so many parts.
@@ -60,7 +61,7 @@ impl Budget {
 
     /// The budget of this process on this machine, now.
     pub fn here(max_mb: Option<usize>) -> Self {
-        Self::decide(max_mb, &Limits::read("/".as_ref()), processes())
+        Self::decide(max_mb, &Limits::read("/".as_ref()), launcher::processes())
     }
 
     /// Whether a pin of `bytes` leaves as much again of what is free now. A machine fills up after
@@ -69,25 +70,6 @@ impl Budget {
         let free = limits.least().map_or(u64::MAX, |limit| limit.bytes);
         bytes as u64 <= free / SHARE
     }
-}
-
-/// How many processes a launcher started on this machine, and the variable that says so.
-pub(crate) fn processes() -> Option<(usize, &'static str)> {
-    processes_of(|name| std::env::var(name).ok())
-}
-
-fn processes_of(lookup: impl Fn(&str) -> Option<String>) -> Option<(usize, &'static str)> {
-    // torchrun, Open MPI, Intel MPI and Slurm.
-    const LAUNCHERS: [&str; 4] = [
-        "LOCAL_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "MPI_LOCALNRANKS",
-        "SLURM_NTASKS_PER_NODE",
-    ];
-    LAUNCHERS.iter().find_map(|name| {
-        let count = lookup(name)?.trim().parse().ok()?;
-        (count > 0).then_some((count, *name))
-    })
 }
 
 /// What has been taken out of a budget. The counts of concurrent pins cannot pass it together.
@@ -133,21 +115,6 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
     const EIGHT: Option<(usize, &str)> = Some((8, "LOCAL_WORLD_SIZE"));
-
-    #[test]
-    fn every_launcher_is_heard_and_nonsense_is_not() {
-        let of = |name: &'static str, value: &'static str| {
-            processes_of(|it| (it == name).then(|| value.to_owned()))
-        };
-        assert_eq!(of("LOCAL_WORLD_SIZE", " 8 "), EIGHT);
-        assert_eq!(
-            of("SLURM_NTASKS_PER_NODE", "4"),
-            Some((4, "SLURM_NTASKS_PER_NODE"))
-        );
-        for nonsense in ["0", "-1", "", "many"] {
-            assert_eq!(of("LOCAL_WORLD_SIZE", nonsense), None);
-        }
-    }
 
     #[test]
     fn a_pin_leaves_as_much_again() {

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crate::note;
+
 const MIB: usize = 1 << 20;
 
 /// How the simulated machine looks and behaves.
@@ -40,7 +42,7 @@ impl Config {
             let value = variable(name)?;
             let parsed = value.trim().parse::<usize>().ok();
             if parsed.is_none() {
-                eprintln!("pinbuddy-cuda-sim: {name}={value} is not a number and is ignored");
+                note::always(&format!("{name}={value} is not a number and is ignored"));
             }
             parsed
         };

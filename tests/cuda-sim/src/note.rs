@@ -1,14 +1,17 @@
 //! What the simulator says on standard error, each line under its own name.
 
 use std::collections::HashSet;
+use std::io::Write as _;
 use std::sync::Mutex;
 
 use crate::config;
 use crate::error::lock;
 
-/// Say a line.
+/// Say a line: in one call, so that the lines of several processes do not mix.
 pub(crate) fn always(line: &str) {
-    eprintln!("pinbuddy-cuda-sim: {line}");
+    let text = format!("pinbuddy-cuda-sim: {line}\n");
+    // A closed standard error is no reason to stop.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Say a line the first time only, `key` telling lines apart.
