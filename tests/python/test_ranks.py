@@ -18,7 +18,7 @@ EXAMPLES = HERE.parents[1] / "examples"
 SETTINGS = {
     "BUDDY_BLOCK_SIZE_MB": "16",
     "BUDDY_BLOCK_COUNT": "2",
-    "BUDDY_THRESHOLD_MB": "1",
+    "BUDDY_THRESHOLD_MB": "2",
     "BUDDY_WARMUP": "sync",
     "BUDDY_LOG": "debug",
 }
@@ -30,19 +30,22 @@ class Torchrun:
 
     def __init__(self, ranks: int, folder: Path, *command, which: str = "fork", **variables):
         skip_on_a_real_gpu("", variables)
+        python = interpreter(which)
         # In packet mode a reader gets what each write(2) gave, and no more.
         reading, writing = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
         self.packets: list[bytes] = []
         reader = threading.Thread(target=self._read, args=[reading])
         reader.start()
-        # Where anything that ranks leave behind would lie.
+        # Where anything that ranks leave behind would lie. (Not TMPDIR: DataLoader's workers make sockets
+        # there, whose names must be short.)
         (folder / "work").mkdir()
-        places = dict.fromkeys(["HOME", "TMPDIR"], folder / "work")
         launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         process = subprocess.Popen(
-            [interpreter(which), *launch, "--log-dir", folder / "torchrun", *command],
+            [python, *launch, "--log-dir", folder / "torchrun", *command],
             cwd=folder / "work",
-            env=environment(PYTHONPATH=HERE, OMP_NUM_THREADS=1, **places, **variables),
+            env=environment(
+                PYTHONPATH=HERE, HOME=folder / "work", OMP_NUM_THREADS=1, **variables
+            ),
             stdout=subprocess.PIPE,
             stderr=writing,
             text=True,
@@ -115,9 +118,6 @@ def check_shares(torchrun: Torchrun, before: dict[int, dict], ranks: int, cores:
     assert len(ours) >= 2 * ranks
     for packet in ours:
         assert re.fullmatch(rb"pinbuddy: rank \d+: [^\n]+\n", packet), packet
-    simulators = [packet for packet in torchrun.packets if b"pinbuddy-cuda-sim: " in packet]
-    for packet in simulators:
-        assert re.fullmatch(rb"pinbuddy-cuda-sim: [^\n]+\n", packet), packet
 
 
 @pytest.mark.parametrize("ranks", [2, 8])
@@ -161,6 +161,7 @@ def test_a_killed_rank_and_one_that_cannot_pin_leave_the_others(tmp_path, cores)
 # The examples.
 
 SMALL = ["--steps=3", "--layers=2", "--width=256", "--tokens=256", "--vocabulary=1000"]
+EXAMPLE = {"BUDDY_THRESHOLD_MB": "1", "BUDDY_WARMUP": "background", "BUDDY_LOG": "warn"}
 
 
 @pytest.mark.parametrize("name, which", [("ddp", "fork"), ("fsdp", "fork"), ("ddp", "stock")])
@@ -172,7 +173,7 @@ def test_an_example_runs(tmp_path, name, which):
         *SMALL,
         "--backend=gloo",
         which=which,
-        **SETTINGS | {"BUDDY_WARMUP": "background", "BUDDY_LOG": "warn"},
+        **SETTINGS | EXAMPLE,
         PINBUDDY_SIM_QUIET=1,
     )
     assert torchrun.returncode == 0, torchrun.stderr

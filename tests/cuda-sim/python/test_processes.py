@@ -227,5 +227,33 @@ class DriverPace(unittest.TestCase):
         )
 
 
+class Lines(unittest.TestCase):
+    def test_a_line_is_written_at_once(self):
+        """Processes that share standard error do not write into each other's lines."""
+        run(
+            """
+            # In packet mode a reader gets what each write(2) gave, and no more.
+            reading, writing = os.pipe2(os.O_DIRECT)
+            os.dup2(writing, 2)
+            assert host_alloc(4096)[0] == SUCCESS
+            assert runtime.cudaFreeHost(None) == SUCCESS
+            assert runtime.cudaFreeHost(ctypes.c_void_p(16)) == INVALID_VALUE
+            os.set_blocking(reading, False)
+            packets = []
+            try:
+                while True:
+                    packets.append(os.read(reading, 4096))
+            except BlockingIOError:
+                pass
+            assert len(packets) >= 2, packets
+            for packet in packets:
+                assert packet.startswith(b"pinbuddy-cuda-sim: "), packets
+                assert packet.endswith(b"\\n") and packet.count(b"\\n") == 1, packets
+            """,
+            PINBUDDY_SIM_LOG=1,
+            PINBUDDY_SIM_LOCK=0,
+        )
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

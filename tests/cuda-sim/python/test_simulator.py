@@ -284,6 +284,45 @@ class Capture(unittest.TestCase):
         runtime.cudaGetLastError()
 
 
+class Products(unittest.TestCase):
+    """cuBLAS: what it would compute is left out, and all else is as it would be."""
+
+    def test_a_linear_layer_runs_both_ways(self):
+        for kind in (torch.float32, torch.bfloat16, torch.float64):
+            layer = torch.nn.Linear(32, 8, device="cuda", dtype=kind)
+            batch = torch.zeros(4, 32, device="cuda", dtype=kind, requires_grad=True)
+            before = stats()["kernels_launched"]
+            layer(batch).sum().backward()
+            torch.cuda.synchronize()
+            self.assertGreaterEqual(stats()["kernels_launched"] - before, 3)
+            self.assertEqual(batch.grad.shape, batch.shape)
+            self.assertEqual(layer.weight.grad.shape, layer.weight.shape)
+
+    def test_it_has_its_place_on_its_stream(self):
+        stream, event = torch.cuda.Stream(), torch.cuda.Event()
+        matrix = torch.zeros(8, 8, device="cuda")
+        torch.cuda.synchronize()
+        hold(stream)
+        with torch.cuda.stream(stream):
+            torch.mm(matrix, matrix)
+            event.record()
+        self.assertFalse(event.query())
+        stream.synchronize()
+        self.assertTrue(event.query())
+
+    def test_a_graph_has_it(self):
+        matrix = torch.zeros(8, 8, device="cuda")
+        torch.mm(matrix, matrix)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        before = stats()["kernels_launched"]
+        with torch.cuda.graph(graph):
+            torch.mm(matrix, matrix)
+        self.assertGreater(stats()["kernels_launched"], before)
+        graph.replay()
+        torch.cuda.synchronize()
+
+
 class Elsewhere(unittest.TestCase):
     def test_what_is_not_simulated_is_refused(self):
         address = ctypes.c_void_p()

@@ -122,6 +122,12 @@ with_handle! {
     cublasSgelsBatched cublasDgelsBatched cublasCgelsBatched cublasZgelsBatched
 }
 
+// Algorithms that a caller puts together.
+with_handle! {
+    |_, _| Err(Error::cudaErrorNotSupported);
+    cublasLtMatmulAlgoInit cublasLtMatmulAlgoCheck
+}
+
 /// Define the functions of a kind of cublasLt's descriptors.
 macro_rules! descriptor {
     ($($create:ident $set:ident $destroy:ident)*) => {$(
