@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 try:
     import pinbuddy
-except ModuleNotFoundError:
+except ImportError:
     pinbuddy = None
 
 MIB = 1 << 20

@@ -1,9 +1,9 @@
-"""FSDP2 with parameters, gradients and optimizer states offloaded to pinned memory.
+"""FSDP2 with parameters and gradients offloaded to pinned memory.
 
     torchrun --nproc-per-node=2 examples/fsdp.py
 
 Each rank keeps its part of the model in pinned memory. A block's parameters come to the GPU when it is
-their turn, its gradients go back, and the optimizer runs on the processor.
+their turn and its gradients go back. The optimizer runs on the processor; its states are in ordinary memory.
 """
 
 import torch
@@ -13,7 +13,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully
 
 
 def main() -> None:
-    options = arguments("FSDP2 with parameters, gradients and optimizer states in pinned memory.")
+    options = arguments("FSDP2 with parameters and gradients in pinned memory.")
     with rank_of_torchrun(options.backend) as rank:
         torch.manual_seed(0)
         model = Model(options)
