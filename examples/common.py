@@ -179,7 +179,7 @@ class Report:
         if self.rank.number != 0:
             return
         print(f"{self.what}: {self.rank.ranks} ranks, {self.rank.backend}, {len(self.seconds)} steps")
-        print("rank  first step  later steps  pins until then  pins later  pinned at most")
+        print("rank  first step  later steps  pins by then  pins later  pinned at most")
         print("\n".join(lines))
         if pinbuddy is None:
             print("Stock PyTorch: pinbuddy is not installed.")
@@ -193,6 +193,6 @@ class Report:
         # torch before 2.10 counts what is pinned by another name.
         most = stats.get("reserved_bytes.peak", stats.get("allocated_bytes.peak", 0))
         return (
-            f"{self.rank.number:4}  {first:8.3f} s  {median:>11}  {self.pins[0]:15}  "
+            f"{self.rank.number:4}  {first:8.3f} s  {median:>11}  {self.pins[0]:12}  "
             f"{self.pins[-1] - self.pins[0]:10}  {most / MIB:10.1f} MiB"
         )

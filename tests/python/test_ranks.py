@@ -40,11 +40,17 @@ class Torchrun:
         # there, whose names must be short.)
         (folder / "work").mkdir()
         launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+        # So that it does not matter what this machine's name stands for.
+        launch.append("--local-addr=127.0.0.1")
         process = subprocess.Popen(
             [python, *launch, "--log-dir", folder / "torchrun", *command],
             cwd=folder / "work",
             env=environment(
-                PYTHONPATH=HERE, HOME=folder / "work", OMP_NUM_THREADS=1, **variables
+                PYTHONPATH=HERE,
+                HOME=folder / "work",
+                OMP_NUM_THREADS=1,
+                GLOO_SOCKET_IFNAME="lo",
+                **variables,
             ),
             stdout=subprocess.PIPE,
             stderr=writing,

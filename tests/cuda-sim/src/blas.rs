@@ -4,13 +4,12 @@
 //! copies and events and recorded by a capture, said once and left out. Its result is whatever
 //! memory it would have been written to holds.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-use crate::device;
 use crate::error::Status;
 use crate::handles::Handles;
-use crate::kernel;
-use crate::stream;
+use crate::{device, kernel, stream};
 
 static HANDLES: Handles<Handle> = Handles::new(7);
 static DESCRIPTORS: Handles<Descriptor> = Handles::new(8);
@@ -65,7 +64,7 @@ pub(crate) fn destroy(handle: usize) -> Status {
 }
 
 /// The handle's settings.
-pub(crate) fn resolve(handle: usize) -> Status<std::sync::Arc<Handle>> {
+pub(crate) fn resolve(handle: usize) -> Status<Arc<Handle>> {
     HANDLES.get(handle)
 }
 
@@ -94,7 +93,7 @@ pub(crate) fn describe() -> usize {
     DESCRIPTORS.insert(Descriptor)
 }
 
-/// Set an attribute of a descriptor, which nothing reads.
+/// Whether there is such a descriptor; its attributes are not kept.
 pub(crate) fn check_descriptor(descriptor: usize) -> Status {
     DESCRIPTORS.get(descriptor).map(|_| ())
 }
