@@ -46,7 +46,6 @@ class Torchrun:
             [python, *launch, "--log-dir", folder / "torchrun", *command],
             cwd=folder / "work",
             env=environment(
-                PYTHONPATH=HERE,
                 HOME=folder / "work",
                 OMP_NUM_THREADS=1,
                 GLOO_SOCKET_IFNAME="lo",
@@ -183,7 +182,9 @@ def test_an_example_runs(tmp_path, name, which):
         PINBUDDY_SIM_QUIET=1,
     )
     assert torchrun.returncode == 0, torchrun.stderr
-    title, _, *lines = torchrun.stdout.splitlines()
+    # gloo says there that it is connected, in torch 2.8.
+    printed = [line for line in torchrun.stdout.splitlines() if not line.startswith("[Gloo]")]
+    title, _, *lines = printed
     assert title.endswith(": 2 ranks, gloo, 3 steps")
     for rank, line in enumerate(lines[:2]):
         number, first, _, later, _, pins, _, most, _ = line.split()
@@ -195,4 +196,4 @@ def test_an_example_runs(tmp_path, name, which):
     else:
         blocks = re.search(r"Live blocks +\| +\d+ \| +\d+ \| +(\d+) \|", rest)
         assert int(blocks[1]) >= 3, "the engine served each step"
-        assert "shared by 2 processes" in rest.replace("|\n|", "")
+        assert "(LOCAL_WORLD_SIZE)" in rest
