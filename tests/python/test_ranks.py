@@ -34,7 +34,7 @@ class Torchrun:
         # In packet mode a reader gets what each write(2) gave, and no more.
         reading, writing = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
         self.packets: list[bytes] = []
-        reader = threading.Thread(target=self._read, args=[reading])
+        reader = threading.Thread(target=self._read, args=[reading], daemon=True)
         reader.start()
         # Where anything that ranks leave behind would lie. (Not TMPDIR: DataLoader's workers make sockets
         # there, whose names must be short.)
@@ -58,7 +58,7 @@ class Torchrun:
         )
         os.close(writing)
         try:
-            self.stdout, _ = process.communicate(timeout=240)
+            self.stdout, _ = process.communicate(timeout=300)
         finally:
             if process.poll() is None:
                 # Its ranks are in sessions of their own, and end with it.
