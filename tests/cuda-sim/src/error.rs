@@ -24,8 +24,16 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Run the body of an entry point and turn what it says into a CUDA error code.
 pub(crate) fn answer(entry: &str, body: impl FnOnce() -> Status) -> Error {
+    match guard(entry, body) {
+        Error::cudaSuccess => Error::cudaSuccess,
+        error => store(error),
+    }
+}
+
+/// The same for another library's entry point, which does not touch the runtime's last error.
+pub(crate) fn guard(entry: &str, body: impl FnOnce() -> Status) -> Error {
     if FORKED.load(Ordering::Relaxed) {
-        return store(Error::cudaErrorInitializationError);
+        return Error::cudaErrorInitializationError;
     }
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return Error::cudaSuccess,
@@ -38,7 +46,7 @@ pub(crate) fn answer(entry: &str, body: impl FnOnce() -> Status) -> Error {
         }
     };
     note::log(|| format!("{entry} -> error {}", error.0));
-    store(error)
+    error
 }
 
 /// The thread's last error, which stays.

@@ -55,20 +55,26 @@ pub(crate) fn launch(
     first_argument: impl FnOnce() -> i64,
 ) -> Status {
     let name = name(host_function)?;
-    let work = match meaning(&name) {
+    match meaning(&name) {
         Meaning::Spin => {
             STATS.spin_kernels.add(1);
-            Work::Hold(cycles(first_argument()))
+            submit(stream, Work::Hold(cycles(first_argument())))
         }
-        Meaning::LeftOut => {
-            if !config::get().quiet {
-                note::once(&name, || {
-                    format!("kernel {name} is left out: the simulator computes nothing")
-                });
-            }
-            Work::Kernel
-        }
-    };
+        Meaning::LeftOut => leave_out(&name, stream),
+    }
+}
+
+/// A kernel that does nothing, and says so the first time.
+pub(crate) fn leave_out(name: &str, stream: &Arc<Stream>) -> Status {
+    if !config::get().quiet {
+        note::once(name, || {
+            format!("kernel {name} is left out: the simulator computes nothing")
+        });
+    }
+    submit(stream, Work::Kernel)
+}
+
+fn submit(stream: &Arc<Stream>, work: Work) -> Status {
     stream::submit(stream, work)?;
     STATS.kernels_launched.add(1);
     Ok(())

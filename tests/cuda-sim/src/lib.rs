@@ -11,7 +11,8 @@
 //! - device memory is ordinary host memory with a ceiling;
 //! - capture and graphs record what was asked and replay it (`capture`, `graph`);
 //! - a kernel is a name: the spin kernel holds its stream, any other does nothing and says so once
-//!   (`kernel`, `symbol`).
+//!   (`kernel`, `symbol`);
+//! - cuBLAS is handles and streams: a matrix product is one more kernel that does nothing (`blas`).
 //!
 //! `api` holds the C entry points, which unpack arguments and call the safe code above. What is
 //! not defined there reaches the real libcudart, which answers that it has no driver.
@@ -42,6 +43,7 @@ mod bindings;
     unused_qualifications
 )]
 mod bindings_cuda12;
+mod blas;
 mod capture;
 mod capture_rules;
 mod config;

@@ -3,6 +3,7 @@
 //! Signatures are those of CUDA 12 and 13; where a name means different things in the two, the
 //! loaded libcudart decides (`loaded`). Handles and addresses come in as numbers.
 
+mod blas;
 mod capture;
 mod device;
 mod errors;
