@@ -19,7 +19,11 @@ BLOCKS = 2
 
 def by_way(it: rig.Rig, pool: bool) -> dict[str, dict]:
     """Settings by name; a name ends with the threads."""
-    threads = [1, 2] if it.simulated else [n for n in (1, 2, 4, 8, 16) if n <= (os.cpu_count() or 1)]
+    threads = [n for n in (1, 2, 4, 8, 16) if n <= len(os.sched_getaffinity(0))]
+    if it.simulated:
+        threads = threads[:2]
+    if it.quick:
+        threads = threads[1:] or threads
     common = {
         "BUDDY_BLOCK_SIZE_MB": 16 if it.simulated else 1024,
         "BUDDY_BLOCK_COUNT": BLOCKS,

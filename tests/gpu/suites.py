@@ -163,7 +163,7 @@ SUITES = {
 
 
 def _processes(it: rig.Rig) -> str:
-    return str(2 if it.simulated else max(2, min(8, (os.cpu_count() or 2) // 2)))
+    return str(2 if it.simulated else max(2, min(8, len(os.sched_getaffinity(0)) // 2)))
 
 
 def measure(it: rig.Rig) -> None:
