@@ -95,7 +95,7 @@ mod tests {
         json!({
             "simulated": true,
             "targets": [{"verdict": verdict}],
-            "measured": MEASUREMENTS.map(|name| (name, json!({}))).into_iter().collect::<serde_json::Map<_, _>>(),
+            "measured": MEASUREMENTS.map(|name| (name, json!({}))).into_iter().collect::<std::collections::BTreeMap<_, _>>(),
             "tests": {SUITE: {"runs": {"ours": {"a": ["passed", ""], "b": ["skipped", "why"], "c": ["failed", ""]}}}},
         })
     }
