@@ -44,7 +44,7 @@ class Worker:
         return answer["value"]
 
     def close(self) -> None:
-        """Waits until it has ended, and its memory is the system's again."""
+        """Waits until it has ended, and its memory is the system's again; once is enough."""
         self.process.stdin.close()
         try:
             self.process.wait(30)

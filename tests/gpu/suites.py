@@ -36,12 +36,14 @@ def pytest(it: rig.Rig, folder: Path, *options: str) -> None:
     way = it.ways["ours"]
     stock = _wrapper(it.ways["stock"], it.out.with_suffix(".stock-python"))
     lines = it.out.with_suffix(".lines")
-    environment = way.environment(
-        OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=0 if it.simulated else 1
-    )
-    # Some tests leave files where they run, and `outcomes` is found here.
+    real = 0 if it.simulated else 1
+    environment = way.environment(OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=real)
+    # Plug-ins that the machine has besides are for another pytest.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    # `outcomes` is found here.
     environment["PYTHONPATH"] = os.pathsep.join([*way.packages, str(HERE)])
-    command = [way.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "outcomes", *options, "."]
+    command = [way.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes"]
+    command += [*options, "."]
     try:
         done = subprocess.run(command, cwd=folder, env=environment)
     finally:

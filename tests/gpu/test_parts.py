@@ -16,8 +16,13 @@ import ways
 
 def test_a_stage_that_runs_out_of_its_time_is_stopped_with_all_that_it_started(tmp_path):
     child = "import time; open('child', 'w').write('here'); time.sleep(3); open('late', 'w').write('here')"
-    program = f"import subprocess, sys; print('going on', flush=True); subprocess.run([sys.executable, '-c', {child!r}])"
-    command = [sys.executable, "-c", f"import os; os.chdir({str(tmp_path)!r}); {program}"]
+    program = f"""
+import os, subprocess, sys
+os.chdir({str(tmp_path)!r})
+print("going on", flush=True)
+subprocess.run([sys.executable, "-c", {child!r}])
+"""
+    command = [sys.executable, "-c", program]
     ended = stage.run(stage.Stage("endless", command, 1.5), 1.5, tmp_path / "log")
     assert ended["outcome"] == "stopped" and "going on" in ended["detail"]
     time.sleep(2.5)
@@ -96,7 +101,8 @@ def test_a_failure_counts_where_stock_passes():
 
 
 def test_googletests_lines():
-    output = "[ RUN      ] S.a\n[       OK ] S.a (1 ms)\n[ RUN      ] S.b\nwhy\n[  FAILED  ] S.b (0 ms)\n[ RUN      ] S.c\n"
+    output = "[ RUN      ] S.a\n[       OK ] S.a (1 ms)\n[ RUN      ] S.b\nwhy\n[  FAILED  ] S.b (0 ms)\n"
+    output += "[ RUN      ] S.c\n"
     assert suites.of_gtest(output) == {"S.a": ["passed", ""], "S.b": ["failed", ""], "S.c": ["crashed", ""]}
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 # Settings of the caller's that would change what is measured.
-CLEARED = ("BUDDY_", "PYTORCH_", "PYTHON", "TORCH_")
+CLEARED = ("BUDDY_", "PYTORCH_", "PYTHON", "PYTEST_", "TORCH_")
 
 
 @dataclass(frozen=True)
