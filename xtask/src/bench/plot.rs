@@ -50,10 +50,10 @@ fn colour(name: &str) -> RGBColor {
         "stock-tuned" => RGBColor(0, 114, 178),
         "reserve" => RGBColor(204, 121, 167),
         "buddy-181094" => RGBColor(230, 159, 0),
-        "pinbuddy" | "pinbuddy, THP" | "pinbuddy, warmed" => RGBColor(0, 158, 115),
-        "pinbuddy-exact" | "pinbuddy, hugetlb" | "pinbuddy, defaults" => RGBColor(86, 180, 233),
-        "pinbuddy, 4 KiB" => RGBColor(213, 94, 0),
-        "pinbuddy, chunks" => RGBColor(240, 228, 66),
+        "pinbuddy" | "THP" | "engine" | "warmed" => RGBColor(0, 158, 115),
+        "pinbuddy-exact" | "hugetlb" | "defaults" => RGBColor(86, 180, 233),
+        "4 KiB" | "engine, 4 KiB" => RGBColor(213, 94, 0),
+        "engine, chunks" => RGBColor(240, 228, 66),
         _ => RGBColor(150, 150, 150),
     }
 }

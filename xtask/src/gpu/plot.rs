@@ -11,23 +11,10 @@ use crate::bench::plot::{self, Chart, Line, Series};
 use crate::cli::gpu::Plot;
 use crate::report::refusal::refuse;
 
-/// Stock's line, and those of ours by their place in the results.
-const STEPS: [(&str, &str); 3] = [
-    ("stock", "stock"),
-    ("warmed", "pinbuddy, warmed"),
-    ("defaults", "pinbuddy, defaults"),
-];
-const COPIES: [(&str, &str); 4] = [
-    ("stock", "stock"),
-    ("engine", "pinbuddy"),
-    ("engine, 4 KiB", "pinbuddy, 4 KiB"),
-    ("engine, chunks", "pinbuddy, chunks"),
-];
-const PAGES: [(&str, &str); 3] = [
-    ("4 KiB", "pinbuddy, 4 KiB"),
-    ("THP", "pinbuddy, THP"),
-    ("hugetlb", "pinbuddy, hugetlb"),
-];
+/// Lines by what the results call them: stock's, and those of ours.
+const STEPS: [&str; 3] = ["stock", "warmed", "defaults"];
+const COPIES: [&str; 4] = ["stock", "engine", "engine, 4 KiB", "engine, chunks"];
+const PAGES: [&str; 3] = ["4 KiB", "THP", "hugetlb"];
 
 /// The command.
 pub fn run(args: &Plot) -> Result<()> {
@@ -119,10 +106,10 @@ fn chart(file: &'static str, title: String, x: Axis, y: Axis, series: Vec<Series
 }
 
 /// A line for each that has points.
-fn series(names: &[(&str, &'static str)], points: impl Fn(&str) -> Vec<(f64, f64)>) -> Vec<Series> {
-    let lines = names.iter().map(|(key, name)| Series {
+fn series(names: &[&'static str], points: impl Fn(&str) -> Vec<(f64, f64)>) -> Vec<Series> {
+    let lines = names.iter().map(|name| Series {
         name,
-        points: points(key),
+        points: points(name),
     });
     lines.filter(|it| !it.points.is_empty()).collect()
 }
