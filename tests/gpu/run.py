@@ -26,6 +26,7 @@ import ways
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+EXPECTED = "a GPU, python3 (or PYTHON) with the torch that ci/gpu/pack.sh was told, and its pack; docs/gpu.md"
 # All in all, in seconds; what is left of it when the stages begin is theirs.
 WHOLE = 470
 # Tests measure no time, and run side by side: as long as the longest of them.
@@ -169,9 +170,14 @@ def main() -> int:
     options = arguments()
     run = Run(options)
     print("-- looking at the machine", flush=True)
-    wrong = run.check()
+    try:
+        wrong = run.check()
+    except RuntimeError as error:
+        wrong = [str(error)]
     if wrong:
-        print("error: nothing can be measured here", *(f"  found     {it}" for it in wrong), sep="\n", file=sys.stderr)
+        shutil.rmtree(run.work)
+        found = [f"  found     {it}" for it in wrong]
+        print("error: nothing can be measured here", *found, f"  expected  {EXPECTED}", sep="\n", file=sys.stderr)
         return 2
     chosen = [name for name in TESTS if name in options.only]
     with ThreadPoolExecutor(max_workers=1 if options.simulator else len(TESTS)) as side_by_side:

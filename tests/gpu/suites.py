@@ -107,6 +107,9 @@ def of_gtest(output: str) -> dict:
 
 def python(it: rig.Rig) -> None:
     """Those of test_cuda.py, in all configurations side by side; its pinned-memory tests alone in the simulator."""
+    # torch.testing imports it, and no pack can bring it for every Python.
+    if subprocess.run([it.ways["stock"].python, "-c", "import numpy"], env=it.ways["stock"].environment()).returncode:
+        raise RuntimeError("numpy is not installed here, and torch.testing imports it")
     folder = it.programs.parent / "pytorch"
     patterns = json.loads((folder / "patterns.json").read_text())["pinned" if it.simulated else "gpu"]
     threads = [
