@@ -25,13 +25,18 @@ cargo xtask doctor --gpu
 ci/upstream-checkout.sh "v$version" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
 step upstream cargo xtask test-upstream --real --torch "$version" --source "$tree"
 step tests cargo xtask test --real
+# PyTorch's tests and ours have just run; what else docs/gpu.md has, for about five minutes.
+step programs cargo xtask gpu programs --torch "$version" --source "$tree" --out "$out/programs"
+step gpu ci/gpu/run.sh --strict --only "GPU tests,pins,first,pairs,bandwidth,transformer,optimizer" \
+    --stock "$(cargo xtask venv --stock)/bin/python" --fork "$(cargo xtask venv)/bin/python" \
+    --programs "$out/programs/bin" --out "$out/measured"
 step bench cargo xtask bench --real --strict --json "$out/bench.json" --out "$out/plots"
 cp -r target/upstream/logs "$out/upstream-logs" || true
 
 if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
     {
         echo '```'
-        cat "$out"/{upstream,tests,bench}.txt
+        cat "$out"/{upstream,tests,gpu,bench}.txt
         echo '```'
     } >>"$GITHUB_STEP_SUMMARY"
 fi

@@ -1,5 +1,6 @@
 //! The command line, and nothing else: what can be asked, not how it is done.
 
+pub mod gpu;
 pub mod patch;
 mod source_build;
 mod test;
@@ -56,6 +57,8 @@ pub enum Command {
     TestUpstream(TestUpstream),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
+    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and draw what it has measured
+    Gpu(gpu::Gpu),
     /// Compare the fork with the official wheel and other allocators, on the same requests in turns
     Bench(Bench),
 }

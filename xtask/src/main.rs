@@ -10,6 +10,7 @@ mod build_plugin;
 mod build_wheel;
 mod cli;
 mod doctor;
+mod gpu;
 mod lint;
 mod matrix;
 mod patch;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),
+        Command::Gpu(args) => gpu::run(args),
         Command::Bench(args) => bench::run(args),
     });
     match result {

@@ -257,7 +257,7 @@ fn chart(seen: &Seen) -> Chart {
     });
     Chart {
         file: "latency-by-size",
-        title: "Allocate + free of a cached block",
+        title: "Allocate + free of a cached block".to_owned(),
         x: Axis::new("size of the request", Scale::Bytes),
         y: Axis::new("nanoseconds a pair", Scale::Linear),
         line: Line::Marked,

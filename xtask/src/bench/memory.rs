@@ -215,7 +215,7 @@ fn chart(seen: &Seen, workload: &str, file: &'static str, title: &'static str) -
     }
     Ok(Chart {
         file,
-        title,
+        title: title.to_owned(),
         x: Axis::new("seconds of the program", Scale::Linear),
         y: Axis::new("GiB", Scale::Linear),
         line: Line::Steps,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
 
-mod axis;
+pub mod axis;
 mod build;
 mod context;
 mod effort;
@@ -14,9 +14,9 @@ mod matrix;
 mod memory;
 pub mod part;
 mod peer;
-mod place;
-mod plot;
-mod program;
+pub mod place;
+pub mod plot;
+pub mod program;
 mod rig;
 mod scaling;
 mod script;
@@ -25,7 +25,7 @@ mod threads;
 mod trace;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -134,6 +134,14 @@ pub fn smoke(fork: &Path, stock: &Path) -> Result<Tally> {
         "a figure is no number:\n{results}"
     );
     Ok(Tally::one())
+}
+
+/// The harness, compiled where it is not current.
+pub fn harness(fork: &Path, stock: &Path) -> Result<PathBuf> {
+    let place = Place::simulated_with(stock, fork)?;
+    let progress = Progress::new(1);
+    let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
+    Ok(program.path().to_path_buf())
 }
 
 /// Its wheel has a CUDA runtime of its own linked in, which no simulator can stand in front of, and

@@ -76,18 +76,7 @@ impl Place {
 impl Place {
     /// The package's folder in one of the environments.
     pub fn torch(&self, fork: bool) -> Result<PathBuf> {
-        let environment = if fork { &self.fork } else { &self.stock };
-        let lib = environment.join("lib");
-        fs::read_dir(&lib)
-            .with_context(|| format!("listing {}", lib.display()))?
-            .flatten()
-            .map(|python| python.path().join("site-packages/torch"))
-            .find(|torch| torch.is_dir())
-            .ok_or_else(|| {
-                refuse(format!("there is no torch in {}", environment.display()))
-                    .remedy("cargo xtask venv [--stock] makes one that has it, and prints its path")
-                    .into()
-            })
+        torch_in(if fork { &self.fork } else { &self.stock })
     }
 
     /// The loader takes libtorch from that environment.
@@ -102,6 +91,21 @@ impl Place {
         command.env("LD_LIBRARY_PATH", env::join_paths(folders)?);
         Ok(())
     }
+}
+
+/// The package's folder in an environment.
+pub fn torch_in(environment: &Path) -> Result<PathBuf> {
+    let lib = environment.join("lib");
+    fs::read_dir(&lib)
+        .with_context(|| format!("listing {}", lib.display()))?
+        .flatten()
+        .map(|python| python.path().join("site-packages/torch"))
+        .find(|torch| torch.is_dir())
+        .ok_or_else(|| {
+            refuse(format!("there is no torch in {}", environment.display()))
+                .remedy("cargo xtask venv [--stock] makes one that has it, and prints its path")
+                .into()
+        })
 }
 
 /// How many cores this process may use.

@@ -14,7 +14,7 @@ pub struct Chart {
     /// The file's name, without what says that it is an SVG.
     pub file: &'static str,
     /// Above it.
-    pub title: &'static str,
+    pub title: String,
     /// Below.
     pub x: Axis,
     /// To the left.
@@ -50,8 +50,10 @@ fn colour(name: &str) -> RGBColor {
         "stock-tuned" => RGBColor(0, 114, 178),
         "reserve" => RGBColor(204, 121, 167),
         "buddy-181094" => RGBColor(230, 159, 0),
-        "pinbuddy" => RGBColor(0, 158, 115),
-        "pinbuddy-exact" => RGBColor(86, 180, 233),
+        "pinbuddy" | "THP" | "engine" | "warmed" => RGBColor(0, 158, 115),
+        "pinbuddy-exact" | "hugetlb" | "defaults" => RGBColor(86, 180, 233),
+        "4 KiB" | "engine, 4 KiB" => RGBColor(213, 94, 0),
+        "engine, chunks" => RGBColor(240, 228, 66),
         _ => RGBColor(150, 150, 150),
     }
 }
@@ -75,7 +77,7 @@ fn draw(chart: &Chart) -> Result<String> {
         let y = chart.y.over(values().map(|(_, y)| *y));
         let (plot, legend) = root.split_horizontally(800);
         let mut context = ChartBuilder::on(&plot)
-            .caption(chart.title, ("sans-serif", 22))
+            .caption(&chart.title, ("sans-serif", 22))
             .margin(12)
             .margin_right(24)
             .x_label_area_size(52)
@@ -189,7 +191,7 @@ mod tests {
     fn a_chart_names_its_lines_and_axes() {
         let chart = Chart {
             file: "test",
-            title: "A title",
+            title: "A title".to_owned(),
             x: Axis::new("size of the request", Scale::Bytes),
             y: Axis::new("nanoseconds", Scale::Linear),
             line: Line::Steps,

@@ -31,24 +31,7 @@ impl Program {
         }
         let _ = fs::remove_file(&stamped);
         step.say("compiling the harness");
-        let work = Scratch::folder(&paths::target().join("bench/work"))?;
-        let objects = compile(&sources, &torch, work.path())?;
-        let unfinished = Scratch::file(&program)?;
-        run(Command::new("g++")
-            .args(&objects)
-            .arg("-o")
-            .arg(unfinished.path())
-            .arg(format!("-L{}", torch.join("lib").display()))
-            // Nothing refers to libtorch_cuda.so, which has to be there for CUDA to be.
-            .args([
-                "-Wl,--no-as-needed",
-                "-ltorch",
-                "-ltorch_cuda",
-                "-ltorch_cpu",
-                "-lc10",
-            ])
-            .args(["-Wl,--allow-shlib-undefined", "-pthread", "-ldl"]))?;
-        unfinished.publish(&program)?;
+        link(&sources, &torch, &program)?;
         fs::write(&stamped, stamp)?;
         Ok(Self(program))
     }
@@ -57,6 +40,32 @@ impl Program {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Compiles it against that torch, wherever it is to be; it names no folder to find libtorch in.
+pub fn build(torch: &Path, program: &Path) -> Result<()> {
+    link(&sources(torch)?.0, torch, program)
+}
+
+fn link(sources: &[PathBuf], torch: &Path, program: &Path) -> Result<()> {
+    let work = Scratch::folder(&paths::target().join("bench/work"))?;
+    let objects = compile(sources, torch, work.path())?;
+    let unfinished = Scratch::file(program)?;
+    run(Command::new("g++")
+        .args(&objects)
+        .arg("-o")
+        .arg(unfinished.path())
+        .arg(format!("-L{}", torch.join("lib").display()))
+        // Nothing refers to libtorch_cuda.so, which has to be there for CUDA to be.
+        .args([
+            "-Wl,--no-as-needed",
+            "-ltorch",
+            "-ltorch_cuda",
+            "-ltorch_cpu",
+            "-lc10",
+        ])
+        .args(["-Wl,--allow-shlib-undefined", "-pthread", "-ldl"]))?;
+    unfinished.publish(program)
 }
 
 /// The sources of the harness, and a text that changes with them and with the wheel.

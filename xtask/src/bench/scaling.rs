@@ -102,7 +102,7 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     });
     results.charts.push(Chart {
         file: "latency-by-blocks",
-        title: "Allocate + free, no two sizes alike, among other blocks",
+        title: "Allocate + free, no two sizes alike, among other blocks".to_owned(),
         x: Axis::new(
             "live blocks, and as many free ones between them",
             Scale::Logarithmic,

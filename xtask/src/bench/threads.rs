@@ -83,7 +83,7 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     results.detail("threads", details);
     results.charts.push(Chart {
         file: "latency-by-threads",
-        title: "Allocate + free of 8 MiB by several threads at once",
+        title: "Allocate + free of 8 MiB by several threads at once".to_owned(),
         x: Axis::new("threads", Scale::Doublings),
         y: Axis::new("nanoseconds a pair, all threads together", Scale::Linear),
         line: Line::Marked,

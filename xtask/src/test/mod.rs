@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins.
 
 mod fork;
+mod gpu;
 mod plugin;
 mod rust;
 mod simulator;
@@ -71,6 +72,7 @@ const ENVIRONMENTS: &str = "environments";
 const SIMULATOR: &str = "the simulator under stock";
 const FORK: &str = "the fork in the simulator";
 const BENCH: &str = "a few turns of the benchmark";
+const GPU: &str = "a run for a GPU, tried in the simulator";
 const PLUGIN: &str = "the plug-in as a wheel";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 
@@ -87,14 +89,14 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, what is in it, and what it does. Only the `newest` release is tried with the benchmark, too.
-/// `source` is where PyTorch's own tests come from.
+/// The wheel, what is in it, and what it does. Only the `newest` release is tried with the benchmark
+/// and with what runs on a GPU, too. `source` is where PyTorch's own tests come from.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: Option<&Path>) {
-    let in_environments = [SIMULATOR, FORK, BENCH, ASSERTING];
+    let in_environments = [SIMULATOR, FORK, BENCH, GPU, ASSERTING];
     let in_environments = || {
         in_environments
             .into_iter()
-            .filter(move |row| newest || *row != BENCH)
+            .filter(move |row| newest || ![BENCH, GPU].contains(row))
     };
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
@@ -116,6 +118,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: O
             });
             if newest {
                 table.row(BENCH, || bench::smoke(&fork, &stock));
+                table.row(GPU, || gpu::trial(&fork, &stock, python));
             }
             table.row(ASSERTING, || {
                 plugin::python_tests(torch, &fork, &stock, python)

@@ -10,6 +10,7 @@ mod cpp;
 mod debian;
 pub mod environment;
 mod outcome;
+pub mod portable;
 mod process;
 mod python;
 mod seam;

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Makes the folder that a machine with a GPU needs besides python3 with torch: the plug-in, compiled programs, tests
+# and what they import. Nothing is fetched or compiled there. At most 40 MB, and refused above.
+#
+# usage: ci/gpu/pack.sh [--torch VERSION] [--source DIR] [--plugin WHEEL] [OUT]
+#
+#   --torch   the release that is installed there (2.11.0)
+#   --source  a PyTorch tree to take PyTorch's own tests from (Debian's 2.6.0)
+#   --plugin  a wheel of the plug-in at hand, instead of building one
+#   OUT       the folder (target/gpu-pack)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+most=40000000
+torch=2.11.0 out=target/gpu-pack plugin=
+source=()
+while (($# > 0)); do
+    case $1 in
+        --torch) torch=$2 && shift 2 ;;
+        --source) source=(--source "$2") && shift 2 ;;
+        --plugin) plugin=$2 && shift 2 ;;
+        -*) echo "error: there is no option $1; the head of $0 says which there are" >&2 && exit 2 ;;
+        *) out=$1 && shift ;;
+    esac
+done
+if [[ -e $out && ! -e $out/pack.json ]]; then
+    echo "error: $out is there and no pack; name another folder" >&2
+    exit 2
+fi
+
+# A pack is whole once it has its name.
+work=$out.part
+rm -rf "$work"
+mkdir -p "$work/bin" "$work/ci" "$work/tests"
+
+if [[ -z $plugin ]]; then
+    cargo xtask build-plugin --torch "$torch" --out "$work/wheel"
+    plugin=$(echo "$work"/wheel/*.whl)
+fi
+python3 -m zipfile --extract "$plugin" "$work/plugin"
+rm -rf "$work/wheel"
+
+# The harness of the benchmark, PyTorch's C++ test of the allocator, and its Python tests.
+cargo xtask gpu programs --torch "$torch" "${source[@]}" --out "$work"
+# For the plots: the library that draws them is in it already.
+cargo build --quiet --locked --release --package xtask
+cp "${CARGO_TARGET_DIR:-target}/release/xtask" "$work/bin/"
+strip "$work"/bin/*
+
+cp -r ci/gpu "$work/ci/"
+for tests in gpu python upstream; do
+    mkdir "$work/tests/$tests"
+    cp tests/$tests/*.py "$work/tests/$tests/"
+done
+cp LICENSE NOTICE "$work/"
+
+# Whatever Python is there: what is not pure is for the stable interface. numpy is neither, and left to the machine.
+fetch() {
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-compile \
+        --target "$work/packages" --only-binary :all: --python-version 3.11 "$@"
+}
+fetch --implementation py --abi none --platform any pytest pytest-xdist expecttest hypothesis
+fetch --implementation cp --abi abi3 --platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 --no-deps --upgrade psutil
+rm -rf "$work/packages/bin"
+
+# The newest symbols of the C library that the programs want; a machine with an older one runs all but them.
+glibc=$(objdump -T "$work"/bin/* | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -1)
+cat >"$work/pack.json" <<JSON
+{"torch": "$torch", "plugin": "$(basename "$plugin")", "programs_need": "$glibc"}
+JSON
+
+size=$(du --summarize --apparent-size --bytes "$work" | cut -f1)
+if ((size > most)); then
+    du --apparent-size --bytes --max-depth 2 "$work" | sort -n | tail -12 >&2
+    echo "error: $work has $size bytes, and a pack at most $most" >&2
+    exit 1
+fi
+rm -rf "$out"
+mv "$work" "$out"
+echo "$out: $((size / 1000000)) MB for torch $torch, programs for $glibc and newer; there: $out/ci/gpu/run.sh"

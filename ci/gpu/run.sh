@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# What only a GPU can show, within eight minutes, with this machine's python3 and its torch: tests, measurements,
+# results.json, a table and plots. In the folder that ci/gpu/pack.sh made, or in a checkout with --stock and --fork.
+#
+# usage: ci/gpu/run.sh [--quick] [--simulator] [--out DIR] ...     (--help says all; DIR: $OUT, or gpu-results)
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+python=$(command -v "${PYTHON:-python3}") || {
+    echo "error: there is no ${PYTHON:-python3}; PYTHON names one that has torch" >&2
+    exit 2
+}
+exec "$python" "$root/tests/gpu/run.py" --out "${OUT:-gpu-results}" "$@"

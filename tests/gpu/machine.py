@@ -1,0 +1,117 @@
+"""The machine that figures belong to, and what is wrong with it for a run."""
+
+import datetime
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+
+from ways import Way
+
+GIB = 1 << 30
+# What the transformer's run has pinned in three processes, and a bit.
+WANTED_MEMORY = 48 * GIB
+
+PROBE = """
+import importlib.util, json, sys, torch
+seen = torch.cuda.is_available()
+it = torch.cuda.get_device_properties(0) if seen else None
+try:
+    import pinbuddy
+    pinbuddy, why = pinbuddy.version() if pinbuddy.enabled() else None, "the engine is off"
+except ImportError as error:
+    pinbuddy, why = None, str(error)
+print(json.dumps({
+    "torch": torch.__version__, "cuda": torch.version.cuda, "python": sys.version.split()[0],
+    "gpu": it and it.name, "gpu_mib": it and it.total_memory >> 20, "gpus": torch.cuda.device_count(),
+    "numpy": importlib.util.find_spec("numpy") is not None, "pinbuddy": pinbuddy, "why": why,
+}))
+"""
+
+
+def probe(way: Way) -> dict:
+    """What torch says of itself and of the GPU, in a process of that way."""
+    command = [way.python, "-c", PROBE]
+    done = subprocess.run(command, env=way.environment(), capture_output=True, text=True, timeout=180)
+    if done.returncode != 0:
+        raise RuntimeError(f"{way.python} cannot import torch:\n{done.stderr.strip()}")
+    return json.loads(done.stdout.splitlines()[-1]) | {"said": done.stderr.strip()}
+
+
+def complaints(stock: dict, ours: dict, wanted_torch: str | None) -> list[str]:
+    """Why nothing that is measured here would be worth its name."""
+    wrong = []
+    base = stock["torch"].split("+")[0]
+    if wanted_torch and base != wanted_torch:
+        wrong.append(f"torch is {stock['torch']}; this pack is for {wanted_torch} and no other")
+    if not stock["gpu"]:
+        wrong.append("torch sees no GPU")
+    if stock["pinbuddy"]:
+        wrong.append("what is to be stock has pinbuddy in it")
+    if not ours["pinbuddy"]:
+        wrong.append(f"pinbuddy does not serve: {ours['why']} {ours['said']}".strip())
+    if ours["torch"].split("+")[0] != base:
+        wrong.append(f"stock is torch {stock['torch']}, and ours {ours['torch']}")
+    return wrong
+
+
+def context() -> dict:
+    """Of this machine."""
+    memory = _memory()
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "kernel": platform.release(),
+        "glibc": "".join(platform.libc_ver()),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory["MemTotal"] / GIB, 1),
+        "available_gib": round(memory["MemAvailable"] / GIB, 1),
+        "memlock": "unlimited" if soft == resource.RLIM_INFINITY else soft,
+        "shm_gib": round(shutil.disk_usage("/dev/shm").free / GIB, 2) if Path("/dev/shm").exists() else None,
+        "thp": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "nr_hugepages": _read("/proc/sys/vm/nr_hugepages"),
+        "driver": _read("/proc/driver/nvidia/version").split("\n")[0],
+        "nvidia_smi": _smi(),
+    }
+
+
+def warnings(seen: dict, simulated: bool) -> list[str]:
+    """What the run can do with, and what it means for the figures."""
+    said = []
+    if seen["shm_gib"] is None or seen["shm_gib"] < 0.25:
+        said.append(f"/dev/shm has {seen['shm_gib']} GiB: tests of forked loaders may fail")
+    if seen["memlock"] != "unlimited":
+        said.append(f"RLIMIT_MEMLOCK is {seen['memlock']} bytes; the budget keeps to it if it is more than 64 MiB")
+    if not simulated and seen["available_gib"] * GIB < WANTED_MEMORY:
+        said.append(f"{seen['available_gib']} GiB are available; the transformer wants {WANTED_MEMORY / GIB:.0f}")
+    return said
+
+
+def _memory() -> dict[str, int]:
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines}
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((it.split(":", 1)[1].strip() for it in lines if it.startswith("model name")), "")
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _smi() -> str:
+    fields = "name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current"
+    try:
+        command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

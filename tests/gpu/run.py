@@ -1,0 +1,227 @@
+"""Everything that only a GPU can show, within eight minutes: `run.py --out DIR`, or ci/gpu/run.sh.
+
+Stages have a budget each; one that runs out of it is stopped, said to be, and the rest goes on. results.json is
+written after every stage, and last results.md, which is printed, and plots. Exits with 1 where a test fails that
+stock passes, or a stage does not end; a target that is missed fails it with --strict only.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import machine
+import report
+import rig
+import stage
+import suites
+import targets
+import ways
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+EXPECTED = "a GPU, python3 (or PYTHON) with the torch that ci/gpu/pack.sh was told, and its pack; docs/gpu.md"
+# All in all, in seconds; what is left of it when the stages begin is theirs.
+WHOLE = 470
+# Tests measure no time, and run side by side: as long as the longest of them.
+TESTS = {
+    "our tests": ("ours", 120),
+    "GPU tests": ("gpu", 100),
+    "PyTorch, C++": ("cpp", 100),
+    "PyTorch, Python": ("python", 120),
+}
+MEASUREMENTS = {
+    "pins": (["measure_pins.py"], 75),
+    "first": (["measure_first.py"], 30),
+    "pairs": (["measure_pairs.py"], 20),
+    "bandwidth": (["measure_bandwidth.py"], 25),
+    "transformer": (["measure_steps.py", "transformer"], 100),
+    "optimizer": (["measure_steps.py", "optimizer"], 55),
+}
+# A first look.
+QUICK = 0.5
+# On any machine, however busy: nothing is promised of the simulator's time.
+SIMULATED = 10
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="half of the time, two rounds at most, simulated one")
+    parser.add_argument("--simulator", action="store_true", help="CUDA is simulated: small sizes, nothing judged")
+    parser.add_argument("--strict", action="store_true", help="fail where a target is missed")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    parser.add_argument("--only", metavar="STAGE,...", help=f"of: {', '.join([*TESTS, *MEASUREMENTS])}")
+    parser.add_argument("--python", default=sys.executable, help="with the torch that the pack is for")
+    parser.add_argument("--stock", metavar="PYTHON", help="with the official wheel, beside --fork: no pack")
+    parser.add_argument("--fork", metavar="PYTHON", help="with a fork wheel")
+    parser.add_argument("--programs", type=Path, default=ROOT / "bin", help="where compiled ones are")
+    options = parser.parse_args()
+    if bool(options.stock) != bool(options.fork):
+        parser.error("--stock and --fork go together")
+    # Stages run in folders of their own.
+    options.out = options.out.absolute()
+    options.only = options.only.split(",") if options.only else [*TESTS, *MEASUREMENTS]
+    unknown = set(options.only) - TESTS.keys() - MEASUREMENTS.keys()
+    if unknown:
+        parser.error(f"--only: there is no stage {', '.join(sorted(unknown))}")
+    return options
+
+
+class Run:
+    """The results so far, and the time that is left."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.start = time.monotonic()
+        # Stages of tests end side by side.
+        self.writing = threading.Lock()
+        self.work = options.out / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.scale = (QUICK if options.quick else 1) * (SIMULATED if options.simulator else 1)
+        if options.fork:
+            self.ways = ways.of_environments(options.stock, options.fork)
+        else:
+            self.ways = ways.of_pack(ROOT, options.python)
+        self.results = {
+            "simulated": options.simulator,
+            "quick": options.quick,
+            "seconds": 0.0,
+            "machine": {},
+            "warnings": [],
+            "stages": [],
+            "tests": {},
+            "measured": {},
+            "targets": [],
+        }
+
+    def check(self) -> list[str]:
+        """Looks at the machine; what is wrong with it for this."""
+        pack = ROOT / "pack.json"
+        wanted = json.loads(pack.read_text())["torch"] if pack.exists() and not self.options.fork else None
+        stock, ours = (machine.probe(self.ways[name]) for name in ("stock", "ours"))
+        seen = machine.context() | {
+            "gpu": stock["gpu"],
+            "gpu_mib": stock["gpu_mib"],
+            "python": stock["python"],
+            "stock_torch": stock["torch"],
+            "ours_torch": ours["torch"],
+            "pinbuddy": ours["pinbuddy"],
+        }
+        self.results["machine"] = seen
+        self.results["warnings"] = machine.warnings(seen, self.options.simulator)
+        wrong = machine.complaints(stock, ours, wanted)
+        simulated = "simulated" in (stock["gpu"] or "")
+        if simulated != self.options.simulator and stock["gpu"]:
+            wrong.append(f"the GPU is {stock['gpu']!r}: --simulator is for that, and for nothing else")
+        return wrong
+
+    def stage(self, name: str, command: list[str], budget: float, kind: str) -> None:
+        """One stage, with what it has written, however it ended."""
+        left = WHOLE * self.scale - (time.monotonic() - self.start)
+        seconds = min(budget * self.scale, left)
+        if seconds < 1:
+            ended = {"outcome": "stopped", "seconds": 0.0, "budget_s": budget, "detail": "no time was left for it"}
+            self._keep(name, ended, None, kind)
+            return
+        slug = name.lower().replace(",", "").replace("+", "p").replace(" ", "-")
+        described, out = self.work / f"{slug}.rig.json", self.work / f"{slug}.json"
+        o = self.options
+        its = rig.Rig(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
+        described.write_text(json.dumps(rig.describe(its)))
+        script, *rest = command
+        line = [self.options.python, str(HERE / script), str(described), str(out), *rest]
+        print(f"-- {name}, {seconds:.0f} s at most", flush=True)
+        ended = stage.run(stage.Stage(name, line, seconds), seconds, self.work / f"{slug}.txt")
+        self._keep(name, ended, json.loads(out.read_text()) if out.exists() else None, kind)
+        print(f"   {name}: {ended['outcome']} in {ended['seconds']:.0f} s {ended['detail']}", flush=True)
+
+    def _keep(self, name: str, ended: dict, written: dict | None, kind: str) -> None:
+        with self.writing:
+            self.results["stages"].append({"name": name} | ended)
+            if written is not None:
+                self.results[kind][name] = written
+            self.write()
+
+    def write(self) -> None:
+        self.results["seconds"] = round(time.monotonic() - self.start, 1)
+        self.results["targets"] = targets.judge(self.results)
+        scratch = self.options.out / "results.json.part"
+        scratch.write_text(json.dumps(self.results, indent=1) + "\n")
+        scratch.rename(self.options.out / "results.json")
+
+    def failed(self) -> list[str]:
+        """Why this run is no success."""
+        wrong = [f"{it['name']} {it['outcome']}" for it in self.results["stages"] if it["outcome"] != "done"]
+        for suite, it in self.results["tests"].items():
+            wrong += [f"{suite}: {line}" for line in suites.broken(it["runs"])]
+        if self.options.strict:
+            missed = [it for it in self.results["targets"] if it["verdict"] == "missed"]
+            wrong += [f"missed: {it['name']}" for it in missed]
+        return wrong
+
+
+def main() -> int:
+    options = arguments()
+    run = Run(options)
+    print("-- looking at the machine", flush=True)
+    try:
+        wrong = run.check()
+    except RuntimeError as error:
+        wrong = [str(error)]
+    if wrong:
+        shutil.rmtree(run.work)
+        found = [f"  found     {it}" for it in wrong]
+        print("error: nothing can be measured here", *found, f"  expected  {EXPECTED}", sep="\n", file=sys.stderr)
+        return 2
+    chosen = [name for name in TESTS if name in options.only]
+    with ThreadPoolExecutor(max_workers=1 if options.simulator else len(TESTS)) as side_by_side:
+        ended = [
+            side_by_side.submit(run.stage, name, ["suites.py", TESTS[name][0]], TESTS[name][1], "tests")
+            for name in chosen
+        ]
+    for one in ended:
+        one.result()
+    for name, (command, seconds) in MEASUREMENTS.items():
+        if name in options.only:
+            run.stage(name, command, seconds, "measured")
+    run.write()
+    conclude(run)
+    failed = run.failed()
+    print(*(f"failed: {it}" for it in failed), sep="\n")
+    return 1 if failed else 0
+
+
+def conclude(run: Run) -> None:
+    """The table, the plots, and one file of all that was said."""
+    out = run.options.out
+    text = report.markdown(run.results)
+    (out / "results.md").write_text(text)
+    print(text)
+    plot(out, run.options.programs / "xtask")
+    with tarfile.open(out / "logs.tar.gz", "w:gz") as logs:
+        for file in sorted(run.work.glob("*.txt")):
+            logs.add(file, arcname=file.name)
+    shutil.rmtree(run.work)
+
+
+def plot(out: Path, xtask: Path) -> None:
+    """Drawn by the packed program; results.json has all that it takes."""
+    later = f"cargo xtask gpu plot {out / 'results.json'} --out {out}"
+    try:
+        command = [xtask, "gpu", "plot", out / "results.json", "--out", out]
+        done = subprocess.run(command, capture_output=True, text=True)
+        said, drawn = done.stderr.strip(), done.returncode == 0
+    except OSError as error:
+        said, drawn = str(error), False
+    if not drawn:
+        print(f"no plots yet: {said}\n  to do     {later}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What is wanted of the figures, and whether they are so. Knows results by their place in results.json only."""
+
+from dataclasses import dataclass
+
+# By default as many threads touch a block's pages.
+MOST_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Target:
+    """`figure` takes the value, and its quartiles where there are any, out of the results; KeyError where it
+    was not measured."""
+
+    name: str
+    figure: object
+    bound: float
+    # At least, rather than at most.
+    least: bool = False
+
+    def judge(self, results: dict) -> dict:
+        line = {"name": self.name, "wanted": f"{'>=' if self.least else '<='} {self.bound:g}"}
+        try:
+            value, quartiles = self.figure(results)
+        except KeyError:
+            return line | {"value": None, "quartiles": None, "verdict": "not measured"}
+        met = value >= self.bound if self.least else value <= self.bound
+        verdict = "met" if met else "missed"
+        # No GPU: what is seen there says nothing of one.
+        verdict = "not judged" if results["simulated"] else verdict
+        return line | {"value": value, "quartiles": quartiles, "verdict": verdict}
+
+
+def _step(workload: str, what: str):
+    def figure(results: dict):
+        it = results["measured"][workload]["ratio"]["warmed"][what]
+        return it["ratio"], it["quartiles"]
+
+    return figure
+
+
+def _bandwidth(direction: str):
+    def figure(results: dict):
+        it = results["measured"]["bandwidth"]
+        it = it["ratio"][direction][it["largest"]]["engine"]
+        return it["ratio"], it["quartiles"]
+
+    return figure
+
+
+def default_pages(pins: dict) -> str:
+    """The row of transparent huge pages with the threads that there are by default."""
+    threads = [int(name.split(", ")[1]) for name in pins["times_faster"] if name.startswith("THP, ")]
+    return f"THP, {max(it for it in threads if it <= MOST_THREADS)}"
+
+
+def _pin_cost(results: dict):
+    pins = results["measured"]["pins"]
+    it = pins["s_per_gib"][default_pages(pins)]
+    return it["median"], it["quartiles"]
+
+
+def _pin_speed(results: dict):
+    pins = results["measured"]["pins"]
+    it = pins["times_faster"][default_pages(pins)]
+    return it["ratio"], it["quartiles"]
+
+
+TARGETS = [
+    target
+    for workload in ("transformer", "optimizer")
+    for target in (
+        Target(f"{workload}: time in allocation, first 10 steps, over stock's", _step(workload, "allocating_s"), 0.1),
+        Target(f"{workload}: the first 10 steps, over stock's", _step(workload, "first_steps_s"), 0.89),
+        Target(f"{workload}: a steady step, over stock's", _step(workload, "steady_step_s"), 1.01),
+    )
+] + [
+    Target("bandwidth to the GPU, over cudaHostAlloc's", _bandwidth("h2d"), 0.98, least=True),
+    Target("bandwidth from the GPU, over cudaHostAlloc's", _bandwidth("d2h"), 0.98, least=True),
+    Target("warm-up with THP, seconds a GiB", _pin_cost, 0.1),
+    Target("warm-up with THP, times faster than cudaHostAlloc", _pin_speed, 3, least=True),
+]
+
+
+def judge(results: dict) -> list[dict]:
+    return [target.judge(results) for target in TARGETS]

@@ -1,0 +1,128 @@
+"""The parts of a run: budgets, rounds, figures, what is judged, and the table."""
+
+import json
+import sys
+import time
+
+import pytest
+import ratios
+import report
+import rig
+import stage
+import suites
+import targets
+import ways
+
+
+def test_a_stage_that_runs_out_of_its_time_is_stopped_with_all_that_it_started(tmp_path):
+    child = "import time; open('child', 'w').write('here'); time.sleep(3); open('late', 'w').write('here')"
+    program = f"""
+import os, subprocess, sys
+os.chdir({str(tmp_path)!r})
+print("going on", flush=True)
+subprocess.run([sys.executable, "-c", {child!r}])
+"""
+    command = [sys.executable, "-c", program]
+    ended = stage.run(stage.Stage("endless", command, 1.5), 1.5, tmp_path / "log")
+    assert ended["outcome"] == "stopped" and "going on" in ended["detail"]
+    time.sleep(2.5)
+    assert (tmp_path / "child").exists() and not (tmp_path / "late").exists()
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(0, "done"), (3, "failed")])
+def test_how_a_stage_ends(tmp_path, status, outcome):
+    command = [sys.executable, "-c", f"print('the last words'); raise SystemExit({status})"]
+    ended = stage.run(stage.Stage("one", command, 20), 20, tmp_path / "log")
+    assert ended["outcome"] == outcome
+    assert ended["detail"] == ("status 3: the last words" if status else "")
+
+
+def rounds(seconds: float, each: float, quick: bool = False) -> int:
+    its = rig.Rig({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
+    count = 0
+    for _ in its.rounds(6):
+        time.sleep(each)
+        count += 1
+    return count
+
+
+def test_rounds_fit_the_time_that_there_is():
+    assert rounds(60, 0) == 6
+    assert rounds(60, 0, quick=True) == 2
+    assert rounds(0.5, 0.2) == 2
+    assert rounds(0, 0.01) == 1, "one there always is"
+
+
+def test_figures_of_rounds():
+    it = ratios.ratio([1, 2, 30], [2, 4, 10])
+    # The medians are 2 and 4; the rounds' own ratios 0.5, 0.5 and 3.
+    assert (it["ratio"], it["quartiles"]) == (0.5, [0.5, 1.75])
+    assert ratios.spread([3.0])["quartiles"] == [3.0, 3.0]
+    with pytest.raises(ValueError):
+        ratios.ratio([1], [1, 2])
+
+
+def results(simulated: bool, **measured) -> dict:
+    return {"simulated": simulated, "measured": measured}
+
+
+def steps(allocating: float) -> dict:
+    figure = {"ratio": allocating, "quartiles": [allocating, allocating]}
+    return {"ratio": {"warmed": dict.fromkeys(["allocating_s", "first_steps_s", "steady_step_s"], figure)}}
+
+
+def verdicts(it: dict) -> dict[str, str]:
+    return {line["name"]: line["verdict"] for line in targets.judge(it)}
+
+
+def test_what_is_met_and_what_is_missed():
+    name = "transformer: time in allocation, first 10 steps, over stock's"
+    assert verdicts(results(False, transformer=steps(0.09)))[name] == "met"
+    assert verdicts(results(False, transformer=steps(0.11)))[name] == "missed"
+    assert set(verdicts(results(False)).values()) == {"not measured"}
+    assert len(targets.TARGETS) == 10
+
+
+def test_nothing_is_judged_in_the_simulator():
+    judged = verdicts(results(True, transformer=steps(0.01), optimizer=steps(5)))
+    assert set(judged.values()) == {"not judged", "not measured"}
+
+
+def test_pins_are_judged_with_the_default_number_of_threads():
+    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 8": 0, "THP, 16": 0, "4 KiB, 2": 0}}) == "THP, 8"
+    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 2": 0}}) == "THP, 2"
+
+
+def test_a_failure_counts_where_stock_passes():
+    stock = {"a": ["passed", ""], "b": ["failed", "as ever"], "c": ["passed", ""]}
+    ours = {"a": ["passed", ""], "b": ["failed", "as ever"], "c": ["crashed", ""]}
+    assert suites.broken({"stock": stock, "ours": ours}) == ["c crashed with ours"]
+    assert suites.broken({"ours": {"a": ["failed", "1 != 2"]}}) == ["a failed with ours: 1 != 2"]
+
+
+def test_googletests_lines():
+    output = "[ RUN      ] S.a\n[       OK ] S.a (1 ms)\n[ RUN      ] S.b\nwhy\n[  FAILED  ] S.b (0 ms)\n"
+    output += "[ RUN      ] S.c\n"
+    assert suites.of_gtest(output) == {"S.a": ["passed", ""], "S.b": ["failed", ""], "S.c": ["crashed", ""]}
+
+
+def test_ways_survive_the_rig(tmp_path):
+    of_pack = ways.of_pack(tmp_path, "python3")
+    assert ways.from_json(json.loads(json.dumps(ways.as_json(of_pack)))) == of_pack
+    assert str(tmp_path / "plugin") in of_pack["ours"].environment()["PYTHONPATH"]
+    stock = of_pack["stock"].environment()
+    assert "plugin" not in stock["PYTHONPATH"] and stock["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
+
+
+def test_settings_of_the_callers_are_cleared(monkeypatch):
+    monkeypatch.setenv("BUDDY_DISABLE", "1")
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "pinned_use_background_threads:True")
+    environment = ways.of_environments("a", "b")["ours"].environment(BUDDY_BLOCK_COUNT=3)
+    assert "BUDDY_DISABLE" not in environment and "PYTORCH_ALLOC_CONF" not in environment
+    assert environment["BUDDY_BLOCK_COUNT"] == "3"
+
+
+def test_numbers_and_tables():
+    assert [report.number(it) for it in (0.01234, 1.5, 123.4)] == ["0.0123", "1.50", "123"]
+    text = report.table(["a", "long head"], [["wider than its head", "1"]])
+    assert [len(line) for line in text.splitlines()] == [len(text.splitlines()[0])] * 3

@@ -1,0 +1,12 @@
+"""The first pinned memory that a process asks for; see measure_first.py."""
+
+import time
+
+import torch
+
+
+def first(mib: int) -> float:
+    """Seconds until it is there."""
+    start = time.perf_counter()
+    torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
+    return time.perf_counter() - start

@@ -1,0 +1,50 @@
+//! The command line of `gpu`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Options of `gpu`.
+#[derive(Debug, Args)]
+pub struct Gpu {
+    /// Which part of it.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What ci/gpu/pack.sh needs, and what comes after ci/gpu/run.sh.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compile the C++ programs of a run for a machine that has that torch and no compiler, with PyTorch's tests
+    Programs(Programs),
+    /// Draw the plots of a run's results.json
+    Plot(Plot),
+}
+
+/// Options of `gpu programs`.
+#[derive(Debug, Args)]
+pub struct Programs {
+    /// The torch release to compile against
+    #[arg(long, value_name = "VERSION")]
+    pub torch: String,
+    /// A PyTorch source tree to take PyTorch's tests from [default: Debian's 2.6.0 source package]
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
+    /// The Python to look at torch with
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
+    /// Where the folders `bin` and `pytorch` go
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// Options of `gpu plot`.
+#[derive(Debug, Args)]
+pub struct Plot {
+    /// What the run wrote
+    #[arg(value_name = "RESULTS.json")]
+    pub results: PathBuf,
+    /// Where the plots go
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+}

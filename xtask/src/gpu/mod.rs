@@ -1,0 +1,19 @@
+//! `cargo xtask gpu`: what a run on a machine with a GPU and nothing else needs from one with a compiler.
+//!
+//! `programs` compiles for it, `plot` draws what it has measured; the run itself is tests/gpu, in Python. Both work
+//! on folders that are named to them: the packed program knows no checkout.
+
+pub mod plot;
+mod programs;
+
+use anyhow::Result;
+
+use crate::cli::gpu::{Command, Gpu};
+
+/// The command.
+pub fn run(args: &Gpu) -> Result<()> {
+    match &args.command {
+        Command::Programs(args) => programs::run(args),
+        Command::Plot(args) => plot::run(args),
+    }
+}

@@ -1,0 +1,29 @@
+//! The C++ programs of a run, and PyTorch's tests: compiled against the official wheel, for any folder.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::bench::{place, program};
+use crate::cli::gpu::Programs;
+use crate::python::{Python, tools};
+use crate::report::progress::Progress;
+use crate::support::paths;
+use crate::upstream::portable;
+use crate::venv;
+
+/// The command.
+pub fn run(args: &Programs) -> Result<()> {
+    let python = Python::probe(&args.python)?;
+    let tools = tools::ensure(&python)?;
+    let stock = venv::ensure(Some(&args.torch), true, &args.python)?;
+    let bin = args.out.join("bin");
+    fs::create_dir_all(&bin).with_context(|| format!("creating {}", bin.display()))?;
+    let progress = Progress::new(1 + portable::STEPS);
+    portable::write(&stock, args.source.as_deref(), &tools, &progress, &args.out)?;
+    progress.step("compile the harness of the benchmark", |_| {
+        program::build(&place::torch_in(&stock)?, &bin.join("harness"))
+    })?;
+    println!("{}", paths::show(&args.out));
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! What ci/gpu/run.sh does on a machine with a GPU, tried in the simulator: its tests, and every measurement once.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::fork;
+use crate::bench;
+use crate::gpu::plot;
+use crate::report::tally::Tally;
+use crate::runtime::Runtime;
+use crate::support::scratch::Scratch;
+use crate::support::{paths, relay};
+
+const SUITE: &str = "GPU tests";
+const MEASUREMENTS: [&str; 6] = [
+    "pins",
+    "first",
+    "pairs",
+    "bandwidth",
+    "transformer",
+    "optimizer",
+];
+const PLOTS: usize = 5;
+
+/// With the environments that there are, in place of a pack.
+pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
+    fork::require(fork, stock, python)?;
+    let harness = bench::harness(fork, stock)?;
+    let out = Scratch::folder(&paths::target().join("gpu-trial"))?;
+    let only = [&[SUITE][..], &MEASUREMENTS].concat().join(",");
+    let mut command = Runtime::choose(false, python)?.command(fork.join("bin/python"))?;
+    command
+        .arg(paths::root().join("tests/gpu/run.py"))
+        .args(["--simulator", "--quick", "--only", &only])
+        .arg("--stock")
+        .arg(stock.join("bin/python"))
+        .arg("--fork")
+        .arg(fork.join("bin/python"))
+        .arg("--programs")
+        .arg(harness.parent().context("the harness is in no folder")?)
+        .arg("--out")
+        .arg(out.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let (_, success) = relay::run(&mut command)?;
+    let file = out.path().join("results.json");
+    let text = fs::read_to_string(&file).context("the run wrote no results.json")?;
+    let tally = tally(&serde_json::from_str(&text)?)?.checked(success);
+    let drawn = plot::draw(&file, out.path())?;
+    anyhow::ensure!(drawn == PLOTS, "{drawn} plots were drawn, not {PLOTS}");
+    Ok(tally)
+}
+
+/// Each test and each measurement; an error where the results are not what they have to be.
+fn tally(results: &Value) -> Result<Tally> {
+    anyhow::ensure!(
+        results["simulated"] == true,
+        "the results do not say that they are simulated"
+    );
+    let judged = |it: &Value| it["verdict"] != "not judged";
+    let targets = results["targets"].as_array().context("no targets")?;
+    anyhow::ensure!(
+        !targets.is_empty() && !targets.iter().any(judged),
+        "a figure was not measured, or was judged without a GPU: {targets:?}"
+    );
+    let mut tally = Tally::default();
+    for name in MEASUREMENTS {
+        anyhow::ensure!(
+            results["measured"][name].is_object(),
+            "{name} was not measured"
+        );
+        tally.passed += 1;
+    }
+    let tests = results["tests"][SUITE]["runs"]["ours"].as_object();
+    for (test, outcome) in tests.context("no tests ran")? {
+        match outcome[0].as_str() {
+            Some("passed") => tally.passed += 1,
+            Some("skipped") => tally.skipped += 1,
+            Some(_) => tally.failed += 1,
+            None => anyhow::bail!("{test} has no outcome"),
+        }
+    }
+    Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn results(verdict: &str) -> Value {
+        json!({
+            "simulated": true,
+            "targets": [{"verdict": verdict}],
+            "measured": MEASUREMENTS.map(|name| (name, json!({}))).into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+            "tests": {SUITE: {"runs": {"ours": {"a": ["passed", ""], "b": ["skipped", "why"], "c": ["failed", ""]}}}},
+        })
+    }
+
+    #[test]
+    fn tests_and_measurements_are_counted() {
+        let tally = tally(&results("not judged")).unwrap();
+        let counts = (tally.passed, tally.failed, tally.skipped);
+        assert_eq!(counts, (MEASUREMENTS.len() + 1, 1, 1));
+    }
+
+    #[test]
+    fn what_the_simulator_gives_is_never_judged_and_always_whole() {
+        for verdict in ["met", "missed", "not measured"] {
+            assert!(tally(&results(verdict)).is_err(), "{verdict}");
+        }
+        let mut partial = results("not judged");
+        partial["measured"].as_object_mut().unwrap().remove("pairs");
+        assert!(tally(&partial).unwrap_err().to_string().contains("pairs"));
+    }
+}
