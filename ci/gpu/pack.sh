@@ -52,6 +52,8 @@ for tests in gpu python upstream; do
     mkdir "$work/tests/$tests"
     cp tests/$tests/*.py "$work/tests/$tests/"
 done
+# Tests run them.
+cp -r examples "$work/"
 cp LICENSE NOTICE "$work/"
 
 # Whatever Python is there: what is not pure is for the stable interface. numpy is neither, and left to the machine.

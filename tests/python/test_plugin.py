@@ -146,6 +146,8 @@ def test_a_closed_standard_error_is_no_reason_to_fail(run, tmp_path):
     assert run(program, PYTHONPATH=tmp_path).value == [0, "True"]
 
 
+# The folder for a machine with a GPU has no fork.
+@pytest.mark.skipif("PINBUDDY_FORK_PYTHON" not in os.environ, reason="there is no environment with a fork")
 def test_it_steps_aside_in_a_fork(run, tmp_path):
     copy(tmp_path)
     program = """
