@@ -48,7 +48,8 @@ class Harness:
 def measure(it: rig.Rig) -> None:
     turns = 4 if it.simulated else 20
     core = max(os.sched_getaffinity(0))
-    small = {"BUDDY_BLOCK_SIZE_MB": 256 if it.simulated else 1024, "BUDDY_BLOCK_COUNT": 1, "BUDDY_WARMUP": "sync"}
+    # Small and large blocks lie in segments of their own.
+    small = {"BUDDY_BLOCK_SIZE_MB": 256 if it.simulated else 1024, "BUDDY_BLOCK_COUNT": 2, "BUDDY_WARMUP": "sync"}
     settings = {"stock": {}, "ours": small}
     seen: dict[str, dict[str, list[float]]] = {name: {way: [] for way in settings} for name in PATTERNS}
     for number in it.rounds(5):

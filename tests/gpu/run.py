@@ -33,8 +33,8 @@ WHOLE = 470
 TESTS = {
     "our tests": ("ours", 120),
     "GPU tests": ("gpu", 100),
-    "PyTorch, C++": ("cpp", 100),
-    "PyTorch, Python": ("python", 120),
+    "PyTorch C++": ("cpp", 100),
+    "PyTorch Python": ("python", 120),
 }
 MEASUREMENTS = {
     "pins": (["measure_pins.py"], 75),
