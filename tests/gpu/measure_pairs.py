@@ -48,9 +48,12 @@ class Harness:
 def measure(it: rig.Rig) -> None:
     turns = 4 if it.simulated else 20
     core = max(os.sched_getaffinity(0))
-    # Small and large blocks lie in segments of their own.
-    small = {"BUDDY_BLOCK_SIZE_MB": 256 if it.simulated else 1024, "BUDDY_BLOCK_COUNT": 2, "BUDDY_WARMUP": "sync"}
-    settings = {"stock": {}, "ours": small}
+    # Small and large blocks lie in segments of their own, and all that are mixed fit these.
+    settings = {"stock": {}, "ours": {"BUDDY_BLOCK_COUNT": 2, "BUDDY_WARMUP": "sync"}}
+    if it.simulated:
+        # Pins are counted, and nothing is locked.
+        settings["stock"] = {"PINBUDDY_SIM_LOCK": 0}
+        settings["ours"] |= {"PINBUDDY_SIM_LOCK": 0, "BUDDY_BACKING": "cuda", "BUDDY_MAX_MB": 4096}
     seen: dict[str, dict[str, list[float]]] = {name: {way: [] for way in settings} for name in PATTERNS}
     for number in it.rounds(5):
         harnesses = {
