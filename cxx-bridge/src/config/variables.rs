@@ -87,7 +87,8 @@ pub(super) const REGISTER_CHUNK_MB: Variable = variable(
 pub(super) const LOG: Variable = variable(
     "BUDDY_LOG",
     "warn",
-    "what is said on standard error, one line per event: `off`, `warn`, `info` or `debug`",
+    "what is said on standard error, one line per event, with the rank where there are several: \
+     `off`, `warn`, `info` or `debug`",
 );
 pub(super) const DISABLE: Variable = variable(
     "BUDDY_DISABLE",
