@@ -1,6 +1,5 @@
-"""Plug-ins and PyTorch layouts that tests make up, for programs in a process of their own.
-
-Knows which of the two brought the library that is tested: a fork wheel, or the plug-in.
+"""Which of the two brought the library that is tested, a fork wheel or the plug-in; how C++ programs get it; and
+plug-ins and PyTorch layouts that tests make up, for programs in a process of their own.
 """
 
 import json
@@ -13,6 +12,27 @@ import pinbuddy
 PACKAGE = Path(pinbuddy.__file__).parent
 IS_PLUGIN = (PACKAGE / "plugin.json").exists()
 HEADER = "ATen/core/CachingHostAllocator.h"
+
+
+def library() -> Path:
+    """The library that is tested."""
+    import torch
+    from pinbuddy import _match
+
+    return _match.of_import(torch).library
+
+
+def for_cpp() -> dict[str, str]:
+    """Variables with which a program that was linked with libtorch finds it, and has the library: a fork's libtorch
+    asks for it."""
+    import torch
+
+    folder = Path(torch.__file__).parent
+    runtime = [it.parent for it in folder.parent.glob("nvidia/*/lib/libcudart.so.*")]
+    paths = [folder / "lib", *runtime, os.environ.get("LD_LIBRARY_PATH")]
+    preloaded = [os.environ.get("LD_PRELOAD"), library() if IS_PLUGIN else None]
+    joined = lambda parts: ":".join(str(it) for it in parts if it)
+    return {"LD_LIBRARY_PATH": joined(paths), "LD_PRELOAD": joined(preloaded)}
 
 
 def copy(folder: Path) -> Path:

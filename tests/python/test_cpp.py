@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from measure import environment
-from pinbuddy import _match
-from plugin import IS_PLUGIN
+from plugin import IS_PLUGIN, library
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cpp/pinned.cpp"
 # A machine with a GPU may have nothing but Python; elsewhere a missing compiler is a failure.
@@ -37,21 +36,14 @@ def program(tmp_path_factory):
     return out
 
 
-def start(program: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+def start(program: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [program, *arguments], env=environment(**variables), capture_output=True, text=True, timeout=300
     )
 
 
-@pytest.fixture
-def library() -> str:
-    import torch
-
-    return str(_match.of_import(torch).library)
-
-
-def test_the_example_is_served(program, library):
-    done = start(program, library, **SMALL)
+def test_the_example_is_served(program):
+    done = start(program, library(), **SMALL)
     assert done.returncode == 0, done.stderr
     who, _, stats = done.stdout.partition(": ")
     assert who == "served by pinbuddy"
@@ -59,8 +51,8 @@ def test_the_example_is_served(program, library):
     assert json.loads(stats)["segments"][0]["bytes"] == 96 << 20
 
 
-def test_switched_off_it_is_stocks(program, library):
-    done = start(program, library, BUDDY_DISABLE="1")
+def test_switched_off_it_is_stocks(program):
+    done = start(program, library(), BUDDY_DISABLE="1")
     assert (done.returncode, done.stdout) == (0, "served by PyTorch's own allocator\n")
 
 

@@ -182,8 +182,8 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     outcome = run(
         """
         from program import *
-        import pinbuddy
-        library = ctypes.CDLL(f"{os.path.dirname(torch.__file__)}/lib/libtorch_pinbuddy.so")
+        import pinbuddy, plugin
+        library = ctypes.CDLL(str(plugin.library()))
         kept = [pinned(8).fill_(i) for i in range(3)]
         if not library.pinbuddy_debug_build():
             answer(hasattr(library, "pinbuddy_break_down"))
@@ -215,8 +215,8 @@ def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
     outcome = run(
         """
         from program import *
-        library = f"{os.path.dirname(torch.__file__)}/lib/libtorch_pinbuddy.so"
-        answer(ctypes.CDLL(library).pinbuddy_debug_build())
+        import plugin
+        answer(ctypes.CDLL(str(plugin.library())).pinbuddy_debug_build())
         """
     )
     assert outcome.value == [expected]

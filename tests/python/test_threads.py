@@ -10,6 +10,7 @@ import pinbuddy
 import pytest
 from conftest import MIB
 from measure import environment, torch_folder
+from plugin import for_cpp
 
 THREADS = 16
 STRESS = Path(__file__).parent.parent / "stress"
@@ -136,7 +137,7 @@ def test_threads_that_all_come_first(run):
 
 
 def compiled(name, folder):
-    """``run(*arguments, VARIABLE=value)`` of a stress program with the fork's libtorch."""
+    """``run(*arguments, VARIABLE=value)`` of a stress program with the library that is tested."""
     torch = torch_folder(sys.executable)
     program = folder / name
     command = ["g++", "-std=c++20", "-O2", "-w", "-pthread", str(STRESS / f"{name}.cpp")]
@@ -146,12 +147,11 @@ def compiled(name, folder):
     command += ["-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
     compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     subprocess.run(command, check=True, env=compiling)
-    paths = [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
 
     def run(*arguments: int, **variables):
         return subprocess.run(
             [str(program), *map(str, arguments)],
-            env=environment(LD_LIBRARY_PATH=":".join(filter(None, paths)), **variables),
+            env=environment(**for_cpp(), **variables),
             capture_output=True,
             text=True,
             timeout=300,
