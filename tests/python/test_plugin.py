@@ -170,8 +170,13 @@ def test_it_steps_aside_in_a_fork(run, tmp_path):
 
 @pytest.fixture
 def layout():
-    """A folder on the environment's file system."""
-    with tempfile.TemporaryDirectory(prefix="layout-", dir=sys.prefix) as folder:
+    """A folder on the file system that torch is on."""
+    import torch
+
+    beside = Path(torch.__file__).resolve().parent.parent
+    if not os.access(beside, os.W_OK):
+        pytest.skip(f"{beside} cannot be written to")
+    with tempfile.TemporaryDirectory(prefix="layout-", dir=beside) as folder:
         yield Path(folder)
 
 
@@ -190,10 +195,12 @@ def test_other_layouts(run, layout, kind):
     torch.empty(8 << 20, pin_memory=True)
     print(json.dumps([torch.__file__, pinbuddy.enabled(), pinbuddy.stats()["engine"]["hits"]]))
     """
-    outcome = run(program, PYTHONPATH=package.parent, **SMALL)
+    # The plug-in may be found by that variable itself.
+    path = f"{package.parent}:{PACKAGE.parent}"
+    outcome = run(program, PYTHONPATH=path, **SMALL)
     assert outcome.value == [str(package / "__init__.py"), True, 1] and outcome.stderr == ""
     next(layout.glob(f"**/{HEADER}")).write_text("another")
-    outcome = run(program.replace('["hits"]', ""), PYTHONPATH=package.parent, **SMALL)
+    outcome = run(program.replace('["hits"]', ""), PYTHONPATH=path, **SMALL)
     assert outcome.value[1:] == [False, None]
     (line,) = outcome.warnings
     assert "is not the one of the official torch" in line
