@@ -32,8 +32,7 @@ class Absent:
     """Stands in for the library where the plug-in has not loaded it, and answers as an engine that
     is off would."""
 
-    def __init__(self, version: str, why: str):
-        self.why = why
+    def __init__(self, version: str):
         self._version = version.encode()
 
     def pinbuddy_enabled(self) -> int:
@@ -79,7 +78,7 @@ def load() -> ctypes.CDLL | Absent:
                 found=f"no {_match.NAME} in {folder}",
                 expected=f"the {_match.NAME} that a fork wheel brings",
             )
-        return Absent(plugin["version"], match.why)
+        return Absent(plugin["version"])
     if match.form == "fork":
         library = ctypes.CDLL(str(match.library))
     else:
@@ -87,7 +86,7 @@ def load() -> ctypes.CDLL | Absent:
             library = ctypes.CDLL(str(match.library), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
         except OSError:
             # Not now: a pinned tensor may be alive already, and somebody may have switched it off.
-            return Absent(plugin["version"], "torch was imported without it")
+            return Absent(plugin["version"])
     for name, (result, arguments) in _FUNCTIONS.items():
         try:
             function = getattr(library, name)

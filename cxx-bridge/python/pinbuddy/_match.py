@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,8 @@ class Match:
 
 def of_import(torch: Any) -> Match:
     """For the PyTorch that was imported."""
-    libraries = _loaded("libtorch_cpu.so")
     folder = Path(torch.__file__).parent
-    return _match(folder, str(torch.__version__), torch.version.cuda, libraries)
+    return _match(folder, str(torch.__version__), torch.version.cuda, imported=True)
 
 
 def of_folder(folder: Path) -> Match:
@@ -51,10 +51,10 @@ def of_folder(folder: Path) -> Match:
         version = re.search(r"^__version__\b.*=\s*'([^']+)'", text, re.MULTILINE)
         cuda = re.search(r"^cuda\b.*=\s*'([^']+)'", text, re.MULTILINE)
         if version:
-            return _match(folder, version[1], cuda and cuda[1], None)
+            return _match(folder, version[1], cuda and cuda[1])
     elif libtorch.exists():
         version_text = libtorch.read_text(encoding="utf-8", errors="replace").strip()
-        return _match(folder, version_text, None if "+cpu" in version_text else "", None)
+        return _match(folder, version_text, None if "+cpu" in version_text else "")
     return Match("none", None, f"{folder} has neither a version.py nor a build-version of PyTorch's")
 
 
@@ -71,7 +71,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _match(folder: Path, version: str, cuda: str | None, loaded: Path | None) -> Match:
+def _match(folder: Path, version: str, cuda: str | None, imported: bool = False) -> Match:
     own = folder / "lib" / NAME
     if own.exists():
         return Match("fork", own, "")
@@ -84,10 +84,7 @@ def _match(folder: Path, version: str, cuda: str | None, loaded: Path | None) ->
     if not fitting:
         known = ", ".join(it["torch"] for it in listed["libraries"])
         return Match("none", None, f"torch {version} is not one that the plug-in fits ({known})")
-    # Where the libraries are, the headers are beside; in a checkout they may only be in the sources.
-    places = [folder / "include", folder.parent / "aten/src"]
-    if loaded is not None:
-        places.insert(1, loaded.parent.parent / "include")
+    places = _include_folders(folder, imported)
     header = next((it / _HEADER for it in places if (it / _HEADER).exists()), None)
     if header is None:
         return Match(
@@ -100,6 +97,17 @@ def _match(folder: Path, version: str, cuda: str | None, loaded: Path | None) ->
     if not library.exists():
         return Match("none", None, f"the plug-in's {library} is missing", header=header)
     return Match("plug-in", library, "", header=header)
+
+
+def _include_folders(folder: Path, imported: bool) -> Iterator[Path]:
+    """Where headers may be. The list of what is loaded is read only where the first place has none:
+    every import of torch comes by here."""
+    yield folder / "include"
+    # Where the libraries are, the headers are beside.
+    if imported and (library := _loaded("libtorch_cpu.so")):
+        yield library.parent.parent / "include"
+    # In a checkout they may only be in the sources.
+    yield folder.parent / "aten/src"
 
 
 def _loaded(name: str) -> Path | None:
