@@ -27,7 +27,7 @@ step upstream cargo xtask test-upstream --real --torch "$version" --source "$tre
 step tests cargo xtask test --real
 # PyTorch's tests and ours have just run; what else docs/gpu.md has, for about five minutes.
 step programs cargo xtask gpu programs --torch "$version" --source "$tree" --out "$out/programs"
-step gpu ci/gpu/run.sh --strict --only "GPU tests,pins,first,pairs,bandwidth,transformer,optimizer" \
+step gpu ci/gpu/run.sh --strict --only "GPU tests,questions,pins,first,pairs,bandwidth,transformer,optimizer,clients" \
     --stock "$(cargo xtask venv --stock)/bin/python" --fork "$(cargo xtask venv)/bin/python" \
     --programs "$out/programs/bin" --out "$out/measured"
 step bench cargo xtask bench --real --strict --json "$out/bench.json" --out "$out/plots"

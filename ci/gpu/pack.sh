@@ -48,7 +48,7 @@ cp "${CARGO_TARGET_DIR:-target}/release/xtask" "$work/bin/"
 strip "$work"/bin/*
 
 cp -r ci/gpu "$work/ci/"
-for tests in gpu python upstream; do
+for tests in gpu gpu/questions gpu/clients python upstream; do
     mkdir "$work/tests/$tests"
     cp tests/$tests/*.py "$work/tests/$tests/"
 done

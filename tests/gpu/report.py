@@ -1,6 +1,8 @@
 """The results as text for people, in Markdown. Knows what results.json holds, and measures nothing."""
 
 import suites
+from report_questions import questions
+from tables import ranged, table
 
 
 def markdown(results: dict) -> str:
@@ -11,26 +13,6 @@ def markdown(results: dict) -> str:
         if name in measured:
             parts.append(part(measured[name]))
     return "\n\n".join(parts) + "\n"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Columns as wide as what is in them, so that it can be read as it is."""
-    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
-
-    def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
-
-    return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, rows)])
-
-
-def number(value: float) -> str:
-    """Three digits that count."""
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
-
-
-def ranged(it: dict, middle: str = "median") -> str:
-    low, high = it["quartiles"]
-    return f"{number(it[middle])} ({number(low)} to {number(high)})"
 
 
 def _head(results: dict) -> str:
@@ -139,11 +121,24 @@ def _steps(title: str):
     return part
 
 
+def _clients(it: dict) -> str:
+    rows, wrong = [], []
+    for name, client in it.items():
+        for figure, own in client["figures"].items():
+            over = ranged(own["ratio"], "ratio") if own["ratio"] else ""
+            rows.append([f"{name}: {figure}, {own['unit']}", ranged(own["stock"]), ranged(own["ours"]), over])
+        wrong += [f"- {name} {line.strip().splitlines()[-1]}" for line in client["wrong"]]
+    text = table(["programs of users'", "stock", "ours", "ratio"], rows)
+    return text + ("\n\nThese did not come to their end:\n\n" + "\n".join(wrong) if wrong else "")
+
+
 PARTS = {
+    "questions": questions,
     "pins": _pins,
     "first": _first,
     "pairs": _pairs,
     "bandwidth": _bandwidth,
     "transformer": _steps("a transformer, activations offloaded"),
     "optimizer": _steps("an offloaded optimizer's step"),
+    "clients": _clients,
 }

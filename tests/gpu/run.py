@@ -1,4 +1,4 @@
-"""Everything that only a GPU can show, within eight minutes: `run.py --out DIR`, or ci/gpu/run.sh.
+"""Everything that only a GPU can show, within twelve minutes: `run.py --out DIR`, or ci/gpu/run.sh.
 
 Stages have a budget each; one that runs out of it is stopped, said to be, and the rest goes on. results.json is
 written after every stage, and last results.md, which is printed, and plots. Exits with 1 where a test fails that
@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import machine
+import measure_clients
+import measure_questions
 import report
 import rig
 import stage
@@ -28,7 +30,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 EXPECTED = "a GPU, python3 (or PYTHON) with the torch that ci/gpu/pack.sh was told, and its pack; docs/gpu.md"
 # All in all, in seconds; what is left of it when the stages begin is theirs.
-WHOLE = 470
+WHOLE = 690
 # Tests measure no time, and run side by side: as long as the longest of them.
 TESTS = {
     "our tests": ("ours", 140),
@@ -37,12 +39,15 @@ TESTS = {
     "PyTorch Python": ("python", 120),
 }
 MEASUREMENTS = {
+    # First: designs hang on the answers.
+    "questions": (["measure_questions.py"], 90),
     "pins": (["measure_pins.py"], 75),
     "first": (["measure_first.py"], 30),
     "pairs": (["measure_pairs.py"], 20),
     "bandwidth": (["measure_bandwidth.py"], 25),
     "transformer": (["measure_steps.py", "transformer"], 100),
     "optimizer": (["measure_steps.py", "optimizer"], 55),
+    "clients": (["measure_clients.py"], 120),
 }
 # A first look.
 QUICK = 0.5
@@ -57,6 +62,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--strict", action="store_true", help="fail where a target is missed")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     parser.add_argument("--only", metavar="STAGE,...", help=f"of: {', '.join([*TESTS, *MEASUREMENTS])}")
+    parser.add_argument("--without", metavar="STAGE,...", default="", help="all but these")
     parser.add_argument("--python", default=sys.executable, help="with the torch that the pack is for")
     parser.add_argument("--stock", metavar="PYTHON", help="with the official wheel, beside --fork: no pack")
     parser.add_argument("--fork", metavar="PYTHON", help="with a fork wheel")
@@ -67,9 +73,11 @@ def arguments() -> argparse.Namespace:
     # Stages run in folders of their own.
     options.out = options.out.absolute()
     options.only = options.only.split(",") if options.only else [*TESTS, *MEASUREMENTS]
-    unknown = set(options.only) - TESTS.keys() - MEASUREMENTS.keys()
+    without = options.without.split(",") if options.without else []
+    unknown = {*options.only, *without} - TESTS.keys() - MEASUREMENTS.keys()
     if unknown:
-        parser.error(f"--only: there is no stage {', '.join(sorted(unknown))}")
+        parser.error(f"there is no stage {', '.join(sorted(unknown))}")
+    options.only = [name for name in options.only if name not in without]
     return options
 
 
@@ -160,6 +168,9 @@ class Run:
         wrong = [f"{it['name']} {it['outcome']}" for it in self.results["stages"] if it["outcome"] != "done"]
         for suite, it in self.results["tests"].items():
             wrong += [f"{suite}: {line}" for line in suites.broken(it["runs"])]
+        measured = self.results["measured"]
+        wrong += measure_questions.broken(measured.get("questions", {}), self.options.simulator)
+        wrong += measure_clients.broken(measured.get("clients", {}))
         if self.options.strict:
             missed = [it for it in self.results["targets"] if it["verdict"] == "missed"]
             wrong += [f"missed: {it['name']}" for it in missed]

@@ -6,10 +6,10 @@ import time
 
 import pytest
 import ratios
-import report
 import rig
 import stage
 import suites
+import tables
 import targets
 import ways
 
@@ -123,6 +123,6 @@ def test_settings_of_the_callers_are_cleared(monkeypatch):
 
 
 def test_numbers_and_tables():
-    assert [report.number(it) for it in (0.01234, 1.5, 123.4)] == ["0.0123", "1.50", "123"]
-    text = report.table(["a", "long head"], [["wider than its head", "1"]])
+    assert [tables.number(it) for it in (0.01234, 1.5, 123.4)] == ["0.0123", "1.50", "123"]
+    text = tables.table(["a", "long head"], [["wider than its head", "1"]])
     assert [len(line) for line in text.splitlines()] == [len(text.splitlines()[0])] * 3

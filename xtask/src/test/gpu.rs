@@ -15,14 +15,18 @@ use crate::support::scratch::Scratch;
 use crate::support::{paths, relay};
 
 const SUITE: &str = "GPU tests";
-const MEASUREMENTS: [&str; 6] = [
+const MEASUREMENTS: [&str; 8] = [
+    "questions",
     "pins",
     "first",
     "pairs",
     "bandwidth",
     "transformer",
     "optimizer",
+    "clients",
 ];
+/// What only a driver can say, so that a simulated one has to leave it open.
+const CANNOT: &str = "cannot be asked here";
 const PLOTS: usize = 5;
 
 /// With the environments that there are, in place of a pack.
@@ -73,6 +77,7 @@ fn tally(results: &Value) -> Result<Tally> {
         );
         tally.passed += 1;
     }
+    open(&results["measured"]["questions"])?;
     let tests = results["tests"][SUITE]["runs"]["ours"].as_object();
     for (test, outcome) in tests.context("no tests ran")? {
         match outcome[0].as_str() {
@@ -83,6 +88,19 @@ fn tally(results: &Value) -> Result<Tally> {
         }
     }
     Ok(tally)
+}
+
+/// That questions were asked, and none was answered by the simulator.
+fn open(questions: &Value) -> Result<()> {
+    for (name, question) in questions.as_object().into_iter().flatten() {
+        let answers = question["answers"].as_array().into_iter().flatten();
+        let answered = answers.filter(|it| it["answer"] != CANNOT).count();
+        anyhow::ensure!(
+            answered == 0,
+            "{name}: the simulator has answered {answered} questions that only a driver can"
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -112,6 +130,11 @@ mod tests {
         for verdict in ["met", "missed", "not measured"] {
             assert!(tally(&results(verdict)).is_err(), "{verdict}");
         }
+        let mut answered = results("not judged");
+        answered["measured"]["questions"] = json!({"pace": {"answers": [{"answer": CANNOT}]}});
+        assert!(tally(&answered).is_ok());
+        answered["measured"]["questions"]["pace"]["answers"][0]["answer"] = json!("yes");
+        assert!(tally(&answered).unwrap_err().to_string().contains("pace"));
         let mut partial = results("not judged");
         partial["measured"].as_object_mut().unwrap().remove("pairs");
         assert!(tally(&partial).unwrap_err().to_string().contains("pairs"));

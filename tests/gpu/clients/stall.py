@@ -1,0 +1,28 @@
+"""A loop that keeps what it asks for, a block at a time, while every core is busy, as loaders' workers make them."""
+
+import os
+import subprocess
+import sys
+import time
+
+from pinned import Requests, on_device
+
+SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+
+
+def run(mib: int, blocks: int, pause: float) -> dict[str, float]:
+    # Spinning needs no library of CUDA's.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    command = [sys.executable, "-S", "-c", SPIN]
+    busy = [subprocess.Popen(command, env=plain) for _ in os.sched_getaffinity(0)]
+    try:
+        on_device(1)
+        requests, kept = Requests(), []
+        for _ in range(blocks):
+            kept.append(requests.pinned(mib))
+            time.sleep(pause)
+        return requests.figures()
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()

@@ -1,0 +1,108 @@
+"""Runs client programs, each in a fork of a process that has imported torch: `nursery.py ours|stock`.
+
+Importing takes longer than most of them. CUDA is first used in the child, so that each begins cold. Each line of
+standard input names a program in `clients`, its arguments and its limit; the answer is a line of JSON with its
+figures, or with what became of it. A child that hangs is killed, with all that it has started.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import worker
+
+# A child that is in the driver dies when that lets it go.
+DYING = 3.0
+STEP = 0.001
+MOST_SAID = 1 << 16
+
+
+def child(asked: dict, which: str, pipe: int) -> bool:
+    """Runs the program and says what it found; whether it ends by the interpreter's own way out."""
+    ends = False
+    try:
+        program = importlib.import_module(asked["client"])
+        worker.require(which)
+        figures = program.run(**asked["with"])
+        ends = getattr(program, "ENDS", False)
+        said = {"figures": figures, "last": time.monotonic() if ends else None}
+    except Exception:
+        said = {"error": traceback.format_exc(limit=-3)}
+    os.write(pipe, json.dumps(said).encode())
+    return ends
+
+
+def wait(pid: int, seconds: float) -> int | None:
+    """The status that it ends with, or None where it does not within that time."""
+    end = time.monotonic() + seconds
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > end:
+            return None
+        time.sleep(STEP)
+
+
+def kill(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def outcome(pid: int, pipe: int, limit: float) -> dict:
+    """Waits for the child, and tidies up behind it."""
+    status = wait(pid, limit)
+    gone = time.monotonic()
+    kill(pid)
+    if status is None:
+        alive = wait(pid, DYING) is None
+        return {"error": f"stopped after {limit:.0f} s" + (", and does not die" if alive else "")}
+    # All of it is there: the child has ended.
+    os.set_blocking(pipe, False)
+    try:
+        said = json.loads(os.read(pipe, MOST_SAID))
+    except (BlockingIOError, json.JSONDecodeError):
+        return {"error": f"ended with status {status} and said nothing"}
+    if "error" not in said and status != 0:
+        return {"error": f"ended with status {status} after it had said all"}
+    if said.get("last"):
+        said["figures"]["until its process is gone"] = gone - said["last"]
+    return said
+
+
+def main() -> None:
+    which = sys.argv[1]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.path.insert(0, str(Path(__file__).parent / "clients"))
+    import torch  # noqa: F401
+
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            os.close(ours)
+            # An end of the input is the parent's to see.
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            if child(asked, which, theirs):
+                return
+            sys.stderr.flush()
+            os._exit(0)
+        os.close(theirs)
+        told = outcome(pid, ours, asked["seconds"])
+        os.close(ours)
+        print(json.dumps(told), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
