@@ -1,6 +1,8 @@
 // Times allocate + free of a cached pinned block through PyTorch's registry, a turn at a time.
 //
-// usage: allocate_free BYTES   <- lines with a number of pairs   -> a line each: nanoseconds a pair
+// usage: allocate_free BYTES [LIVE]   <- lines with a number of pairs   -> a line each: nanoseconds a pair
+//
+// LIVE blocks at a time, or one: allocated one after the other and freed the newest first.
 //
 // One program for stock and fork: the folder of libtorch that the loader finds decides. It waits
 // for each line, so that whoever drives two of them can let them take turns. The time is the
@@ -10,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <vector>
 
 namespace {
 
@@ -22,14 +25,24 @@ double thread_nanoseconds() {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s BYTES\n", argv[0]);
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "usage: %s BYTES [LIVE]\n", argv[0]);
     return 2;
   }
   const std::size_t bytes = std::strtoull(argv[1], nullptr, 10);
   at::HostAllocator* allocator = at::getHostAllocator(at::kCUDA);
+  const long live = argc == 3 ? std::atol(argv[2]) : 1;
+  std::vector<at::DataPtr> blocks;
   const auto allocate_and_free = [&](long pairs) {
-    for (long i = 0; i < pairs; ++i) {
+    for (long i = 0; live > 1 && i < pairs; i += live) {
+      while (static_cast<long>(blocks.size()) < live) {
+        blocks.push_back(allocator->allocate(bytes));
+      }
+      while (!blocks.empty()) {
+        blocks.pop_back();
+      }
+    }
+    for (long i = 0; live == 1 && i < pairs; ++i) {
       allocator->allocate(bytes);
     }
   };

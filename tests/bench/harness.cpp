@@ -10,6 +10,7 @@
 //   pairs N                   ns=   thread time of one, over so many
 //   single N                  p50= p99=   nanoseconds of one, each measured by itself
 //   threads COUNT N           ns=   wall time of all, each thread doing N
+//   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
 //   crowd N SECONDS           done=1, or 0 where it would take longer (crowd.h)
 //   use BYTES                 touches as much memory and gives it back to the system
 //   warm-up                   the fork's, and waits for it
@@ -86,6 +87,9 @@ class Harness {
     } else if (word == "threads") {
       const auto count = take<int>(line);
       answer.value("ns", threads(count, take<long>(line)));
+    } else if (word == "beside-statistics") {
+      const auto count = take<int>(line);
+      beside_statistics(allocator_, requests_.sizes.at(0), count, take<double>(line));
     } else if (word == "crowd") {
       const auto count = take<std::size_t>(line);
       answer.value("done", crowd_.grow(count, take<double>(line)));

@@ -72,6 +72,27 @@ Requests requests(const std::string& pattern) {
   if (pattern == "small-miss") {
     return {each_size_once(kPage, 4 * kMiB), 1, false};
   }
+  if (pattern == "never-again") {
+    return {each_size_once(4 * kMiB, 32 * kMiB), 16, false};
+  }
+  if (pattern == "50-sizes") {
+    // No two alike, and none a power of two.
+    std::vector<std::size_t> sizes(50);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      sizes[i] = 4 * kMiB + (i + 1) * 300 * kPage;
+    }
+    return {sizes, sizes.size(), false, true};
+  }
+  if (pattern == "400-sizes") {
+    std::vector<std::size_t> sizes(400);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      sizes[i] = (9 + i % 7) * kMiB;
+    }
+    return {sizes, sizes.size(), false, true};
+  }
+  if (const std::size_t cross = pattern.find('x'); cross != std::string::npos) {
+    return {{std::stoull(pattern.substr(cross + 1))}, std::stoull(pattern), false, true};
+  }
   const std::size_t bytes = std::stoull(pattern);
   if (bytes == 0) {
     throw std::invalid_argument("a request of no bytes");
@@ -92,7 +113,23 @@ void Loop::pair() {
   ++next_;
 }
 
+void Loop::batch() {
+  for (std::size_t i = 0; i < live_.size(); ++i) {
+    live_[i] = allocator_->allocate(requests_.sizes[i % requests_.sizes.size()]);
+  }
+  for (std::size_t i = live_.size(); i > 0; --i) {
+    live_[i - 1].clear();
+  }
+}
+
 void Loop::run(long pairs) {
+  if (requests_.batches) {
+    const auto each = static_cast<long>(live_.size());
+    for (long i = 0; i + each <= pairs; i += each) {
+      batch();
+    }
+    return;
+  }
   for (long i = 0; i < pairs; ++i) {
     pair();
   }

@@ -16,11 +16,14 @@ struct Requests {
   std::size_t window = 1;
   // Each block is used on a stream before it is freed.
   bool event = false;
+  // All `window` blocks are allocated, and then freed, the last first.
+  bool batches = false;
 };
 
 // `BYTES`; `event` and `small-event` (8 MiB and 64 KiB, used on a stream); `mixed` (4 KiB to 64 MiB, eight live at a time);
 // `miss` (4 to 64 MiB) and `small-miss` (4 KiB to 4 MiB), no size twice within a thousand, so that
-// no list of freed blocks of the same size can serve them. The same for every program.
+// no list of freed blocks of the same size can serve them. `never-again`, 4 to 32 MiB, is as `miss` with sixteen
+// live. In batches: `COUNTxBYTES`; `50-sizes` (4 to 64 MiB); `400-sizes`, of 9 to 15 MiB. The same for every program.
 Requests requests(const std::string& pattern);
 
 // Runs a pattern on an allocator; keeps its place between calls.
@@ -28,13 +31,14 @@ class Loop {
  public:
   Loop(at::HostAllocator* allocator, Requests requests);
 
-  // So many times a free and an allocation.
+  // So many times a free and an allocation; of batches whole ones, that many pairs at most.
   void run(long pairs);
-  // The nanoseconds of each.
+  // The nanoseconds of each. Not for batches.
   std::vector<double> run_timed(long pairs);
 
  private:
   void pair();
+  void batch();
 
   at::HostAllocator* const allocator_;
   const Requests requests_;

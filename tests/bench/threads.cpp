@@ -2,6 +2,9 @@
 
 #include "clock.h"
 
+#include <atomic>
+#include <chrono>
+
 namespace bench {
 
 Threads::Threads(at::HostAllocator* allocator, const Requests& requests, int count)
@@ -35,6 +38,29 @@ double Threads::run(long pairs) {
   start_.arrive_and_wait();
   end_.arrive_and_wait();
   return wall_nanoseconds() - start;
+}
+
+void beside_statistics(at::HostAllocator* allocator, std::size_t bytes, int count, double seconds) {
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&over, allocator, bytes] {
+      while (!over) {
+        allocator->allocate(bytes);
+      }
+    });
+  }
+  threads.emplace_back([&over, allocator] {
+    while (!over) {
+      allocator->get_stats();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  over = true;
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
 }
 
 } // namespace bench

@@ -27,4 +27,8 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
+// Threads that allocate and free until so many seconds are over, each a block of this size at a time, while one
+// more reads the allocator's statistics.
+void beside_statistics(at::HostAllocator* allocator, std::size_t bytes, int count, double seconds);
+
 } // namespace bench

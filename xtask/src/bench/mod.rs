@@ -4,6 +4,7 @@
 
 pub mod axis;
 mod build;
+pub mod choice;
 mod context;
 mod effort;
 mod figure;
@@ -23,6 +24,7 @@ mod script;
 mod stats;
 mod threads;
 mod trace;
+pub mod worst;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +45,8 @@ use rig::Rig;
 
 /// The command.
 pub fn run(args: &cli::Bench) -> Result<()> {
-    let parts = Part::chosen(&args.only, args.quick);
+    let named: Vec<Part> = args.only.iter().map(|it| it.part).collect();
+    let parts = Part::chosen(&named, args.quick);
     // Two at a time would measure each other.
     let _lock = lock::take("bench")?;
     let place = Place::prepare(args)?;
@@ -157,7 +160,12 @@ fn measure(
     results: &mut Results,
 ) -> Result<()> {
     let place = &rig.place;
-    if !place.simulated() && matches!(part, Part::Memory | Part::Scaling | Part::Production) {
+    if !place.simulated()
+        && matches!(
+            part,
+            Part::Memory | Part::Scaling | Part::Production | Part::Worst
+        )
+    {
         let why = "it counts pins of more memory than there is, which only the simulator does";
         results.skip(&part.name(), why);
         return Ok(());
@@ -171,6 +179,7 @@ fn measure(
         Part::WarmUp => script::warm_up(place, results),
         Part::Overhead => script::overhead(place, results),
         Part::Production => script::production(place, results),
+        Part::Worst => worst::run(rig, &choice::programs(&args.only), step, results),
         Part::Build => build::run(args, step, results),
     }
 }

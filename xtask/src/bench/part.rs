@@ -21,12 +21,14 @@ pub enum Part {
     Overhead,
     /// Clear, fit, steps, first block (tests/python/production.py)
     Production,
+    /// Cold starts, growth, clears, shortage, exits (tests/python/worst); worst/NAME is one of its programs
+    Worst,
     /// Building the fork wheel, with nothing compiled
     Build,
 }
 
 impl Part {
-    /// Those of `chosen`, each once, or all; a quick run leaves out what cannot be made shorter.
+    /// Those of `chosen`, each once, or all; a quick run leaves out what takes many minutes even so.
     pub fn chosen(chosen: &[Self], quick: bool) -> Vec<Self> {
         let wanted = |part: &Self| {
             if chosen.is_empty() {
@@ -42,7 +44,7 @@ impl Part {
     fn is_long(self) -> bool {
         matches!(
             self,
-            Self::WarmUp | Self::Overhead | Self::Production | Self::Build
+            Self::WarmUp | Self::Overhead | Self::Production | Self::Worst | Self::Build
         )
     }
 

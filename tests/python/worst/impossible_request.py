@@ -1,0 +1,29 @@
+"""16 TiB, refused and caught, after a warm-up; then the steps that the program goes on with.
+
+The last resort before a refusal is to give back what is idle, which is all that is warm. Counted, at a driver's
+pace: a real machine would be out of memory before it refused.
+"""
+
+import time
+
+from case import COUNTED, PACED, Requests, finish, pins, start
+
+start(COUNTED, PACED, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100_000)
+kept = [Requests().make(64) for _ in range(8)]
+try:
+    import pinbuddy
+
+    pinbuddy.warm_up(wait=True)
+except ImportError:
+    pass
+del kept
+try:
+    Requests().make(16 << 20)
+except RuntimeError:
+    pass
+requests, before = Requests(), pins()
+begin = time.perf_counter()
+for _ in range(4):
+    kept = [requests.make(64) for _ in range(8)]
+    del kept
+finish(seconds=time.perf_counter() - begin, pins_after=pins() - before, slowest=max(requests.seconds))

@@ -1,0 +1,16 @@
+"""A pool longer than the budget, after something small: what is pinned at most. Counted.
+
+Upstream serves the pool, and what was pinned ahead serves nobody, and stays.
+"""
+
+import time
+
+from case import COUNTED, Requests, finish, pinned_mib, start
+
+# For the numbers of a large machine: half of 4 GiB, and a pool of 2.75.
+start({"BUDDY_MAX_MB": 2048, "BUDDY_BLOCK_SIZE_MB": 256}, COUNTED)
+requests = Requests()
+small = requests.make(8)
+time.sleep(1)
+pool = requests.make(2816)
+finish(pinned_mib=pinned_mib())

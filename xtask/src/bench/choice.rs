@@ -1,0 +1,77 @@
+//! What `--only` can name: a part, or a single program of the part `worst`.
+
+use std::sync::LazyLock;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
+use super::part::Part;
+use super::worst::program::PROGRAMS;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The part, or the one that the program is of.
+    pub part: Part,
+    /// As the command line names it: `worst/captures`.
+    pub program: Option<&'static str>,
+}
+
+impl ValueEnum for Choice {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Choice>> = LazyLock::new(|| {
+            let parts = Part::value_variants().iter().map(|&part| Choice {
+                part,
+                program: None,
+            });
+            let programs = PROGRAMS.iter().map(|it| Choice {
+                part: Part::Worst,
+                program: Some(it.name),
+            });
+            parts.chain(programs).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self.program {
+            // The help has enough to list; a wrong name is answered with the parts.
+            Some(name) => Some(PossibleValue::new(name).hide(true)),
+            None => self.part.to_possible_value(),
+        }
+    }
+}
+
+/// The programs of the part `worst` that are to run; none named is all, and so is the part itself.
+pub fn programs(chosen: &[Choice]) -> Vec<&'static str> {
+    let worst = || chosen.iter().filter(|it| it.part == Part::Worst);
+    if worst().any(|it| it.program.is_none()) {
+        return Vec::new();
+    }
+    worst().filter_map(|it| it.program).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Choice {
+        Choice::from_str(name, false).unwrap()
+    }
+
+    #[test]
+    fn a_part_or_one_of_its_programs() {
+        assert_eq!(named("warm-up").part, Part::WarmUp);
+        assert_eq!(named("worst/captures").part, Part::Worst);
+        assert!(Choice::from_str("worst/nothing", false).is_err());
+        assert!(Choice::from_str("hit/captures", false).is_err());
+    }
+
+    #[test]
+    fn all_programs_unless_some_are_named() {
+        let [hit, worst, captures] = ["hit", "worst", "worst/captures"].map(named);
+        assert!(programs(&[]).is_empty());
+        assert!(programs(&[captures, worst]).is_empty());
+        assert_eq!(programs(&[hit, captures]), ["worst/captures"]);
+    }
+}
