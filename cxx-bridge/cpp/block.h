@@ -27,11 +27,18 @@ struct alignas(64) Block : UpstreamBlock {
   std::atomic<bool> on_streams{false};
   std::atomic<bool> traced{false};
 
-  // The shelf that keeps it once it is freed, and what it is linked with there.
-  std::uint32_t shelf = 0;
+  // Whether it is kept once it is freed, and the shelf that does; there it is linked with the next of
+  // its size and, the top one, with that of the next size.
+  bool keepable = false;
+  std::uint16_t shelf = 0;
   Block* next_kept = nullptr;
+  Block* next_size = nullptr;
 
   Grant grant{};
+
+  // Of which refusal it was last told, and whether it counts as freed since (`Refusals`).
+  std::uint32_t refusal = 0;
+  bool freed_since = false;
 };
 
 } // namespace pinbuddy

@@ -17,13 +17,13 @@ using c10::cuda::CUDAStream;
 // The unit in which the engine grants memory.
 constexpr std::size_t kGranule = 4096;
 
-// What a thread may keep: more than a step's tensors of one kind take, and in time for the next.
-constexpr std::size_t kKeptSegments = 4;
+// How many busy streams a request asks, beside those that are done with something: as many as stock's.
+constexpr std::size_t kMostBusy = 1;
 
 } // namespace
 
 BuddyAllocator::BuddyAllocator()
-    : threshold_(engine_threshold()), kept_(kKeptSegments * engine_segment_bytes()) {}
+    : threshold_(engine_threshold()), refusals_(engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (size < threshold_ || size == 0 || in_forked_child() || !serves_default_pool()) {
@@ -32,7 +32,7 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   const bool tracing = isHistoryEnabled();
   // Before any lock: it may need Python's.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
-  reap();
+  reap_until(kMostBusy);
   Block* block = take(size);
   if (block == nullptr) {
     return QuickBackend::allocate(size);
@@ -54,21 +54,29 @@ Block* BuddyAllocator::take(std::size_t size) {
   const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
   bool again = false;
   Block* block = kept_.take_or_note(bytes, again);
-  return C10_LIKELY(block != nullptr) ? block : take_from_engine(size, again);
+  if (C10_UNLIKELY(block == nullptr)) {
+    return take_from_engine(size, again);
+  }
+  refusals_.taken(*block);
+  return block;
 }
 
 Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
-  Grant grant{};
-  // A size that comes again and again gets a place beside what is kept, in a segment that is in use.
-  if (again && !kept_.full_here()) {
-    grant = engine_request_beside(size, kept_.count());
+  if (refusals_.stand(size)) {
+    // Upstream may have to pin: not while streams are done with a block.
+    reap();
+    if (refusals_.stand(size)) {
+      return nullptr;
+    }
   }
-  // For others the engine chooses among all that is idle, as if nothing had been kept: what is freed
-  // meanwhile goes to it too.
-  if (grant.address == 0) {
-    const KeptBlocks::Shut shut(kept_);
+  if (!again && kept_.is_worth_a_sweep()) {
     give_back_kept();
-    grant = engine_request(size);
+  }
+  // Beside what is kept, in a segment that is in use anyway: otherwise the sizes of a mix would sweep
+  // each other away.
+  Grant grant = engine_request_beside(size, kept_.count());
+  if (grant.address == 0) {
+    grant = make_room(size);
   }
   if (grant.address == 0) {
     if (!engine_enabled()) {
@@ -78,8 +86,29 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
     return nullptr;
   }
   Block* block = table_.take(grant);
-  KeptBlocks::shelve_here(block);
+  KeptBlocks::shelve_here(block, again);
+  refusals_.granted(*block);
   return block;
+}
+
+Grant BuddyAllocator::make_room(std::size_t size) {
+  // The engine chooses among all that is idle, as if nothing had been kept: what is freed meanwhile
+  // goes to it too.
+  const KeptBlocks::Shut shut(kept_);
+  Grant grant{};
+  if (give_back_kept()) {
+    grant = engine_request_beside(size, kept_.count());
+  }
+  if (grant.address == 0) {
+    // Nothing is pinned, and no segment begun, for a block that streams are done with.
+    reap();
+    const std::uint64_t changes = refusals_.changes();
+    grant = engine_request(size);
+    if (grant.address == 0) {
+      refusals_.note(size, changes);
+    }
+  }
+  return grant;
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
@@ -92,7 +121,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
         throw;
       }
       give_back_kept();
-      if (!first || !engine_give_way()) {
+      if (!first || !engine_give_way(size)) {
         error.add_context(std::string(engine_state_line()));
         throw;
       }
@@ -127,6 +156,7 @@ void BuddyAllocator::free_engine_block(Block* block) {
     free_with_events(block);
   } else {
     end_trace(block);
+    refusals_.freed(*block);
     if (C10_UNLIKELY(!kept_.keep(block))) {
       give_back(block);
     }
@@ -180,25 +210,31 @@ void BuddyAllocator::give_back(Block* block) {
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
+  refusals_.given_back();
 }
 
-void BuddyAllocator::give_back_kept() {
+bool BuddyAllocator::give_back_kept() {
   if (in_forked_child()) {
-    return;
+    return false;
   }
-  Kept kept;
-  Block* blocks = kept_.sweep(kept);
-  engine_settle(kept);
-  while (blocks != nullptr) {
-    give_back(std::exchange(blocks, blocks->next_kept));
+  KeptBlocks::Sweep sweep(kept_);
+  engine_settle(sweep.counted());
+  while (Block* block = sweep.next()) {
+    give_back(block);
   }
+  return sweep.counted().blocks != 0;
 }
 
 void BuddyAllocator::reap() {
+  reap_until(PendingBlocks::kAll);
+}
+
+void BuddyAllocator::reap_until(std::size_t most_busy) {
   if (pending_.empty() || in_forked_child()) {
     return;
   }
   pending_.reap(
+      most_busy,
       [this](PooledEvent& event) { return CudaBackend::query_event(event); },
       [this](Block* block) {
         bool last = false;
@@ -210,6 +246,7 @@ void BuddyAllocator::reap() {
           end_trace(block);
           // From pending to live for the engine: before another thread can have it.
           engine_keep(block->grant);
+          refusals_.freed(*block);
           if (!kept_.keep_counted(block)) {
             give_back(block);
           }
@@ -234,6 +271,7 @@ void BuddyAllocator::empty_cache() {
   reap();
   give_back_kept();
   kept_.forget();
+  refusals_.forget();
   engine_empty_cache();
 }
 

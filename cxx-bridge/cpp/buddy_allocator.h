@@ -14,6 +14,7 @@
 #include "kept_blocks.h"
 #include "pending_blocks.h"
 #include "quick_backend.h"
+#include "refusals.h"
 
 namespace pinbuddy {
 
@@ -35,12 +36,14 @@ class BuddyAllocator final : public QuickBackend {
   // Unpins what is cached below the threshold and every wholly idle segment.
   void empty_cache() override;
 
-  // Gives every block whose events have all completed back to the engine. Throws c10::Error.
+  // Keeps every block whose events have all completed, or gives it back to the engine; asks each
+  // stream, however many there are. Throws c10::Error.
   void reap();
 
   // Gives every kept block back to the engine, and tells it how often kept ones have served: whoever
-  // reads the engine's state or needs what is idle calls this first. Throws nothing.
-  void give_back_kept();
+  // reads the engine's state or needs what is idle calls this first. What another thread is about to
+  // give back is the engine's, too, when this returns. Whether there was any. Throws nothing.
+  bool give_back_kept();
 
   // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
@@ -49,6 +52,9 @@ class BuddyAllocator final : public QuickBackend {
   // Counts and traces memory that somebody else pinned; traces that it is about to go.
   void segment_pinned(void* address, std::size_t bytes, int64_t microseconds);
   void segment_goes(void* address, std::size_t bytes);
+
+  // Counts that giving memory back took so long.
+  void segment_gone(int64_t microseconds);
 
   HostStats getStats() override;
   void resetAccumulatedStats() override;
@@ -66,6 +72,10 @@ class BuddyAllocator final : public QuickBackend {
   // A block of at least `size` bytes; null where the engine has none.
   Block* take(std::size_t size);
   Block* take_from_engine(std::size_t size, bool again);
+  // Where there is none beside what is kept.
+  Grant make_room(std::size_t size);
+  // As `reap`, until so many streams were found busy.
+  void reap_until(std::size_t most_busy);
   void free_engine_block(Block* block);
   void free_with_events(Block* block);
   // Nobody uses the block any more: the next user is not to see its context.
@@ -82,6 +92,7 @@ class BuddyAllocator final : public QuickBackend {
   KeptBlocks kept_;
   BlockTable table_;
   PendingBlocks pending_;
+  Refusals refusals_;
 };
 
 } // namespace pinbuddy

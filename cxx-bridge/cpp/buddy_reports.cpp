@@ -64,6 +64,7 @@ std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
 void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) {
   void* address = pin_counted(bytes, fallback);
   trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
+  refusals_.forget();
   return address;
 }
 
@@ -71,15 +72,22 @@ void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
   // First, since another region may be at this address as soon as this one is gone.
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
   unpin_counted(address);
+  refusals_.forget();
 }
 
 void BuddyAllocator::segment_pinned(void* address, std::size_t bytes, int64_t microseconds) {
   count_pin(microseconds);
   trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
+  refusals_.forget();
 }
 
 void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
+}
+
+void BuddyAllocator::segment_gone(int64_t microseconds) {
+  count_unpin(microseconds);
+  refusals_.forget();
 }
 
 void BuddyAllocator::trace(

@@ -22,6 +22,19 @@ int64_t microseconds_of(Act act) {
       .count();
 }
 
+// Tensors' destructors lead to frees, and what they throw ends the program.
+template <typename Act>
+void forgiven(Act act) {
+  try {
+    act();
+  } catch (const std::exception& error) {
+    if (!settings::pinned_free_catch_all()) {
+      throw;
+    }
+    TORCH_WARN("pinned_free_catch_all: could not free pinned memory: ", error.what());
+  }
+}
+
 } // namespace
 
 void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
@@ -58,16 +71,14 @@ void CudaBackend::count_unpin(int64_t microseconds) {
 }
 
 void CudaBackend::free(void* context) {
-  try {
-    CachingHostAllocatorImpl::free(context);
+  forgiven([&] {
+    free_to_lists(context);
     unpin_doomed();
-  } catch (const std::exception& error) {
-    // Tensors' destructors lead here, and what they throw ends the program.
-    if (!settings::pinned_free_catch_all()) {
-      throw;
-    }
-    TORCH_WARN("pinned_free_catch_all: could not free pinned memory: ", error.what());
-  }
+  });
+}
+
+void CudaBackend::finish_frees() {
+  forgiven([&] { unpin_doomed(); });
 }
 
 void CudaBackend::empty_cache() {

@@ -46,6 +46,13 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   bool stream_is_capturing(c10::cuda::CUDAStream stream) const override;
   bool pinned_use_background_threads() override;
 
+  // `free` in two parts, for who frees several and holds a lock meanwhile: upstream's part of it, and
+  // the unpins that this leads to, which are driver calls.
+  void free_to_lists(void* context) {
+    CachingHostAllocatorImpl::free(context);
+  }
+  void finish_frees();
+
  private:
   // The region that pinned_reserve_segment_size_mb asks for, pinned by the first request; empty
   // without that setting.

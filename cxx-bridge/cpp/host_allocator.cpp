@@ -118,7 +118,7 @@ void segment_goes(std::size_t address, std::size_t bytes) {
 }
 
 void count_unpin(int64_t microseconds) {
-  the_allocator->impl_->count_unpin(microseconds);
+  the_allocator->impl_->segment_gone(microseconds);
 }
 
 void reap_completed() {

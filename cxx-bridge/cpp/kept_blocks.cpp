@@ -1,15 +1,13 @@
 #include "kept_blocks.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace pinbuddy {
 namespace {
 
 // Threads that have a shelf: the first ones have one each.
 std::atomic<std::size_t> threads{0};
-
-// Into 12 bits, by Fibonacci hashing, so that sizes which are multiples of large powers of two spread.
-std::size_t hash(std::size_t bytes) {
-  return (bytes * 0x9E3779B97F4A7C15ull) >> (64 - 12);
-}
 
 } // namespace
 
@@ -22,15 +20,16 @@ std::size_t KeptBlocks::own() {
   return number - 1;
 }
 
-std::span<KeptBlocks::Shelf> KeptBlocks::in_use() {
+std::span<Shelf> KeptBlocks::in_use() {
   // Who comes later than this is as if it came after the whole call.
   // Blocks that no thread took for itself are on the first one.
   const std::size_t numbered = threads.load(std::memory_order_relaxed);
   return {shelves_.data(), std::clamp(numbered, std::size_t{1}, kShelves)};
 }
 
-void KeptBlocks::shelve_here(Block* block) {
+void KeptBlocks::shelve_here(Block* block, bool keep) {
   block->shelf = own();
+  block->keepable = keep;
 }
 
 Block* KeptBlocks::take(std::size_t bytes) {
@@ -60,8 +59,7 @@ Block* KeptBlocks::take_or_note(std::size_t bytes, bool& again) {
 
 Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
   for (Shelf& shelf : in_use()) {
-    const std::uint64_t filled = shelf.filled.load(std::memory_order_relaxed);
-    if (&shelf == &shelves_[mine] || (filled & Shelf::bit(bytes)) == 0) {
+    if (&shelf == &shelves_[mine] || !shelf.may_have(bytes)) {
       continue;
     }
     Latched latched(shelf.latch);
@@ -76,14 +74,14 @@ Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
 bool KeptBlocks::keep(Block* block) {
   Shelf& shelf = shelves_[block->shelf];
   Latched latched(shelf.latch);
-  shelf.freed(block);
+  shelf.freed(block->size_);
   return put(shelf, block);
 }
 
 void KeptBlocks::count_freed(Block* block) {
   Shelf& shelf = shelves_[block->shelf];
   Latched latched(shelf.latch);
-  shelf.freed(block);
+  shelf.freed(block->size_);
 }
 
 bool KeptBlocks::keep_counted(Block* block) {
@@ -106,27 +104,26 @@ Block* KeptBlocks::take_last(std::size_t bytes) {
 
 bool KeptBlocks::put(Shelf& shelf, Block* block) {
   // Ordered by the latch: who swept this shelf before us shut first.
-  if (C10_UNLIKELY(shut_.load(std::memory_order_relaxed) != 0)) {
-    return false;
-  }
-  if (shelf.blocks == kMostBlocks ||
-      shelf.bytes + block->size_ > most_bytes_.load(std::memory_order_relaxed)) {
-    shelf.full.store(true, std::memory_order_relaxed);
+  if (C10_UNLIKELY(!block->keepable || shut_.load(std::memory_order_relaxed) != 0)) {
     return false;
   }
   shelf.put(block);
   return true;
 }
 
-bool KeptBlocks::full_here() {
-  return shelves_[own()].full.load(std::memory_order_relaxed);
-}
-
 bool KeptBlocks::any() {
   const auto shelves = in_use();
-  return std::any_of(shelves.begin(), shelves.end(), [](const Shelf& shelf) {
-    return shelf.filled.load(std::memory_order_relaxed) != 0;
-  });
+  return std::any_of(
+      shelves.begin(), shelves.end(), [](const Shelf& shelf) { return shelf.any(); });
+}
+
+bool KeptBlocks::is_worth_a_sweep() {
+  const std::size_t news = news_.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::size_t blocks = 0;
+  for (const Shelf& shelf : in_use()) {
+    blocks += shelf.blocks();
+  }
+  return blocks != 0 && news >= kNewsABlock * blocks;
 }
 
 Kept KeptBlocks::count() {
@@ -138,30 +135,80 @@ Kept KeptBlocks::count() {
   return sum;
 }
 
-Block* KeptBlocks::sweep(Kept& kept) {
-  kept = Kept{};
-  Block* chain = nullptr;
-  for (Shelf& shelf : in_use()) {
-    Latched latched(shelf.latch);
-    shelf.count(kept);
-    chain = shelf.clear(chain);
+KeptBlocks::Sweep::Sweep(KeptBlocks& kept) : kept_(kept), alone_(kept.begin_sweep()) {
+  Shelf::Bins tops;
+  for (Shelf& shelf : kept_.in_use()) {
+    std::size_t count = 0;
+    {
+      Latched latched(shelf.latch);
+      shelf.count(counted_);
+      shelf.clear([&](Block* top) { tops[count++] = top; });
+    }
+    // The last in of each stack to the front first, and so behind the others.
+    for (Block* top : std::span(tops.data(), count)) {
+      while (top != nullptr) {
+        Block* block = top;
+        top = top->next_size;
+        while (block != nullptr) {
+          Block* below = block->next_kept;
+          block->next_kept = chain_;
+          chain_ = block;
+          block = below;
+        }
+      }
+    }
   }
-  return chain;
+}
+
+KeptBlocks::Sweep::~Sweep() {
+  kept_.end_sweep(alone_);
+}
+
+Block* KeptBlocks::Sweep::next() {
+  return chain_ == nullptr ? nullptr : std::exchange(chain_, chain_->next_kept);
+}
+
+bool KeptBlocks::begin_sweep() {
+  const bool alone = sweeping_.try_lock() || sweeping_.try_lock_for(kPatience);
+  // Before any shelf is cleared, and so seen by all who find one empty.
+  sweeps_.fetch_add(1, std::memory_order_relaxed);
+  news_.store(0, std::memory_order_relaxed);
+  count_held(1);
+  return alone;
+}
+
+void KeptBlocks::end_sweep(bool alone) {
+  count_held(-1);
+  sweeps_.fetch_sub(1, std::memory_order_release);
+  if (alone) {
+    sweeping_.unlock();
+  }
+}
+
+void KeptBlocks::wait_for_sweeps() {
+  if (C10_LIKELY(sweeps_.load(std::memory_order_acquire) == 0)) {
+    return;
+  }
+  if (sweeping_.try_lock_for(kPatience)) {
+    sweeping_.unlock();
+  }
 }
 
 void KeptBlocks::close() {
-  most_bytes_.store(0, std::memory_order_relaxed);
+  if (!closed_.exchange(true)) {
+    shut_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 void KeptBlocks::forget() {
   for (Shelf& shelf : in_use()) {
     Latched latched(shelf.latch);
-    shelf.asked.reset();
-    shelf.sizes = 0;
+    shelf.forget();
   }
 }
 
 void KeptBlocks::before_fork() {
+  fork_alone_ = begin_sweep();
   for (Shelf& shelf : shelves_) {
     shelf.latch.close();
   }
@@ -169,95 +216,14 @@ void KeptBlocks::before_fork() {
 
 void KeptBlocks::after_fork(bool in_child) {
   if (in_child) {
-    // Whoever shut them is not here.
-    shut_.store(0, std::memory_order_relaxed);
+    // Whoever shut them, or swept, is not here.
+    shut_.store(closed_.load() ? 1 : 0, std::memory_order_relaxed);
+    sweeps_.store(1, std::memory_order_relaxed);
   }
   for (Shelf& shelf : shelves_) {
     shelf.latch.open();
   }
-}
-
-Block* KeptBlocks::Shelf::take(std::size_t wanted) {
-  Block** link = &bins[wanted % kBins];
-  for (int step = 0; *link != nullptr && step < kSteps; ++step) {
-    Block* block = *link;
-    if (block->size_ == wanted) {
-      *link = block->next_kept;
-      if (bins[wanted % kBins] == nullptr) {
-        filled.store(
-            filled.load(std::memory_order_relaxed) & ~bit(wanted), std::memory_order_relaxed);
-      }
-      --blocks;
-      bytes -= wanted;
-      rise_blocks.up(1);
-      rise_bytes.up(wanted);
-      ++reused_blocks;
-      reused_bytes += wanted;
-      return block;
-    }
-    link = &block->next_kept;
-  }
-  return nullptr;
-}
-
-bool KeptBlocks::Shelf::ask(std::size_t size) {
-  const std::size_t index = hash(size);
-  static_assert(kSizeBits == 1 << 12);
-  if (asked[index]) {
-    return true;
-  }
-  if (sizes == kMostSizes) {
-    asked.reset();
-    sizes = 0;
-  }
-  asked[index] = true;
-  ++sizes;
-  return false;
-}
-
-void KeptBlocks::Shelf::put(Block* block) {
-  Block*& bin = bins[block->size_ % kBins];
-  block->next_kept = bin;
-  bin = block;
-  filled.store(
-      filled.load(std::memory_order_relaxed) | bit(block->size_), std::memory_order_relaxed);
-  ++blocks;
-  bytes += block->size_;
-}
-
-void KeptBlocks::Shelf::freed(Block* block) {
-  rise_blocks.down(1);
-  rise_bytes.down(block->size_);
-}
-
-Block* KeptBlocks::Shelf::clear(Block* chain) {
-  full.store(false, std::memory_order_relaxed);
-  if (bytes == 0) {
-    return chain;
-  }
-  for (Block*& bin : bins) {
-    while (bin != nullptr) {
-      Block* block = bin;
-      bin = block->next_kept;
-      block->next_kept = chain;
-      chain = block;
-    }
-  }
-  filled.store(0, std::memory_order_relaxed);
-  blocks = 0;
-  bytes = 0;
-  return chain;
-}
-
-void KeptBlocks::Shelf::count(Kept& sum) {
-  sum.blocks += blocks;
-  sum.bytes += bytes;
-  sum.rise_blocks += static_cast<std::size_t>(rise_blocks.most);
-  sum.rise_bytes += static_cast<std::size_t>(rise_bytes.most);
-  sum.reused_blocks += reused_blocks;
-  sum.reused_bytes += reused_bytes;
-  rise_blocks = rise_bytes = Rise{};
-  reused_blocks = reused_bytes = 0;
+  end_sweep(fork_alone_);
 }
 
 } // namespace pinbuddy

@@ -8,28 +8,25 @@
 // A thread takes from a shelf of its own, and a block goes back to the shelf of the thread that it
 // was taken for, whichever thread frees it: so threads meet only where one frees what another
 // allocates, or finds nothing on its own shelf. Invariants: a kept block has no user and no event
-// outstanding; a shelf holds so many blocks and so many bytes at most; nothing but links and counts
-// is changed under a shelf's latch. Knows neither the engine nor upstream's lists.
+// outstanding; what a sweep took is with the owner of the memory before the next sweep begins. Knows
+// neither the engine nor upstream's lists.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <bitset>
+#include <chrono>
 #include <cstddef>
-#include <cstdint>
+#include <mutex>
 #include <span>
 
 #include "block.h"
 #include "lock.h"
+#include "shelf.h"
 
 namespace pinbuddy {
 
 class KeptBlocks {
  public:
-  // No shelf keeps more than `most_bytes`.
-  explicit KeptBlocks(std::size_t most_bytes) : most_bytes_(most_bytes) {}
-
   // A kept block of exactly `bytes` bytes, from this thread's shelf or else from any other; null
   // where there is none.
   Block* take(std::size_t bytes);
@@ -40,10 +37,11 @@ class KeptBlocks {
   // only.
   Block* take_or_note(std::size_t bytes, bool& again);
 
-  // A block that was not kept before is to be kept for this thread.
-  static void shelve_here(Block* block);
+  // A block that was not kept before is this thread's, and to be kept once it is freed, or not: a size
+  // that nobody asks for again is not worth a place.
+  static void shelve_here(Block* block, bool keep);
 
-  // Its user has freed a block: keeps it; false where its shelf is full.
+  // Its user has freed a block: keeps it; false where it is not to be kept.
   [[nodiscard]] bool keep(Block* block);
 
   // While one lives nothing is kept, so that what a sweep or `take_last` did not find is with a user
@@ -63,25 +61,52 @@ class KeptBlocks {
     KeptBlocks& kept_;
   };
 
+  // All that was kept, in the hand of who gives it back to the owner of the memory: with as many calls
+  // of `next` as it takes, and before anything else. One at a time: who has come past another's
+  // finds nothing in anybody's hand, and so may conclude that there is no room. No driver call while it
+  // lives (I5).
+  class Sweep {
+   public:
+    explicit Sweep(KeptBlocks& kept);
+    ~Sweep();
+    Sweep(const Sweep&) = delete;
+    Sweep& operator=(const Sweep&) = delete;
+
+    // What was kept, and what happened since the last sweep or `count`.
+    const Kept& counted() const {
+      return counted_;
+    }
+    // One block after the other, of each size the oldest first; null after the last.
+    Block* next();
+
+   private:
+    KeptBlocks& kept_;
+    bool alone_;
+    Kept counted_{};
+    Block* chain_ = nullptr;
+  };
+
+  // Returns once nothing is in the hand of a sweep that began before.
+  void wait_for_sweeps();
+
   // As `take`, under a `Shut`: closes every latch, so that none is overlooked.
   Block* take_last(std::size_t bytes);
 
-  // The same in two steps, for a block that has to wait for events in between.
+  // As `keep` in two steps, for a block that has to wait for events in between.
   void count_freed(Block* block);
   [[nodiscard]] bool keep_counted(Block* block);
-
-  // Whether this thread's shelf turned a block away since it was last swept: what fills it may be
-  // sizes that nobody asks for any more, so that a request that finds nothing there should sweep.
-  bool full_here();
 
   // Whether anything is kept: without closing a latch.
   bool any();
 
-  // What is kept now, and what happened since the last call of this or of `sweep`.
-  Kept count();
+  // A size that is new is asked for: whether a sweep is worth while, so that what was kept is one piece
+  // with what is idle. Sizes that never come again are placed so most of the time, and those that do
+  // are seldom swept away: there were as many new ones since the last sweep as blocks are kept, times
+  // four.
+  bool is_worth_a_sweep();
 
-  // Takes all of it, linked by `next_kept`, of each size the oldest first; counts as `count` does.
-  [[nodiscard]] Block* sweep(Kept& kept);
+  // What is kept now, and what happened since the last call of this or the last sweep.
+  Kept count();
 
   // Nothing is kept from now on; what is kept already stays until it is taken.
   void close();
@@ -89,73 +114,32 @@ class KeptBlocks {
   // Forgets what was asked for: another program may come.
   void forget();
 
-  // So that a child of a fork finds every latch open, and itself alone.
+  // So that a child of a fork finds every latch open, no sweep under way, and itself alone.
   void before_fork();
   void after_fork(bool in_child);
 
  private:
   static constexpr std::size_t kShelves = 16;
-  // A prime of which 2 is a primitive root: no two powers of two below 2^36 share a bin, so that
-  // where all sizes are such, what is kept is found. Other sizes spread.
-  static constexpr std::size_t kBins = 37;
-  static constexpr std::size_t kMostBlocks = 128;
-  // How far a bin is searched: other sizes that share a bin must not make each other slow.
-  static constexpr int kSteps = 8;
-  // A set of sizes as bits; above so many sizes one in 16 would be taken for another.
-  static constexpr std::size_t kSizeBits = 4096;
-  static constexpr std::size_t kMostSizes = 256;
+  static constexpr std::size_t kNewsABlock = 4;
 
-  // How many blocks users have, against when that was last asked, and the most that it was since.
-  struct Rise {
-    std::ptrdiff_t now = 0;
-    std::ptrdiff_t most = 0;
-
-    void up(std::size_t amount) {
-      now += static_cast<std::ptrdiff_t>(amount);
-      most = std::max(most, now);
-    }
-    void down(std::size_t amount) {
-      now -= static_cast<std::ptrdiff_t>(amount);
-    }
-  };
-
-  // Apart by two cache lines: processors fetch them in pairs.
-  struct alignas(128) Shelf {
-    Latch latch;
-    // A bit for each bin that has blocks. Changed under the latch only: who sees none there need
-    // not close it.
-    std::atomic<std::uint64_t> filled{0};
-    std::atomic<bool> full{false};
-    std::size_t blocks = 0;
-    std::size_t bytes = 0;
-    // Since it was last counted.
-    Rise rise_blocks;
-    Rise rise_bytes;
-    std::size_t reused_blocks = 0;
-    std::size_t reused_bytes = 0;
-    // Last in, first out; a size has one bin, and a bin may have several.
-    std::array<Block*, kBins> bins{};
-    std::bitset<kSizeBits> asked;
-    std::size_t sizes = 0;
-
-    static std::uint64_t bit(std::size_t size) {
-      return std::uint64_t{1} << (size % kBins);
-    }
-    Block* take(std::size_t wanted);
-    bool ask(std::size_t size);
-    void put(Block* block);
-    void freed(Block* block);
-    Block* clear(Block* chain);
-    void count(Kept& sum);
-  };
+  // A sweep takes a fraction of a millisecond, but who gives blocks back may meet Python's lock: rather
+  // than wait for ever, a thread that holds that lock goes on.
+  static constexpr std::chrono::seconds kPatience{1};
 
   bool put(Shelf& shelf, Block* block);
   static std::size_t own();
   std::span<Shelf> in_use();
   Block* take_elsewhere(std::size_t bytes, std::size_t mine);
+  bool begin_sweep();
+  void end_sweep(bool alone);
 
-  std::atomic<std::size_t> most_bytes_;
+  std::atomic<bool> closed_{false};
   std::atomic<int> shut_{0};
+  std::atomic<int> sweeps_{0};
+  // Sizes that were new, since the last sweep.
+  std::atomic<std::size_t> news_{0};
+  std::timed_mutex sweeping_;
+  bool fork_alone_ = false;
   std::array<Shelf, kShelves> shelves_;
 };
 

@@ -31,6 +31,7 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
     const KeptBlocks::Shut shut(kept_);
     block = kept_.take_last(bytes);
     if (block == nullptr) {
+      kept_.wait_for_sweeps();
       return allocate_to_keep(size);
     }
   }
@@ -50,7 +51,7 @@ bool QuickBackend::limit_changed() {
 
 std::pair<void*, void*> QuickBackend::allocate_to_keep(std::size_t size) {
   const auto made = CudaBackend::allocate(size);
-  KeptBlocks::shelve_here(static_cast<Block*>(made.second));
+  KeptBlocks::shelve_here(static_cast<Block*>(made.second), /*keep=*/true);
   return made;
 }
 
@@ -96,23 +97,28 @@ bool QuickBackend::query_event(PooledEvent& event) {
 void QuickBackend::free_kept() {
   if (kept_.any()) {
     settle();
+  } else {
+    kept_.wait_for_sweeps();
   }
 }
 
 void QuickBackend::settle() {
-  Kept kept;
-  Block* blocks = kept_.sweep(kept);
-  reused_blocks_.fetch_add(kept.reused_blocks, std::memory_order_relaxed);
-  reused_bytes_.fetch_add(kept.reused_bytes, std::memory_order_relaxed);
   std::exception_ptr failed;
-  while (blocks != nullptr) {
-    try {
-      CudaBackend::free(std::exchange(blocks, blocks->next_kept));
-    } catch (...) {
-      // The others are upstream's again all the same.
-      failed = std::current_exception();
+  {
+    KeptBlocks::Sweep sweep(kept_);
+    const Kept& kept = sweep.counted();
+    reused_blocks_.fetch_add(kept.reused_blocks, std::memory_order_relaxed);
+    reused_bytes_.fetch_add(kept.reused_bytes, std::memory_order_relaxed);
+    while (Block* block = sweep.next()) {
+      try {
+        free_to_lists(block);
+      } catch (...) {
+        // The others are upstream's again all the same.
+        failed = std::current_exception();
+      }
     }
   }
+  finish_frees();
   if (failed) {
     std::rethrow_exception(failed);
   }

@@ -60,13 +60,10 @@ class QuickBackend : public CudaBackend {
 
   // Frees every kept block for good, and counts what they served. Throws c10::Error.
   void settle();
-  // The same, where anything is kept.
+  // The same, where anything is kept; returns once nothing is in another thread's hand either.
   void free_kept();
 
-  // Far above what programs have in blocks below the threshold.
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-
-  KeptBlocks kept_{kMostBytes};
+  KeptBlocks kept_;
 
   // The largest request that is rounded and cached, as the last request saw it: programs may change
   // PyTorch's settings, and reading them takes a fifth of a pair.

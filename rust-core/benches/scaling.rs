@@ -59,7 +59,7 @@ fn free_blocks(pairs: usize) {
         "\n16 GiB segment, ns per pair{:>13}{:>14}{:>14}",
         "4 KiB", "8 KiB", "3 MiB"
     );
-    for holes in [100, 1_000, 10_000, 100_000, 1_000_000] {
+    for holes in [100, 1_000, 4_096, 10_000, 65_536, 1_000_000] {
         let mut engine = engine(16 * GIB, 1);
         let blocks: Vec<Block> = (0..2 * holes).map(|_| take(&mut engine, GRANULE)).collect();
         for block in blocks.iter().step_by(2) {

@@ -39,6 +39,34 @@ def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
     assert seen[-1] <= 1.05, f"fork / stock: {seen}"
 
 
+# Figures of the allocator's own: nothing is locked, and as much as the test needs is pinned ahead.
+HELD = {
+    "BUDDY_BLOCK_COUNT": 1,
+    "BUDDY_BLOCK_SIZE_MB": 1280,
+    "BUDDY_WARMUP": "sync",
+    "BUDDY_BACKING": "cuda",
+    "PINBUDDY_SIM_LOCK": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "size, live, variables",
+    [
+        (64 << 10, 1000, {}),
+        (4 * MIB, 300, HELD),
+        # Most of them are upstream's, since no more than a segment may be pinned.
+        (4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}),
+    ],
+    ids=["below the threshold", "engine", "budget used up"],
+)
+def test_many_blocks_at_once_cost_no_more_than_stocks(pythons, size, live, variables):
+    stock, fork = (torch_folder(python) for python in pythons)
+    seen = []
+    while len(seen) < ATTEMPTS and (not seen or seen[-1] > 1):
+        seen.append(compare_pairs(stock, fork, size, live, processes=3, **variables)["ratio"])
+    assert seen[-1] <= 1, f"fork / stock: {seen}"
+
+
 def test_importing_torch_is_at_most_20_ms_more_work(pythons):
     seen = compare_import_work(*pythons, within=20)
     assert seen["delta_ms"] <= 20, seen

@@ -4,9 +4,14 @@ The simulator runs a copy when its stream gets there, so a source that is overwr
 shows on the device; `torch.cuda._sleep` holds a stream for as long as a test needs.
 """
 
+import os
+import subprocess
+from pathlib import Path
+
 import pinbuddy
 import pytest
-from conftest import MIB, engine_segment
+from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment
+from release import host_stats
 
 SIZE = 8 * MIB
 # A second and a half at the simulator's clock: far longer than the test body takes.
@@ -100,6 +105,98 @@ def test_a_held_stream_delays_its_own_blocks_only(torch, pinned):
     again = [pinned(SIZE) for _ in range(12)]
     assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
     assert any(overlap(free_span, span(it)) for it in again)
+
+
+@pytest.fixture(scope="module")
+def counting(tmp_path_factory):
+    """A library that counts queries of events, ahead of what is loaded anyway."""
+    library = tmp_path_factory.mktemp("queries") / "event_queries.so"
+    source = Path(__file__).parents[1] / "stress/event_queries.c"
+    compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, env=compiling)
+    return f"{library}:{os.environ.get('LD_PRELOAD', '')}".rstrip(":")
+
+
+BUSY = """
+    from program import *
+    import pinbuddy
+    use_gpu()
+    queries = ctypes.CDLL(None).event_queries
+    queries.restype = ctypes.c_long
+    on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
+    streams = [torch.cuda.Stream() for _ in range(24)]
+    pinned(12), pinned(12)
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(4_000_000_000)
+            on_device.copy_(pinned(8), non_blocking=True)
+    before = queries()
+    for _ in range(100):
+        pinned(12)
+    asked = queries() - before
+    pending = pinbuddy.stats()["engine"]["pending_blocks"]["current"]
+    torch.cuda.synchronize()
+    for _ in range(len(streams)):
+        pinned(12)
+    answer(asked, pending, pinbuddy.stats()["engine"]["pending_blocks"]["current"])
+"""
+
+
+def test_a_request_asks_one_busy_stream_and_not_each(run, counting):
+    """And all of them in turn: what is over comes back."""
+    outcome = run(BUSY, LD_PRELOAD=counting, BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=1, BUDDY_WARMUP="sync")
+    asked, busy, pending = outcome.value
+    assert busy == 24 and asked <= 100 and pending == 0
+
+
+def test_nothing_is_pinned_while_any_of_many_streams_is_done_with_a_block(torch, pinned):
+    size = BLOCK_MB * MIB // 8
+    blocks = [pinned(size) for _ in range(8 * BLOCKS)]
+    calls = host_stats()["num_host_alloc"]
+    on_device = torch.zeros(size, dtype=torch.uint8, device="cuda")
+    streams = [torch.cuda.Stream() for _ in range(8)]
+    for place, stream in enumerate(streams):
+        with torch.cuda.stream(stream):
+            if place < 7:
+                torch.cuda._sleep(HOLD)
+            on_device.copy_(blocks.pop(), non_blocking=True)
+    streams[7].synchronize()
+    again = pinned(size)
+    assert host_stats()["num_host_alloc"] == calls and engine_segment(again)
+
+
+def test_streams_that_are_gone_cost_nothing(run):
+    outcome = run("""
+        from program import *
+        use_gpu()
+        cuda = ctypes.CDLL(None)
+        on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
+        def cost():
+            with torch.cuda.stream(torch.cuda.Stream()):
+                torch.cuda._sleep(1_000_000_000)
+                on_device.copy_(pinned(8), non_blocking=True)
+            def pairs():
+                for _ in range(200):
+                    pinned(12)
+            best = min(seconds(pairs) for _ in range(5))
+            torch.cuda.synchronize()
+            return best
+        pinned(12), pinned(12)
+        before = cost()
+        handles = set()
+        for _ in range(2000):
+            handle = ctypes.c_void_p()
+            assert cuda.cudaStreamCreate(ctypes.byref(handle)) == 0
+            handles.add(handle.value)
+            stream = torch.cuda.ExternalStream(handle.value)
+            with torch.cuda.stream(stream):
+                on_device.copy_(pinned(8), non_blocking=True)
+            stream.synchronize()
+            assert cuda.cudaStreamDestroy(handle) == 0
+        answer(before, cost(), len(handles))
+        """)
+    before, after, streams = outcome.value
+    assert after < 8 * before, f"{streams} streams"
 
 
 @pytest.mark.parametrize("alias", ["from_blob", "storage_view"])

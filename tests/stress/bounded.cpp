@@ -1,13 +1,15 @@
 // Threads that together never have more than so many blocks of one size: nothing may be pinned beyond
 // what these take, however the threads meet.
 //
-// usage: bounded LIVE ROUNDS BYTES   -> prints how many pins there were before and after
+// usage: bounded LIVE ROUNDS BYTES [READERS]   -> prints how many pins there were before and after
 //
 // Twice as many threads as blocks. A block is allocated on one and, every second time, freed on
-// whichever finds it on the exchange.
+// whichever finds it on the exchange. With READERS, as many threads as blocks, each with its own, and
+// so many more that read the statistics all the while.
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -65,10 +67,11 @@ long pins() {
 
 } // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
   const int live = std::atoi(arguments[1]);
   const long rounds = std::atol(arguments[2]);
   const std::size_t bytes = std::strtoull(arguments[3], nullptr, 10);
+  const int readers = count > 4 ? std::atoi(arguments[4]) : 0;
   {
     std::vector<at::DataPtr> all;
     for (int i = 0; i < live; ++i) {
@@ -79,7 +82,14 @@ int main(int, char** arguments) {
   Allowance allowance(live);
   Exchange exchange;
   std::vector<std::thread> threads;
-  for (int number = 0; number < 2 * live; ++number) {
+  for (int number = 0; readers > 0 && number < live; ++number) {
+    threads.emplace_back([&] {
+      for (long round = 0; round < rounds; ++round) {
+        allocator->allocate(bytes);
+      }
+    });
+  }
+  for (int number = 0; readers == 0 && number < 2 * live; ++number) {
     threads.emplace_back([&, number] {
       std::minstd_rand random(static_cast<unsigned>(number + 1));
       for (long round = 0; round < rounds; ++round) {
@@ -99,7 +109,21 @@ int main(int, char** arguments) {
       }
     });
   }
+  std::atomic<bool> over{false};
+  std::vector<std::thread> reading;
+  for (int number = 0; number < readers; ++number) {
+    reading.emplace_back([&] {
+      while (!over.load()) {
+        pins();
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
   for (std::thread& thread : threads) {
+    thread.join();
+  }
+  over.store(true);
+  for (std::thread& thread : reading) {
     thread.join();
   }
   std::printf("%ld %ld\n", before, pins());
