@@ -14,7 +14,6 @@ pub mod handle;
 mod launcher;
 mod lock;
 pub mod log;
-pub mod warmup;
 
 #[cfg(feature = "torch")]
 mod capi;
@@ -91,7 +90,7 @@ mod ffi {
         fn engine_empty_cache();
         fn engine_close();
         fn engine_forked() -> bool;
-        fn engine_give_way() -> bool;
+        fn engine_give_way(bytes: usize) -> bool;
         fn engine_counters() -> Counters;
         fn engine_reset_peaks();
         fn engine_reset_accumulated();

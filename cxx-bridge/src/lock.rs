@@ -6,6 +6,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 #[cfg(debug_assertions)]
 thread_local! {
@@ -54,13 +55,15 @@ impl<T> Lock<T> {
 }
 
 impl<'a, T> Guard<'a, T> {
-    /// Lets go until `woken` is notified.
-    pub(crate) fn wait(self, woken: &Condvar) -> Self {
+    /// Lets go until `woken` is notified or `until` has come; nothing once a panic left what it
+    /// guards in doubt.
+    pub(crate) fn wait_until(self, woken: &Condvar, until: Instant) -> Option<Self> {
+        #[cfg(debug_assertions)]
+        assert_eq!(HELD.get(), 1, "I5: waiting under another lock");
         let Self(guard, held) = self;
-        Self(
-            woken.wait(guard).unwrap_or_else(PoisonError::into_inner),
-            held,
-        )
+        let left = until.saturating_duration_since(Instant::now());
+        let (guard, _) = woken.wait_timeout(guard, left).ok()?;
+        Some(Self(guard, held))
     }
 }
 
@@ -109,6 +112,8 @@ pub(crate) fn assert_none_held(doing: &str) {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+    use std::time::Duration;
 
     #[test]
     fn a_debug_build_knows_what_is_held() {
@@ -121,6 +126,50 @@ mod tests {
             assert!(catch_unwind(|| assert_none_held("pinning")).is_err());
         }
         assert_none_held("nothing any more");
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_time_or_when_woken_and_has_the_lock_again() {
+        let (lock, woken) = (Lock::new(0), Condvar::new());
+        let guard = lock.lock().wait_until(&woken, Instant::now()).unwrap();
+        assert_eq!(*guard, 0);
+        drop(guard);
+        let late = Instant::now() + Duration::from_secs(1000);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut guard = lock.lock();
+                while *guard == 0 {
+                    guard = guard.wait_until(&woken, late).unwrap();
+                }
+                drop(guard);
+                assert_none_held("after the wait");
+            });
+            *lock.lock() = 1;
+            woken.notify_all();
+            waiting.join().unwrap();
+        });
+        assert!(Instant::now() < late);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_in_doubt() {
+        let (lock, woken) = (Lock::new(()), Condvar::new());
+        let late = Instant::now() + Duration::from_secs(1000);
+        thread::scope(|scope| {
+            let guard = lock.lock();
+            let panicking = scope.spawn(|| {
+                let _guard = lock.lock();
+                panic!("with the lock held");
+            });
+            // It panics while this waits; nobody says so, but somebody wakes it.
+            let waker = scope.spawn(|| {
+                assert!(panicking.join().is_err());
+                woken.notify_all();
+            });
+            assert!(guard.wait_until(&woken, late).is_none());
+            assert_none_held("after the wait");
+            waker.join().unwrap();
+        });
     }
 
     #[test]

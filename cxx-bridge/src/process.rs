@@ -200,8 +200,8 @@ pub(crate) fn engine_forked() -> bool {
     handle().forked()
 }
 
-pub(crate) fn engine_give_way() -> bool {
-    handle().give_way()
+pub(crate) fn engine_give_way(bytes: usize) -> bool {
+    handle().give_way(bytes)
 }
 
 pub(crate) fn engine_state_line() -> String {

@@ -9,14 +9,16 @@
 //! segment, and none once its region was given back.
 
 use crate::dedicated::{Fit, IdleDedicated};
+use crate::engine::Of;
 use crate::error::{AdoptError, Misuse};
 use crate::fill_order::{Entry, FillOrder};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::{Class, SegmentKind};
 use crate::records::State;
 use crate::segment::Segment;
-use crate::units::{Block, Granules, SegmentId};
+use crate::units::{Block, Granules, Region, SegmentId};
 use crate::view::SegmentView;
+use std::collections::BTreeMap;
 
 /// A place for a segment, reused under a new generation.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Resident {
     pub(crate) segment: Segment,
     /// Counts adoptions.
     age: u64,
+    /// Counts releases: when its last block was freed.
+    idle_since: u64,
     pub(crate) kind: SegmentKind,
 }
 
@@ -82,6 +86,10 @@ pub(crate) struct Arena {
     pub(crate) order: FillOrder,
     pub(crate) dedicated: IdleDedicated,
     adoptions: u64,
+    releases: u64,
+    /// The slots by the address where their region starts, so that a new region is compared with its
+    /// neighbours alone.
+    by_address: BTreeMap<usize, u32>,
 }
 
 impl Arena {
@@ -165,17 +173,21 @@ impl Arena {
     #[inline]
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
         let index = block.segment.slot();
+        self.releases += 1;
+        let now = self.releases;
         let resident = self.resident_mut(block.segment)?;
         let before = resident.entry(index);
         let state = resident.segment.release(block)?;
         if resident.is_dedicated() {
             // That was its one block.
+            resident.idle_since = now;
             let fit = resident.fit(index);
             self.dedicated.insert(fit);
             return Ok(state);
         }
         if resident.segment.is_idle() {
             resident.kind = SegmentKind::Idle;
+            resident.idle_since = now;
         }
         let after = resident.entry(index);
         let place = self.order.place_of(&before);
@@ -189,31 +201,25 @@ impl Arena {
         Ok(state)
     }
 
-    /// Makes a region a segment, of any length, or a dedicated one. O(S) in the number of segments, next to
-    /// milliseconds of pinning.
+    /// Makes a region a segment, of any length, or a dedicated one. O(log S) in the number of segments.
     pub(crate) fn adopt(
         &mut self,
         NewSegment(segment): NewSegment,
         dedicated: bool,
     ) -> Result<SegmentId, AdoptError> {
         let region = segment.region();
-        for (id, resident) in self.iter() {
-            let adopted = resident.segment.region();
-            // Both ends were checked: they do not overflow.
-            let apart = region.base >= adopted.base + adopted.bytes
-                || adopted.base >= region.base + region.bytes;
-            if !apart {
-                return Err(AdoptError::Overlaps {
-                    region,
-                    segment: id,
-                    adopted,
-                });
-            }
+        if let Some((segment, adopted)) = self.overlapped_by(region) {
+            return Err(AdoptError::Overlaps {
+                region,
+                segment,
+                adopted,
+            });
         }
         let index = self.vacant_slot()?;
         let resident = Resident {
             segment,
             age: self.adoptions,
+            idle_since: self.releases,
             kind: if dedicated {
                 SegmentKind::Dedicated
             } else {
@@ -226,6 +232,7 @@ impl Arena {
         } else {
             self.order.insert(resident.entry(index));
         }
+        self.by_address.insert(region.base, index as u32);
         let slot = &mut self.slots[index];
         slot.resident = Some(resident);
         Ok(SegmentId::new(index as u32, slot.generation))
@@ -243,15 +250,52 @@ impl Arena {
         spared: Option<SegmentId>,
         at_least: usize,
     ) -> Vec<IdleSegment> {
-        let mut idle: Vec<_> = self
-            .iter()
-            .filter(|(id, resident)| resident.segment.is_idle() && Some(*id) != spared)
-            .map(|(id, resident)| (!resident.is_dedicated(), resident.age, id.slot()))
-            .collect();
+        let mut idle = self.idle_but(spared, |it| (!it.is_dedicated(), it.age));
         idle.sort_unstable();
+        self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
+    }
+
+    /// The same, but those first that have been idle for the longest time, and dedicated ones last, if
+    /// at all.
+    pub(crate) fn take_least_used(
+        &mut self,
+        spared: Option<SegmentId>,
+        at_least: usize,
+        of: Of,
+    ) -> Vec<IdleSegment> {
+        let mut idle = self.idle_but(spared, |it| (it.is_dedicated(), it.idle_since, it.age));
+        idle.retain(|((dedicated, ..), _)| of == Of::All || !dedicated);
+        idle.sort_unstable();
+        self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
+    }
+
+    /// Removes that one, if it is idle.
+    pub(crate) fn take_if_idle(&mut self, id: SegmentId) -> Vec<IdleSegment> {
+        let idle = self.get(id).is_some_and(Segment::is_idle);
+        self.take_slots(idle.then_some(id.slot()).into_iter(), usize::MAX)
+    }
+
+    /// The idle segments' slots with their keys.
+    fn idle_but<K>(
+        &self,
+        spared: Option<SegmentId>,
+        key: impl Fn(&Resident) -> K,
+    ) -> Vec<(K, usize)> {
+        self.iter()
+            .filter(|(id, resident)| resident.segment.is_idle() && Some(*id) != spared)
+            .map(|(id, resident)| (key(resident), id.slot()))
+            .collect()
+    }
+
+    /// Removes these, until they add up to at least `at_least` bytes.
+    fn take_slots(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+        at_least: usize,
+    ) -> Vec<IdleSegment> {
         let mut taken = Vec::new();
         let mut bytes: usize = 0;
-        for (_, _, index) in idle {
+        for index in slots {
             if bytes >= at_least {
                 break;
             }
@@ -267,12 +311,27 @@ impl Arena {
                 debug_assert!(was_idle, "an idle dedicated region without an entry");
             }
             let segment = resident.segment;
+            self.by_address.remove(&segment.region().base);
             bytes = bytes.saturating_add(segment.region().bytes);
             taken.push(IdleSegment { segment, dedicated });
         }
-        let slots = &self.slots;
-        self.order.retain(|index| slots[index].resident.is_some());
+        if !taken.is_empty() {
+            let slots = &self.slots;
+            self.order.retain(|index| slots[index].resident.is_some());
+        }
         taken
+    }
+
+    /// The segment that shares bytes with `region`, and its region. Regions do not overlap each other,
+    /// so it is the last that starts before the end of this one, or none.
+    fn overlapped_by(&self, region: Region) -> Option<(SegmentId, Region)> {
+        // Both ends were checked: they do not overflow.
+        let end = region.base + region.bytes;
+        let (_, index) = self.by_address.range(..end).next_back()?;
+        let slot = &self.slots[*index as usize];
+        let adopted = slot.resident.as_ref()?.segment.region();
+        let id = SegmentId::new(*index, slot.generation);
+        (adopted.base + adopted.bytes > region.base).then_some((id, adopted))
     }
 
     /// What `id` names.

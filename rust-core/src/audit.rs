@@ -206,10 +206,25 @@ fn count(free: &[bool]) -> Sums {
 /// The statistics are what the segments add up to, and live + pending + idle = pinned (I8).
 fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let stats = engine.stats();
-    let sum = |of: fn(&crate::SegmentView) -> usize| engine.segments().map(|s| of(&s) as u64).sum();
+    let sum = |of: fn(&crate::SegmentView) -> usize| -> u64 {
+        engine.segments().map(|s| of(&s) as u64).sum()
+    };
+    // What was let go is still pinned, and idle.
+    let leaving = |of: fn(&crate::IdleSegment) -> usize| -> u64 {
+        engine.leaving().iter().map(|s| of(s) as u64).sum()
+    };
+    let bytes = |s: &crate::IdleSegment| s.region().bytes;
     for (what, found, expected) in [
-        ("pinned bytes", stats.pinned_bytes.current, sum(|s| s.bytes)),
-        ("segments", stats.segments.current, sum(|_| 1)),
+        (
+            "pinned bytes",
+            stats.pinned_bytes.current,
+            sum(|s| s.bytes) + leaving(bytes),
+        ),
+        (
+            "segments",
+            stats.segments.current,
+            sum(|_| 1) + leaving(|_| 1),
+        ),
         (
             "live bytes",
             stats.live_bytes.current,
@@ -233,7 +248,7 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
         (
             "idle bytes",
             stats.idle_bytes,
-            sum(|s| s.free_bytes + s.tail_bytes),
+            sum(|s| s.free_bytes + s.tail_bytes) + leaving(bytes),
         ),
         (
             "dedicated bytes",
@@ -241,6 +256,12 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
             sum(|s| match s.kind {
                 SegmentKind::Dedicated => s.bytes,
                 _ => 0,
+            }) + leaving(|s| {
+                if s.is_dedicated() {
+                    s.region().bytes
+                } else {
+                    0
+                }
             }),
         ),
     ] {

@@ -4,8 +4,7 @@
 //! holds. Those that have no block now stand here, by size and then age. Knows regions as numbers
 //! only; the arena tells it which became idle. Finding and changing are O(log n).
 //!
-//! Invariant: every idle dedicated region is in it once, and nothing else; the sum is theirs
-//! (audited).
+//! Invariant: every idle dedicated region is in it once, and nothing else (audited).
 
 use crate::units::Granules;
 use std::collections::BTreeSet;
@@ -24,8 +23,6 @@ pub(crate) struct Fit {
 #[derive(Debug, Default)]
 pub(crate) struct IdleDedicated {
     fits: BTreeSet<Fit>,
-    /// Of all of them together.
-    granules: u64,
 }
 
 impl IdleDedicated {
@@ -41,25 +38,14 @@ impl IdleDedicated {
         (best.granules <= most).then_some(best)
     }
 
-    /// The granules of all of them together.
-    pub(crate) fn granules(&self) -> u64 {
-        self.granules
-    }
-
     /// The region has no block now, or is new.
     pub(crate) fn insert(&mut self, fit: Fit) {
-        if self.fits.insert(fit) {
-            self.granules += u64::from(fit.granules.get());
-        }
+        self.fits.insert(fit);
     }
 
     /// The region has its block now, or is given back. Whether it was there: it must have been.
     pub(crate) fn remove(&mut self, fit: &Fit) -> bool {
-        let was_there = self.fits.remove(fit);
-        if was_there {
-            self.granules -= u64::from(fit.granules.get());
-        }
-        was_there
+        self.fits.remove(fit)
     }
 
     /// All of them, the smallest first.
@@ -96,9 +82,7 @@ mod tests {
         assert_eq!(found(&idle, 201, 250), Some(2));
         assert_eq!(found(&idle, 150, 199), None);
         assert_eq!(found(&idle, 301, 1000), None);
-        assert_eq!(idle.granules(), 950);
         assert!(idle.remove(&fit(200, 1)) && !idle.remove(&fit(200, 1)));
-        assert_eq!(idle.granules(), 750);
         assert_eq!(found(&idle, 150, 1000), Some(3));
         assert_eq!(idle.iter().count(), 3);
     }

@@ -10,9 +10,10 @@ use crate::error::{AdoptError, Misuse, Violation};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
 use crate::policy::{Config, Policy, exact_region};
+use crate::rival::Rival;
 use crate::rounds::Rounds;
 use crate::stats::{Kept, Stats};
-use crate::units::{Block, Granules, SegmentId};
+use crate::units::{Block, Granules, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
 /// The answer to a request.
@@ -20,10 +21,10 @@ use crate::view::{BlockView, SegmentView};
 pub enum Decision {
     /// Hand this out.
     Block(Block),
-    /// Nothing fits: pin a region of so many bytes outside every lock, [`Engine::adopt`] it and
-    /// ask again.
+    /// Nothing fits: pin a region of at least so many bytes outside every lock, [`Engine::adopt`] it
+    /// and ask again.
     Pin {
-        /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
+        /// The region for this request alone, in bytes; a multiple of [`crate::GRANULE`].
         bytes: usize,
     },
     /// Sizes differ from round to round: give back what [`Engine::take_outworn`] returns, outside
@@ -37,12 +38,23 @@ pub enum Decision {
     PassThrough,
 }
 
+/// Which idle regions are to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Segments, and when there are no more, dedicated regions.
+    All,
+    /// Segments only.
+    Segments,
+}
+
 /// Decides which pinned memory serves which request. See the crate's documentation.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) policy: Policy,
     pub(crate) arena: Arena,
     rounds: Rounds,
+    /// Regions that serve nothing any more and are still pinned: they count until the caller has them.
+    leaving: Vec<IdleSegment>,
     /// All but `idle_bytes` and `largest_free_run_bytes`, which are worked out when asked for.
     pub(crate) stats: Stats,
 }
@@ -54,6 +66,7 @@ impl Engine {
             policy: Policy::new(&config),
             arena: Arena::default(),
             rounds: Rounds::off(),
+            leaving: Vec::new(),
             stats: Stats::default(),
         }
     }
@@ -130,8 +143,7 @@ impl Engine {
     /// segment: a third of the cost of that.
     #[cold]
     fn request_dedicated(&mut self, granules: Granules) -> Decision {
-        let idle = self.arena.dedicated.granules();
-        let most = self.policy.largest_dedicated(granules, idle);
+        let most = self.policy.largest_dedicated(granules);
         match self.arena.take_dedicated(granules, most) {
             Some(block) => self.hit(block),
             None => self.miss(granules),
@@ -148,8 +160,31 @@ impl Engine {
     fn miss(&mut self, granules: Granules) -> Decision {
         self.stats.misses += 1;
         Decision::Pin {
-            bytes: self.policy.region_for(granules),
+            bytes: exact_region(granules.bytes()).unwrap_or(MAX_REGION),
         }
+    }
+
+    /// As [`Self::request`], for a request that was counted before, as a miss.
+    pub(crate) fn ask_again(&mut self, bytes: usize) -> Decision {
+        let misses = self.stats.misses;
+        let decision = self.request(bytes);
+        self.stats.misses = misses;
+        decision
+    }
+
+    /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where a place
+    /// that fits less well is better than another pin: for one longer than a segment a dedicated
+    /// region of up to twice its length, for others room among blocks of the other class.
+    pub(crate) fn request_loosely(&mut self, bytes: usize) -> Option<Block> {
+        let granules = self.policy.serves(bytes)?;
+        let block = if self.policy.is_dedicated(granules) {
+            let most = self.policy.largest_dedicated_loosely(granules);
+            self.arena.take_dedicated(granules, most)?
+        } else {
+            self.arena.take_anywhere(granules, Class::of(bytes))?
+        };
+        self.stats.block_taken(block.bytes as u64);
+        Some(block)
     }
 
     /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where nothing
@@ -235,22 +270,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes wholly idle regions, dedicated ones first and the oldest first of each kind, until
-    /// together they have at least `at_least` bytes; all of them with `usize::MAX`. The caller
-    /// unpins and drops them outside its lock. O(S log S) in the number of segments.
-    pub fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
-        let idle = self.arena.take_idle(at_least);
-        self.given_back(&idle);
-        idle
-    }
-
-    fn given_back(&mut self, idle: &[IdleSegment]) {
-        for segment in idle {
-            let bytes = segment.region().bytes as u64;
-            self.stats.region_given_back(bytes, segment.is_dedicated());
-        }
-    }
-
     /// The statistics now. O(S) in the number of segments.
     pub fn stats(&self) -> Stats {
         let used = self.stats.live_bytes.current + self.stats.pending_bytes.current;
@@ -264,6 +283,36 @@ impl Engine {
             largest_free_run_bytes: Granules::new(longest.unwrap_or(0)).bytes() as u64,
             ..self.stats
         }
+    }
+
+    /// Bytes of all regions.
+    pub(crate) fn pinned_bytes(&self) -> usize {
+        self.stats.pinned_bytes.current as usize
+    }
+
+    /// Bytes in blocks, live or pending.
+    pub(crate) fn in_use(&self) -> usize {
+        self.used_bytes() as usize
+    }
+
+    /// The most bytes that were in blocks at once, since that was last forgotten.
+    pub(crate) fn largest_set(&self) -> usize {
+        self.stats.largest_set as usize
+    }
+
+    /// What stock would have pinned, with one more request of `bytes`.
+    pub(crate) fn rival_bytes(&self, bytes: usize) -> usize {
+        usize::try_from(self.stats.rival.pinned_with(bytes as u64)).unwrap_or(usize::MAX)
+    }
+
+    /// Stock, on the same requests.
+    pub(crate) fn rival(&self) -> &Rival {
+        &self.stats.rival
+    }
+
+    /// Starts that anew with what is in use.
+    pub(crate) fn forget_largest_set(&mut self) {
+        self.stats.forget_largest_set();
     }
 
     /// Every gauge's peak becomes its current value.
@@ -305,6 +354,7 @@ impl Engine {
     }
 }
 
+mod giving_back;
 mod renew;
 
 #[cfg(test)]

@@ -5,15 +5,16 @@
 //! all that and reports back. So the engine can be model-checked, fuzzed and replayed anywhere.
 //!
 //! ```
-//! use pinbuddy_core::{Config, Decision, Engine, Growth, NewSegment, Region};
+//! use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
 //!
 //! let mut engine = Engine::new(Config {
 //!     segment_bytes: 1 << 30,
 //!     threshold_bytes: 4 << 20,
-//!     growth: Growth::Segment,
 //! });
 //! let Decision::Pin { bytes } = engine.request(64 << 20) else { panic!("nothing is pinned yet") };
-//! // Here the bridge pins `bytes` bytes, outside every lock, and makes their bookkeeping.
+//! assert_eq!(bytes, 64 << 20); // the least
+//! // Here the bridge pins that or more, outside every lock, and makes the bookkeeping.
+//! let bytes = 1 << 30;
 //! let segment = NewSegment::new(Region { base: 0x7000_0000_0000, bytes }).unwrap();
 //! engine.adopt(segment).unwrap();
 //! let Decision::Block(block) = engine.request(64 << 20) else { panic!("now it fits") };
@@ -51,7 +52,9 @@ mod handover;
 mod kind;
 mod node;
 mod policy;
+mod provision;
 mod records;
+mod rival;
 mod rounds;
 mod segment;
 mod stats;
@@ -64,7 +67,11 @@ pub use engine::{Decision, Engine};
 pub use error::{AdoptError, Misuse, Violation};
 pub use handover::{IdleSegment, NewSegment};
 pub use kind::{SMALL, SegmentKind};
-pub use policy::{Config, Growth};
+pub use policy::Config;
+pub use provision::{
+    GoOn, Growth, Order, Progress, Provisioner, Refusal, Settings, Step, Ticket, Took, Want,
+    WarmUp, Work,
+};
 pub use stats::{Gauge, Kept, Stats};
 pub use units::{Block, GRANULE, MAX_REGION, Region, SegmentId};
 pub use view::{BlockView, SegmentView};

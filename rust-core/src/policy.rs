@@ -1,5 +1,5 @@
-//! The sizes behind the engine's decisions: which requests it serves, how much to pin, which
-//! regions are dedicated and which of those are too large for a request.
+//! The sizes behind the engine's decisions: which requests it serves, which regions are dedicated and
+//! which of those are too large for a request.
 //!
 //! Pure functions of the configuration; knows no segment. All sizes were checked before they come
 //! here ([`Granules`]), so nothing here overflows.
@@ -13,19 +13,6 @@ pub struct Config {
     pub segment_bytes: usize,
     /// The smallest request that the engine serves, in bytes; with 0, all but empty ones.
     pub threshold_bytes: usize,
-    /// How much to pin when nothing fits.
-    pub growth: Growth,
-}
-
-/// How much to pin when nothing fits a request that is no longer than a segment. For a longer one
-/// it is always the request rounded up to granules, and never to a power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Growth {
-    /// A whole segment: the next requests find room in it.
-    #[default]
-    Segment,
-    /// The request rounded up to granules: nothing is pinned ahead.
-    Exact,
 }
 
 /// The region for exactly a request of `bytes` bytes: rounded up to granules, and not to huge
@@ -42,11 +29,7 @@ pub(crate) fn exact_region(bytes: usize) -> Option<usize> {
 pub(crate) struct Policy {
     segment: Granules,
     threshold_bytes: usize,
-    growth: Growth,
 }
-
-/// How many times a request must lie idle in dedicated regions for twice its length to serve it.
-const HOARD: u64 = 4;
 
 impl Policy {
     pub(crate) fn new(config: &Config) -> Self {
@@ -55,7 +38,6 @@ impl Policy {
         Self {
             segment: Granules::new(segment),
             threshold_bytes: config.threshold_bytes,
-            growth: config.growth,
         }
     }
 
@@ -76,42 +58,22 @@ impl Policy {
         length > self.segment
     }
 
-    /// Whether a segment may be longer than others: where it is a home.
-    pub(crate) fn has_homes(&self) -> bool {
-        self.growth == Growth::Exact
-    }
-
     /// Whether a region is at least as long as a segment.
     pub(crate) fn is_whole(&self, length: Granules) -> bool {
         length >= self.segment
     }
 
-    /// How much to pin for a request, in bytes.
-    pub(crate) fn region_for(&self, request: Granules) -> usize {
-        let exact = exact_region(request.bytes()).unwrap_or(MAX_REGION);
-        if self.is_dedicated(request) {
-            return exact;
-        }
-        match self.growth {
-            Growth::Segment => self.segment.bytes(),
-            Growth::Exact => exact,
-        }
-    }
-
     /// The largest dedicated region that serves a request longer than a segment: 9/8 of the
     /// request, so that at most an eighth of it lies idle.
-    ///
-    /// Sizes that never come twice would so be pinned without end. Where dedicated regions of
-    /// [`HOARD`] times the request lie `idle` already, one of twice its length serves: no more is
-    /// wasted then than by rounding to powers of two.
-    pub(crate) fn largest_dedicated(&self, request: Granules, idle: u64) -> Granules {
-        let slack = if idle >= HOARD * u64::from(request.get()) {
-            request.get()
-        } else {
-            request.get() / 8
-        };
+    pub(crate) fn largest_dedicated(&self, request: Granules) -> Granules {
         // At most 2^29: the sum does not overflow.
-        Granules::new(request.get() + slack)
+        Granules::new(request.get() + request.get() / 8)
+    }
+
+    /// The same where more than an eighth is better than another pin: up to a power of two, as where
+    /// requests are rounded so.
+    pub(crate) fn largest_dedicated_loosely(&self, request: Granules) -> Granules {
+        Granules::new(request.get().next_power_of_two())
     }
 }
 
@@ -121,40 +83,15 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn policy(segment_bytes: usize, growth: Growth) -> Policy {
+    fn policy(segment_bytes: usize) -> Policy {
         Policy::new(&Config {
             segment_bytes,
             threshold_bytes: 0,
-            growth,
         })
     }
 
     fn granules(bytes: usize) -> Granules {
         Granules::holding(bytes).unwrap()
-    }
-
-    #[test]
-    fn what_is_pinned_follows_the_growth_mode() {
-        for (segment, request, whole, exact) in [
-            (1000 * MIB, 1, 1000 * MIB, GRANULE),
-            (1000 * MIB, 5 * MIB, 1000 * MIB, 5 * MIB),
-            (1000 * MIB, 5 * MIB + 1, 1000 * MIB, 5 * MIB + GRANULE),
-            (1000 * MIB, 1000 * MIB, 1000 * MIB, 1000 * MIB),
-            // No multiple of a granule.
-            (999 * MIB - 1, 999 * MIB - 1, 999 * MIB, 999 * MIB),
-            // Longer than a segment: the same in both, and no power of two.
-            (1000 * MIB, 1001 * MIB - 1, 1001 * MIB, 1001 * MIB),
-            (1000 * MIB, 2133 * MIB, 2133 * MIB, 2133 * MIB),
-            (1000 * MIB, MAX_REGION, MAX_REGION, MAX_REGION),
-            (0, 1, GRANULE, GRANULE),
-            (1, 1, GRANULE, GRANULE),
-            (usize::MAX, 3 * MIB, MAX_REGION, 3 * MIB),
-        ] {
-            for (growth, expected) in [(Growth::Segment, whole), (Growth::Exact, exact)] {
-                let pinned = policy(segment, growth).region_for(granules(request));
-                assert_eq!(pinned, expected, "{segment} {request} {growth:?}");
-            }
-        }
     }
 
     #[test]
@@ -170,24 +107,16 @@ mod tests {
 
     #[test]
     fn an_eighth_of_slack_is_allowed() {
-        let policy = policy(0, Growth::Segment);
-        let largest = |bytes| policy.largest_dedicated(granules(bytes), 0).bytes();
+        let policy = policy(0);
+        let largest = |bytes| policy.largest_dedicated(granules(bytes)).bytes();
         assert_eq!(largest(800 * MIB), 900 * MIB);
         assert_eq!(largest(800 * MIB + 1), 900 * MIB + GRANULE);
         assert_eq!(largest(16 * MIB + 1), 18 * MIB + GRANULE);
         assert_eq!(largest(GRANULE), GRANULE);
         assert_eq!(largest(MAX_REGION), MAX_REGION + MAX_REGION / 8);
-    }
-
-    #[test]
-    fn once_four_times_the_request_lies_idle_twice_its_length_serves() {
-        let policy = policy(0, Growth::Segment);
-        let request = granules(100 * MIB);
-        let largest = |idle_mib: usize| {
-            let idle = u64::from(granules(idle_mib * MIB).get());
-            policy.largest_dedicated(request, idle).bytes() / MIB
-        };
-        assert_eq!((largest(399), largest(400)), (112, 200));
+        let loosely = |bytes| policy.largest_dedicated_loosely(granules(bytes)).bytes();
+        assert_eq!(loosely(800 * MIB), 1024 * MIB);
+        assert_eq!(loosely(MAX_REGION), MAX_REGION);
     }
 
     #[test]
@@ -195,12 +124,11 @@ mod tests {
         let policy = Policy::new(&Config {
             segment_bytes: MIB,
             threshold_bytes: 4 * MIB,
-            growth: Growth::Segment,
         });
         for bytes in [0, 4 * MIB - 1, MAX_REGION + 1, usize::MAX] {
             assert_eq!(policy.serves(bytes), None, "{bytes}");
         }
         assert_eq!(policy.serves(4 * MIB), Some(Granules::new(1024)));
-        assert_eq!(self::policy(MIB, Growth::Exact).serves(0), None);
+        assert_eq!(self::policy(MIB).serves(0), None);
     }
 }

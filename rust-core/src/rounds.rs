@@ -21,6 +21,8 @@ const LEARNED: u32 = 10;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Rounds {
+    /// Whether rounds are to be noticed, until a home is refused.
+    on: bool,
     /// With fewer bytes than this in use a request is a lull; 0 until a round is under way.
     low: u64,
     /// With more bytes than this a round is under way, or there was no larger set so far.
@@ -32,7 +34,7 @@ pub(crate) struct Rounds {
     /// The region that serves all rounds, and the largest set for which it was pinned.
     home: Option<SegmentId>,
     holds: u64,
-    /// A home was asked for and has not come.
+    /// A home was asked for and has not come yet: until then nobody asks for another.
     awaited: bool,
 }
 
@@ -51,6 +53,7 @@ impl Rounds {
     /// Notices nothing.
     pub(crate) const fn off() -> Self {
         Self {
+            on: false,
             low: 0,
             high: u64::MAX,
             largest: 0,
@@ -64,6 +67,7 @@ impl Rounds {
     /// Nothing noticed so far.
     pub(crate) const fn on() -> Self {
         Self {
+            on: true,
             high: 0,
             ..Self::off()
         }
@@ -125,8 +129,6 @@ impl Rounds {
 
     fn renewed(&mut self, holds: u64, pinned: u64) -> Turn {
         if std::mem::replace(&mut self.awaited, true) {
-            // The last one could not be had: giving memory back for another would only cost time.
-            *self = Self::off();
             return Turn::Stay;
         }
         self.holds = holds;
@@ -138,6 +140,20 @@ impl Rounds {
     pub(crate) fn settle(&mut self, home: SegmentId) {
         self.home = Some(home);
         self.awaited = false;
+    }
+
+    /// The home could not be had: giving memory back for another would only cost time.
+    pub(crate) fn refused(&mut self) {
+        *self = Self {
+            on: self.on,
+            home: self.home,
+            ..Self::off()
+        };
+    }
+
+    /// Whether there may be homes.
+    pub(crate) fn are_on(&self) -> bool {
+        self.on
     }
 
     /// The home that was adopted last; its name may name nothing any more.
@@ -217,7 +233,9 @@ mod tests {
         let mut rounds = Rounds::on();
         rounds.tell(0, 1000);
         assert!(matches!(rounds.turn(false), Turn::Renew { .. }));
-        assert_eq!(rounds.turn(false), Turn::Stay);
+        assert_eq!(rounds.turn(false), Turn::Stay, "it may still come");
+        assert!(rounds.notices(0, 1 << 40));
+        rounds.refused();
         assert!(!rounds.notices(0, 1 << 40));
     }
 }

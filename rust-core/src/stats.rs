@@ -4,6 +4,7 @@
 //! live + pending + idle = pinned.
 
 use crate::records::State;
+use crate::rival::Rival;
 
 /// A quantity over time, with the meaning of PyTorch's `c10::CachingAllocator::Stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +96,9 @@ pub struct Stats {
     /// segment.
     pub dedicated_bytes: u64,
     pub(crate) used: Used,
+    /// The most bytes that were in blocks at once: no reset of peaks reaches it.
+    pub(crate) largest_set: u64,
+    pub(crate) rival: Rival,
 }
 
 /// Blocks that the caller keeps whole when they are freed, for the next request of their size,
@@ -133,6 +137,7 @@ impl Stats {
         self.hits += 1;
         self.live_bytes.add(bytes);
         self.live_blocks.add(1);
+        self.rival.taken(bytes);
         self.grant(bytes);
     }
 
@@ -142,6 +147,7 @@ impl Stats {
         self.hits += 1;
         self.live_bytes.add_beside(bytes, self.used.bytes + bytes);
         self.live_blocks.add_beside(1, self.used.blocks + 1);
+        self.rival.taken(bytes);
         self.grant(bytes);
     }
 
@@ -175,6 +181,17 @@ impl Stats {
     fn rise(&mut self) {
         self.used.most_blocks = self.used.most_blocks.max(self.live_blocks.current);
         self.used.most_bytes = self.used.most_bytes.max(self.live_bytes.current);
+        self.largest_set = self.largest_set.max(self.in_use());
+    }
+
+    #[inline]
+    fn in_use(&self) -> u64 {
+        self.live_bytes.current + self.pending_bytes.current
+    }
+
+    pub(crate) fn forget_largest_set(&mut self) {
+        self.largest_set = self.in_use();
+        self.rival.clear();
     }
 
     /// Pending to kept: it counts as live again until it is released, and was not freed until then.
@@ -203,6 +220,7 @@ impl Stats {
         };
         in_bytes.remove(bytes);
         in_blocks.remove(1);
+        self.rival.released(bytes);
     }
 
     pub(crate) fn region_adopted(&mut self, bytes: u64, dedicated: bool) {

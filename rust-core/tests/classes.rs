@@ -1,21 +1,22 @@
 //! What it is worth to keep small and large blocks apart: what stays pinned once large ones go.
 
 use pinbuddy_core::{
-    Block, Config, Decision, Engine, Growth, IdleSegment, NewSegment, Region, SegmentKind,
+    Block, Config, Decision, Engine, IdleSegment, NewSegment, Region, SegmentKind,
 };
 
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 
-/// A block for the request, where needed after pinning what the engine asks for.
-fn take(engine: &mut Engine, request: usize) -> Block {
+/// A block for the request, where needed after pinning what the engine asks for, or `whole` bytes.
+fn take(engine: &mut Engine, request: usize, whole: usize) -> Block {
     match engine.request(request) {
         Decision::Block(block) => block,
         Decision::Pin { bytes } => {
+            let bytes = bytes.max(whole);
             let base = GIB + engine.stats().pinned_bytes.allocated as usize; // nowhere twice
             let segment = NewSegment::new(Region { base, bytes }).unwrap();
             engine.adopt(segment).unwrap();
-            take(engine, request)
+            take(engine, request, whole)
         }
         other => panic!("{request} bytes: {other:?}"),
     }
@@ -29,15 +30,14 @@ fn segments_kept(shrink: usize) -> (usize, usize) {
     let mut engine = Engine::new(Config {
         segment_bytes,
         threshold_bytes: 0,
-        growth: Growth::Segment,
     });
     let mut kept = 0;
     let mut passing = Vec::new();
     for n in 0..300 {
         let long = if n % 3 == 0 { 7 * MIB / 2 } else { MIB } / shrink;
-        kept += take(&mut engine, long).bytes;
+        kept += take(&mut engine, long, segment_bytes).bytes;
         let short = if n % 2 == 0 { 100 * MIB } else { 61 * MIB } / shrink;
-        passing.push(take(&mut engine, short));
+        passing.push(take(&mut engine, short, segment_bytes));
         // Some go at once, so that what comes later falls into their places.
         if n % 5 == 0 {
             engine.release(passing.swap_remove(n / 5)).unwrap();
@@ -77,12 +77,11 @@ fn requests_longer_than_a_segment_find_their_regions_again() {
     let mut engine = Engine::new(Config {
         segment_bytes: 64 * MIB,
         threshold_bytes: 4 * MIB,
-        growth: Growth::Exact,
     });
     let shards = [500 * MIB, 70 * MIB, 129 * MIB + MIB / 2, 71 * MIB];
     for round in 0..3 {
-        let blocks = shards.map(|bytes| take(&mut engine, bytes));
-        let queue = [5 * MIB, 8 * MIB].map(|bytes| take(&mut engine, bytes));
+        let blocks = shards.map(|bytes| take(&mut engine, bytes, 0));
+        let queue = [5 * MIB, 8 * MIB].map(|bytes| take(&mut engine, bytes, 0));
         for block in blocks.into_iter().chain(queue) {
             engine.release(block).unwrap();
         }

@@ -1,14 +1,13 @@
 //! What exact fit without alignment is worth: the sizes that people report as wasted.
 
-use pinbuddy_core::{Config, Decision, Engine, Growth, NewSegment, Region};
+use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
 
 const MIB: usize = 1 << 20;
 
-fn engine(segment_bytes: usize, growth: Growth) -> Engine {
+fn engine(segment_bytes: usize) -> Engine {
     Engine::new(Config {
         segment_bytes,
         threshold_bytes: 0,
-        growth,
     })
 }
 
@@ -21,7 +20,7 @@ fn adopt(engine: &mut Engine, bytes: usize) {
 
 /// How many blocks of `bytes` one segment of `segment` bytes serves.
 fn served(segment: usize, bytes: usize) -> usize {
-    let mut engine = engine(segment, Growth::Segment);
+    let mut engine = engine(segment);
     adopt(&mut engine, segment);
     let mut count = 0;
     while let Decision::Block(_) = engine.request(bytes) {
@@ -32,8 +31,8 @@ fn served(segment: usize, bytes: usize) -> usize {
 }
 
 /// What is pinned for these requests, one after the other and all kept, in MiB.
-fn pinned(segment: usize, growth: Growth, requests: &[usize]) -> usize {
-    let mut engine = engine(segment, growth);
+fn pinned(segment: usize, requests: &[usize]) -> usize {
+    let mut engine = engine(segment);
     for request in requests {
         if let Decision::Pin { bytes } = engine.request(*request) {
             adopt(&mut engine, bytes);
@@ -60,21 +59,18 @@ fn a_segment_cut_to_the_request_wastes_nothing() {
 }
 
 #[test]
-fn exact_growth_pins_what_is_asked_for() {
+fn the_least_that_is_pinned_is_what_is_asked_for() {
     let request = 129 * MIB + MIB / 2;
     // Powers of two would be 256 MiB each.
-    assert_eq!(pinned(1024 * MIB, Growth::Exact, &[request; 4]), 2 * 259);
-    assert_eq!(pinned(1024 * MIB, Growth::Segment, &[request; 3]), 1024);
+    assert_eq!(pinned(1024 * MIB, &[request; 4]), 2 * 259);
 }
 
 #[test]
 fn a_request_longer_than_a_segment_pins_no_power_of_two() {
     // 2.13 GiB, of which a power of two would make 4.
     let request = 2133 * MIB;
-    for growth in [Growth::Segment, Growth::Exact] {
-        assert_eq!(pinned(1024 * MIB, growth, &[request, request]), 2 * 2133);
-        // One GiB is a segment's.
-        assert_eq!(pinned(1024 * MIB, growth, &[1024 * MIB]), 1024);
-        assert_eq!(pinned(1024 * MIB, growth, &[1025 * MIB - 1]), 1025);
-    }
+    assert_eq!(pinned(1024 * MIB, &[request, request]), 2 * 2133);
+    // One GiB is a segment's.
+    assert_eq!(pinned(1024 * MIB, &[1024 * MIB]), 1024);
+    assert_eq!(pinned(1024 * MIB, &[1025 * MIB - 1]), 1025);
 }

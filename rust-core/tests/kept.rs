@@ -5,7 +5,7 @@
 //! is not served beside them and before the statistics are read.
 
 use pinbuddy_core::{
-    Block, Config, Decision, Engine, GRANULE, Gauge, Growth, Kept, NewSegment, Region, SegmentView,
+    Block, Config, Decision, Engine, GRANULE, Gauge, Kept, NewSegment, Region, SegmentView,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -82,7 +82,6 @@ impl Caller {
         let config = Config {
             segment_bytes: 16 * GRANULE,
             threshold_bytes: 0,
-            growth: Growth::Segment,
         };
         Self {
             engine: Engine::new(config),

@@ -1,8 +1,6 @@
 //! Rounds whose sizes differ: what is given back, what is pinned instead, and that it ends.
 
-use pinbuddy_core::{
-    Block, Config, Decision, Engine, Growth, NewSegment, Region, SegmentId, SegmentKind,
-};
+use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region, SegmentId, SegmentKind};
 use proptest::prelude::*;
 
 const MIB: usize = 1 << 20;
@@ -23,7 +21,6 @@ impl Program {
         let engine = Engine::new(Config {
             segment_bytes,
             threshold_bytes: 0,
-            growth: Growth::Exact,
         });
         Self {
             engine: engine.renewing(),
@@ -131,7 +128,6 @@ fn without_that_they_pin_much_more() {
     program.engine = Engine::new(Config {
         segment_bytes: 1024 * MIB,
         threshold_bytes: 0,
-        growth: Growth::Exact,
     });
     program.rounds(0..30);
     assert!(program.peak > 140 * MIB, "{}", program.peak);

@@ -76,11 +76,11 @@ def environment(**variables) -> dict[str, str]:
 class Pairs:
     """A process of the pair benchmark, with stock's libtorch or the fork's, that measures in turns."""
 
-    def __init__(self, program: Path, torch: Path, size: int, core: int, **variables):
+    def __init__(self, program: Path, torch: Path, size: int, live: int, core: int, **variables):
         paths = [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
         libraries = ":".join(path for path in paths if path)
         self.process = subprocess.Popen(
-            [str(program), str(size)],
+            [str(program), str(size), str(live)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -104,8 +104,10 @@ class Pairs:
             raise RuntimeError(f"{self.process.args[0]} ended with status {status}") from error
 
 
-def compare_pairs(stock: Path, fork: Path, size: int, processes: int = 7, **variables) -> dict:
-    """Fork over stock for one size: the median ratio of neighbouring turns.
+def compare_pairs(
+    stock: Path, fork: Path, size: int, live: int = 1, processes: int = 7, **variables
+) -> dict:
+    """Fork over stock for one size and so many live blocks: the median ratio of neighbouring turns.
 
     A turn takes about a millisecond and both run on one core, so that a disturbance meets both or
     few; several pairs of processes, because where things lie in memory is drawn once for each.
@@ -117,8 +119,8 @@ def compare_pairs(stock: Path, fork: Path, size: int, processes: int = 7, **vari
         program = compile_pairs(stock, Path(folder))
         for _ in range(processes):
             with (
-                Pairs(program, stock, size, core) as theirs,
-                Pairs(program, fork, size, core, **variables) as ours,
+                Pairs(program, stock, size, live, core) as theirs,
+                Pairs(program, fork, size, live, core, **variables) as ours,
             ):
                 for process in (theirs, ours):
                     process.turn(10 * pairs)

@@ -161,6 +161,8 @@ whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
 answer([it["backing"] for it in pinbuddy.stats()["segments"]], used, whole, sim()["host_registers"])
 """
 )
+# The block that is to be ready first is what is refused.
+REFUSED_BLOCK = REFUSED.replace("tensors = [", "pinbuddy.warm_up(wait=True)\ntensors = [")
 LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off"}
 
 
@@ -180,7 +182,7 @@ def test_where_registering_is_not_permitted_cuda_allocates(run, way):
 
 def test_what_could_not_be_registered_is_unmapped(run):
     """A block of 512 MiB is refused both ways, and a region of just the request fits."""
-    outcome = run(REFUSED, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
+    outcome = run(REFUSED_BLOCK, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
     backings, used, whole, _ = outcome.value
     assert backings == ["pages", "pages"] and whole
     assert used < 400, f"{used} MiB of addresses: the block is still mapped"
@@ -191,8 +193,8 @@ def test_half_a_region_is_unregistered_again(run):
     """Of four chunks of 4 MiB two are registered. What is left of that is neither locked nor an error that
     the next kernel would report, and there is room for what is asked for."""
     outcome = run(
-        REFUSED.replace("pinned(20)", "pinned(3)").replace("host_registers", "pinned_bytes"),
-        **SMALL | {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "segment", "BUDDY_THRESHOLD_MB": "1"},
+        REFUSED_BLOCK.replace("pinned(20)", "pinned(3)").replace("host_registers", "pinned_bytes"),
+        **SMALL | {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact", "BUDDY_THRESHOLD_MB": "1"},
         BUDDY_REGISTER_CHUNK_MB=4,
         PINBUDDY_SIM_FAIL_PIN_AFTER_MB=11,
     )

@@ -78,5 +78,6 @@ def test_what_passes_the_budget_is_pytorchs_own(run):
         BUDDY_MAX_MB=130,
     )
     of_engine, whole, pinned = outcome.value
-    assert of_engine == [True, True, False, False] and whole and pinned
+    # Three of 40 MiB: regions are as long as what is asked for where no more would fit.
+    assert of_engine == [True, True, True, False] and whole and pinned
     assert len(outcome.warnings) == 1, outcome.stderr

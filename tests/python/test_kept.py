@@ -44,6 +44,7 @@ def test_every_request_counts_whether_a_kept_block_served_it_or_not(torch, pinne
 
 
 def test_hits_are_counted_and_what_is_kept_is_idle(torch, pinned):
+    pinbuddy.warm_up(wait=True)
     before = engine()["hits"]
     for _ in range(10):
         pinned(8 * MIB)
@@ -143,6 +144,7 @@ def test_a_block_that_another_thread_frees_serves_its_own(torch, pinned):
 
 
 def test_sizes_that_alternate_are_all_kept_in_one_segment(torch, pinned):
+    pinbuddy.warm_up(wait=True)
     sizes = [5 * MIB, 8 * MIB, 12 * MIB, 9 * MIB + 4096]
     for _ in range(3):
         addresses = [pinned(size).data_ptr() for size in sizes]

@@ -36,6 +36,7 @@ def test_enabled_follows_the_switch(run, variables, on):
 
 
 def test_segments_show_where_a_tensors_block_lies(torch, pinned):
+    pinbuddy.warm_up(wait=True)
     tensor, freed = pinned(8 * MIB + 1), pinned(9 * MIB)
     torch.cuda._sleep(1_000_000_000)
     freed.to("cuda", non_blocking=True)
@@ -61,7 +62,8 @@ def test_the_data_have_the_shapes_that_the_types_promise(torch, pinned):
 def test_a_forked_childs_stats_have_the_same_keys(run):
     program = """
         import json, os, pinbuddy
-        pinbuddy.stats()  # The parent has used its engine.
+        import torch
+        kept = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)  # The parent has used its engine.
         if (child := os.fork()) == 0:
             print(json.dumps(pinbuddy.stats()), flush=True)
             os._exit(0)

@@ -17,8 +17,8 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 @pytest.mark.parametrize(
     "name, value, default",
     [
-        ("BUDDY_BLOCK_COUNT", "many", 8),
-        ("BUDDY_BLOCK_COUNT", "-1", 8),
+        ("BUDDY_BLOCK_COUNT", "many", None),
+        ("BUDDY_BLOCK_COUNT", "-1", None),
         ("BUDDY_THRESHOLD_MB", "99999999999999999999", 4),
         ("BUDDY_THRESHOLD_MB", "4.5", 4),
         ("BUDDY_BLOCK_SIZE_MB", "0", 1024),

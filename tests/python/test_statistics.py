@@ -7,12 +7,14 @@ from release import host_stats
 
 @counts_active
 def test_host_memory_stats_count_what_is_pinned_and_what_is_live(torch, pinned):
+    pinbuddy.warm_up(wait=True)
+    blocks = len(pinbuddy.stats()["segments"])
     tensor = pinned(8 * MIB + 1)
     stats = host_stats()
-    assert stats["allocated_bytes.current"] == BLOCKS * BLOCK_MB * MIB
+    assert stats["allocated_bytes.current"] == blocks * BLOCK_MB * MIB
     assert stats["active_bytes.current"] == 8 * MIB + 4096
     assert stats["active_requests.current"] == 1
-    assert stats["num_host_alloc"] == stats["host_alloc_time.count"] == BLOCKS
+    assert stats["num_host_alloc"] == stats["host_alloc_time.count"] == blocks
     del tensor
     assert host_stats()["active_bytes.current"] == 0
 
@@ -76,5 +78,5 @@ def test_the_warm_up_is_counted_pin_by_pin(run):
     )
     *equal, pins, spent = outcome.value
     assert equal == [True] * 4
-    # Its own region, four segments, and a region above a segment: 330 MiB at a second a GiB.
-    assert pins == 6 and spent > 0.3
+    # Its own region, three segments beside it, and a region above a segment: 266 MiB at a second a GiB.
+    assert pins == 5 and spent > 0.25

@@ -104,6 +104,7 @@ def test_every_line_of_a_table_is_as_long(torch, pinned):
 
 
 def test_the_summary_counts_what_is_live_and_what_is_idle(torch, pinned):
+    pinbuddy.warm_up(wait=True)
     tensor = pinned(8 * MIB)
     engine = pinbuddy.stats()["engine"]
     summary = pinbuddy.memory_summary()

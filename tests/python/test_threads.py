@@ -131,8 +131,8 @@ def test_threads_that_all_come_first(run):
         BUDDY_BLOCK_COUNT=4,
     )
     whole, of_engine, total = outcome.value
-    # Four blocks in all, with what the sixteen pinned for themselves.
-    assert whole and of_engine and 4 * 64 <= total < 5 * 64
+    # Four blocks in all, or nearly, with what the sixteen pinned for themselves.
+    assert whole and of_engine and 3 * 64 < total < 5 * 64
     assert outcome.warnings == []
 
 
@@ -187,9 +187,20 @@ def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threa
 @pytest.mark.parametrize("kib", [64, 16 * 1024])
 @pytest.mark.parametrize("live", [4, 8])
 def test_threads_that_share_a_few_blocks_never_pin_more_than_these(bounded, live, kib):
-    """Below the threshold and above it, where the blocks fill the segments to the last byte: what one
-    thread frees another finds, wherever it is kept."""
+    """Below the threshold and above it, where regions are as long as the blocks, or hold a few of them:
+    what one thread frees another finds, wherever it is kept."""
     settings = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_WARMUP": "off"}
     done = bounded(live, 300_000, kib * 1024, **settings)
     before, after = map(int, done.stdout.split())
-    assert (before, after) == ((live, live) if kib == 64 else (live // 4, live // 4)), done.stderr
+    assert before == after and live // 4 <= before <= live, done.stderr
+    if kib == 64:
+        assert before == live, "stock's"
+
+
+@pytest.mark.parametrize("kib", [64, 16 * 1024])
+def test_reading_statistics_beside_busy_threads_pins_nothing(bounded, kib):
+    """What a reader is about to give back is no other thread's lack of room."""
+    live = 4
+    done = bounded(live, 10_000_000, kib * 1024, 1, BUDDY_BLOCK_SIZE_MB=64, BUDDY_WARMUP="off")
+    before, after = map(int, done.stdout.split())
+    assert before == after and before <= live, done.stderr

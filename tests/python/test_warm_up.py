@@ -74,16 +74,17 @@ def test_in_the_background_segments_come_one_by_one(run):
         **SLOW,
     )
     seen, segments, of_engine, own_pins = outcome.value
-    # Its own region first; each segment is seen before the next is pinned.
-    assert seen[:4] == [1, 2, 3, 4]
-    assert segments == [64, 256, 256, 256, 256]
+    # Its own region first; each segment is seen before the next is pinned. With the first request's
+    # region a fourth would be more than was asked for.
+    assert seen[:3] == [1, 2, 3]
+    assert segments == [64, 256, 256, 256]
     assert of_engine and own_pins == 1, "the thread pinned the segments"
     assert outcome.warnings == []
 
 
 @pytest.mark.timing
-def test_a_request_waits_for_one_segment_at_most(run):
-    """200 MiB of its own would take 2.4 s after the three of the segment that is being pinned."""
+def test_a_request_pins_its_own_rather_than_wait_for_long(run):
+    """200 MiB of its own take 2.4 s, and may have to wait for the segment that the driver has: three."""
     outcome = run(
         """
         from program import *
@@ -99,9 +100,8 @@ def test_a_request_waits_for_one_segment_at_most(run):
         **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": 12000},
     )
     taken, segments, phase = outcome.value
-    # Its own would come after that one, at 5.4 s; the segment's pages have to be touched as well.
-    assert taken < 5 and phase == "running"
-    assert set(segments) == {256}, "it waited, and pinned nothing itself"
+    assert taken < 6 and phase == "running"
+    assert 200 in segments, "it did not wait for others to be pinned as well"
 
 
 def test_asked_for_it_is_warm_before_the_first_request(run):
@@ -129,13 +129,16 @@ def test_when_off_memory_is_pinned_as_it_is_needed(run):
         states = [segments()]
         kept += [pinned(60), pinned(60), pinned(60), pinned(60)]
         states.append(segments())
-        answer(*states)
+        answer(states, sim()["pins"], sim()["own_pins"])
         """,
         **BLOCKS,
         BUDDY_WARMUP="off",
         PINBUDDY_SIM_LOCK=0,
     )
-    assert outcome.value == [[256], [256, 256]]
+    (first, all_of_them), pins, own_pins = outcome.value
+    assert first == [60], "nobody knows yet that more is to come"
+    assert pins == own_pins <= 5, "by nobody else"
+    assert 300 <= sum(all_of_them) <= 300 * 1.2 + 128
 
 
 @pytest.mark.parametrize(

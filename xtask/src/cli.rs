@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pinbuddy_core::Growth;
+use pinbuddy_core::{Growth, WarmUp};
 use pinbuddy_replay::policy::Kind;
-use pinbuddy_replay::policy::pinbuddy::{Settings, WarmUp};
+use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::workload::WORKLOADS;
 
-use crate::bench::part::Part;
+use crate::bench::choice::Choice;
 pub use source_build::{Launcher, SourceBuild};
 pub use test::{Test, TestUpstream};
 
@@ -239,9 +239,9 @@ pub struct Pinbuddy {
     #[arg(long, value_name = "N", default_value_t = 1024)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub block_size_mb: u32,
-    /// How many of them the warm-up pins
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub block_count: u16,
+    /// How many of them the warm-up pins; unset, as much as demand shows
+    #[arg(long, value_name = "N")]
+    pub block_count: Option<u16>,
     /// The smallest request that is served from them, in MiB
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub threshold_mb: u32,
@@ -267,9 +267,9 @@ pub enum WarmUpMode {
 /// `BUDDY_GROWTH`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum GrowthMode {
-    /// A whole block
+    /// More than the request, up to a block, as demand shows
     Segment,
-    /// The request, to 2 MiB
+    /// The request
     Exact,
 }
 
@@ -279,7 +279,7 @@ impl Pinbuddy {
         let bytes = |mib| u64::from(mib) << 20;
         Settings {
             block_bytes: bytes(self.block_size_mb),
-            block_count: self.block_count.into(),
+            block_count: self.block_count.map(u64::from),
             threshold_bytes: bytes(self.threshold_mb),
             warm_up: match self.warmup {
                 WarmUpMode::Background => WarmUp::Background,
@@ -343,7 +343,7 @@ pub struct Bench {
     pub strict: bool,
     /// Only these parts [default: all]
     #[arg(long, value_name = "PART", num_args = 1.., value_delimiter = ',')]
-    pub only: Vec<Part>,
+    pub only: Vec<Choice>,
     /// Replay this trace (JSON lines) in the part `memory` too
     #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,

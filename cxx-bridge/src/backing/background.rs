@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::Control;
+
 thread_local! {
     static BEHIND: Cell<bool> = const { Cell::new(false) };
 }
@@ -45,9 +47,9 @@ pub(crate) fn wait() -> Waiting<'static> {
     WAITERS.wait()
 }
 
-/// Rests after so much work, until that is enough or any thread waits.
-pub(super) fn rest(worked: Duration) {
-    WAITERS.rest(worked);
+/// Rests after so much work, until that is enough, or any thread waits, or this is to end.
+pub(super) fn rest(worked: Duration, control: &dyn Control) {
+    WAITERS.rest(worked, control);
 }
 
 /// How many times as long as it works a thread rests.
@@ -63,9 +65,9 @@ impl Waiters {
         Waiting(self)
     }
 
-    fn rest(&self, worked: Duration) {
+    fn rest(&self, worked: Duration, control: &dyn Control) {
         let until = Instant::now() + worked.saturating_mul(REST).min(LONGEST);
-        while self.0.load(Ordering::Relaxed) == 0 {
+        while self.0.load(Ordering::Relaxed) == 0 && control.go_on() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -94,6 +96,7 @@ pub(super) fn work() -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Foreground;
     use super::*;
 
     #[test]
@@ -108,7 +111,7 @@ mod tests {
         let waiters = Waiters::default();
         for (worked, rested) in [(3, 6), (3_600_000, 500)] {
             let start = Instant::now();
-            waiters.rest(Duration::from_millis(worked));
+            waiters.rest(Duration::from_millis(worked), &Foreground);
             assert!(start.elapsed() >= Duration::from_millis(rested));
         }
     }
@@ -120,17 +123,30 @@ mod tests {
         drop(one);
         let start = Instant::now();
         for _ in 0..1000 {
-            waiters.rest(LONGEST);
+            waiters.rest(LONGEST, &Foreground);
         }
         assert!(start.elapsed() < 1000 * STEP);
         drop(other);
         thread::scope(|scope| {
-            let resting = scope.spawn(|| waiters.rest(LONGEST));
+            let resting = scope.spawn(|| waiters.rest(LONGEST, &Foreground));
             // Kept: a rest that begins later ends at once, too.
             let waiting = waiters.wait();
             resting.join().unwrap();
             drop(waiting);
         });
         assert_eq!(waiters.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_is_to_end_does_not_rest() {
+        struct Ends;
+        impl Control for Ends {
+            fn go_on(&self) -> bool {
+                false
+            }
+        }
+        let start = Instant::now();
+        Waiters::default().rest(LONGEST, &Ends);
+        assert!(start.elapsed() < LONGEST);
     }
 }

@@ -4,12 +4,11 @@
 //! take longer than all that huge pages save. The first chunk shows it. Knows time and mappings;
 //! what is done about it is decided in `region`.
 
-use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
 use super::pages::{Mapping, Pages};
-use super::touch::Toucher;
+use super::touch::{Toucher, Unfilled};
 use crate::config::MIB;
 use crate::lock::Lock;
 
@@ -25,18 +24,20 @@ pub(super) struct Pace(Lock<Option<(usize, Duration)>>);
 
 impl Pace {
     /// How long `bytes` bytes take: measured once for each number of threads.
-    fn of(&self, toucher: Toucher, bytes: usize) -> Option<Duration> {
+    fn of(&self, toucher: Toucher<'_>, bytes: usize) -> Result<Option<Duration>, Unfilled> {
         let threads = toucher.threads;
         let known = *self.0.lock();
         let took = match known {
             Some((of, took)) if of == threads => took,
             _ => {
-                let took = time_of_small(toucher, SAMPLE)?;
+                let Some(took) = time_of_small(toucher, SAMPLE)? else {
+                    return Ok(None);
+                };
                 *self.0.lock() = Some((threads, took));
                 took
             }
         };
-        Some(took.mul_f64(bytes as f64 / SAMPLE as f64))
+        Ok(Some(took.mul_f64(bytes as f64 / SAMPLE as f64)))
     }
 
     /// Fills `mapping` with transparent huge pages, as long as that is worth it; `stalls` is how
@@ -44,16 +45,16 @@ impl Pace {
     pub(super) fn fill(
         &self,
         mapping: &Mapping,
-        toucher: Toucher,
+        toucher: Toucher<'_>,
         stalls: impl Fn() -> Option<u64>,
-    ) -> io::Result<Filled> {
+    ) -> Result<Filled, Unfilled> {
         let before = stalls();
         let touch = |part| toucher.touch(mapping, part, Pages::Transparent.unit());
         let small = |bytes, care| {
             // A virtual machine that has to ask its host for the memory is slow as well, and would
             // be with small pages, too.
             if before.is_some() && before == stalls() {
-                return None;
+                return Ok(None);
             }
             match care {
                 Care::Quick => self.of(toucher, bytes),
@@ -64,13 +65,19 @@ impl Pace {
     }
 }
 
-/// How long so many bytes in pages of 4 KiB take.
-fn time_of_small(toucher: Toucher, bytes: usize) -> Option<Duration> {
-    let sample = Mapping::new(bytes, Pages::Small).ok()?;
+/// How long so many bytes in pages of 4 KiB take; nothing where they are not to be had.
+fn time_of_small(toucher: Toucher<'_>, bytes: usize) -> Result<Option<Duration>, Unfilled> {
+    let Ok(sample) = Mapping::new(bytes, Pages::Small) else {
+        return Ok(None);
+    };
     let _ = sample.keep_from_children();
     let took = toucher.touch(&sample, 0..bytes, Pages::Small.unit());
     let _ = sample.unmap();
-    took.ok()
+    match took {
+        Ok(took) => Ok(Some(took)),
+        Err(Unfilled::Failed(_)) => Ok(None),
+        Err(Unfilled::Stopped) => Err(Unfilled::Stopped),
+    }
 }
 
 /// How filling a mapping with transparent huge pages went.
@@ -98,9 +105,9 @@ const WORTH: u32 = 2;
 /// asked to measure as carefully as it can.
 fn fill_unless_it_crawls(
     length: usize,
-    mut touch: impl FnMut(Range<usize>) -> io::Result<Duration>,
-    mut small: impl FnMut(usize, Care) -> Option<Duration>,
-) -> io::Result<Filled> {
+    mut touch: impl FnMut(Range<usize>) -> Result<Duration, Unfilled>,
+    mut small: impl FnMut(usize, Care) -> Result<Option<Duration>, Unfilled>,
+) -> Result<Filled, Unfilled> {
     let mut filled = 0;
     for care in [Care::Quick, Care::Thorough] {
         if length - filled < CHUNK {
@@ -109,7 +116,7 @@ fn fill_unless_it_crawls(
         }
         let huge = touch(filled..filled + CHUNK)?;
         filled += CHUNK;
-        let small = small(CHUNK, care);
+        let small = small(CHUNK, care)?;
         let Some(small) = small.filter(|small| huge > *small * WORTH) else {
             break;
         };
@@ -135,6 +142,10 @@ enum Care {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use super::super::touch::Idle;
+    use super::super::{Control, Foreground};
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -151,7 +162,7 @@ mod tests {
             |bytes, _| {
                 asked += 1;
                 assert_eq!(bytes, CHUNK);
-                small.map(|it| MS * it)
+                Ok(small.map(|it| MS * it))
             },
         );
         (filled.unwrap(), parts, asked)
@@ -192,23 +203,57 @@ mod tests {
     fn a_page_that_does_not_come_ends_it() {
         let failed = fill_unless_it_crawls(
             4 * CHUNK,
-            |_| Err(io::Error::from_raw_os_error(libc::ENOMEM)),
-            |_, _| Some(MS),
+            |_| Err(Unfilled::Failed(io::Error::from_raw_os_error(libc::ENOMEM))),
+            |_, _| Ok(Some(MS)),
         );
-        assert_eq!(failed.unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+        let Err(Unfilled::Failed(why)) = failed else {
+            panic!("{failed:?}")
+        };
+        assert_eq!(why.raw_os_error(), Some(libc::ENOMEM));
+    }
+
+    #[test]
+    fn a_stop_while_pages_are_compared_is_a_stop() {
+        let (slow, stopped) = (|_| Ok(500 * MS), |_, _| Err(Unfilled::Stopped));
+        let outcome = fill_unless_it_crawls(4 * CHUNK, slow, stopped);
+        assert!(matches!(outcome, Err(Unfilled::Stopped)), "{outcome:?}");
+        let toucher = Toucher {
+            threads: 2,
+            populates: true,
+            rests: false,
+            control: &Ends,
+            idle: &Idle::default(),
+        };
+        let pace = Pace::default();
+        assert!(pace.of(toucher, SAMPLE).is_err());
+        assert!(pace.0.lock().is_none(), "nothing is learnt from it");
+    }
+
+    struct Ends;
+
+    impl Control for Ends {
+        fn go_on(&self) -> bool {
+            false
+        }
     }
 
     #[test]
     fn the_pace_of_small_pages_is_measured_once_for_each_number_of_threads() {
         let pace = Pace::default();
-        let toucher = |threads| Toucher {
-            threads,
-            populates: true,
-            rests: false,
+        let idle = Idle::default();
+        let of = |threads, bytes| {
+            let toucher = Toucher {
+                threads,
+                populates: true,
+                rests: false,
+                control: &Foreground,
+                idle: &idle,
+            };
+            pace.of(toucher, bytes).unwrap()
         };
-        let first = pace.of(toucher(2), SAMPLE).unwrap();
-        assert_eq!(pace.of(toucher(2), SAMPLE), Some(first));
-        assert_eq!(pace.of(toucher(2), 2 * SAMPLE), Some(first * 2));
-        assert!(pace.of(toucher(1), SAMPLE).is_some());
+        let first = of(2, SAMPLE).unwrap();
+        assert_eq!(of(2, SAMPLE), Some(first));
+        assert_eq!(of(2, 2 * SAMPLE), Some(first * 2));
+        assert!(of(1, SAMPLE).is_some());
     }
 }

@@ -5,10 +5,13 @@
 //! behind it in a process is the chain in `register`: `region` makes memory of our own, of the
 //! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
 //! mapped by `pages` and filled by `touch` and `crawl`; CUDA registers it in `pieces`, or allocates
-//! where that fails.
+//! where that fails. `account` says how much it may be.
 
+mod account;
+mod areas;
 pub(crate) mod background;
 mod crawl;
+mod driver;
 mod huge;
 mod machine;
 mod numa;
@@ -20,12 +23,16 @@ mod register;
 mod said;
 mod touch;
 
+use std::fmt;
+use std::time::Duration;
+
 use pinbuddy_core::Region;
 
-use crate::budget::{Budget, Limits};
+use crate::budget::Budget;
 
+pub use driver::Driver;
 pub use placement::Placement;
-pub use register::{Chain, Driver};
+pub use register::Chain;
 
 /// The device whose context a pin is to use where the process has none yet: the current device of
 /// the thread that asked, as CUDA numbers it; negative where there is none.
@@ -39,6 +46,59 @@ pub enum Source {
     Ordinary,
     /// Huge pages that the system has set aside, which nobody else has use for.
     SetAside,
+}
+
+/// Says whether a pin that is under way is to go on. Asked by several threads at once, under no lock,
+/// so it may wait: whoever waits there has nothing in the kernel's hands or the driver's.
+pub trait Control: Sync {
+    /// Asked before each slice of what is filled. May wait, for instance while others pin; false: the
+    /// pin is to end now, and what was mapped for it is unmapped.
+    fn go_on(&self) -> bool;
+
+    /// As `go_on`, right before the driver registers, or allocates, so many bytes: it cannot be
+    /// stopped there.
+    fn may_register(&self, _bytes: usize) -> bool {
+        self.go_on()
+    }
+}
+
+/// Goes on, whatever comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreground;
+
+impl Control for Foreground {
+    fn go_on(&self) -> bool {
+        true
+    }
+}
+
+/// A region that was pinned, and where the time went: filling can be stopped, the driver cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// Where it starts.
+    pub base: usize,
+    /// What mapping it and filling it with pages took; not what was waited or rested meanwhile.
+    pub filling: Duration,
+    /// How long the driver took; all of it where the driver allocates.
+    pub registering: Duration,
+}
+
+/// Why nothing was pinned. Nothing is left of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unpinned {
+    /// It was to end: no failure, and nothing to be said to anybody.
+    Stopped,
+    /// There is no such memory; for people.
+    Refused(String),
+}
+
+impl fmt::Display for Unpinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("it was stopped"),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
 }
 
 /// How page-locked memory is had and given back. Never called under a lock (I5).
@@ -59,9 +119,15 @@ pub trait Backing: Send + Sync + 'static {
         0
     }
 
-    /// Pins `bytes` bytes of fresh memory and returns their address; the error is for people, and
-    /// the driver remembers none.
-    fn pin(&self, bytes: usize, device: Device, source: Source) -> Result<usize, String>;
+    /// Pins `bytes` bytes of fresh memory, as long as `control` lets it; the driver remembers no
+    /// error.
+    fn pin(
+        &self,
+        bytes: usize,
+        device: Device,
+        source: Source,
+        control: &dyn Control,
+    ) -> Result<Pinned, Unpinned>;
 
     /// Gives back what `pin` returned, and says whose it was; the error is for people, and what it
     /// is about stays pinned.
@@ -78,13 +144,14 @@ pub trait Backing: Send + Sync + 'static {
         vec![Placement::CUDA; regions.len()]
     }
 
-    /// The most that may be pinned, on this machine, now.
-    fn budget(&self, max_mb: Option<usize>) -> Budget {
-        Budget::here(max_mb)
-    }
+    /// The most that this process may pin, on this machine, now; `taken` is what it has pinned of that
+    /// already, of ordinary memory.
+    fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget;
 
-    /// Whether the machine has room for a pin of `bytes` of ordinary memory, now.
-    fn has_room(&self, bytes: usize) -> bool {
-        Budget::leaves_enough(bytes, &Limits::read("/".as_ref()))
-    }
+    /// Whether the machine has room for a pin of `bytes` of ordinary memory, now. Who was told that it
+    /// has not may be told so for a second, unless something is unpinned.
+    fn has_room(&self, bytes: usize) -> bool;
+
+    /// How much memory the machine and the control group leave now; nothing where that is not known.
+    fn free(&self) -> Option<usize>;
 }

@@ -3,10 +3,12 @@
 //! Invariant: who is told that nothing is registered can unmap the region; where a piece cannot be
 //! unregistered, a device may still write to it, and that is said.
 
+use std::time::{Duration, Instant};
+
 use pinbuddy_core::Region;
 
-use super::Device;
-use super::register::Driver;
+use super::driver::Driver;
+use super::{Control, Device};
 use crate::log::Bytes;
 
 /// A single registration of so many bytes fails (NVIDIA/open-gpu-kernel-modules#1234).
@@ -15,8 +17,8 @@ const TOO_LONG: usize = 512 << 30;
 /// Why a region is not registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unregistered {
-    /// The driver's words.
-    pub(super) why: String,
+    /// The driver's words; nothing where it was not asked, since the pin was to end.
+    pub(super) why: Option<String>,
     /// Whether a piece of it is, and stays so.
     pub(super) in_part: bool,
 }
@@ -33,22 +35,34 @@ pub(super) fn length(bytes: usize, chunk: usize) -> Result<usize, String> {
     }
 }
 
-/// Registers `region` in pieces of `length` bytes.
+/// Registers `region` in pieces of `length` bytes, each if `control` still wants it. What the driver
+/// says to a pin that is to end is no refusal: when the process ends, it may be gone already. How long
+/// the driver took: not what was waited before.
 pub(super) fn register(
     driver: &impl Driver,
     region: Region,
     length: usize,
     device: Device,
-) -> Result<(), Unregistered> {
+    control: &dyn Control,
+) -> Result<Duration, Unregistered> {
+    let mut taken = Duration::ZERO;
     for piece in pieces(region, length) {
-        if let Err(why) = driver.register(piece, device) {
+        let registered = if control.may_register(piece.bytes) {
+            let start = Instant::now();
+            let registered = driver.register(piece, device);
+            taken += start.elapsed();
+            registered.map_err(|why| control.go_on().then_some(why))
+        } else {
+            Err(None)
+        };
+        if let Err(why) = registered {
             let bytes = piece.base - region.base;
             let before = Region { bytes, ..region };
             let in_part = unregister(driver, before, length).is_err();
             return Err(Unregistered { why, in_part });
         }
     }
-    Ok(())
+    Ok(taken)
 }
 
 /// Unregisters every piece that can be; the error is of the first that cannot.
@@ -73,6 +87,7 @@ fn pieces(region: Region, length: usize) -> impl Iterator<Item = Region> {
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
+    use super::super::Foreground;
     use super::super::register::tests::{DEVICE, Fake};
     use super::*;
     use crate::config::MIB;
@@ -106,8 +121,8 @@ mod tests {
     fn half_a_region_is_unregistered_again() {
         let driver = Fake::default();
         driver.registrations_left.store(2, Relaxed);
-        let failed = register(&driver, REGION, 4 * MIB, DEVICE).unwrap_err();
-        assert!(!failed.in_part && failed.why.contains("not permitted"));
+        let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
+        assert!(!failed.in_part && failed.why.as_ref().unwrap().contains("not permitted"));
         assert!(driver.registered.lock().unwrap().is_empty());
     }
 
@@ -116,9 +131,9 @@ mod tests {
         let driver = Fake::default();
         driver.registrations_left.store(2, Relaxed);
         driver.refuses_to_unregister.store(true, Relaxed);
-        let failed = register(&driver, REGION, 4 * MIB, DEVICE).unwrap_err();
+        let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
         assert!(
-            failed.in_part && failed.why.contains("not permitted"),
+            failed.in_part && failed.why.as_ref().unwrap().contains("not permitted"),
             "the first error: {failed:?}"
         );
         driver.refuses_to_unregister.store(false, Relaxed);

@@ -3,9 +3,13 @@
 //! Reads `/proc/self/smaps`, which takes milliseconds and the kernel's lock on the address space:
 //! for reports, once a region, never while memory is pinned.
 
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
+use pinbuddy_core::Region;
+
+use super::numa;
 use super::pages::{LARGE, PAGE};
 
 /// As the statistics have it. Sizes are in bytes.
@@ -29,6 +33,28 @@ impl Placement {
         huge_bytes: None,
         numa_node: None,
     };
+}
+
+/// What these regions of our own have come to, in their order.
+pub(super) fn look(regions: &[Region]) -> Vec<Placement> {
+    let ranges: Vec<_> = regions
+        .iter()
+        .map(|it| it.base..it.base + it.bytes)
+        .collect();
+    let found = File::open("/proc/self/smaps")
+        .map(|file| read_smaps(BufReader::new(file), &ranges))
+        .unwrap_or_default();
+    let placement = |(n, region): (usize, &Region)| {
+        let pages = found.get(n).and_then(|it| it.pages(region.bytes));
+        let lies = numa::where_it_lies(region.base, region.bytes);
+        Placement {
+            backing: "pages",
+            page_bytes: pages.map(|(page, _)| page),
+            huge_bytes: pages.map(|(_, huge)| huge),
+            numa_node: lies.filter(|it| it.percent == 100).map(|it| it.node),
+        }
+    };
+    regions.iter().enumerate().map(placement).collect()
 }
 
 /// What the kernel says about the pages of a range.

@@ -8,14 +8,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::areas::Areas;
 use super::crawl::{Filled, Pace};
 use super::huge::{self, Link, Plan, Wanted};
 use super::machine::Machine;
 use super::numa::{self, Choice};
 use super::pages::{Mapping, Pages};
 use super::said::Said;
-use super::touch::{self, Toucher};
-use super::{Source, background};
+use super::touch::{self, Idle, Toucher, Unfilled};
+use super::{Control, Source, background};
 use crate::budget::Limits;
 use crate::config::memory::{HugePages, Memory};
 use crate::lock::{self, Lock};
@@ -28,6 +29,7 @@ pub(super) struct Maker {
     machine: Machine,
     /// What the warm-up wants in all.
     ahead: usize,
+    areas: Areas,
     crawls: AtomicBool,
     pace: Pace,
     /// When no region could be had from what is set aside.
@@ -35,17 +37,30 @@ pub(super) struct Maker {
     said: Said,
 }
 
+/// A region's memory, all there, and what it took: without what was waited and rested.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) mapping: Mapping,
+    pub(super) taken: Duration,
+}
+
 /// Why there is no such memory, for people.
 #[derive(Debug)]
 pub(super) enum Unmade {
-    /// The machine or the control group has no more.
+    /// It was to end.
+    Stopped,
+    /// There is no more: of memory, or of areas.
     Short(String),
     /// Another reason.
     Failed(String),
 }
 
 impl Unmade {
-    fn unfilled(why: &io::Error, pages: Pages) -> Self {
+    fn unfilled(why: &Unfilled, pages: Pages) -> Self {
+        let why = match why {
+            Unfilled::Stopped => return Self::Stopped,
+            Unfilled::Failed(why) => why,
+        };
         match why.raw_os_error() {
             Some(libc::ENOMEM) => Self::Short(why.to_string()),
             // The pool has them, or it would not have been mapped.
@@ -58,6 +73,7 @@ impl Unmade {
 
     fn text(&self) -> &str {
         match self {
+            Self::Stopped => "stopped",
             Self::Short(why) | Self::Failed(why) => why,
         }
     }
@@ -75,6 +91,7 @@ impl Maker {
             settings,
             machine,
             ahead,
+            areas: Areas::default(),
             crawls: AtomicBool::new(false),
             pace: Pace::default(),
             nothing_since: Lock::default(),
@@ -82,14 +99,47 @@ impl Maker {
         }
     }
 
-    /// `bytes` bytes of memory that is all there; `pci_address` is that of the device in use.
+    /// `bytes` bytes of memory that is all there, as long as `control` lets it be filled;
+    /// `pci_address` is that of the device in use.
     pub(super) fn make(
         &self,
         bytes: usize,
         source: Source,
+        control: &dyn Control,
         pci_address: impl FnOnce() -> Option<String>,
-    ) -> Result<Mapping, Unmade> {
+    ) -> Result<Made, Unmade> {
         lock::assert_none_held("mapping");
+        let start = Instant::now();
+        self.areas.take(&self.machine.root).map_err(Unmade::Short)?;
+        let (mapping, idle) = self
+            .map(bytes, source, control, pci_address)
+            .inspect_err(|_| {
+                self.areas.give_back();
+            })?;
+        let taken = start.elapsed().saturating_sub(idle.get());
+        Ok(Made { mapping, taken })
+    }
+
+    /// Gives a region's memory back that no device knows any more.
+    pub(super) fn unmap(&self, mapping: Mapping) {
+        if unmap(mapping) {
+            self.areas.give_back();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn areas_taken(&self) -> usize {
+        self.areas.taken()
+    }
+
+    fn map(
+        &self,
+        bytes: usize,
+        source: Source,
+        control: &dyn Control,
+        pci_address: impl FnOnce() -> Option<String>,
+    ) -> Result<(Mapping, Idle), Unmade> {
+        let idle = Idle::default();
         let mut plan = self.plan(bytes);
         if source == Source::SetAside {
             plan.chain.retain(|link| link.set_aside);
@@ -99,11 +149,13 @@ impl Maker {
         let mut refusal = Unmade::Failed(format!("no pages for {}", Bytes(bytes as u64)));
         for link in plan.chain {
             let pages = link.pages;
-            match self.try_with(bytes, link, node) {
+            let toucher = self.toucher(control, &idle);
+            match self.try_with(bytes, link, node, toucher) {
                 Ok(mapping) => {
                     self.say_pages(bytes, pages, &left_out);
-                    return Ok(mapping);
+                    return Ok((mapping, idle));
                 }
+                Err(Unmade::Stopped) => return Err(Unmade::Stopped),
                 Err(why) => {
                     left_out.push(format!("{}: {}", name(pages), why.text()));
                     refusal = why;
@@ -151,14 +203,20 @@ impl Maker {
         regions / self.machine.processes * bytes
     }
 
-    fn try_with(&self, bytes: usize, link: Link, node: Option<u32>) -> Result<Mapping, Unmade> {
+    fn try_with(
+        &self,
+        bytes: usize,
+        link: Link,
+        node: Option<u32>,
+        toucher: Toucher<'_>,
+    ) -> Result<Mapping, Unmade> {
         if !link.set_aside {
             self.is_there(bytes)?;
         }
         let failed = |why: io::Error| Unmade::Failed(why.to_string());
         let mapping = Mapping::new(bytes, link.pages).map_err(failed)?;
         let filled = mapping.keep_from_children().map_err(failed).and_then(|()| {
-            self.fill(&mapping, link.pages, node)
+            self.fill(&mapping, link.pages, node, toucher)
                 .map_err(|why| Unmade::unfilled(&why, link.pages))
         });
         if let Err(why) = filled {
@@ -187,21 +245,18 @@ impl Maker {
         }
     }
 
-    fn fill(&self, mapping: &Mapping, pages: Pages, node: Option<u32>) -> io::Result<()> {
+    fn fill(
+        &self,
+        mapping: &Mapping,
+        pages: Pages,
+        node: Option<u32>,
+        toucher: Toucher<'_>,
+    ) -> Result<(), Unfilled> {
         if let Some(node) = node
             && let Err(why) = numa::bind(mapping, node)
         {
             self.said.numa(|| why);
         }
-        let toucher = Toucher {
-            threads: self.threads(),
-            populates: self.machine.populates,
-            rests: touch::rests(
-                self.machine.cores,
-                self.machine.processes,
-                background::entered(),
-            ),
-        };
         if pages == Pages::Transparent {
             self.fill_transparent(mapping, toucher)?;
         } else {
@@ -211,6 +266,18 @@ impl Maker {
             self.see_where_it_lies(mapping, node);
         }
         Ok(())
+    }
+
+    /// How the calling thread fills what it makes.
+    fn toucher<'a>(&self, control: &'a dyn Control, idle: &'a Idle) -> Toucher<'a> {
+        let behind = background::entered();
+        Toucher {
+            threads: self.threads(),
+            populates: self.machine.populates,
+            rests: touch::rests(self.machine.cores, self.machine.processes, behind),
+            control,
+            idle,
+        }
     }
 
     /// How many threads touch what the calling thread makes.
@@ -223,7 +290,7 @@ impl Maker {
         )
     }
 
-    fn fill_transparent(&self, mapping: &Mapping, toucher: Toucher) -> io::Result<()> {
+    fn fill_transparent(&self, mapping: &Mapping, toucher: Toucher<'_>) -> Result<(), Unfilled> {
         let stalls = || self.machine.compaction_stalls();
         if let Filled::Crawled { until, huge, small } = self.pace.fill(mapping, toucher, stalls)? {
             self.crawls.store(true, Ordering::Relaxed);
@@ -287,13 +354,15 @@ impl Maker {
     }
 }
 
-/// Gives a mapping back that no device knows.
-pub(super) fn unmap(mapping: Mapping) {
+/// Whether that could be unmapped.
+fn unmap(mapping: Mapping) -> bool {
     let bytes = Bytes(mapping.len() as u64);
-    if let Err(why) = mapping.unmap() {
+    let unmapped = mapping.unmap();
+    if let Err(why) = &unmapped {
         // The kernel allows a process so many areas, and to unmap one can make two.
         log::warn(|| format!("{bytes} of memory stay mapped: {why}"));
     }
+    unmapped.is_ok()
 }
 
 /// What people call them.

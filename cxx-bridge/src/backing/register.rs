@@ -2,63 +2,33 @@
 //!
 //! Decides with the first region, remembers how each was made, and gives it back the same way.
 //! Knows CUDA only through [`Driver`]. Invariants: a region that could not be registered is
-//! unmapped at once, and one that could not be unregistered never; nothing is mapped, registered or
-//! read from the kernel under a lock (I5).
+//! unmapped at once, and one that could not be unregistered never; a pin that is stopped leaves nothing
+//! behind, is said nowhere and decides nothing; nothing is mapped, registered or read from the kernel
+//! under a lock (I5).
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::Region;
+use pinbuddy_core::{Region, Settings};
 
+use super::account::Account;
+use super::driver::Driver;
 use super::machine::Machine;
 use super::pages::Mapping;
-use super::placement::{Placement, read_smaps};
-use super::region::{Maker, Unmade, unmap};
+use super::placement::{Placement, look};
+use super::region::{Made, Maker, Unmade};
 use super::said::Said;
-use super::{Backing, Device, Source, numa, pieces};
+use super::{Backing, Control, Device, Pinned, Source, Unpinned, pieces};
+use crate::budget::Budget;
 use crate::config::memory::Way;
 use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
 
-/// What CUDA, and the allocator around it, do for the chain. Never called under a lock (I5); errors
-/// are for people, and the driver remembers none.
-pub trait Driver: Send + Sync + 'static {
-    /// As [`Backing::available`].
-    fn available(&self) -> bool;
-    /// As [`Backing::device`].
-    fn device(&self) -> Device;
-    /// As [`Backing::reap`].
-    fn reap(&self);
-    /// Has the driver ready, so that a process that ends meanwhile lets this pin end before it.
-    fn initialise(&self, device: Device) -> Result<(), String>;
-    /// The address of the device on its bus, for instance `0000:1B:00.0`.
-    fn pci_address(&self, device: Device) -> Option<String>;
-
-    /// Memory as PyTorch's own settings ask.
-    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String>;
-    /// Gives back what `pin` returned.
-    fn unpin(&self, region: Region) -> Result<(), String>;
-
-    /// Registers memory that is mapped.
-    fn register(&self, piece: Region, device: Device) -> Result<(), String>;
-    /// Undoes `register`.
-    fn unregister(&self, piece: Region) -> Result<(), String>;
-
-    /// A region was mapped and registered, and that took so long.
-    fn pinned(&self, region: Region, taken: Duration);
-    /// Such a region is about to be unregistered and unmapped.
-    fn goes(&self, region: Region);
-    /// It was, and that took so long.
-    fn gone(&self, taken: Duration);
-}
-
-/// A region that is pinned.
+/// How a region that is pinned was made.
 #[derive(Debug)]
-struct Pinned {
+struct Held {
     /// Nothing where CUDA allocated it.
     mapping: Option<Mapping>,
     /// How much of it one registration covers.
@@ -70,7 +40,9 @@ struct Pinned {
 /// Why memory of our own does not serve a region.
 #[derive(Debug)]
 enum Refusal {
-    /// There is no memory, whoever asks for it.
+    /// It was to end.
+    Stopped,
+    /// There is no more, whoever asks for it.
     Short(String),
     /// This region cannot be made here: others may be.
     NotThis(String),
@@ -85,7 +57,8 @@ pub struct Chain<D> {
     way: Way,
     chunk: usize,
     maker: Maker,
-    regions: Lock<HashMap<usize, Pinned>>,
+    account: Account,
+    regions: Lock<HashMap<usize, Held>>,
     /// CUDA pinned what could not be registered: it has every region from then on.
     fallen: AtomicBool,
     said: Said,
@@ -98,14 +71,14 @@ impl<D: Driver> Chain<D> {
     }
 
     fn on(machine: Machine, config: &Config, driver: D) -> Self {
-        let ahead = config
-            .block_bytes()
-            .saturating_mul(config.block_count.value);
+        let blocks = config.block_count.value.unwrap_or(Settings::UNSET_COUNT);
+        let ahead = config.block_bytes().saturating_mul(blocks);
         let memory = &config.memory;
         Self {
             driver,
             way: memory.backing.value,
             chunk: memory.register_chunk_mb.value * MIB,
+            account: Account::new(machine.root.clone()),
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
             fallen: AtomicBool::new(false),
@@ -118,53 +91,144 @@ impl<D: Driver> Chain<D> {
         self.way != Way::Cuda && !self.fallen.load(Ordering::Relaxed)
     }
 
-    fn pin_pages(&self, bytes: usize, device: Device, source: Source) -> Result<usize, Refusal> {
+    fn pin_pages(
+        &self,
+        bytes: usize,
+        device: Device,
+        source: Source,
+        control: &dyn Control,
+    ) -> Result<Pinned, Refusal> {
         let piece = pieces::length(bytes, self.chunk).map_err(Refusal::NotThis)?;
+        if !control.go_on() {
+            return Err(Refusal::Stopped);
+        }
         self.driver
             .initialise(device)
-            .map_err(Refusal::NotRegistered)?;
-        let start = Instant::now();
-        let mapping = self
+            .map_err(|why| unless_stopped(control, Refusal::NotRegistered(why)))?;
+        let made = self
             .maker
-            .make(bytes, source, || self.driver.pci_address(device))
+            .make(bytes, source, control, || self.driver.pci_address(device))
             .map_err(|why| match why {
+                Unmade::Stopped => Refusal::Stopped,
                 Unmade::Short(why) => Refusal::Short(why),
                 Unmade::Failed(why) => {
                     Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64)))
                 }
             })?;
-        let base = mapping.base();
+        let Made { mapping, taken } = made;
+        let (base, filling) = (mapping.base(), taken);
         let region = Region { base, bytes };
-        let made = start.elapsed();
-        if let Err(failed) = pieces::register(&self.driver, region, piece, device) {
-            if failed.in_part {
-                // A device may still write to it: a mapping that is dropped stays for good.
-                log::warn(|| format!("{} of memory stay registered", Bytes(bytes as u64)));
-            } else {
-                unmap(mapping);
+        let registered = pieces::register(&self.driver, region, piece, device, control);
+        let registering = match registered {
+            Ok(taken) => taken,
+            Err(failed) => {
+                if failed.in_part {
+                    // A device may still write to it: a mapping that is dropped stays for good.
+                    log::warn(|| format!("{} of memory stay registered", Bytes(bytes as u64)));
+                } else {
+                    self.maker.unmap(mapping);
+                }
+                return Err(match failed.why {
+                    Some(why) => Refusal::NotRegistered(why),
+                    None => Refusal::Stopped,
+                });
             }
-            return Err(Refusal::NotRegistered(failed.why));
-        }
-        self.driver.pinned(region, start.elapsed());
+        };
+        self.driver.pinned(region, filling + registering);
         self.said.chosen(|| {
             "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
         });
         log::debug(|| {
             let (size, threads) = (Bytes(bytes as u64), self.maker.threads());
-            format!("{size} mapped and touched in {made:.1?} (threads: {threads}), then registered")
+            format!(
+                "{size} mapped and touched in {filling:.1?} (threads: {threads}), then registered"
+            )
         });
         self.remember(base, Some(mapping), piece, source);
-        Ok(base)
+        Ok(Pinned {
+            base,
+            filling,
+            registering,
+        })
+    }
+
+    /// With memory of our own, and else with CUDA's.
+    fn pin_somehow(
+        &self,
+        bytes: usize,
+        device: Device,
+        source: Source,
+        control: &dyn Control,
+    ) -> Result<Pinned, Unpinned> {
+        let mut refusal = None;
+        if self.maps() {
+            match self.pin_pages(bytes, device, source, control) {
+                Ok(pinned) => return Ok(pinned),
+                Err(Refusal::Stopped) => return Err(Unpinned::Stopped),
+                Err(why) => refusal = Some(why),
+            }
+            if source == Source::SetAside {
+                self.maker.nothing_is_set_aside();
+            }
+        }
+        match refusal {
+            // CUDA would take what is not there from others.
+            Some(Refusal::Short(why)) => return Err(Unpinned::Refused(why)),
+            _ if source == Source::SetAside => {
+                let why = "CUDA does not allocate from what is set aside".to_owned();
+                return Err(Unpinned::Refused(why));
+            }
+            _ => {}
+        }
+        let pinned = self.allocate(bytes, device, control)?;
+        self.remember(pinned.base, None, bytes, source);
+        match refusal {
+            None | Some(Refusal::Short(_) | Refusal::Stopped) => {}
+            Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
+            Some(Refusal::NotRegistered(why)) => {
+                self.fallen.store(true, Ordering::Relaxed);
+                self.said.fallen(|| {
+                    format!(
+                        "could not register {} of memory with CUDA: {why}. CUDA allocates blocks \
+                         from now on, as with BUDDY_BACKING=cuda",
+                        Bytes(bytes as u64)
+                    )
+                });
+            }
+        }
+        Ok(pinned)
+    }
+
+    /// Has CUDA allocate a region: nothing can stop that.
+    fn allocate(
+        &self,
+        bytes: usize,
+        device: Device,
+        control: &dyn Control,
+    ) -> Result<Pinned, Unpinned> {
+        if !control.may_register(bytes) {
+            return Err(Unpinned::Stopped);
+        }
+        let start = Instant::now();
+        match self.driver.pin(bytes, device) {
+            Ok(base) => Ok(Pinned {
+                base,
+                filling: Duration::ZERO,
+                registering: start.elapsed(),
+            }),
+            Err(_) if !control.go_on() => Err(Unpinned::Stopped),
+            Err(why) => Err(Unpinned::Refused(why)),
+        }
     }
 
     fn remember(&self, base: usize, mapping: Option<Mapping>, piece: usize, source: Source) {
-        let pinned = Pinned {
+        let held = Held {
             mapping,
             piece,
             source,
             placement: None,
         };
-        self.regions.lock().insert(base, pinned);
+        self.regions.lock().insert(base, held);
     }
 
     fn unpin_pages(&self, region: Region, mapping: Mapping, piece: usize) -> Result<(), String> {
@@ -173,9 +237,19 @@ impl<D: Driver> Chain<D> {
         // Where that fails a device may still write to it: it stays mapped for good, as a mapping
         // that is dropped does.
         pieces::unregister(&self.driver, region, piece)?;
-        unmap(mapping);
+        self.maker.unmap(mapping);
         self.driver.gone(start.elapsed());
         Ok(())
+    }
+}
+
+/// What the driver says to a pin that is to end is no refusal: when the process ends, it may be gone
+/// already.
+fn unless_stopped(control: &dyn Control, refusal: Refusal) -> Refusal {
+    if control.go_on() {
+        refusal
+    } else {
+        Refusal::Stopped
     }
 }
 
@@ -208,41 +282,17 @@ impl<D: Driver> Backing for Chain<D> {
         }
     }
 
-    fn pin(&self, bytes: usize, device: Device, source: Source) -> Result<usize, String> {
+    fn pin(
+        &self,
+        bytes: usize,
+        device: Device,
+        source: Source,
+        control: &dyn Control,
+    ) -> Result<Pinned, Unpinned> {
         lock::assert_none_held("mapping");
-        let mut refusal = None;
-        if self.maps() {
-            let pinned = self.pin_pages(bytes, device, source);
-            if source == Source::SetAside && pinned.is_err() {
-                self.maker.nothing_is_set_aside();
-            }
-            match pinned {
-                Ok(base) => return Ok(base),
-                // CUDA would take what is not there from others.
-                Err(Refusal::Short(why)) => return Err(why),
-                Err(why) => refusal = Some(why),
-            }
-        }
-        if source == Source::SetAside {
-            return Err("CUDA does not allocate from what is set aside".to_owned());
-        }
-        let base = self.driver.pin(bytes, device)?;
-        self.remember(base, None, bytes, source);
-        match refusal {
-            None | Some(Refusal::Short(_)) => {}
-            Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
-            Some(Refusal::NotRegistered(why)) => {
-                self.fallen.store(true, Ordering::Relaxed);
-                self.said.fallen(|| {
-                    format!(
-                        "could not register {} of memory with CUDA: {why}. CUDA allocates blocks \
-                         from now on, as with BUDDY_BACKING=cuda",
-                        Bytes(bytes as u64)
-                    )
-                });
-            }
-        }
-        Ok(base)
+        self.account.told(bytes, source, || {
+            self.pin_somehow(bytes, device, source, control)
+        })
     }
 
     fn unpin(&self, region: Region) -> Result<Source, String> {
@@ -253,7 +303,20 @@ impl<D: Driver> Backing for Chain<D> {
             Some(mapping) => self.unpin_pages(region, mapping, pinned.piece)?,
             None => self.driver.unpin(region)?,
         }
+        self.account.gone(region.bytes, pinned.source);
         Ok(pinned.source)
+    }
+
+    fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
+        self.account.budget(max_mb, taken)
+    }
+
+    fn free(&self) -> Option<usize> {
+        self.account.free()
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.account.has_room(bytes)
     }
 
     fn forked(&self) {
@@ -282,25 +345,10 @@ impl<D: Driver> Backing for Chain<D> {
             .filter(|at| placements[*at].is_none())
             .collect();
         if !new.is_empty() {
-            let ranges: Vec<_> = new
-                .iter()
-                .map(|at| regions[*at].base..regions[*at].base + regions[*at].bytes)
-                .collect();
-            let found = File::open("/proc/self/smaps")
-                .map(|file| read_smaps(BufReader::new(file), &ranges))
-                .unwrap_or_default();
-            for (n, at) in new.into_iter().enumerate() {
-                let Region { base, bytes } = regions[at];
-                let pages = found.get(n).and_then(|it| it.pages(bytes));
-                let lies = numa::where_it_lies(base, bytes);
-                let placement = Placement {
-                    backing: "pages",
-                    page_bytes: pages.map(|(page, _)| page),
-                    huge_bytes: pages.map(|(_, huge)| huge),
-                    numa_node: lies.filter(|it| it.percent == 100).map(|it| it.node),
-                };
+            let regions: Vec<Region> = new.iter().map(|at| regions[*at]).collect();
+            for ((at, region), placement) in new.into_iter().zip(&regions).zip(look(&regions)) {
                 placements[at] = Some(placement);
-                if let Some(pinned) = self.regions.lock().get_mut(&base) {
+                if let Some(pinned) = self.regions.lock().get_mut(&region.base) {
                     pinned.placement = Some(placement);
                 }
             }
@@ -312,5 +360,7 @@ impl<D: Driver> Backing for Chain<D> {
     }
 }
 
+#[cfg(test)]
+mod stops;
 #[cfg(test)]
 pub(super) mod tests;

@@ -17,6 +17,20 @@ pub(super) struct Said {
 }
 
 impl Said {
+    /// Whether there was nothing to say so far.
+    #[cfg(test)]
+    pub(super) fn has_said_nothing(&self) -> bool {
+        let all = [
+            &self.pages,
+            &self.crawls,
+            &self.numa,
+            &self.chosen,
+            &self.fallen,
+            &self.not_this,
+        ];
+        all.iter().all(|it| !it.load(Ordering::Relaxed))
+    }
+
     /// Larger pages are not to be had.
     pub(super) fn pages(&self, asked_for: bool, line: impl FnOnce() -> String) {
         once(&self.pages, asked_for, || {

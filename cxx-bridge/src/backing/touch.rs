@@ -1,21 +1,23 @@
 //! Has pages there before CUDA registers them: several threads do that several times faster than
 //! the driver, which holds its lock meanwhile.
 //!
-//! Knows mappings and time, and neither CUDA nor what pages there are.
+//! Knows mappings and time, and neither CUDA nor what pages there are. Between two slices each thread
+//! asks whether to go on; one that is told not to ends the others' work, too.
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::background;
 use super::pages::{LARGE, Mapping};
+use super::{Control, background};
 use crate::lock::Lock;
 
 /// More than this many threads gain little: the kernel's zeroing is bound by memory.
 const MOST: usize = 8;
-/// What a thread fills at a time: little, since the kernel keeps others from mapping meanwhile.
+/// What a thread fills at a time: little, since the kernel keeps others from mapping meanwhile, and
+/// nothing can stop it there.
 const SLICE: usize = 2 * LARGE;
 
 /// How many threads touch the pages of one region: as asked, or as many as this process's share of
@@ -41,45 +43,85 @@ pub(super) fn rests(cores: usize, processes: usize, behind: bool) -> bool {
 const MANY: usize = 4;
 
 /// Fills parts of mappings with pages.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Toucher {
+#[derive(Clone, Copy)]
+pub(super) struct Toucher<'a> {
     pub(super) threads: usize,
     /// As the kernel can: `pages::kernel_populates`.
     pub(super) populates: bool,
     /// Whether a thread rests longer than it works, unless somebody waits for it.
     pub(super) rests: bool,
+    pub(super) control: &'a dyn Control,
+    /// What has been waited and rested, in all.
+    pub(super) idle: &'a Idle,
 }
 
-impl Toucher {
+/// So many nanoseconds.
+#[derive(Debug, Default)]
+pub(super) struct Idle(AtomicU64);
+
+impl Idle {
+    fn add(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Why a part is not filled.
+#[derive(Debug)]
+pub(super) enum Unfilled {
+    /// It was not to go on.
+    Stopped,
+    /// The kernel's answer.
+    Failed(io::Error),
+}
+
+impl Toucher<'_> {
     /// Fills `part`; how long the busiest thread worked on it.
     pub(super) fn touch(
         &self,
         mapping: &Mapping,
         part: Range<usize>,
         unit: usize,
-    ) -> io::Result<Duration> {
+    ) -> Result<Duration, Unfilled> {
+        let start = Instant::now();
         let slice = SLICE.max(unit);
         let next = AtomicUsize::new(part.start);
-        let outcome: Lock<io::Result<Duration>> = Lock::new(Ok(Duration::ZERO));
+        let outcome: Lock<Result<Duration, Unfilled>> = Lock::new(Ok(Duration::ZERO));
+        let end = |why| {
+            next.store(part.end, Ordering::Relaxed);
+            let mut outcome = outcome.lock();
+            if outcome.is_ok() {
+                *outcome = Err(why);
+            }
+        };
         let work = || {
             let mut worked = Duration::ZERO;
             loop {
+                // Asked before a slice is taken: a thread that waits there has none.
+                let goes_on = next.load(Ordering::Relaxed) < part.end && self.control.go_on();
                 let from = next.fetch_add(slice, Ordering::Relaxed);
                 if from >= part.end {
                     break;
+                }
+                if !goes_on {
+                    end(Unfilled::Stopped);
+                    return;
                 }
                 let slice = from..part.end.min(from + slice);
                 let (begun, before) = (Instant::now(), background::work());
                 if !self.populates {
                     mapping.write(&slice);
                 } else if let Err(why) = mapping.populate(&slice) {
-                    next.store(part.end, Ordering::Relaxed);
-                    *outcome.lock() = Err(why);
+                    end(Unfilled::Failed(why));
                     return;
                 }
                 worked += begun.elapsed();
                 if self.rests && next.load(Ordering::Relaxed) < part.end {
-                    background::rest(background::work() - before);
+                    background::rest(background::work() - before, self.control);
                 }
             }
             if let Ok(most) = &mut *outcome.lock() {
@@ -97,12 +139,17 @@ impl Toucher {
             }
             work();
         });
-        outcome.into_inner()
+        let outcome = outcome.into_inner();
+        if let Ok(worked) = outcome {
+            self.idle.add(start.elapsed().saturating_sub(worked));
+        }
+        outcome
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Foreground;
     use super::super::pages::Pages;
     use super::*;
 
@@ -140,6 +187,8 @@ mod tests {
                     threads,
                     populates,
                     rests: threads > 1,
+                    control: &Foreground,
+                    idle: &Idle::default(),
                 };
                 toucher.touch(&mapping, 0..length, 4096).unwrap();
                 let pages: Vec<usize> = (mapping.base()..mapping.base() + length)
@@ -150,5 +199,64 @@ mod tests {
                 mapping.unmap().unwrap();
             }
         }
+    }
+
+    /// Says so often that all goes on, and then no more; each answer may take its time.
+    struct Asked {
+        left: AtomicUsize,
+        takes: Duration,
+    }
+
+    impl Control for Asked {
+        fn go_on(&self) -> bool {
+            thread::sleep(self.takes);
+            let one_less = |left: usize| left.checked_sub(1);
+            let order = Ordering::Relaxed;
+            self.left.fetch_update(order, order, one_less).is_ok()
+        }
+    }
+
+    fn touched(
+        threads: usize,
+        slices: usize,
+        control: &Asked,
+    ) -> (Result<Duration, Unfilled>, Idle, usize) {
+        let length = slices * SLICE;
+        let mapping = Mapping::new(length, Pages::Small).unwrap();
+        let idle = Idle::default();
+        let toucher = Toucher {
+            threads,
+            populates: true,
+            rests: false,
+            control,
+            idle: &idle,
+        };
+        let result = toucher.touch(&mapping, 0..length, 4096);
+        let pages: Vec<usize> = (0..slices).map(|it| mapping.base() + it * SLICE).collect();
+        let nodes = super::super::pages::nodes(&pages).unwrap();
+        mapping.unmap().unwrap();
+        (result, idle, nodes.iter().flatten().count())
+    }
+
+    #[test]
+    fn a_stop_ends_all_threads_between_two_slices() {
+        for threads in [1, 3] {
+            let asked = Asked {
+                left: AtomicUsize::new(4),
+                takes: Duration::ZERO,
+            };
+            let (result, _, filled) = touched(threads, 16, &asked);
+            assert!(matches!(result, Err(Unfilled::Stopped)), "{result:?}");
+            assert_eq!(filled, 4);
+        }
+    }
+
+    #[test]
+    fn what_is_waited_there_is_no_work_and_no_failure() {
+        let takes = Duration::from_millis(30);
+        let left = AtomicUsize::new(usize::MAX);
+        let (result, idle, filled) = touched(2, 6, &Asked { left, takes });
+        assert!(result.is_ok() && filled == 6, "{result:?}");
+        assert!(idle.get() >= 2 * takes, "{idle:?}");
     }
 }

@@ -13,18 +13,68 @@ pub struct Limit {
     pub bytes: u64,
     /// What it is.
     pub name: &'static str,
+    /// What counts in it.
+    pub of: Of,
+}
+
+/// What counts in a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// All that lives on the machine.
+    Machine,
+    /// What lives in a control group.
+    Group,
+    /// This process alone; and what it has is not taken off.
+    Process,
 }
 
 /// What is left, in bytes; `None` where there is no such limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// `MemAvailable`: what the machine can give without swapping.
     pub available: Option<u64>,
+    /// `MemTotal`: what the machine has.
+    pub total: Option<u64>,
     /// What the control group (and each one above it) still allows.
     pub cgroup: Option<u64>,
+    /// The one of them that allows least.
+    pub group: Option<Group>,
     /// `RLIMIT_MEMLOCK`, the soft limit, where somebody chose it for such a program: not where the
     /// process may pass it (`CAP_IPC_LOCK`), and not up to 64 MiB.
     pub locked: Option<u64>,
+}
+
+/// A control group, as a line of `/proc/PID/cgroup` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    controllers: String,
+    path: String,
+}
+
+impl Group {
+    /// Whether a process is in it or below it.
+    pub(super) fn has(&self, root: &Path, process: u32) -> bool {
+        let text = fs::read_to_string(root.join(format!("proc/{process}/cgroup")));
+        text.is_ok_and(|text| lines(&text).any(|line| self.is_above(line)))
+    }
+
+    fn is_above(&self, (controllers, path): (&str, &str)) -> bool {
+        let below = match path.strip_prefix(&*self.path) {
+            // The mount itself: of what is not below it the kernel says so.
+            Some(rest) if self.path == "/" => !rest.starts_with(".."),
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        below && controllers == self.controllers
+    }
+}
+
+/// Controllers and path of each line.
+fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        Some((fields.next()?, fields.next()?))
+    })
 }
 
 /// Above this, control groups v1 mean that there is no limit.
@@ -33,37 +83,40 @@ const UNLIMITED: u64 = 1 << 60;
 impl Limits {
     /// What the files below `root` say.
     pub fn read(root: &Path) -> Self {
+        let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+        let (cgroup, group) = cgroup(root).unzip();
         Self {
-            available: available(root),
-            cgroup: cgroup(root),
+            available: field(&meminfo, "MemAvailable:"),
+            total: field(&meminfo, "MemTotal:"),
+            cgroup,
+            group,
             locked: locked(root),
         }
     }
 
+    /// Those that there are.
+    pub fn all(&self) -> impl Iterator<Item = Limit> {
+        let group = "memory that the control group leaves";
+        let named = [
+            (self.available, "MemAvailable", Of::Machine),
+            (self.cgroup, group, Of::Group),
+            (self.locked, "RLIMIT_MEMLOCK", Of::Process),
+        ];
+        named.into_iter().filter_map(|(bytes, name, of)| {
+            let bytes = bytes?;
+            Some(Limit { bytes, name, of })
+        })
+    }
+
     /// The least of them.
     pub fn least(&self) -> Option<Limit> {
-        let named = [
-            (self.available, "MemAvailable"),
-            (self.cgroup, "memory that the control group leaves"),
-            (self.locked, "RLIMIT_MEMLOCK"),
-        ];
-        named
-            .into_iter()
-            .filter_map(|(bytes, name)| {
-                Some(Limit {
-                    bytes: bytes?,
-                    name,
-                })
-            })
-            .min_by_key(|limit| limit.bytes)
+        self.all().min_by_key(|limit| limit.bytes)
     }
 }
 
-fn available(root: &Path) -> Option<u64> {
-    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
-    let line = text
-        .lines()
-        .find_map(|it| it.strip_prefix("MemAvailable:"))?;
+/// What a line of `/proc/meminfo` says.
+fn field(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|it| it.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -114,32 +167,39 @@ const V2: Version = Version {
     reclaimable: "inactive_file",
 };
 
-fn cgroup(root: &Path) -> Option<u64> {
+fn cgroup(root: &Path) -> Option<(u64, Group)> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mut least = None;
-    for line in text.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    for (controllers, path) in lines(&text) {
         let version = match controllers {
             "" => &V2,
             list if list.split(',').any(|it| it == "memory") => &V1,
             _ => continue,
         };
-        least = least.into_iter().chain(left(root, version, path)).min();
+        let Some((bytes, path)) = left(root, version, path) else {
+            continue;
+        };
+        if least.as_ref().is_none_or(|(least, _)| bytes < *least) {
+            let controllers = controllers.to_owned();
+            least = Some((bytes, Group { controllers, path }));
+        }
     }
     least
 }
 
-/// The least that the group at `path`, or one above it, leaves. Inside a container the path is
+/// The least that the group at `path`, or one above it, leaves, and that one's path. Inside a container the path is
 /// often that of the host, and only the mount itself is there.
-fn left(root: &Path, version: &Version, path: &str) -> Option<u64> {
+fn left(root: &Path, version: &Version, path: &str) -> Option<(u64, String)> {
     let mount = root.join(version.mount);
     let mut folder = mount.clone();
-    let mut least = left_at(&folder, version);
+    let mut least = left_at(&folder, version).map(|bytes| (bytes, "/".to_owned()));
+    let mut at = String::new();
     for part in Path::new(path).components() {
         if let Component::Normal(name) = part {
             folder.push(name);
-            least = least.into_iter().chain(left_at(&folder, version)).min();
+            at = format!("{at}/{}", name.to_string_lossy());
+            let left = left_at(&folder, version).map(|bytes| (bytes, at.clone()));
+            least = least.into_iter().chain(left).min_by_key(|it| it.0);
         }
     }
     least
@@ -234,7 +294,23 @@ mod tests {
             ("sys/fs/cgroup/pod/main/memory.max", "max\n"),
             ("sys/fs/cgroup/pod/main/memory.current", "9000\n"),
         ]);
-        assert_eq!(Limits::read(root.path()).cgroup, Some(7000));
+        let limits = Limits::read(root.path());
+        assert_eq!(limits.cgroup, Some(7000));
+        let group = limits.group.unwrap();
+        for (path, inside) in [
+            ("/pod/main", true),
+            ("/pod/side/below", true),
+            ("/pod", true),
+            ("/podium", false),
+            ("/", false),
+            ("/../other", false),
+        ] {
+            assert_eq!(group.is_above(("", path)), inside, "{path}");
+            fs::create_dir_all(root.path().join("proc/7")).unwrap();
+            fs::write(root.path().join("proc/7/cgroup"), format!("0::{path}\n")).unwrap();
+            assert_eq!(group.has(root.path(), 7), inside, "{path}");
+        }
+        assert!(!group.has(root.path(), 8) && !group.is_above(("memory", "/pod")));
     }
 
     #[test]
@@ -251,7 +327,11 @@ mod tests {
                 "total_inactive_file 500\n",
             ),
         ]);
-        assert_eq!(Limits::read(root.path()).cgroup, Some(0), "over its limit");
+        let limits = Limits::read(root.path());
+        assert_eq!(limits.cgroup, Some(0), "over its limit");
+        let group = limits.group.unwrap();
+        let is_inside = |path| group.is_above(("hugetlb,memory", path));
+        assert!(is_inside("/docker/x") && is_inside("/") && !is_inside("/../y"));
     }
 
     #[test]

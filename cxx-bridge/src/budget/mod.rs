@@ -1,22 +1,33 @@
 //! How much the engine may pin, so that it never takes the machine down.
 //!
 //! Page-locked memory cannot be swapped out or reclaimed. So, unless `BUDDY_MAX_MB` says otherwise,
-//! the engine keeps to half of what the machine, the control group and the lock limit leave, shared
-//! by the processes that torchrun started here. Knows neither the engine nor how memory is pinned.
-//! Invariant: what is reserved never exceeds the budget.
+//! the engine keeps to half of what the machine, the control group and the lock limit would leave if
+//! nothing were pinned, shared with the other processes of its kind: as many as a launcher started
+//! here, and those that say what they hold (`claims`, `share`). That changes while a program runs, so
+//! it is decided again and again (`purse`). Knows neither the engine nor how memory is pinned.
+//! Invariant: what others say can make a budget smaller, and never larger than half of what is there.
 
+pub(crate) mod claims;
 mod limits;
+mod purse;
+mod share;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
-pub use limits::{Limit, Limits};
+pub use limits::{Group, Limit, Limits, Of};
+pub(crate) use purse::Purse;
 
 use crate::config::MIB;
 use crate::launcher;
 use crate::log::Bytes;
+use claims::{Claim, Claims};
+use share::{Other, Share};
 
-/// The share of what is free that the engine may pin: one of so many parts.
-const SHARE: u64 = 2;
+/// A pin leaves as much again of what is free: of so many parts it takes one.
+const PARTS: u64 = 2;
+
+/// Who has pinned more within so many seconds is likely to go on.
+const GROWS: u64 = 60;
 
 /// The most that the engine pins, in bytes, and where that number came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,179 +39,104 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// The budget of this process, which has `taken` bytes of it, on the machine below `root`, now.
+    pub(crate) fn on(root: &Path, max_mb: Option<usize>, taken: usize, claims: &Claims) -> Self {
+        if let Some(max) = max_mb {
+            return Self::chosen(max);
+        }
+        let limits = Limits::read(root);
+        let now = claims::now();
+        let other = |it: &Claim| Other {
+            bytes: it.bytes,
+            grows: it.grew.abs_diff(now) < GROWS,
+            inside: matches!(&limits.group, Some(group) if group.has(root, it.process)),
+        };
+        let others: Vec<Other> = claims.of_others(root).iter().map(other).collect();
+        let own = (claims.pinned(), taken as u64);
+        Self::decide(&limits, launcher::processes(), own, &others)
+    }
+
+    /// What a user chose is taken as it is.
+    pub(crate) fn chosen(max_mb: usize) -> Self {
+        Self {
+            bytes: max_mb.saturating_mul(MIB),
+            why: "which is BUDDY_MAX_MB".to_owned(),
+        }
+    }
+
     /// The budget under `limits`, for each of `processes` processes, of which a variable of that
-    /// name says how many there are; `max_mb` overrides both.
-    pub fn decide(
-        max_mb: Option<usize>,
+    /// name says how many there are, beside `others`. This one has `pinned` so much, and no less is
+    /// `taken`, as what is being pinned counts there; nor is the budget less.
+    fn decide(
         limits: &Limits,
         processes: Option<(usize, &str)>,
+        (pinned, taken): (u64, u64),
+        others: &[Other],
     ) -> Self {
-        if let Some(max) = max_mb {
-            return Self {
-                bytes: max.saturating_mul(MIB),
-                why: "which is BUDDY_MAX_MB".to_owned(),
+        let (launched, variable) = processes.unwrap_or((1, ""));
+        let in_use = limits.total.zip(limits.available);
+        let in_use = in_use.map_or(u64::MAX, |(total, available)| {
+            total.saturating_sub(available)
+        });
+        let others = share::believed(others, in_use.saturating_sub(pinned));
+        let fair = |limit: Limit| {
+            let (own, others) = match limit.of {
+                Of::Machine => (pinned, others.clone()),
+                Of::Group => {
+                    let inside = others.iter().filter(|it| it.inside);
+                    (pinned, inside.copied().collect())
+                }
+                Of::Process => (0, Vec::new()),
             };
-        }
-        let Some(Limit { bytes, name }) = limits.least() else {
+            (
+                limit.name,
+                share::fair(limit.bytes, own, &others, launched as u64),
+            )
+        };
+        let Some((name, share)) = limits.all().map(fair).min_by_key(|(_, it)| it.bytes) else {
             return Self {
                 bytes: usize::MAX,
                 why: "since no limit is known".to_owned(),
             };
         };
-        let mut why = format!("half of the {} of {name}", Bytes(bytes));
-        let (processes, variable) = processes.unwrap_or((1, ""));
-        if processes > 1 {
-            why += &format!(", shared by {processes} processes ({variable})");
+        let mut why = reason(name, &share, variable);
+        if taken > share.bytes {
+            why = format!("as it has pinned already: more than {why}");
         }
-        let share = bytes / SHARE / processes as u64;
         Self {
-            bytes: usize::try_from(share).unwrap_or(usize::MAX),
+            bytes: usize::try_from(share.bytes.max(taken)).unwrap_or(usize::MAX),
             why,
         }
     }
 
-    /// The budget of this process on this machine, now.
-    pub fn here(max_mb: Option<usize>) -> Self {
-        Self::decide(max_mb, &Limits::read("/".as_ref()), launcher::processes())
-    }
-
-    /// Whether a pin of `bytes` leaves as much again of what is free now. A machine fills up after
-    /// the budget was decided, by processes that no launcher counts among others.
+    /// Whether a pin of `bytes` leaves as much again of what is free now: processes that nobody counts
+    /// need memory, too.
     pub fn leaves_enough(bytes: usize, limits: &Limits) -> bool {
         let free = limits.least().map_or(u64::MAX, |limit| limit.bytes);
-        bytes as u64 <= free / SHARE
+        bytes as u64 <= free / PARTS
     }
 }
 
-/// What has been taken out of a budget. The counts of concurrent pins cannot pass it together.
-#[derive(Debug)]
-pub(crate) struct Purse {
-    pub(crate) budget: Budget,
-    taken: AtomicUsize,
-}
-
-impl Purse {
-    pub(crate) fn new(budget: Budget) -> Self {
-        Self {
-            budget,
-            taken: AtomicUsize::new(0),
-        }
+/// Where a share of the memory of that name came from; the variable is a launcher's.
+fn reason(name: &str, share: &Share, variable: &str) -> String {
+    let mut why = format!("half of the {} of {name}", Bytes(share.whole));
+    if share.pinned {
+        why += " and of what is pinned";
     }
-
-    /// Takes `bytes`, if so much is left.
-    pub(crate) fn take(&self, bytes: usize) -> bool {
-        let more = |taken: usize| {
-            let sum = taken.checked_add(bytes)?;
-            (sum <= self.budget.bytes).then_some(sum)
+    if share.settled > 0 {
+        let (processes, theirs) = (share.settled, Bytes(share.theirs));
+        why += &match processes {
+            1 => format!(", less {theirs} that another process holds"),
+            _ => format!(", less {theirs} that {processes} other processes hold"),
         };
-        self.taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
     }
-
-    /// Puts back what was taken.
-    pub(crate) fn put(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    match (share.processes, variable) {
+        (..2, _) => {}
+        (many, "") => why += &format!(", shared by {many} processes that pin now"),
+        (many, variable) => why += &format!(", shared by {many} processes ({variable})"),
     }
-
-    /// What is left.
-    pub(crate) fn left(&self) -> usize {
-        self.budget.bytes - self.taken.load(Ordering::Relaxed)
-    }
+    why
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GIB: u64 = 1 << 30;
-    const EIGHT: Option<(usize, &str)> = Some((8, "LOCAL_WORLD_SIZE"));
-
-    #[test]
-    fn a_pin_leaves_as_much_again() {
-        let limits = limits(10 * GIB, Some(6 * GIB), None);
-        assert!(Budget::leaves_enough(3 << 30, &limits));
-        assert!(!Budget::leaves_enough((3 << 30) + 1, &limits));
-        assert!(Budget::leaves_enough(usize::MAX / 4, &Limits::default()));
-    }
-
-    fn limits(available: u64, cgroup: Option<u64>, locked: Option<u64>) -> Limits {
-        Limits {
-            available: Some(available),
-            cgroup,
-            locked,
-        }
-    }
-
-    #[test]
-    fn the_least_limit_decides_and_is_named() {
-        for (limits, gib, name) in [
-            (limits(24 * GIB, None, None), 12, "MemAvailable"),
-            (
-                limits(24 * GIB, Some(6 * GIB), None),
-                3,
-                "the control group leaves",
-            ),
-            (
-                limits(24 * GIB, Some(6 * GIB), Some(2 * GIB)),
-                1,
-                "RLIMIT_MEMLOCK",
-            ),
-        ] {
-            let budget = Budget::decide(None, &limits, None);
-            assert_eq!(budget.bytes as u64, gib * GIB);
-            assert!(budget.why.contains(name), "{}", budget.why);
-        }
-    }
-
-    #[test]
-    fn eight_ranks_on_a_small_node_share_one_half() {
-        let budget = Budget::decide(None, &limits(24 * GIB, None, None), EIGHT);
-        assert_eq!(budget.bytes as u64, 24 * GIB / 16);
-        assert_eq!(
-            budget.why,
-            "half of the 24 GiB of MemAvailable, shared by 8 processes (LOCAL_WORLD_SIZE)"
-        );
-    }
-
-    #[test]
-    fn a_chosen_maximum_is_taken_as_it_is() {
-        let budget = Budget::decide(Some(500), &limits(GIB, None, None), EIGHT);
-        assert_eq!(budget.bytes, 500 * MIB);
-    }
-
-    #[test]
-    fn with_no_limit_known_nothing_is_held_back() {
-        assert_eq!(
-            Budget::decide(None, &Limits::default(), EIGHT).bytes,
-            usize::MAX
-        );
-    }
-
-    #[test]
-    fn this_machine_has_a_budget() {
-        let budget = Budget::here(None);
-        assert!(
-            budget.bytes < usize::MAX && !budget.why.is_empty(),
-            "{budget:?}"
-        );
-    }
-
-    #[test]
-    fn a_purse_is_never_overdrawn() {
-        let purse = Purse::new(Budget {
-            bytes: 1000,
-            why: String::new(),
-        });
-        let taken: usize = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| (0..100).filter(|_| purse.take(7)).count()))
-                .collect();
-            threads.into_iter().map(|it| it.join().unwrap()).sum()
-        });
-        assert_eq!((taken, purse.left()), (142, 6));
-        assert!(!purse.take(usize::MAX), "a sum that overflows");
-        purse.put(7);
-        assert!(purse.take(13));
-    }
-}
+mod tests;

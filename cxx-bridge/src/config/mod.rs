@@ -13,7 +13,7 @@ pub mod variables;
 use std::ffi::OsString;
 use std::fmt;
 
-use pinbuddy_core::Growth;
+use pinbuddy_core::{Growth, WarmUp};
 use serde::{Serialize, Serializer};
 
 use crate::log::Level;
@@ -54,8 +54,18 @@ pub enum Mode {
     Background,
     /// All of them, by the first pinned request.
     Sync,
-    /// Not at all: segments are pinned when they are needed.
+    /// Not at all: memory is pinned when it is needed.
     Off,
+}
+
+impl From<Mode> for WarmUp {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Background => Self::Background,
+            Mode::Sync => Self::Sync,
+            Mode::Off => Self::Off,
+        }
+    }
 }
 
 /// What the environment asks for.
@@ -63,8 +73,8 @@ pub enum Mode {
 pub struct Config {
     /// Size of a segment pinned by the warm-up, in MiB; at least 1.
     pub block_size_mb: Setting<usize>,
-    /// How many segments the warm-up pins; 0 pins none ahead.
-    pub block_count: Setting<usize>,
+    /// How many segments the warm-up pins; 0 pins none ahead; by default as demand shows.
+    pub block_count: Setting<Option<usize>>,
     /// The smallest request that the engine serves, in MiB; 0 means all.
     pub threshold_mb: Setting<usize>,
     /// When segments are pinned ahead.
@@ -92,11 +102,11 @@ impl Config {
             warnings: Vec::new(),
         };
         let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, block_size);
-        let block_count = reader.read(variables::BLOCK_COUNT, 8, |text| {
+        let block_count = reader.read(variables::BLOCK_COUNT, None, |text| {
             let count = number(text)?;
             // Together the blocks must be addressable, or the sum of their sizes means nothing.
             match (block_size_mb.value * MIB).checked_mul(count) {
-                Some(total) if total <= isize::MAX as usize => Ok(count),
+                Some(total) if total <= isize::MAX as usize => Ok(Some(count)),
                 _ => Err(parse::TOO_LARGE),
             }
         });

@@ -18,7 +18,7 @@ pub(crate) fn read(variables: &[(&str, &str)]) -> (Config, Vec<String>) {
 fn defaults_are_the_documented_ones_and_say_nothing() {
     let (config, warnings) = read(&[]);
     assert_eq!(config.block_bytes(), 1 << 30);
-    assert_eq!(config.block_count.value, 8);
+    assert_eq!(config.block_count.value, None);
     assert_eq!(config.threshold_bytes(), 4 << 20);
     assert_eq!(config.warm_up.value, Mode::Background);
     assert_eq!(config.growth.value, Growth::Segment);
@@ -51,8 +51,11 @@ fn the_table_of_variables_is_what_is_read() {
 fn the_tables_defaults_are_the_ones_in_use() {
     let defaults: Vec<(&str, &str)> = VARIABLES
         .iter()
-        // Their defaults depend on the machine.
-        .filter(|it| !["BUDDY_MAX_MB", "BUDDY_PIN_THREADS"].contains(&it.name))
+        // Their defaults depend on the machine or the program, and are no values.
+        .filter(|it| {
+            let depend = ["BUDDY_BLOCK_COUNT", "BUDDY_MAX_MB", "BUDDY_PIN_THREADS"];
+            !depend.contains(&it.name)
+        })
         .map(|it| (it.name, it.default))
         .collect();
     let (set, warnings) = read(&defaults);
@@ -83,7 +86,7 @@ fn usable_values_are_taken() {
         ("BUDDY_DISABLE", "1"),
     ]);
     assert_eq!(config.block_bytes(), 1000 << 20);
-    assert_eq!(config.block_count.value, 0);
+    assert_eq!(config.block_count.value, Some(0));
     assert_eq!(config.threshold_bytes(), 0);
     assert_eq!(config.warm_up.value, Mode::Sync);
     assert_eq!(config.growth.value, Growth::Exact);
@@ -118,7 +121,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     ]);
     insta::assert_snapshot!(warnings.join("\n"), @r#"
     BUDDY_BLOCK_SIZE_MB="0" is zero, and a block has a size; using the default, 1024
-    BUDDY_BLOCK_COUNT="-3" is negative; using the default, 8
+    BUDDY_BLOCK_COUNT="-3" is negative; using the default, as demand shows
     BUDDY_THRESHOLD_MB="99999999999999999999" is more than this machine can address; using the default, 4
     BUDDY_WARMUP="eager" is none of background, sync and off; using the default, background
     BUDDY_GROWTH="double" is neither segment nor exact; using the default, segment
@@ -167,7 +170,7 @@ fn what_is_no_number_or_overflows_in_bytes_is_rejected() {
         ("BUDDY_BLOCK_SIZE_MB", "1000000"),
         ("BUDDY_BLOCK_COUNT", "8000000000"),
     ]);
-    assert_eq!(config.block_count.value, 8);
+    assert_eq!(config.block_count.value, None);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
@@ -178,7 +181,7 @@ fn a_value_that_is_not_text_is_rejected() {
     let (config, warnings) = Config::read(|name| {
         (name == "BUDDY_BLOCK_COUNT").then(|| OsString::from_vec(vec![0xff, b'1']))
     });
-    assert_eq!(config.block_count.value, 8);
+    assert_eq!(config.block_count.value, None);
     assert_eq!(warnings.len(), 1);
 }
 

@@ -29,8 +29,9 @@ pub(super) const BLOCK_SIZE_MB: Variable = variable(
 );
 pub(super) const BLOCK_COUNT: Variable = variable(
     "BUDDY_BLOCK_COUNT",
-    "8",
-    "how many of them the warm-up pins; 0 pins none ahead",
+    "as demand shows",
+    "how many of them the warm-up pins; 0 pins none ahead; unset, a part of one ahead of demand, which \
+     doubles each time that a request finds no room",
 );
 pub(super) const THRESHOLD_MB: Variable = variable(
     "BUDDY_THRESHOLD_MB",
@@ -40,14 +41,14 @@ pub(super) const THRESHOLD_MB: Variable = variable(
 pub(super) const WARMUP: Variable = variable(
     "BUDDY_WARMUP",
     "background",
-    "`background`: a thread pins the blocks, from the first request on that they would serve; \
-     `sync`: that request pins them all; `off`: blocks are pinned when they are needed",
+    "`background`: a thread pins ahead, from the first request on that finds no room; `sync`: that \
+     request pins all blocks, 8 where nobody said how many; `off`: nothing is pinned ahead",
 );
 pub(super) const GROWTH: Variable = variable(
     "BUDDY_GROWTH",
     "segment",
-    "what is pinned when nothing fits: a whole block (`segment`) or no more than the request \
-     (`exact`)",
+    "what is pinned when nothing fits: more than the request as demand shows, up to a block \
+     (`segment`), or no more than it (`exact`)",
 );
 pub(super) const MAX_MB: Variable = variable(
     "BUDDY_MAX_MB",

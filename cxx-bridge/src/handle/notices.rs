@@ -1,10 +1,16 @@
 //! What a user is told once, with the numbers.
+//!
+//! Invariant: nothing is told once the process ends: what a driver says whose statics are gone is no
+//! news.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pinbuddy_core::Refusal;
+
 use super::Handle;
-use super::pins::Refusal;
+use super::pins::{Refused, reason};
 use crate::backing::Backing;
+use crate::lock::Lock;
 use crate::log::{self, Bytes};
 
 /// Which of them were given.
@@ -15,18 +21,37 @@ pub(super) struct Notices {
     used_up: AtomicBool,
     full: AtomicBool,
     pub(super) no_thread: AtomicBool,
+    /// Why nothing more is pinned ahead, until the cache is cleared.
+    stopped: Lock<Option<String>>,
+}
+
+impl Notices {
+    /// Nothing more is pinned ahead, because of that.
+    pub(super) fn stopped(&self, why: &str) {
+        *self.stopped.lock() = Some(why.to_owned());
+    }
+
+    /// What stood in the way may be gone.
+    pub(super) fn may_go_on(&self) {
+        *self.stopped.lock() = None;
+    }
+
+    /// Why nothing more is pinned ahead, where something stands in the way.
+    pub(super) fn why_stopped(&self) -> Option<String> {
+        self.stopped.lock().clone()
+    }
 }
 
 impl<B: Backing> Handle<B> {
     /// The warm-up pins fewer segments than it was to.
     pub(super) fn say_shrunk(&self, segments: usize, wanted: usize) {
         let purse = self.purse();
-        let budget = &purse.budget;
-        let pinned = match budget.bytes - purse.left() {
+        let budget = purse.budget();
+        let pinned = match purse.taken() {
             0 => String::new(),
             taken => format!(" {} are pinned already.", Bytes(taken as u64)),
         };
-        once(&self.notices.shrunk, || {
+        self.once(&self.notices.shrunk, || {
             format!(
                 "the warm-up pins {segments} of {wanted} blocks of {}: the engine may pin {} in \
                  all, {}.{pinned} BUDDY_MAX_MB sets another limit",
@@ -37,24 +62,44 @@ impl<B: Backing> Handle<B> {
         });
     }
 
-    /// A pin of `bytes` was refused. The first refusal by the driver ends the warm-up.
-    pub(super) fn refused(&self, bytes: usize, refusal: &Refusal) {
+    /// A region of `bytes` bytes that was to lie ready was refused: nothing more is pinned ahead.
+    pub(super) fn say_refused_ahead(&self, bytes: usize, refused: &Refused) {
+        if refused.why == Refusal::Stopped || self.is_closed() {
+            return;
+        }
+        self.notices.stopped(reason(refused));
+        if refused.why == Refusal::Driver {
+            let size = Bytes(bytes as u64);
+            let pinned = self.progress().map_or(0, |it| it.pinned);
+            let ends = match self.config.block_count.value {
+                Some(wanted) => format!("The warm-up ends with {pinned} of {wanted} blocks"),
+                None => "Nothing more is pinned ahead".to_owned(),
+            };
+            let why = &refused.words;
+            self.once(&self.notices.refused, || {
+                format!(
+                    "could not pin {size}: {why}. {ends}; what does not fit in what is pinned \
+                     already is pinned by itself, or PyTorch's own"
+                )
+            });
+        } else {
+            self.say_refused(bytes, refused.why, &refused.words);
+        }
+    }
+
+    /// A request that takes a region of `bytes` bytes is left to upstream.
+    pub(super) fn say_refused(&self, bytes: usize, why: Refusal, words: &str) {
         let size = Bytes(bytes as u64);
-        match refusal {
-            Refusal::Driver(why) => {
-                self.warm_up.give_up(why);
-                let pinned = self.warm_up.progress().pinned;
-                let wanted = self.config.block_count.value;
-                once(&self.notices.refused, || {
-                    format!(
-                        "could not pin {size}: {why}. The warm-up ends with {pinned} of {wanted} \
-                         blocks; what does not fit in them is pinned by itself, or PyTorch's own"
-                    )
-                });
-            }
+        match why {
+            Refusal::Driver => self.once(&self.notices.refused, || {
+                format!(
+                    "could not pin {size}: {words}. What does not fit in memory that is pinned \
+                     already is PyTorch's own"
+                )
+            }),
             Refusal::Budget => {
-                let budget = &self.purse().budget;
-                once(&self.notices.used_up, || {
+                let budget = self.purse().budget();
+                self.once(&self.notices.used_up, || {
                     format!(
                         "a pin of {size} would pass the budget of {}, {}. What does not fit in \
                          memory that is pinned already is PyTorch's own; BUDDY_MAX_MB sets another \
@@ -64,22 +109,20 @@ impl<B: Backing> Handle<B> {
                     )
                 });
             }
-            Refusal::Full => {
-                once(&self.notices.full, || {
-                    format!(
-                        "a pin of {size} is left to PyTorch's own allocator: {refusal}. BUDDY_MAX_MB \
-                         sets a limit that does not depend on that"
-                    )
-                });
-            }
-            Refusal::Off => {}
+            Refusal::Machine => self.once(&self.notices.full, || {
+                format!(
+                    "a pin of {size} is left to PyTorch's own allocator: it is more than half of \
+                     what the machine has left. BUDDY_MAX_MB sets a limit that does not depend on \
+                     that"
+                )
+            }),
+            Refusal::Stopped => {}
         }
-        log::debug(|| format!("could not pin {size}: {refusal}"));
     }
-}
 
-pub(super) fn once(given: &AtomicBool, line: impl FnOnce() -> String) {
-    if !given.swap(true, Ordering::Relaxed) {
-        log::warn(line);
+    pub(super) fn once(&self, given: &AtomicBool, line: impl FnOnce() -> String) {
+        if !self.is_closed() && !given.swap(true, Ordering::Relaxed) {
+            log::warn(line);
+        }
     }
 }

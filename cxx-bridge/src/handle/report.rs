@@ -1,14 +1,36 @@
 //! What people and programs read about the engine: as JSON, in one line, and part by part. Sizes
 //! are in bytes, names those of the statistics.
 
-use pinbuddy_core::{BlockView, Gauge, Region, SegmentKind, SegmentView, Stats};
+use pinbuddy_core::{BlockView, Gauge, Progress, Region, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
 
 use super::{Handle, Part};
 use crate::backing::{Backing, Placement};
+use crate::budget::Budget;
 use crate::log::Bytes;
 
 impl<B: Backing> Handle<B> {
+    /// The engine's counters.
+    pub fn stats(&self) -> Option<Stats> {
+        self.guarded(|| Some(self.provisioner()?.engine().stats()))
+    }
+
+    /// Starts the counters' peaks anew.
+    pub fn reset_peaks(&self) {
+        self.guarded(|| {
+            self.provisioner()?.engine_mut().reset_peaks();
+            Some(())
+        });
+    }
+
+    /// Starts the counters' running totals anew.
+    pub fn reset_accumulated(&self) {
+        self.guarded(|| {
+            self.provisioner()?.engine_mut().reset_accumulated();
+            Some(())
+        });
+    }
+
     /// The counters, the segments, the state of the warm-up and the budget.
     pub fn report(&self) -> Value {
         let state = self.state();
@@ -17,26 +39,28 @@ impl<B: Backing> Handle<B> {
             return json!({ "state": state, "segments": [] });
         }
         let engine = self.guarded(|| {
-            let engine = self.engine()?;
+            let provisioner = self.provisioner()?;
+            let engine = provisioner.engine();
             let views: Vec<SegmentView> = engine.segments().collect();
             Some((engine.stats(), views))
         });
         let (stats, views) = engine.map_or((None, Vec::new()), |(it, views)| (Some(it), views));
         let placements = self.placements(&views);
-        let progress = self.warm_up.progress();
+        let progress = self.progress();
         json!({
             "state": state,
             "warm_up": {
                 "mode": self.config.warm_up.value,
-                "phase": progress.phase,
-                "pinned": progress.pinned,
-                "owed": progress.owed,
-                "stopped": progress.stopped,
+                "phase": progress.map_or("done", |it| it.phase),
+                "pinned": progress.map_or(0, |it| it.pinned),
+                "owed": progress.map_or(0, |it| it.owed),
+                "stopped": self.notices.why_stopped(),
             },
-            "budget": self.purse.get().map(|purse| json!({
-                "bytes": purse.budget.bytes,
-                "why": purse.budget.why,
-            })),
+            "budget": self.purse.get().map(|purse| {
+                purse.refresh(|taken| self.budget(taken));
+                let Budget { bytes, why } = purse.budget();
+                json!({ "bytes": bytes, "why": why })
+            }),
             "engine": stats.as_ref().map(counters),
             "segments": views.iter().zip(&placements).map(segment).collect::<Vec<_>>(),
         })
@@ -45,7 +69,8 @@ impl<B: Backing> Handle<B> {
     /// Each segment with its blocks. O(granules): for people and snapshots.
     pub fn segments(&self) -> Value {
         let segments = self.guarded(|| {
-            let engine = self.engine()?;
+            let provisioner = self.provisioner()?;
+            let engine = provisioner.engine();
             let with_blocks = engine.segments().map(|view| {
                 let blocks = engine.blocks(view.id).into_iter().flatten();
                 (view, blocks.collect::<Vec<_>>())
@@ -74,7 +99,8 @@ impl<B: Backing> Handle<B> {
     /// Every byte that is pinned, as blocks and what lies between them.
     pub fn parts(&self) -> Vec<Part> {
         let parts = self.guarded(|| {
-            let engine = self.engine()?;
+            let provisioner = self.provisioner()?;
+            let engine = provisioner.engine();
             let mut parts = Vec::new();
             for view in engine.segments() {
                 let mut end = 0;
@@ -105,7 +131,7 @@ impl<B: Backing> Handle<B> {
         let Some(stats) = self.stats() else {
             return format!("pinbuddy: the engine is {}", self.state());
         };
-        let budget = self.purse().budget.bytes as u64;
+        let budget = self.purse().budget().bytes as u64;
         format!(
             "pinbuddy: {} pinned ({} live, {} pending, {} idle, the longest free run {}); segments: \
              {}; budget: {}; warm-up: {}",
@@ -116,8 +142,13 @@ impl<B: Backing> Handle<B> {
             Bytes(stats.largest_free_run_bytes),
             stats.segments.current,
             Bytes(budget),
-            self.warm_up.progress().phase,
+            self.progress().map_or("done", |it| it.phase),
         )
+    }
+
+    /// How far the warm-up is; nothing where a panic left that in doubt.
+    pub(super) fn progress(&self) -> Option<Progress> {
+        Some(self.even_if_retired()?.progress())
     }
 
     /// What each of these has come to; asks the kernel, so not under the engine's lock.

@@ -2,14 +2,13 @@
 
 use std::hint::black_box;
 
-use pinbuddy_core::{Block, Config, Decision, Engine, Growth, NewSegment, Region};
+use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
 
 /// An engine with `count` idle segments.
 pub(crate) fn engine(segment_bytes: usize, count: usize) -> Engine {
     let mut engine = Engine::new(Config {
         segment_bytes,
         threshold_bytes: 0,
-        growth: Growth::Segment,
     });
     (0..count).for_each(|_| adopt(&mut engine, segment_bytes));
     engine

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::units::{Block, GRANULE, Granules};
-use crate::{Config, Decision, Growth};
+use crate::{Config, Decision};
 
 const fn g(count: u32) -> Granules {
     Granules::new(count)
@@ -14,7 +14,6 @@ pub(super) fn engine() -> (Engine, SegmentId) {
     let mut engine = Engine::new(Config {
         segment_bytes: 1000 * GRANULE,
         threshold_bytes: 0,
-        growth: Growth::Segment,
     });
     engine.adopt_region(0x1000_0000, 1000 * GRANULE);
     engine.adopt_region(0x2000_0000, 1000 * GRANULE + 5);

@@ -57,6 +57,13 @@ impl Engine {
         idle
     }
 
+    /// The same, but they stay pinned, and counted, until [`Self::take_leaving`].
+    pub(crate) fn let_go_outworn(&mut self) {
+        let home = self.rounds.home();
+        let idle = self.arena.take_idle_but(home, usize::MAX);
+        self.leaving.extend(idle);
+    }
+
     /// As [`Self::adopt`], for the region that [`Decision::Renew`] asked for: a segment, however
     /// long.
     ///
@@ -69,6 +76,21 @@ impl Engine {
         self.stats.region_adopted(region.bytes as u64, false);
         self.rounds.settle(id);
         Ok(id)
+    }
+
+    /// The region that [`Decision::Renew`] asked for could not be had.
+    pub fn home_refused(&mut self) {
+        self.rounds.refused();
+    }
+
+    /// Whether sizes were seen to differ from round to round.
+    pub(crate) fn is_learning(&self) -> bool {
+        self.rounds.differ()
+    }
+
+    /// Whether rounds are noticed at all.
+    pub(crate) fn is_renewing(&self) -> bool {
+        self.rounds.are_on()
     }
 
     /// A request that the rounds notice; an answer, where that is not the usual one.
@@ -96,7 +118,7 @@ impl Engine {
             Turn::GiveBack if held.idle_regions == 0 => None,
             Turn::GiveBack => Some(Decision::Renew { bytes: 0 }),
             Turn::Renew { pinned } => {
-                let least = self.policy.region_for(granules);
+                let least = exact_region(granules.bytes()).unwrap_or(MAX_REGION);
                 let stays = held.pinned - held.idle;
                 let home = usize::try_from(pinned.saturating_sub(stays)).unwrap_or(MAX_REGION);
                 let home = exact_region(home).unwrap_or(MAX_REGION);
@@ -117,7 +139,7 @@ impl Engine {
     /// Whether the request, at a lull, finds regions of other sizes only.
     fn is_ill_fitting(&self, granules: Granules, class: Class, idle_regions: usize) -> bool {
         match self.arena.serving(granules, class) {
-            Some((SegmentKind::Idle, bytes)) => bytes != self.policy.region_for(granules),
+            Some((SegmentKind::Idle, bytes)) => bytes != granules.bytes(),
             Some(_) => false,
             None => idle_regions > 0,
         }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::kind::{SMALL, SegmentKind};
-use crate::policy::Growth;
 use crate::units::{GRANULE, MAX_REGION, Region};
 
 const MIB: usize = 1 << 20;
@@ -11,7 +10,6 @@ fn engine(segment_bytes: usize, threshold_bytes: usize) -> Engine {
     Engine::new(Config {
         segment_bytes,
         threshold_bytes,
-        growth: Growth::Segment,
     })
 }
 
@@ -33,7 +31,7 @@ fn the_threshold_is_the_smallest_request_served() {
     let mut engine = engine(1024 * MIB, 4 * MIB);
     assert_eq!(engine.request(0), Decision::PassThrough);
     assert_eq!(engine.request(4 * MIB - 1), Decision::PassThrough);
-    assert_eq!(engine.request(4 * MIB), Decision::Pin { bytes: 1024 * MIB });
+    assert_eq!(engine.request(4 * MIB), Decision::Pin { bytes: 4 * MIB });
     let stats = engine.stats();
     assert_eq!((stats.hits, stats.misses, stats.pass_through), (0, 1, 2));
 }
@@ -42,25 +40,18 @@ fn the_threshold_is_the_smallest_request_served() {
 fn threshold_zero_serves_all_but_empty_requests() {
     let mut engine = engine(1024 * MIB, 0);
     assert_eq!(engine.request(0), Decision::PassThrough);
-    assert_eq!(engine.request(1), Decision::Pin { bytes: 1024 * MIB });
+    assert_eq!(engine.request(1), Decision::Pin { bytes: GRANULE });
 }
 
 #[test]
-fn what_to_pin_is_a_segment_or_in_exact_growth_the_request() {
-    for (growth, bytes) in [(Growth::Segment, 1000 * MIB), (Growth::Exact, 5 * MIB)] {
-        let mut engine = Engine::new(Config {
-            segment_bytes: 1000 * MIB - 1,
-            threshold_bytes: 0,
-            growth,
-        });
-        assert_eq!(engine.request(5 * MIB), Decision::Pin { bytes });
-        // Longer than a segment: no mode, and not the next power of two.
-        let own = Decision::Pin { bytes: 2133 * MIB };
-        assert_eq!(engine.request(2133 * MIB - 1), own);
-    }
+fn the_least_to_pin_is_the_request_in_granules() {
+    let mut engine = engine(1000 * MIB - 1, 0);
+    assert_eq!(engine.request(5 * MIB), Decision::Pin { bytes: 5 * MIB });
+    // Longer than a segment: not the next power of two.
+    let own = Decision::Pin { bytes: 2133 * MIB };
+    assert_eq!(engine.request(2133 * MIB - 1), own);
     assert_eq!(Engine::exact_region(2133 * MIB - 1), Some(2133 * MIB));
     assert_eq!(Engine::exact_region(MAX_REGION + 1), None);
-    assert_eq!(Growth::default(), Growth::Segment);
 }
 
 #[test]
@@ -81,10 +72,9 @@ fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
 #[test]
 fn the_life_of_a_request() {
     let mut engine = engine(64 * MIB, 0);
-    let Decision::Pin { bytes } = engine.request(5000) else {
-        panic!("nothing is pinned")
-    };
-    engine.adopt_region(0x7000, bytes);
+    let pin = Decision::Pin { bytes: 2 * GRANULE };
+    assert_eq!(engine.request(5000), pin);
+    engine.adopt_region(0x7000, 64 * MIB);
     let first = block(engine.request(5000));
     let second = block(engine.request(1));
     assert_eq!((first.bytes, engine.address(first)), (2 * GRANULE, 0x7000));
@@ -144,9 +134,9 @@ fn statistics_follow_and_reset() {
 fn small_and_large_requests_are_served_from_different_segments() {
     let mut engine = engine(16 * MIB, 0);
     let first = engine.adopt_region(0x100_0000, 16 * MIB);
-    let pin = Decision::Pin { bytes: 16 * MIB };
+    let pin = |bytes| Decision::Pin { bytes };
     let small = block(engine.request(SMALL - 1));
-    assert_eq!(engine.request(SMALL), pin);
+    assert_eq!(engine.request(SMALL), pin(SMALL));
     assert_eq!(block(engine.request(1)).segment, first);
     let second = engine.adopt_region(0x200_0000, 16 * MIB);
     assert_eq!(block(engine.request(SMALL)).segment, second);
@@ -156,7 +146,7 @@ fn small_and_large_requests_are_served_from_different_segments() {
     assert_eq!(kinds, [SegmentKind::Small, SegmentKind::Large]);
     // Only when nothing more can be pinned do they share one; that is a hit, and no second miss.
     let before = engine.stats();
-    assert_eq!(engine.request(14 * MIB), pin);
+    assert_eq!(engine.request(14 * MIB), pin(14 * MIB));
     assert_eq!(engine.request_anywhere(14 * MIB), None);
     assert_eq!(
         engine.request(12 * MIB),
@@ -166,7 +156,7 @@ fn small_and_large_requests_are_served_from_different_segments() {
             bytes: 12 * MIB,
         })
     );
-    assert_eq!(engine.request(11 * MIB), pin);
+    assert_eq!(engine.request(11 * MIB), pin(11 * MIB));
     let guest = engine.request_anywhere(11 * MIB).unwrap();
     assert_eq!((guest.segment, guest.offset), (first, 4 * MIB + GRANULE));
     let stats = engine.stats();
@@ -222,7 +212,7 @@ fn a_region_longer_than_a_segment_serves_only_requests_that_are_too() {
     assert_eq!(stats.largest_free_run_bytes, 0);
     assert_eq!(stats.dedicated_bytes, (72 * MIB) as u64);
     assert_eq!(stats.segments.current, 1);
-    assert_eq!(engine.request(MIB), Decision::Pin { bytes: 64 * MIB });
+    assert_eq!(engine.request(MIB), Decision::Pin { bytes: MIB });
     assert_eq!(engine.audit(), Ok(()));
     engine.defer(block).unwrap();
     assert_eq!(engine.request(65 * MIB), Decision::Pin { bytes: 65 * MIB });
@@ -248,18 +238,12 @@ fn a_dedicated_region_is_not_wasted_on_a_request_it_is_too_large_for() {
 fn what_was_pinned_for_a_request_serves_it_however_short_segments_are() {
     for segment_bytes in [0, 1, MIB, 8 * MIB] {
         for request in [1, MIB, 2 * MIB + 1, 8 * MIB, 8 * MIB + 1] {
-            for growth in [Growth::Segment, Growth::Exact] {
-                let mut engine = Engine::new(Config {
-                    segment_bytes,
-                    threshold_bytes: 0,
-                    growth,
-                });
-                let Decision::Pin { bytes } = engine.request(request) else {
-                    panic!("nothing is pinned")
-                };
-                engine.adopt_region(0x1000, bytes);
-                block(engine.request(request));
-            }
+            let mut engine = engine(segment_bytes, 0);
+            let Decision::Pin { bytes } = engine.request(request) else {
+                panic!("nothing is pinned")
+            };
+            engine.adopt_region(0x1000, bytes);
+            block(engine.request(request));
         }
     }
 }

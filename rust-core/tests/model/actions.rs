@@ -1,6 +1,6 @@
 //! What is done to the engine, at random: requests around the sizes that matter, and misuse.
 
-use pinbuddy_core::{Config, GRANULE, Growth, SMALL};
+use pinbuddy_core::{Config, GRANULE, SMALL};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -86,12 +86,8 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
         1 => SMALL..SMALL + 1000 * GRANULE,
     ];
     let threshold_bytes = prop_oneof![Just(0), 0usize..8 * GRANULE];
-    let growth = prop_oneof![Just(Growth::Segment), Just(Growth::Exact)];
-    (segment_bytes, threshold_bytes, growth).prop_map(|(segment_bytes, threshold_bytes, growth)| {
-        Config {
-            segment_bytes,
-            threshold_bytes,
-            growth,
-        }
+    (segment_bytes, threshold_bytes).prop_map(|(segment_bytes, threshold_bytes)| Config {
+        segment_bytes,
+        threshold_bytes,
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::actions::Action;
 use pinbuddy_core::{
-    AdoptError, Block, Config, Decision, Engine, GRANULE, Growth, IdleSegment, Misuse, NewSegment,
-    Region, SMALL, SegmentId, SegmentKind,
+    AdoptError, Block, Config, Decision, Engine, GRANULE, IdleSegment, Misuse, NewSegment, Region,
+    SMALL, SegmentId, SegmentKind,
 };
 use proptest::prelude::prop;
 
@@ -70,7 +70,14 @@ impl Model {
                 if let Decision::Pin { bytes: region } = self.request(bytes)
                     && pin
                 {
-                    self.adopt(region);
+                    // The least, or as much more as a segment has.
+                    let more = self.config.segment_bytes.max(region);
+                    let is_long = self.is_longer_than_a_segment(bytes);
+                    self.adopt(if is_long || bytes % 2 == 0 {
+                        region
+                    } else {
+                        more
+                    });
                     assert!(
                         matches!(self.request(bytes), Decision::Block(_)),
                         "after adopting"
@@ -123,8 +130,9 @@ impl Model {
                 assert_eq!(decision, Decision::Block(block));
             }
             None => {
-                let expected = self.to_pin(bytes);
-                assert_eq!(decision, Decision::Pin { bytes: expected });
+                let own = bytes.div_ceil(GRANULE) * GRANULE;
+                assert_eq!(Engine::exact_region(bytes), Some(own));
+                assert_eq!(decision, Decision::Pin { bytes: own });
                 self.answers[1] += 1;
             }
         }
@@ -157,17 +165,6 @@ impl Model {
         bytes.div_ceil(GRANULE) > self.config.segment_bytes.div_ceil(GRANULE)
     }
 
-    fn to_pin(&self, bytes: usize) -> usize {
-        let segment = self.config.segment_bytes.div_ceil(GRANULE) * GRANULE;
-        let own = bytes.div_ceil(GRANULE) * GRANULE;
-        assert_eq!(Engine::exact_region(bytes), Some(own));
-        match self.config.growth {
-            _ if self.is_longer_than_a_segment(bytes) => own,
-            Growth::Exact => own,
-            Growth::Segment => segment,
-        }
-    }
-
     /// The fullest segment of the first of these kinds that has room, and where.
     fn best(&self, bytes: usize, kinds: &[SegmentKind]) -> Option<(usize, usize)> {
         let granules = bytes.div_ceil(GRANULE);
@@ -194,16 +191,12 @@ impl Model {
             .min_by_key(|&n| length(n))
     }
 
-    /// That one, if it is not too large: an eighth, or once four times the request lies idle, the
-    /// request again.
+    /// That one, if it is not too large: an eighth.
     fn best_dedicated(&self, bytes: usize) -> Option<usize> {
         let best = self.smallest_dedicated(bytes)?;
         let length = |n: usize| self.segments[n].free.len() as u128;
-        let idle: u128 = self.idle_dedicated().map(length).sum();
-        let region = length(best);
         let granules = bytes.div_ceil(GRANULE) as u128;
-        let hoarded = idle >= 4 * granules && region <= 2 * granules;
-        (region * 8 <= granules * 9 || hoarded).then_some(best)
+        (length(best) * 8 <= granules * 9).then_some(best)
     }
 
     /// The block that the engine must have handed out.

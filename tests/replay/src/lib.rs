@@ -17,10 +17,12 @@
 
 pub mod checked;
 pub mod policy;
+pub mod programs;
 pub mod replay;
 mod streams;
 pub mod trace;
 pub mod workload;
+pub mod world;
 
 /// A mebibyte, in bytes.
 pub const MIB: u64 = 1 << 20;

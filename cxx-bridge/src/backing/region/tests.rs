@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::super::Foreground;
 use super::super::machine::tests::made_up;
 use super::super::pages::{LARGE, PAGE};
 use super::super::placement::{Found, read_smaps};
@@ -37,7 +38,10 @@ fn a_region_is_all_there_and_no_childs() {
     let (machine, _folder) = made_up(&[(ENABLED, "always [madvise] never")]);
     for asked in ["off", "thp"] {
         let maker = maker(&[("BUDDY_HUGE_PAGES", asked)], machine.clone());
-        let mapping = maker.make(5 * MIB + 1, Source::Ordinary, || None).unwrap();
+        let mapping = maker
+            .make(5 * MIB + 1, Source::Ordinary, &Foreground, || None)
+            .unwrap()
+            .mapping;
         assert_eq!(mapping.len(), 5 * MIB + PAGE);
         assert_eq!(
             mapping.base() % if asked == "thp" { LARGE } else { PAGE },
@@ -60,7 +64,12 @@ fn neighbours_stay_areas_of_their_own() {
     let (machine, _folder) = made_up(&[]);
     let maker = maker(&[("BUDDY_HUGE_PAGES", "off")], machine);
     let regions: Vec<Mapping> = (0..3)
-        .map(|_| maker.make(MIB, Source::Ordinary, || None).unwrap())
+        .map(|_| {
+            maker
+                .make(MIB, Source::Ordinary, &Foreground, || None)
+                .unwrap()
+                .mapping
+        })
         .collect();
     for mapping in regions {
         let text = fs::read_to_string("/proc/self/maps").unwrap();
@@ -82,11 +91,18 @@ fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], machine);
     let bytes = (real + 2) * LARGE;
     if real < 100 {
-        let mapping = maker.make(bytes, Source::Ordinary, || None).unwrap();
+        let mapping = maker
+            .make(bytes, Source::Ordinary, &Foreground, || None)
+            .unwrap()
+            .mapping;
         assert_eq!(smaps(&mapping).pages(bytes), Some((PAGE, 0)));
         mapping.unmap().unwrap();
     }
-    assert!(maker.make(bytes, Source::SetAside, || None).is_err());
+    assert!(
+        maker
+            .make(bytes, Source::SetAside, &Foreground, || None)
+            .is_err()
+    );
 }
 
 #[test]
@@ -99,7 +115,9 @@ fn more_than_there_is_is_not_touched() {
         ("sys/fs/cgroup/job/memory.current", "41943040\n"),
     ]);
     let maker = maker(&[], machine);
-    let why = maker.make(24 * MIB, Source::Ordinary, || None).unwrap_err();
+    let why = maker
+        .make(24 * MIB, Source::Ordinary, &Foreground, || None)
+        .unwrap_err();
     let Unmade::Short(why) = why else {
         panic!("{why:?}")
     };
@@ -107,7 +125,10 @@ fn more_than_there_is_is_not_touched() {
         why,
         "24 MiB is left of memory that the control group leaves"
     );
-    let mapping = maker.make(16 * MIB, Source::Ordinary, || None).unwrap();
+    let mapping = maker
+        .make(16 * MIB, Source::Ordinary, &Foreground, || None)
+        .unwrap()
+        .mapping;
     mapping.unmap().unwrap();
 }
 
@@ -118,7 +139,10 @@ fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
     let (machine, _folder) = made_up(&[(nodes, "0,63"), (ENABLED, "[madvise]")]);
     for node in ["7", "63", "0", "auto"] {
         let maker = maker(&[("BUDDY_NUMA", node)], machine.clone());
-        let mapping = maker.make(MIB, Source::Ordinary, || None).unwrap();
+        let mapping = maker
+            .make(MIB, Source::Ordinary, &Foreground, || None)
+            .unwrap()
+            .mapping;
         mapping.unmap().unwrap();
     }
 }
@@ -137,7 +161,10 @@ fn huge_pages_go_back_to_the_pool() {
         return;
     };
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], Machine::here());
-    let mapping = maker.make(4 * LARGE, Source::Ordinary, || None).unwrap();
+    let mapping = maker
+        .make(4 * LARGE, Source::Ordinary, &Foreground, || None)
+        .unwrap()
+        .mapping;
     assert_eq!(
         smaps(&mapping).pages(mapping.len()),
         Some((LARGE, 4 * LARGE))

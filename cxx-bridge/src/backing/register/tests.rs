@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
+use super::super::Foreground;
 use super::super::machine::tests::made_up;
 use super::*;
 use crate::config::tests::read;
@@ -95,6 +96,30 @@ impl Driver for Fake {
     }
 }
 
+impl Fake {
+    pub(super) fn registers_no_more(&self) {
+        self.registrations_left.store(0, Ordering::Relaxed);
+    }
+
+    /// How many regions it allocated.
+    pub(super) fn allocated(&self) -> usize {
+        self.allocated.lock().unwrap().len()
+    }
+
+    /// From now on nothing can be had of it.
+    pub(super) fn is_gone(&self) {
+        self.registers_no_more();
+        self.refuses_to_allocate.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has nothing, and heard of nothing.
+    pub(super) fn is_as_new(&self) -> bool {
+        let lists = [&self.registered, &self.segments, &self.allocated];
+        let are_empty = lists.into_iter().all(|it| it.lock().unwrap().is_empty());
+        are_empty && self.unpins.load(Ordering::Relaxed) == 0
+    }
+}
+
 impl Default for Fake {
     fn default() -> Self {
         Self {
@@ -109,14 +134,19 @@ impl Default for Fake {
     }
 }
 
-fn chain(variables: &[(&str, &str)]) -> Chain<Fake> {
+fn pin(chain: &Chain<Fake>, bytes: usize) -> usize {
+    let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
+    pinned.unwrap().base
+}
+
+pub(super) fn chain(variables: &[(&str, &str)]) -> Chain<Fake> {
     let (machine, _folder) = made_up(&[]);
     let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     Chain::on(machine, &config, Fake::default())
 }
 
-fn is_mapped(base: usize) -> bool {
+pub(super) fn is_mapped(base: usize) -> bool {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines()
         .any(|line| line.starts_with(&format!("{base:x}-")))
@@ -126,16 +156,16 @@ pub(in crate::backing) const DEVICE: Device = Device(0);
 // Of a length that no other test's areas have.
 const BYTES: usize = 3 * MIB + 5 * 4096;
 
-fn areas_of_this_length() -> usize {
+/// How many areas are as long, to the byte, as a region of `bytes`.
+pub(super) fn areas(bytes: usize) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let length = |line: &str| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;
         let number = |it| usize::from_str_radix(it, 16).ok();
         Some(number(end)? - number(start)?)
     };
-    maps.lines()
-        .filter(|line| length(line) == Some(BYTES))
-        .count()
+    let as_long = |line: &&str| length(line) == Some(bytes);
+    maps.lines().filter(as_long).count()
 }
 
 #[test]
@@ -143,7 +173,7 @@ fn memory_is_mapped_registered_and_given_back_whole() {
     for way in ["auto", "pages"] {
         let chain = chain(&[("BUDDY_BACKING", way)]);
         let bytes = 2 * MIB;
-        let base = chain.pin(bytes, DEVICE, Source::Ordinary).unwrap();
+        let base = pin(&chain, bytes);
         let region = Region { base, bytes };
         assert_eq!(*chain.driver.registered.lock().unwrap(), [region]);
         let (placement, again) = (chain.placements(&[region]), chain.placements(&[region]));
@@ -165,7 +195,7 @@ fn memory_is_mapped_registered_and_given_back_whole() {
 #[test]
 fn cuda_is_left_to_allocate_where_that_is_asked_for() {
     let chain = chain(&[("BUDDY_BACKING", "cuda")]);
-    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, MIB);
     let region = Region { base, bytes: MIB };
     assert_eq!(chain.placements(&[region]), [Placement::CUDA]);
     chain.unpin(region).unwrap();
@@ -175,15 +205,15 @@ fn cuda_is_left_to_allocate_where_that_is_asked_for() {
 #[test]
 fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
     let chain = chain(&[]);
-    let first = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let first = pin(&chain, MIB);
     chain.driver.registrations_left.store(0, Ordering::Relaxed);
-    let second = chain.pin(BYTES, DEVICE, Source::Ordinary).unwrap();
-    assert_eq!(areas_of_this_length(), 0, "still mapped");
+    let second = pin(&chain, BYTES);
+    assert_eq!(areas(BYTES), 0, "still mapped");
     chain
         .driver
         .registrations_left
         .store(usize::MAX, Ordering::Relaxed);
-    let third = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let third = pin(&chain, MIB);
     assert_eq!(
         chain.driver.allocated.lock().unwrap().len(),
         2,
@@ -205,20 +235,22 @@ fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
         .driver
         .refuses_to_allocate
         .store(true, Ordering::Relaxed);
-    let refusal = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap_err();
-    assert!(refusal.contains("out of memory"), "{refusal}");
+    let refusal = chain
+        .pin(MIB, DEVICE, Source::Ordinary, &Foreground)
+        .unwrap_err();
+    assert!(refusal.to_string().contains("out of memory"), "{refusal}");
     chain
         .driver
         .registrations_left
         .store(usize::MAX, Ordering::Relaxed);
-    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, MIB);
     chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
 
 #[test]
 fn what_cannot_be_unregistered_stays_mapped() {
     let chain = chain(&[]);
-    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, MIB);
     chain
         .driver
         .refuses_to_unregister
@@ -232,7 +264,7 @@ fn what_cannot_be_unregistered_stays_mapped() {
 fn memory_that_cannot_be_mapped_is_left_to_cuda() {
     let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "256")]);
     let bytes = 1 << 50;
-    let base = chain.pin(bytes, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, bytes);
     assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
     chain.unpin(Region { base, bytes }).unwrap();
 }
@@ -242,10 +274,10 @@ const LONG: usize = 512 << 30;
 #[test]
 fn a_region_too_long_for_a_registration_is_left_to_cuda() {
     let chain = chain(&[]);
-    let base = chain.pin(LONG, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, LONG);
     assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
     chain.unpin(Region { base, bytes: LONG }).unwrap();
-    let small = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let small = pin(&chain, MIB);
     assert!(is_mapped(small), "others are as before");
     chain
         .unpin(Region {
@@ -258,7 +290,7 @@ fn a_region_too_long_for_a_registration_is_left_to_cuda() {
 #[test]
 fn pieces_are_registered_and_unregistered_alike() {
     let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    let base = chain.pin(2 * MIB + 4096, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, 2 * MIB + 4096);
     let region = Region {
         base,
         bytes: 2 * MIB + 4096,
@@ -282,10 +314,12 @@ fn pieces_are_registered_and_unregistered_alike() {
 fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
     let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 8192 kB\n")]);
     let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let refusal = chain.pin(16 * MIB, DEVICE, Source::Ordinary).unwrap_err();
-    assert_eq!(refusal, "8 MiB is left of MemAvailable");
+    let refusal = chain
+        .pin(16 * MIB, DEVICE, Source::Ordinary, &Foreground)
+        .unwrap_err();
+    assert_eq!(refusal.to_string(), "8 MiB is left of MemAvailable");
     assert!(chain.driver.allocated.lock().unwrap().is_empty());
-    let base = chain.pin(MIB, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, MIB);
     assert!(is_mapped(base), "others are as before");
     chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
@@ -298,7 +332,7 @@ fn what_stays_registered_in_part_stays_mapped() {
         .driver
         .refuses_to_unregister
         .store(true, Ordering::Relaxed);
-    let base = chain.pin(BYTES_IN_PART, DEVICE, Source::Ordinary).unwrap();
+    let base = pin(&chain, BYTES_IN_PART);
     let registered = chain.driver.registered.lock().unwrap()[0];
     assert!(is_mapped(registered.base) && registered.base != base);
     assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
@@ -323,8 +357,10 @@ fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
     assert_eq!((source, bytes), (Source::SetAside, 2 << 30));
     chain.fallen.store(true, Ordering::Relaxed);
     assert_eq!((chain.source(1 << 30), chain.set_aside(1 << 30)), nothing);
-    let refusal = chain.pin(MIB, DEVICE, Source::SetAside).unwrap_err();
-    assert!(refusal.contains("set aside"), "{refusal}");
+    let refusal = chain
+        .pin(MIB, DEVICE, Source::SetAside, &Foreground)
+        .unwrap_err();
+    assert!(refusal.to_string().contains("set aside"), "{refusal}");
     for other in [("BUDDY_BACKING", "cuda"), ("BUDDY_HUGE_PAGES", "thp")] {
         let (source, bytes, _) = offered(&[other]);
         assert_eq!((source, bytes), nothing);
@@ -343,7 +379,11 @@ fn a_pool_that_does_not_keep_its_promise_is_left_alone_for_a_moment() {
     // More than any machine has.
     let bytes = 1 << 46;
     assert_eq!(chain.source(bytes), Source::SetAside);
-    assert!(chain.pin(bytes, DEVICE, Source::SetAside).is_err());
+    assert!(
+        chain
+            .pin(bytes, DEVICE, Source::SetAside, &Foreground)
+            .is_err()
+    );
     assert!(
         chain.driver.allocated.lock().unwrap().is_empty(),
         "CUDA's is ordinary"

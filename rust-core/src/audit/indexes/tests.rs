@@ -4,14 +4,13 @@ use super::super::tests::engine;
 use super::*;
 use crate::fill_order::Entry;
 use crate::units::{Block, GRANULE, Granules, SegmentId};
-use crate::{Config, Decision, Growth};
+use crate::{Config, Decision};
 
 /// Two dedicated regions of 1000 granules, the first with a block; the audit has nothing to say.
 fn dedicated() -> (Engine, [SegmentId; 2], Block) {
     let mut engine = Engine::new(Config {
         segment_bytes: GRANULE,
         threshold_bytes: 0,
-        growth: Growth::Segment,
     });
     let ids = [0x1000_0000, 0x2000_0000].map(|base| engine.adopt_region(base, 1000 * GRANULE));
     let Decision::Block(block) = engine.request(900 * GRANULE) else {

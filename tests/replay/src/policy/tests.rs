@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 
 use super::buddy_181094::Buddy181094;
-use super::pinbuddy::{Pinbuddy, Settings, WarmUp};
+use super::pinbuddy::{Pinbuddy, Settings};
 use super::stock::Stock;
 use super::*;
 use crate::{GIB, MIB};
-use pinbuddy_core::Growth;
+use pinbuddy_core::{Growth, WarmUp};
 
 /// As many requests of `bytes`, kept; what is pinned, over what was requested.
 fn kept(policy: &mut impl Policy, bytes: u64, count: u32) -> f64 {
@@ -115,15 +115,18 @@ fn exact() -> Settings {
 }
 
 #[test]
-fn pinbuddy_pins_its_warm_up_behind_the_first_request() {
-    let mut pinbuddy = Pinbuddy::new(Settings::default());
+fn pinbuddy_pins_what_it_was_told_behind_the_first_request() {
+    let told = Settings {
+        block_count: Some(8),
+        ..Settings::default()
+    };
+    let mut pinbuddy = Pinbuddy::new(told);
     assert!(pinbuddy.allocate(0, 0, 64 * MIB));
-    assert_eq!(
-        (pinbuddy.pins().pins, pinbuddy.pins().bytes),
-        (9, 8 * GIB + 64 * MIB)
-    );
-    for block in 1..=64 {
-        assert!(!pinbuddy.allocate(0, block, 100 * MIB));
+    pinbuddy.allocate(1, 1, 64 * MIB);
+    // The request's own counts as a part of the eight.
+    assert_eq!(pinbuddy.pins().bytes, 7 * GIB + 64 * MIB);
+    for block in 2..=64 {
+        assert!(!pinbuddy.allocate(2, block, 100 * MIB));
     }
     pinbuddy.audit().unwrap();
     let sync = Settings {
@@ -136,6 +139,22 @@ fn pinbuddy_pins_its_warm_up_behind_the_first_request() {
 }
 
 #[test]
+fn pinbuddy_pins_ahead_as_demand_shows() {
+    let mut pinbuddy = Pinbuddy::new(Settings::default());
+    let mut pinned = Vec::new();
+    for block in 0..40 {
+        pinbuddy.allocate(u64::from(block), block, 64 * MIB);
+        pinned.push(pinbuddy.pins().bytes / MIB);
+    }
+    pinbuddy.audit().unwrap();
+    assert_eq!(pinned[0], 64, "one request alone is no demand");
+    for (live, pinned) in (1..).zip(pinned) {
+        assert!(pinned <= 64 * live * 2 && pinned <= 64 * live * 5 / 4 + 1024);
+    }
+    assert!(pinbuddy.pins().pins <= 20, "{:?}", pinbuddy.pins());
+}
+
+#[test]
 fn pinbuddy_leaves_small_requests_to_stock_and_grows() {
     let off = Settings {
         warm_up: WarmUp::Off,
@@ -145,19 +164,23 @@ fn pinbuddy_leaves_small_requests_to_stock_and_grows() {
     assert!(pinbuddy.allocate(0, 0, 3 * MIB));
     assert_eq!(pinbuddy.pins().bytes, 4 * MIB, "rounded up");
     assert!(pinbuddy.allocate(0, 1, 4 * MIB));
-    assert_eq!(pinbuddy.pins().bytes, GIB + 4 * MIB, "a segment");
+    assert_eq!(pinbuddy.pins().bytes, 8 * MIB, "what was asked for");
     assert!(pinbuddy.allocate(0, 2, GIB + 1));
     assert_eq!(
         pinbuddy.pins().bytes,
-        2 * GIB + 4 * MIB + 4096,
+        GIB + 8 * MIB + 4096,
         "and one of its own"
     );
     assert_eq!(kept(&mut Pinbuddy::new(exact()), ODD, 40), 1.0);
 }
 
 #[test]
-fn pinbuddy_gives_back_what_is_idle_and_warms_up_again() {
-    let mut pinbuddy = Pinbuddy::new(Settings::default());
+fn pinbuddy_gives_back_what_is_idle_and_has_it_again_when_demand_shows() {
+    let told = Settings {
+        block_count: Some(2),
+        ..Settings::default()
+    };
+    let mut pinbuddy = Pinbuddy::new(told);
     pinbuddy.allocate(0, 0, 100 * MIB);
     pinbuddy.free(0, &[(3, 5)]);
     pinbuddy.clear(4);
@@ -165,21 +188,33 @@ fn pinbuddy_gives_back_what_is_idle_and_warms_up_again() {
     pinbuddy.clear(5);
     assert_eq!(pinbuddy.pins().bytes, 0);
     assert!(pinbuddy.allocate(5, 0, 100 * MIB));
-    assert_eq!(pinbuddy.pins().bytes, 8 * GIB + 100 * MIB);
+    pinbuddy.clear(6);
+    assert_eq!(pinbuddy.pins().bytes, 100 * MIB, "one request is no demand");
+    for block in 1..9 {
+        pinbuddy.allocate(7, block, 100 * MIB);
+    }
+    pinbuddy.allocate(8, 9, 100 * MIB);
+    let pinned = pinbuddy.pins().bytes;
+    assert!((GIB..=2 * GIB + GIB / 2).contains(&pinned), "{pinned}");
     pinbuddy.audit().unwrap();
 }
 
 #[test]
 fn what_a_request_pinned_by_itself_is_a_part_of_the_warm_up() {
-    let mut pinbuddy = Pinbuddy::new(Settings::default());
+    let told = Settings {
+        block_count: Some(8),
+        ..Settings::default()
+    };
+    let mut pinbuddy = Pinbuddy::new(told);
     assert!(pinbuddy.allocate(0, 0, GIB));
+    pinbuddy.allocate(1, 1, GIB);
     assert_eq!(pinbuddy.pins().bytes, 8 * GIB);
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
     (
         1..8_u64,
-        0..4_u64,
+        prop::option::of(0..4_u64),
         0..3_u64,
         prop_oneof![
             Just(WarmUp::Background),

@@ -1,0 +1,181 @@
+//! Pins that are stopped, or held up, while they are under way, or end before the driver is asked.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::thread;
+
+use super::super::Foreground;
+use super::super::machine::tests::made_up;
+use super::tests::{DEVICE, Fake, areas, chain};
+use super::*;
+
+/// Goes on until it was asked so often; may let nothing be registered; takes its time to answer.
+#[derive(Debug)]
+struct Until {
+    left: AtomicUsize,
+    registers: bool,
+    takes: Duration,
+    stopped: Mutex<Option<Instant>>,
+}
+
+impl Until {
+    fn asked(times: usize) -> Self {
+        Self {
+            left: AtomicUsize::new(times),
+            registers: true,
+            takes: Duration::ZERO,
+            stopped: Mutex::default(),
+        }
+    }
+
+    fn registered() -> Self {
+        Self {
+            registers: false,
+            ..Self::asked(usize::MAX)
+        }
+    }
+}
+
+impl Control for Until {
+    fn go_on(&self) -> bool {
+        lock::assert_none_held("asking whether to go on");
+        thread::sleep(self.takes);
+        let one_less = |left: usize| left.checked_sub(1);
+        let goes_on = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok();
+        if !goes_on {
+            let mut stopped = self.stopped.lock().unwrap();
+            stopped.get_or_insert_with(Instant::now);
+        }
+        goes_on
+    }
+
+    fn may_register(&self, bytes: usize) -> bool {
+        assert!(bytes > 0);
+        self.registers && self.go_on()
+    }
+}
+
+/// Nothing that anybody could see says that there was a pin.
+fn assert_nothing_is_left(chain: &Chain<Fake>, bytes: usize) {
+    assert_eq!(areas(bytes), 0, "still mapped");
+    assert!(chain.regions.lock().is_empty());
+    assert_eq!(chain.maker.areas_taken(), 0);
+    assert!(chain.driver.is_as_new(), "{:?}", chain.driver);
+    assert!(!chain.fallen.load(Ordering::Relaxed));
+    assert!(chain.said.has_said_nothing(), "{:?}", chain.said);
+}
+
+// Of lengths that no other test's areas have.
+const ODD: usize = 7 * 4096;
+
+#[test]
+fn a_stop_while_a_region_is_filled_leaves_nothing_behind() {
+    for (n, asked) in [0, 1, 5].into_iter().enumerate() {
+        let bytes = 2048 * MIB + ODD + n * 4096;
+        let chain = chain(&[]);
+        let until = Until::asked(asked);
+        let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &until);
+        let reacted = until.stopped.lock().unwrap().unwrap().elapsed();
+        assert_eq!(stopped, Err(Unpinned::Stopped));
+        assert_nothing_is_left(&chain, bytes);
+        // A slice takes milliseconds and all of it seconds; this machine may be busy.
+        assert!(reacted < Duration::from_millis(500), "{reacted:?}");
+    }
+}
+
+#[test]
+fn the_chain_goes_on_where_a_pin_was_stopped() {
+    let chain = chain(&[]);
+    let bytes = 16 * MIB + ODD;
+    let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(2));
+    assert_eq!(stopped, Err(Unpinned::Stopped));
+    let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(usize::MAX));
+    let base = pinned.unwrap().base;
+    assert_eq!(areas(bytes), 1, "mapped here, as before");
+    chain.unpin(Region { base, bytes }).unwrap();
+    assert_eq!(areas(bytes), 0);
+}
+
+#[test]
+fn a_stop_before_the_driver_is_asked_leaves_nothing_behind() {
+    let bytes = 8 * MIB + ODD;
+    for way in ["auto", "cuda"] {
+        let chain = chain(&[("BUDDY_BACKING", way)]);
+        let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::registered());
+        assert_eq!(stopped, Err(Unpinned::Stopped));
+        assert_nothing_is_left(&chain, bytes);
+    }
+}
+
+#[test]
+fn a_stop_between_two_pieces_unregisters_the_first() {
+    let bytes = 2 * MIB + ODD;
+    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
+    // Before anything, before the one slice, before the first piece.
+    let until = Until::asked(3);
+    let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &until);
+    assert_eq!(stopped, Err(Unpinned::Stopped));
+    assert_nothing_is_left(&chain, bytes);
+}
+
+#[test]
+fn what_a_driver_says_that_is_gone_is_no_refusal() {
+    let bytes = 6 * MIB + ODD;
+    for (way, asked) in [("auto", 4), ("cuda", 1)] {
+        let chain = chain(&[("BUDDY_BACKING", way)]);
+        chain.driver.is_gone();
+        // The process begins to end while the driver is asked.
+        let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(asked));
+        assert_eq!(stopped, Err(Unpinned::Stopped), "{way}");
+        assert_nothing_is_left(&chain, bytes);
+    }
+}
+
+#[test]
+fn waits_delay_a_pin_and_are_no_part_of_its_pace() {
+    let chain = chain(&[]);
+    let bytes = 12 * MIB + ODD;
+    let takes = Duration::from_millis(40);
+    let until = Until {
+        takes,
+        ..Until::asked(usize::MAX)
+    };
+    let start = Instant::now();
+    let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &until).unwrap();
+    let taken = start.elapsed();
+    assert!(taken >= 3 * takes, "{taken:?}");
+    let worked = pinned.filling + pinned.registering;
+    assert!(worked + 3 * takes <= taken, "{pinned:?} of {taken:?}");
+    let base = pinned.base;
+    chain.unpin(Region { base, bytes }).unwrap();
+}
+
+#[test]
+fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
+    let (machine, _folder) = made_up(&[("proc/sys/vm/max_map_count", "8\n")]);
+    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
+    let pin = || {
+        let pinned = chain.pin(MIB, DEVICE, Source::Ordinary, &Foreground);
+        pinned.unwrap().base
+    };
+    let (first, second) = (pin(), pin());
+    let bytes = MIB + ODD;
+    let refused = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
+    let Err(Unpinned::Refused(why)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(why.contains("4 of this process's 8 memory areas"), "{why}");
+    assert_eq!(chain.driver.allocated(), 0);
+    assert_eq!(areas(bytes), 0);
+    for base in [first, second] {
+        chain.unpin(Region { base, bytes: MIB }).unwrap();
+    }
+    // What fails, or is stopped, holds none.
+    chain.driver.registers_no_more();
+    let base = pin();
+    chain.unpin(Region { base, bytes: MIB }).unwrap();
+    assert_eq!(chain.maker.areas_taken(), 0);
+}

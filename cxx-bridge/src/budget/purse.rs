@@ -1,0 +1,179 @@
+//! What has been taken out of a budget, and when the budget is decided anew.
+//!
+//! It is decided for each pin, since it changes while a program runs: by what the program needs as
+//! ordinary memory, and by others. That reads files, so not more than once in a moment; and where a
+//! budget is used up, which every request then meets, once a second. Knows neither who decides nor how.
+//! Invariants: takes that go on at once cannot pass the budget together; what is taken exceeds it only
+//! where it shrank since. Nothing is decided under a lock.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Budget;
+use crate::lock::Lock;
+
+/// A decision is as good as new for so long.
+const FRESH: Duration = Duration::from_millis(10);
+/// And good enough to refuse by for so long.
+const GOOD: Duration = Duration::from_secs(1);
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Purse {
+    taken: AtomicUsize,
+    /// Of the latest decision.
+    bytes: AtomicUsize,
+    latest: Lock<Latest>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    budget: Budget,
+    /// When somebody last began to decide.
+    begun: Instant,
+}
+
+impl Purse {
+    /// Nothing is taken yet.
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self {
+            taken: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(budget.bytes),
+            latest: Lock::new(Latest {
+                budget,
+                begun: Instant::now(),
+            }),
+        }
+    }
+
+    /// Takes `bytes`, if so much is left; `decide` is the budget where so much is taken already.
+    pub(crate) fn take(&self, bytes: usize, decide: impl FnOnce(usize) -> Budget) -> bool {
+        let fits = bytes <= self.left();
+        if self.begins_to_decide(if fits { FRESH } else { GOOD }) {
+            self.set(decide(self.taken()));
+        } else if !fits {
+            return false;
+        }
+        let most = self.bytes.load(Ordering::Relaxed);
+        let more = |taken: usize| {
+            let sum = taken.checked_add(bytes)?;
+            (sum <= most).then_some(sum)
+        };
+        self.taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
+    }
+
+    /// Puts back what was taken.
+    pub(crate) fn put(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Has the budget decided anew, if that was long ago: for who reads it.
+    pub(crate) fn refresh(&self, decide: impl FnOnce(usize) -> Budget) {
+        if self.begins_to_decide(GOOD) {
+            self.set(decide(self.taken()));
+        }
+    }
+
+    /// The latest decision.
+    pub(crate) fn budget(&self) -> Budget {
+        self.latest.lock().budget.clone()
+    }
+
+    /// What is taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// What is left by the latest decision.
+    pub(crate) fn left(&self) -> usize {
+        let most = self.bytes.load(Ordering::Relaxed);
+        most.saturating_sub(self.taken())
+    }
+
+    /// Whether the latest decision is as old, and nobody else is about to make another.
+    fn begins_to_decide(&self, old: Duration) -> bool {
+        let mut latest = self.latest.lock();
+        let is_old = latest.begun.elapsed() >= old;
+        if is_old {
+            latest.begun = Instant::now();
+        }
+        is_old
+    }
+
+    fn set(&self, budget: Budget) {
+        let mut latest = self.latest.lock();
+        self.bytes.store(budget.bytes, Ordering::Relaxed);
+        latest.budget = budget;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn of(bytes: usize) -> Budget {
+        let why = String::new();
+        Budget { bytes, why }
+    }
+
+    /// As if the latest decision were a minute old.
+    fn age(purse: &Purse) {
+        purse.latest.lock().begun -= Duration::from_secs(60);
+    }
+
+    #[test]
+    fn it_is_never_overdrawn() {
+        let purse = Purse::new(of(1000));
+        let taken: usize = thread::scope(|scope| {
+            let take = || (0..100).filter(|_| purse.take(7, |_| of(1000))).count();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+            threads.into_iter().map(|it| it.join().unwrap()).sum()
+        });
+        assert_eq!((taken, purse.left()), (142, 6));
+        assert!(
+            !purse.take(usize::MAX, |_| of(1000)),
+            "a sum that overflows"
+        );
+        purse.put(7);
+        assert!(purse.take(13, |_| of(1000)));
+    }
+
+    #[test]
+    fn a_moment_of_shortage_passes() {
+        let purse = Purse::new(of(100));
+        assert!(purse.take(60, |_| of(100)));
+        // Just decided: not again for each request that does not fit.
+        assert!(!purse.take(60, |_| panic!("decided twice in a second")));
+        age(&purse);
+        assert!(purse.take(60, |taken| of(taken + 200)));
+        assert_eq!((purse.taken(), purse.left()), (120, 140));
+        assert_eq!(purse.budget(), of(260));
+    }
+
+    #[test]
+    fn a_budget_that_shrank_leaves_nothing_and_underflows_nowhere() {
+        let purse = Purse::new(of(100));
+        assert!(purse.take(80, |_| of(100)));
+        age(&purse);
+        // As if another thread had taken more while this one decided.
+        assert!(!purse.take(10, |_| of(30)));
+        assert_eq!((purse.left(), purse.taken()), (0, 80));
+        purse.put(60);
+        assert_eq!(purse.left(), 10);
+        assert!(purse.take(10, |_| of(30)));
+    }
+
+    #[test]
+    fn who_reads_it_sees_what_is_new_once_a_second() {
+        let purse = Purse::new(of(100));
+        purse.refresh(|_| panic!("decided twice in a second"));
+        age(&purse);
+        purse.refresh(|taken| of(taken + 7));
+        assert_eq!(purse.budget().bytes, 7);
+        purse.refresh(|_| panic!("decided twice in a second"));
+    }
+}

@@ -1,0 +1,233 @@
+//! A process's fair share of memory that it and others of its kind pin.
+//!
+//! A pure function of numbers. Of what would be free without any of them, all together may have half.
+//! What others hold is theirs; who has pinned more a moment ago is likely to go on, and gets an equal
+//! part of the rest. Invariant: whatever the numbers, nothing overflows, and the share is at most half
+//! of what is free and pinned.
+
+/// The share of what is free that processes of this kind may pin: one of so many parts.
+const PARTS: u64 = 2;
+
+/// Another process of this kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Other {
+    /// What it holds.
+    pub(super) bytes: u64,
+    /// Whether it has pinned more a moment ago.
+    pub(super) grows: bool,
+    /// Whether what it holds counts in the control group whose limit binds this process.
+    pub(super) inside: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// What this process may have in all.
+    pub(super) bytes: u64,
+    /// What would be free without any of them, of which all together may have half.
+    pub(super) whole: u64,
+    /// Whether anything of that is pinned.
+    pub(super) pinned: bool,
+    /// How many share it, by the launcher or because they pin now.
+    pub(super) processes: u64,
+    /// How many others have their part by what they hold, and how much that is.
+    pub(super) settled: usize,
+    pub(super) theirs: u64,
+}
+
+/// The share of a process that holds `own` bytes, where `left` are left and `launched` processes were
+/// started together.
+pub(super) fn fair(left: u64, own: u64, others: &[Other], launched: u64) -> Share {
+    let held = sum(others);
+    let whole = left.saturating_add(own).saturating_add(held);
+    let all = whole / PARTS;
+    let share = Share {
+        bytes: all,
+        whole,
+        pinned: own > 0 || held > 0,
+        processes: 1,
+        settled: 0,
+        theirs: 0,
+    };
+    if launched > 1 {
+        by_launcher(share, others, launched)
+    } else {
+        by_what_is_seen(share, others)
+    }
+}
+
+/// Those that a launcher started together have equal parts, though they have not begun; processes
+/// that it did not start count by what they hold.
+fn by_launcher(share: Share, others: &[Other], launched: u64) -> Share {
+    let (part, rest) = (
+        share.bytes / launched,
+        share.bytes.saturating_sub(sum(others)),
+    );
+    if part <= rest {
+        let (bytes, processes) = (part, launched);
+        return Share {
+            bytes,
+            processes,
+            ..share
+        };
+    }
+    Share {
+        bytes: rest,
+        settled: others.len(),
+        theirs: sum(others),
+        ..share
+    }
+}
+
+fn by_what_is_seen(share: Share, others: &[Other]) -> Share {
+    let mut growing: Vec<u64> = Vec::new();
+    let (mut settled, mut theirs) = (0, 0_u64);
+    let mut settle = |bytes: u64| {
+        settled += 1;
+        theirs = theirs.saturating_add(bytes);
+        theirs
+    };
+    let mut rest = share.bytes;
+    for other in others {
+        if other.grows {
+            growing.push(other.bytes);
+        } else {
+            rest = share.bytes.saturating_sub(settle(other.bytes));
+        }
+    }
+    // Who holds more than an equal part of the rest has that, and others less.
+    growing.sort_unstable();
+    let part = loop {
+        let part = rest / (growing.len() as u64 + 1);
+        match growing.last() {
+            Some(most) if *most > part => rest = share.bytes.saturating_sub(settle(*most)),
+            _ => break part,
+        }
+        growing.pop();
+    };
+    Share {
+        bytes: part,
+        processes: growing.len() as u64 + 1,
+        settled,
+        theirs,
+        ..share
+    }
+}
+
+fn sum(others: &[Other]) -> u64 {
+    let add = |sum: u64, other: &Other| sum.saturating_add(other.bytes);
+    others.iter().fold(0, add)
+}
+
+/// Others as far as there is memory that anybody has in use: anybody can write anything.
+pub(super) fn believed(others: &[Other], in_use: u64) -> Vec<Other> {
+    let mut left = in_use;
+    let believe = |other: &Other| {
+        let bytes = other.bytes.min(left);
+        left -= bytes;
+        Other { bytes, ..*other }
+    };
+    others.iter().map(believe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Other = Other {
+        bytes: 0,
+        grows: false,
+        inside: true,
+    };
+
+    fn quiet(bytes: u64) -> Other {
+        Other { bytes, ..QUIET }
+    }
+
+    fn growing(bytes: u64) -> Other {
+        let grows = true;
+        Other {
+            bytes,
+            grows,
+            ..QUIET
+        }
+    }
+
+    #[test]
+    fn alone_it_is_half_however_much_is_pinned_already() {
+        for own in [0, 10, 50] {
+            let share = fair(100 - own, own, &[], 1);
+            assert_eq!((share.bytes, share.whole, share.processes), (50, 100, 1));
+        }
+    }
+
+    #[test]
+    fn processes_that_pin_at_once_have_equal_parts_and_half_together() {
+        let share = |own, others: [u64; 3]| {
+            let held: u64 = others.iter().sum();
+            fair(1000 - own - held, own, &others.map(growing), 1)
+        };
+        assert_eq!(share(1, [1, 1, 1]).bytes, 125);
+        assert_eq!(share(0, [120, 60, 1]).bytes, 125);
+        assert_eq!(share(7, [0, 0, 125]).processes, 4);
+        // One was there first, and the others share what it left.
+        let late = share(1, [300, 1, 1]);
+        assert_eq!((late.bytes, late.processes), ((500 - 300) / 3, 3));
+        assert_eq!((late.settled, late.theirs), (1, 300));
+        assert_eq!(share(0, [300, 250, 1]).bytes, 0);
+    }
+
+    #[test]
+    fn who_is_quiet_has_what_it_holds_and_no_more() {
+        let share = fair(1000 - 120, 0, &[quiet(100), quiet(20)], 1);
+        assert_eq!((share.bytes, share.processes), (380, 1));
+        let share = fair(1000 - 120, 0, &[quiet(100), growing(20)], 1);
+        assert_eq!((share.bytes, share.processes), (200, 2));
+    }
+
+    #[test]
+    fn who_was_launched_together_has_equal_parts_before_they_begin() {
+        assert_eq!(fair(800, 0, &[], 8).bytes, 50);
+        let seven = [growing(50); 7];
+        let last = fair(800 - 350, 0, &seven, 8);
+        assert_eq!((last.bytes, last.processes, last.settled), (50, 8, 0));
+        // Others were there before them.
+        let share = fair(100, 0, &[quiet(690), quiet(10)], 8);
+        assert_eq!(share.bytes, 0);
+        assert_eq!((share.settled, share.theirs), (2, 700));
+    }
+
+    #[test]
+    fn numbers_that_nobody_can_hold_are_not_believed() {
+        let hostile = [growing(u64::MAX), quiet(u64::MAX), growing(1)];
+        for launched in [0, 1, 8, u64::MAX] {
+            let _ = fair(u64::MAX, u64::MAX, &hostile, launched);
+            let _ = fair(0, 0, &hostile, launched);
+        }
+        let held: Vec<u64> = believed(&hostile, 30).iter().map(|it| it.bytes).collect();
+        assert_eq!(held, [30, 0, 0]);
+    }
+
+    /// Deciding by turns, each pinning what it may.
+    #[test]
+    fn together_they_never_have_more_than_half() {
+        for seed in 0..200_u64 {
+            let mut held = [0_u64; 5];
+            for step in 0..50_u64 {
+                let me = ((seed * 7 + step * 3) % 5) as usize;
+                let others: Vec<Other> = (0..5)
+                    .filter(|it| *it != me && held[*it] > 0)
+                    .map(|it| Other {
+                        grows: (seed + it as u64 + step).is_multiple_of(3),
+                        ..quiet(held[it])
+                    })
+                    .collect();
+                let left = 1000 - held.iter().sum::<u64>();
+                let share = fair(left, held[me], &others, 1);
+                assert_eq!(share.whole, 1000);
+                held[me] = share.bytes.max(held[me]).min(held[me] + 40 + seed % 60);
+                assert!(held.iter().sum::<u64>() <= 500, "{held:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! How a request is led to its block: the provisioner names each step, and it is done here.
+//!
+//! Invariants: a request takes a bounded number of steps, apart from sleeping; what it is told to
+//! unpin is unpinned, whatever comes of the request.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pinbuddy_core::{Engine, Growth, Step, Want};
+
+use super::{Grant, Handle, grant};
+use crate::backing::{Backing, Control, background};
+use crate::log::{self, Bytes};
+
+/// How many steps a request takes before it is left to upstream: it takes a few, unless other
+/// threads have each time what it made room for.
+const STEPS: usize = 32;
+
+/// What a request hears.
+#[derive(Debug)]
+enum Answer {
+    Served(Grant),
+    ToDo(Step),
+    /// Ask again: it has slept meanwhile.
+    AskAgain,
+}
+
+/// A pin that a request waits for itself, and that only the end of the process stops.
+#[derive(Debug)]
+struct Own<'a, B>(&'a Handle<B>);
+
+impl<B: Backing> Control for Own<'_, B> {
+    fn go_on(&self) -> bool {
+        !self.0.closed.load(Ordering::Relaxed)
+    }
+}
+
+impl<B: Backing> Handle<B> {
+    /// A block of at least `bytes` bytes, or `None` where upstream's own path serves the request:
+    /// below the threshold, when nothing more can be pinned, and once the engine is retired.
+    pub fn request(&'static self, bytes: usize) -> Option<Grant> {
+        self.guarded(|| {
+            let (now, left) = self.at_first();
+            let mut want = Want::new(bytes);
+            let mut provisioner = self.provisioner_to_ask()?;
+            match provisioner.step(&mut want, now, left) {
+                Step::Block(block) => {
+                    let grant = grant(&provisioner, block);
+                    let hired = provisioner.hire();
+                    drop(provisioner);
+                    if hired {
+                        self.hired();
+                    }
+                    Some(grant)
+                }
+                step => {
+                    drop(provisioner);
+                    self.provide(want, step)
+                }
+            }
+        })
+    }
+
+    /// What the first step of a request is told. Most find what lies ready, and for them no clock is
+    /// read and no budget: only a program in rounds may be told to pin as its first step.
+    #[inline]
+    fn at_first(&self) -> (Duration, usize) {
+        match self.config.growth.value {
+            Growth::Segment => (Duration::ZERO, 0),
+            Growth::Exact => (self.now(), self.purse().left()),
+        }
+    }
+
+    #[cold]
+    fn provide(&'static self, want: Want, first: Step) -> Option<Grant> {
+        if let Step::PassThrough { why: None, unpin } = &first
+            && unpin.is_empty()
+        {
+            return None;
+        }
+        let grant = self.lead(want, first);
+        // Before the worker begins to compete for the driver the request has its block.
+        self.hire();
+        self.unless_closed(grant)
+    }
+
+    /// From the first step to the last.
+    fn lead(&self, mut want: Want, first: Step) -> Option<Grant> {
+        let mut answer = Answer::ToDo(first);
+        let mut words = String::new();
+        let mut steps = 0;
+        while steps < STEPS {
+            steps += 1;
+            match answer {
+                Answer::Served(grant) => return Some(grant),
+                Answer::AskAgain => steps -= 1,
+                Answer::ToDo(Step::Reap) => self.backing.reap(),
+                Answer::ToDo(Step::WarmUp) => self.warm_up_here(),
+                Answer::ToDo(Step::Pin(order)) => {
+                    let (bytes, device) = (order.bytes, self.backing.device());
+                    match self.carry_out(order, device, &Own(self)) {
+                        Ok(Some(grant)) => return Some(grant),
+                        Ok(None) => {}
+                        Err(refused) => {
+                            want.refused(refused.why, bytes);
+                            words = refused.words;
+                        }
+                    }
+                }
+                Answer::ToDo(Step::PassThrough { unpin, why }) => {
+                    self.unpin_all(unpin);
+                    let exact = Engine::exact_region(want.bytes()).unwrap_or(want.bytes());
+                    self.say_refused(exact, why?, &words);
+                    return None;
+                }
+                // Blocks come with their address, and sleeping needs the lock.
+                Answer::ToDo(Step::Block(_) | Step::Wait { .. }) => {}
+            }
+            answer = self.ask(&mut want)?;
+        }
+        log::debug(|| {
+            let size = Bytes(want.bytes() as u64);
+            format!("{size} are left to PyTorch's own allocator after {STEPS} steps")
+        });
+        None
+    }
+
+    /// The next step, which is done where it is to sleep.
+    fn ask(&self, want: &mut Want) -> Option<Answer> {
+        let left = self.left(want.bytes());
+        let mut provisioner = self.provisioner_to_ask()?;
+        Some(match provisioner.step(want, self.now(), left) {
+            Step::Block(block) => Answer::Served(grant(&provisioner, block)),
+            Step::Wait { until } => {
+                let _waiting = background::wait();
+                drop(self.sleep(provisioner, until)?);
+                Answer::AskAgain
+            }
+            step => Answer::ToDo(step),
+        })
+    }
+}

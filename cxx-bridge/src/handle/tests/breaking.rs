@@ -1,0 +1,94 @@
+//! What happens when something of ours is broken: the engine retires, and goes no further.
+
+use super::*;
+
+#[test]
+fn a_panic_retires_the_engine_and_goes_no_further() {
+    let handle = sync(1);
+    let live = handle.request(8 * MIB).unwrap();
+    handle.backing.panics.store(true, Ordering::Relaxed);
+    assert_eq!(handle.request(100 * MIB), None);
+    assert!(is_retired(handle));
+    assert_eq!(
+        handle.request(8 * MIB),
+        None,
+        "everything is upstream's now"
+    );
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(
+        pinned(handle),
+        [64],
+        "a live block's memory is never unpinned after that"
+    );
+    assert!(!handle.is_on() && !handle.warm_up(true));
+    assert_eq!(handle.state_line(), "pinbuddy: the engine is retired");
+}
+
+#[test]
+fn a_panic_under_the_lock_leaves_live_blocks_alone() {
+    let handle = sync(1);
+    let live = handle.request(8 * MIB).unwrap();
+    handle.break_down();
+    assert_eq!(handle.request(8 * MIB), None);
+    assert!(is_retired(handle));
+    handle.defer(live.block);
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [64]);
+    assert!(handle.stats().is_none() && handle.parts().is_empty());
+}
+
+#[test]
+fn a_panic_in_the_background_retires_the_engine_too() {
+    let handle = with(&[]);
+    handle.backing.panics.store(true, Ordering::Relaxed);
+    handle.warm_up(true);
+    assert!(is_retired(handle));
+    settled(handle);
+    handle.close();
+}
+
+#[test]
+fn a_pin_that_panics_is_not_waited_for() {
+    let handle = sync(2);
+    let endless = endless(handle, 0);
+    thread::scope(|scope| {
+        let panics = scope.spawn(|| handle.request(8 * MIB));
+        until("it pins", || !asked(handle).is_empty());
+        let waits = scope.spawn(|| handle.request(8 * MIB));
+        handle.backing.panics.store(true, Ordering::Relaxed);
+        drop(endless);
+        assert_eq!(panics.join().unwrap(), None);
+        assert_eq!(waits.join().unwrap(), None);
+    });
+    assert!(is_retired(handle));
+    settled(handle);
+}
+
+#[test]
+fn what_is_pinned_when_the_engine_retires_is_unpinned() {
+    let handle = off();
+    let grant = handle.request(8 * MIB).unwrap();
+    let endless = endless(handle, 20 * MIB);
+    thread::scope(|scope| {
+        let pinning = scope.spawn(|| handle.request(100 * MIB));
+        until("it pins", || asked(handle).len() == 2);
+        handle.release(grant.block);
+        handle.release(grant.block);
+        assert!(is_retired(handle));
+        drop(endless);
+        assert_eq!(pinning.join().unwrap(), None);
+    });
+    settled(handle);
+    assert_eq!(pinned(handle), [8], "what the engine had stays");
+}
+
+#[test]
+fn misuse_retires_the_engine_instead_of_corrupting_it() {
+    let handle = sync(1);
+    let grant = handle.request(8 * MIB).unwrap();
+    handle.release(grant.block);
+    handle.release(grant.block);
+    assert!(is_retired(handle));
+}

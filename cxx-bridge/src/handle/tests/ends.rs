@@ -1,0 +1,95 @@
+//! The end of the process, and children.
+
+use super::*;
+
+#[test]
+fn the_end_of_the_process_stops_a_pin_ahead() {
+    let handle = ahead(100);
+    let _endless = endless(handle, SEGMENT);
+    handle.warm_up(false);
+    until("it pins", || !asked(handle).is_empty());
+    handle.close();
+    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
+    let provisioner = handle.provisioner.lock();
+    assert!(!provisioner.is_at_work() && !provisioner.is_pinning());
+}
+
+#[test]
+fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
+    let handle = off();
+    let _endless = endless(handle, SEGMENT);
+    // Not joined: it does not come back before the process is gone.
+    let request = thread::spawn(|| handle.request(64 * MIB));
+    until("it pins", || !asked(handle).is_empty());
+    handle.close();
+    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 1);
+    assert!(!request.is_finished());
+}
+
+#[test]
+fn the_end_of_the_process_waits_for_what_is_in_the_drivers_hands() {
+    let handle = ahead(100);
+    handle.backing.in_the_driver.store(0, Ordering::Relaxed);
+    let endless = endless(handle, SEGMENT);
+    handle.warm_up(false);
+    until("it pins", || !asked(handle).is_empty());
+    thread::scope(|scope| {
+        let closing = scope.spawn(|| handle.close());
+        until("it is closed", || handle.is_closed());
+        assert!(!closing.is_finished());
+        drop(endless);
+        closing.join().unwrap();
+    });
+    assert_eq!(asked(handle), [64], "no pin after that");
+}
+
+#[test]
+fn nothing_is_pinned_after_the_end_and_what_is_there_still_serves() {
+    let handle = sync(1);
+    let grant = handle.request(8 * MIB).unwrap();
+    handle.close();
+    assert!(handle.request(8 * MIB).is_some());
+    handle.warm_up(true);
+    handle.release(grant.block);
+    handle.empty_cache();
+    assert_eq!(asked(handle), [64]);
+}
+
+#[test]
+fn a_forked_child_serves_nothing_and_takes_no_lock() {
+    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4")]);
+    let grant = handle.request(8 * MIB).unwrap();
+    // As if another thread of the parent's held it at the fork.
+    let _held = handle.provisioner.lock();
+    assert!(handle.forked());
+    assert_eq!(handle.request(8 * MIB), None);
+    handle.release(grant.block);
+    handle.empty_cache();
+    handle.close();
+    assert!(!handle.is_on() && !handle.warm_up(true) && handle.stats().is_none());
+    assert!(!handle.give_way(MIB));
+    assert_eq!(handle.report()["state"], "forked");
+    assert_eq!(pinned(handle).len(), 4, "the pins are the parent's");
+}
+
+#[test]
+fn a_child_of_a_parent_that_pinned_nothing_has_an_engine() {
+    let handle = sync(1);
+    assert_eq!(handle.request(MIB), None, "below the threshold");
+    assert!(handle.stats().is_some() && handle.report()["state"] == "on");
+    handle.empty_cache();
+    assert!(!handle.forked());
+    assert!(handle.is_on() && handle.request(8 * MIB).is_some());
+    assert!(handle.forked());
+    assert!(!handle.is_on());
+}
+
+#[test]
+fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
+    let handle = sync(1);
+    let held = handle.provisioner.lock();
+    assert!(handle.forked());
+    drop(held);
+    assert_eq!(handle.request(8 * MIB), None);
+}

@@ -1,0 +1,219 @@
+//! A backing that pins nothing, but knows what is pinned; it fails, and takes its time, where a test
+//! has it do so.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use pinbuddy_core::{Block, Region};
+
+use super::{MIB, Tested};
+use crate::backing::{Backing, Control, Device, Pinned, Source, Unpinned};
+use crate::budget::Budget;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    next: AtomicUsize,
+    pub(super) pinned: Mutex<Vec<Region>>,
+    /// Every size that was asked for, in order, and by which thread.
+    pub(super) asked: Mutex<Vec<(usize, thread::ThreadId)>>,
+    /// How many more pins succeed.
+    pub(super) left: AtomicUsize,
+    /// Larger ones are refused.
+    pub(super) largest: AtomicUsize,
+    pub(super) panics: AtomicBool,
+    /// Pins of at least so much go on until this is more, as long as they may.
+    endless: AtomicUsize,
+    /// How many were stopped.
+    pub(super) stopped: AtomicUsize,
+    /// Of these, those of at least so much are in the driver's hands, where nothing can stop them.
+    pub(super) in_the_driver: AtomicUsize,
+    /// How often the others have asked whether to go on.
+    pub(super) polls: AtomicUsize,
+    /// Nanoseconds that a pin is said to take for a MiB, and the driver for a part of it.
+    pub(super) filling: AtomicUsize,
+    pub(super) registering: AtomicUsize,
+    /// How much may be pinned.
+    pub(super) budget: AtomicUsize,
+    /// The largest pin for which the machine has room.
+    pub(super) room: AtomicUsize,
+    /// What the machine leaves in all.
+    pub(super) free: AtomicUsize,
+    /// What the system has set aside, in bytes.
+    pub(super) set_aside: AtomicUsize,
+    /// What `reap` finds completed.
+    pub(super) completed: Mutex<Vec<(Tested, Block)>>,
+}
+
+/// Pins are endless as long as it is there.
+#[derive(Debug)]
+pub(super) struct Endless(Tested);
+
+impl Endless {
+    /// Only those of at least so much from now on.
+    pub(super) fn from(&self, bytes: usize) {
+        self.0.backing.endless.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.from(usize::MAX);
+    }
+}
+
+/// Pins of at least so much go on until that is dropped, as long as they may.
+pub(super) fn endless(handle: Tested, bytes: usize) -> Endless {
+    let endless = Endless(handle);
+    endless.from(bytes);
+    endless
+}
+
+impl Numbers {
+    pub(super) fn new(budget: usize) -> Self {
+        Self {
+            next: AtomicUsize::new(0x1000_0000),
+            pinned: Mutex::default(),
+            asked: Mutex::default(),
+            left: AtomicUsize::new(usize::MAX),
+            largest: AtomicUsize::new(usize::MAX),
+            panics: AtomicBool::new(false),
+            endless: AtomicUsize::new(usize::MAX),
+            stopped: AtomicUsize::new(0),
+            in_the_driver: AtomicUsize::new(usize::MAX),
+            polls: AtomicUsize::new(0),
+            filling: AtomicUsize::new(0),
+            registering: AtomicUsize::new(0),
+            budget: AtomicUsize::new(budget),
+            room: AtomicUsize::new(usize::MAX),
+            free: AtomicUsize::new(usize::MAX),
+            set_aside: AtomicUsize::new(0),
+            completed: Mutex::default(),
+        }
+    }
+
+    /// Whether a pin of `bytes` may go on to its end.
+    fn fill(&self, bytes: usize, control: &dyn Control) -> bool {
+        let is = |at_least: &AtomicUsize| bytes >= at_least.load(Ordering::Relaxed);
+        while is(&self.endless) {
+            if !is(&self.in_the_driver) {
+                self.polls.fetch_add(1, Ordering::Relaxed);
+                if !control.go_on() {
+                    return false;
+                }
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        control.may_register(bytes)
+    }
+
+    fn took(bytes: usize, nanoseconds: &AtomicUsize) -> Duration {
+        let nanoseconds = nanoseconds.load(Ordering::Relaxed) * (bytes / MIB);
+        Duration::from_nanos(nanoseconds as u64)
+    }
+
+    fn made(&self, base: usize, bytes: usize) -> Pinned {
+        self.pinned.lock().unwrap().push(Region { base, bytes });
+        Pinned {
+            base,
+            filling: Self::took(bytes, &self.filling),
+            registering: Self::took(bytes, &self.registering),
+        }
+    }
+}
+
+/// Where what was set aside lies: no test pins so much that other regions come to lie there.
+const SET_ASIDE: usize = 1 << 56;
+
+impl Backing for Numbers {
+    fn available(&self) -> bool {
+        true
+    }
+
+    fn device(&self) -> Device {
+        Device(0)
+    }
+
+    fn source(&self, bytes: usize) -> Source {
+        if self.set_aside.load(Ordering::Relaxed) >= bytes {
+            Source::SetAside
+        } else {
+            Source::Ordinary
+        }
+    }
+
+    fn set_aside(&self, bytes: usize) -> usize {
+        self.set_aside.load(Ordering::Relaxed) / bytes * bytes
+    }
+
+    fn pin(
+        &self,
+        bytes: usize,
+        _device: Device,
+        source: Source,
+        control: &dyn Control,
+    ) -> Result<Pinned, Unpinned> {
+        if source == Source::SetAside {
+            let base = SET_ASIDE + self.set_aside.fetch_sub(bytes, Ordering::Relaxed);
+            return Ok(self.made(base, bytes));
+        }
+        let asked = (bytes, thread::current().id());
+        self.asked.lock().unwrap().push(asked);
+        if !self.fill(bytes, control) {
+            self.stopped.fetch_add(1, Ordering::Relaxed);
+            return Err(Unpinned::Stopped);
+        }
+        assert!(
+            !self.panics.load(Ordering::Relaxed),
+            "a backing that panics"
+        );
+        let refused = |why: &str| Unpinned::Refused(why.to_owned());
+        if bytes > self.largest.load(Ordering::Relaxed) {
+            return Err(refused("too large"));
+        }
+        let spend = |left: usize| left.checked_sub(1);
+        self.left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
+            .map_err(|_| refused("no more"))?;
+        let base = self.next.fetch_add(bytes + 3 * 4096, Ordering::Relaxed);
+        Ok(self.made(base, bytes))
+    }
+
+    fn unpin(&self, region: Region) -> Result<Source, String> {
+        let mut pinned = self.pinned.lock().unwrap();
+        let at = pinned
+            .iter()
+            .position(|it| *it == region)
+            .ok_or("never pinned")?;
+        pinned.swap_remove(at);
+        if region.base >= SET_ASIDE {
+            self.set_aside.fetch_add(region.bytes, Ordering::Relaxed);
+            return Ok(Source::SetAside);
+        }
+        Ok(Source::Ordinary)
+    }
+
+    fn reap(&self) {
+        let completed = std::mem::take(&mut *self.completed.lock().unwrap());
+        for (handle, block) in completed {
+            handle.release(block);
+        }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.room.load(Ordering::Relaxed)
+    }
+
+    fn free(&self) -> Option<usize> {
+        Some(self.free.load(Ordering::Relaxed))
+    }
+
+    fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
+        let budget = self.budget.load(Ordering::Relaxed).max(taken);
+        let bytes = max_mb.map_or(budget, |mb| mb * MIB);
+        let why = "as the test has it".to_owned();
+        Budget { bytes, why }
+    }
+}

@@ -1,0 +1,86 @@
+//! Who waits for whom, and for how long at most.
+
+use super::numbers::Endless;
+use super::*;
+
+/// A request has asked for 4 MiB and still has them, which is said to have taken so many milliseconds;
+/// a worker, which is said to take none, is at its second segment and does not come to an end.
+fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
+    let handle = ahead(2);
+    handle.warm_up(true);
+    let whole = [(); 2].map(|()| handle.request(64 * MIB).unwrap());
+    let filling = &handle.backing.filling;
+    filling.store(milliseconds * 1_000_000 / 4, Ordering::Relaxed);
+    handle.request(4 * MIB).unwrap();
+    settled(handle);
+    for grant in whole {
+        handle.release(grant.block);
+    }
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [4]);
+    filling.store(0, Ordering::Relaxed);
+    let endless = endless(handle, SEGMENT);
+    handle.backing.asked.lock().unwrap().clear();
+    handle.warm_up(false);
+    until("the worker pins", || asked(handle) == [64]);
+    (handle, endless)
+}
+
+#[test]
+fn what_is_soon_over_is_waited_for() {
+    let (handle, endless) = beside_a_worker(600_000);
+    let misses = handle.stats().unwrap().misses;
+    thread::scope(|scope| {
+        let request = scope.spawn(|| handle.request(4 * MIB).unwrap());
+        until("the request finds no room", || {
+            handle.stats().unwrap().misses > misses
+        });
+        drop(endless);
+        let grant = request.join().unwrap();
+        let served = asked(handle).iter().all(|mib| *mib == 64);
+        assert!(served, "by nothing but the worker's: {:?}", asked(handle));
+        handle.release(grant.block);
+    });
+}
+
+#[test]
+fn what_takes_longer_than_it_should_is_not() {
+    let (handle, endless) = beside_a_worker(50);
+    assert!(handle.request(4 * MIB).is_some());
+    assert_eq!(asked(handle), [64, 4], "after half of that, its own");
+    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 0);
+    drop(endless);
+    settled(handle);
+    assert!(pinned(handle).contains(&64), "and the worker goes on");
+}
+
+#[test]
+fn the_worker_stands_still_while_a_request_pins() {
+    let handle = ahead(2);
+    handle
+        .backing
+        .in_the_driver
+        .store(100 * MIB, Ordering::Relaxed);
+    let endless = endless(handle, SEGMENT);
+    handle.warm_up(false);
+    until("the worker pins", || asked(handle) == [64]);
+    thread::scope(|scope| {
+        let request = scope.spawn(|| handle.request(100 * MIB).unwrap());
+        until("the request pins", || asked(handle) == [64, 100]);
+        until("the worker stands still", || {
+            let polls = || handle.backing.polls.load(Ordering::Relaxed);
+            let before = polls();
+            handle.changed.notify_all();
+            thread::sleep(Duration::from_millis(50));
+            polls() == before
+        });
+        endless.from(100 * MIB);
+        handle.changed.notify_all();
+        assert_eq!(pinned(handle), NONE);
+        drop(endless);
+        handle.release(request.join().unwrap().block);
+    });
+    settled(handle);
+    assert_eq!(pinned(handle)[..1], [64]);
+    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 0);
+}

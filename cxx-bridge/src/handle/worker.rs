@@ -1,0 +1,204 @@
+//! The worker: a thread that pins ahead of requests what the provisioner says.
+//!
+//! Where a program waits for all of it, it is a thread like the program's own, or the one that asked.
+//! Knows neither what is pinned ahead nor how much. Invariants: there is one worker at most; one
+//! that ends, by a panic too, says so.
+
+use pinbuddy_core::{GoOn, Ticket, Work};
+
+use super::Handle;
+use crate::backing::{Backing, Control, Device, background};
+use crate::config::Mode;
+use crate::log::{self, Bytes};
+
+/// A pin that nobody asked for yet.
+#[derive(Debug)]
+struct Ahead<'a, B> {
+    handle: &'a Handle<B>,
+    ticket: Ticket,
+}
+
+impl<B: Backing> Control for Ahead<'_, B> {
+    fn go_on(&self) -> bool {
+        let mut awake = self.handle.provisioner();
+        while let Some(provisioner) = awake {
+            match provisioner.go_on(self.ticket) {
+                GoOn::Yes => return true,
+                GoOn::Stop => return false,
+                GoOn::Wait => awake = self.handle.sleep(provisioner, None),
+            }
+        }
+        false
+    }
+}
+
+/// The time of one worker, from when it was hired.
+#[derive(Debug)]
+struct Shift<'a, B: Backing> {
+    handle: &'a Handle<B>,
+    /// The provisioner knows that it has ended.
+    over: bool,
+}
+
+impl<'a, B: Backing> Shift<'a, B> {
+    fn of(handle: &'a Handle<B>) -> Self {
+        let over = false;
+        Self { handle, over }
+    }
+}
+
+impl<B: Backing> Drop for Shift<'_, B> {
+    fn drop(&mut self) {
+        if !self.over
+            && let Some(mut provisioner) = self.handle.even_if_retired()
+        {
+            provisioner.dismiss();
+        }
+        self.handle.changed.notify_all();
+    }
+}
+
+impl<B: Backing> Handle<B> {
+    /// Starts pinning what is owed, in a thread of its own, whatever the mode; with `wait`, returns
+    /// when that is over. Whether the engine is on and there is a device.
+    pub fn warm_up(&'static self, wait: bool) -> bool {
+        self.guarded(|| {
+            drop(self.provisioner()?);
+            if !self.backing.available() {
+                return None;
+            }
+            let _waiting = wait.then(background::wait);
+            let hired = {
+                let mut provisioner = self.provisioner()?;
+                provisioner.urge();
+                provisioner.hire()
+            };
+            if hired {
+                self.work_in_a_thread(!wait);
+            }
+            if wait {
+                self.wait_for_the_worker();
+            }
+            Some(())
+        })
+        .is_some()
+    }
+
+    /// Has a thread do what there is to do, if nobody does.
+    pub(super) fn hire(&'static self) {
+        let hired = self.provisioner().is_some_and(|mut it| it.hire());
+        if hired {
+            self.hired();
+        }
+    }
+
+    /// Somebody was hired: a thread is to do the work.
+    #[cold]
+    pub(super) fn hired(&'static self) {
+        self.work_in_a_thread(self.config.warm_up.value != Mode::Sync);
+    }
+
+    /// Does the worker's work on this thread, at full speed; where somebody does it already, sleeps
+    /// until something changes.
+    pub(super) fn warm_up_here(&self) {
+        let _waiting = background::wait();
+        let Some(mut provisioner) = self.provisioner() else {
+            return;
+        };
+        provisioner.urge();
+        if provisioner.hire() {
+            drop(provisioner);
+            self.work(&mut Shift::of(self), self.backing.device());
+        } else {
+            drop(self.sleep(provisioner, None));
+        }
+    }
+
+    fn wait_for_the_worker(&self) {
+        let mut awake = self.provisioner();
+        while let Some(provisioner) = awake.filter(|it| it.is_at_work()) {
+            awake = self.sleep(provisioner, None);
+        }
+    }
+
+    /// `behind` the program, or with all that the machine has.
+    fn work_in_a_thread(&'static self, behind: bool) {
+        let shift = Shift::of(self);
+        let device = self.backing.device();
+        let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
+        let work = move || {
+            if behind {
+                background::enter();
+            }
+            let mut shift = shift;
+            // It ends after a panic has retired the engine, so that who waits for it finds that out.
+            self.guarded(|| {
+                self.work(&mut shift, device);
+                Some(())
+            });
+        };
+        if let Err(why) = thread.spawn(work) {
+            // The shift went with the thread that never was. What there is to do stays, and the next
+            // request that finds no room tries again.
+            self.once(&self.notices.no_thread, || {
+                format!("no thread for the warm-up: {why}")
+            });
+        }
+    }
+
+    /// Does what there is to do, until there is nothing.
+    fn work(&self, shift: &mut Shift<'_, B>, device: Device) {
+        let Some((wanted, before)) = self.begin_to_work() else {
+            return;
+        };
+        let segment = self.config.block_bytes();
+        let after = loop {
+            let left = self.left(segment);
+            let Some(mut provisioner) = self.provisioner() else {
+                return;
+            };
+            match provisioner.work(self.now(), left) {
+                Work::Pin(order) => {
+                    drop(provisioner);
+                    let (bytes, ticket) = (order.bytes, order.ticket);
+                    let control = Ahead {
+                        handle: self,
+                        ticket,
+                    };
+                    if let Err(refused) = self.carry_out(order, device, &control) {
+                        self.say_refused_ahead(bytes, &refused);
+                    }
+                }
+                Work::Unpin(idle) => {
+                    drop(provisioner);
+                    self.unpin_all(idle);
+                }
+                Work::Wait => drop(self.sleep(provisioner, None)),
+                Work::Done => {
+                    shift.over = true;
+                    break provisioner.progress().pinned;
+                }
+            }
+        };
+        if wanted > 0 {
+            log::info(|| {
+                let (bytes, pinned) = (Bytes(segment as u64), after - before);
+                format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
+            });
+        }
+    }
+
+    /// What is owed is cut to what there is room for: how many segments were owed, and how many were
+    /// pinned before.
+    fn begin_to_work(&self) -> Option<(usize, usize)> {
+        let most = self.room_for_segments();
+        let (wanted, before) = {
+            let mut provisioner = self.provisioner()?;
+            (provisioner.limit(most), provisioner.progress().pinned)
+        };
+        if most < wanted {
+            self.say_shrunk(most, wanted);
+        }
+        Some((wanted, before))
+    }
+}

@@ -1,0 +1,135 @@
+//! How fast this machine pins, learnt from the pins made so far.
+//!
+//! Three paces, since they differ by an order of magnitude: a request's own pins, those made behind
+//! the program, and of both the part that the driver takes, which nobody can stop. Knows sizes and
+//! times only.
+
+use std::time::Duration;
+
+/// How long one pin took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Until the memory was there.
+    pub filling: Duration,
+    /// What the driver took to lock and register it.
+    pub registering: Duration,
+}
+
+/// Who pins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// A request, for itself.
+    Request,
+    /// The worker, behind the program.
+    Worker,
+}
+
+/// Time for a size; unknown before the first of its kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// 0 while unknown.
+    nanos_per_mib: u64,
+}
+
+const MIB: u64 = 1 << 20;
+
+impl Pace {
+    fn learn(&mut self, bytes: usize, taken: Duration) {
+        let mib = (bytes as u64).div_ceil(MIB).max(1);
+        let new = (u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX) / mib).max(1);
+        // Slow at once and fast again by and by: on a machine that is busy, or whose memory is in pieces,
+        // the next pin may be as slow as this one, and somebody waits for it.
+        self.nanos_per_mib = match self.nanos_per_mib {
+            old if new >= old => new,
+            old => (old - old / 4 + new / 4).max(1),
+        };
+    }
+
+    fn of(self, bytes: usize) -> Option<Duration> {
+        let mib = (bytes as u64).div_ceil(MIB);
+        (self.nanos_per_mib > 0)
+            .then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))
+    }
+
+    /// How much is done in `time`.
+    fn within(self, time: Duration) -> Option<usize> {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mib = nanos.checked_div(self.nanos_per_mib)?;
+        usize::try_from(mib.saturating_mul(MIB)).ok()
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Paces {
+    request: Pace,
+    worker: Pace,
+    driver: Pace,
+}
+
+impl Paces {
+    pub(super) fn learn(&mut self, who: Who, bytes: usize, took: Took) {
+        let whole = took.filling + took.registering;
+        match who {
+            Who::Request => self.request.learn(bytes, whole),
+            Who::Worker => self.worker.learn(bytes, whole),
+        }
+        self.driver.learn(bytes, took.registering);
+    }
+
+    /// How long such a pin takes.
+    pub(super) fn of(&self, who: Who, bytes: usize) -> Option<Duration> {
+        match who {
+            Who::Request => self.request.of(bytes),
+            Who::Worker => self.worker.of(bytes),
+        }
+    }
+
+    /// How much a request pins in `time`.
+    pub(super) fn within(&self, time: Duration) -> Option<usize> {
+        self.request.within(time)
+    }
+
+    /// How much the driver registers in `time`.
+    pub(super) fn registered_within(&self, time: Duration) -> Option<usize> {
+        self.driver.within(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn took(filling: u32, registering: u32) -> Took {
+        Took {
+            filling: MS * filling,
+            registering: MS * registering,
+        }
+    }
+
+    #[test]
+    fn each_pace_is_learnt_from_its_own_pins() {
+        let mut paces = Paces::default();
+        assert_eq!(paces.of(Who::Request, 1 << 20), None);
+        paces.learn(Who::Request, 64 << 20, took(48, 16));
+        assert_eq!(paces.of(Who::Request, 128 << 20), Some(128 * MS));
+        assert_eq!(paces.of(Who::Worker, 1 << 20), None);
+        assert_eq!(paces.within(10 * MS), Some(10 << 20));
+        assert_eq!(paces.registered_within(10 * MS), Some(40 << 20));
+        paces.learn(Who::Worker, 64 << 20, took(640, 0));
+        assert_eq!(paces.of(Who::Worker, 2 << 20), Some(20 * MS));
+        assert_eq!(paces.of(Who::Request, 2 << 20), Some(2 * MS), "its own");
+    }
+
+    #[test]
+    fn one_slow_pin_is_believed_at_once_and_a_fast_one_in_part() {
+        let mut paces = Paces::default();
+        paces.learn(Who::Request, 1 << 20, took(1, 0));
+        paces.learn(Who::Request, 1 << 20, took(9, 0));
+        assert_eq!(paces.of(Who::Request, 1 << 20), Some(9 * MS));
+        paces.learn(Who::Request, 1 << 20, took(1, 0));
+        assert_eq!(paces.of(Who::Request, 1 << 20), Some(7 * MS));
+    }
+}

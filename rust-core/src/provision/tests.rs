@@ -1,0 +1,316 @@
+//! The provisioner's answers, step by step, on numbers.
+
+use super::*;
+use crate::engine::Decision;
+use crate::units::Region;
+
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+const MS: Duration = Duration::from_millis(1);
+
+fn settings() -> Settings {
+    Settings {
+        segment_bytes: GIB,
+        threshold_bytes: 4 * MIB,
+        growth: Growth::Segment,
+        warm_up: WarmUp::Background,
+        count: None,
+    }
+}
+
+/// A provisioner, and a caller that pins a mebibyte in a millisecond.
+struct Caller {
+    it: Provisioner,
+    base: usize,
+    now: Duration,
+    left: usize,
+    pins: Vec<usize>,
+}
+
+impl Caller {
+    fn new(settings: Settings) -> Self {
+        Self {
+            it: Provisioner::new(settings),
+            base: GIB,
+            now: Duration::ZERO,
+            left: usize::MAX / 2,
+            pins: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, want: &mut Want) -> Step {
+        self.it.step(want, self.now, self.left)
+    }
+
+    /// The first step that is not about what streams are done with.
+    fn first_step(&mut self, want: &mut Want) -> Step {
+        match self.step(want) {
+            Step::Reap => self.step(want),
+            step => step,
+        }
+    }
+
+    fn pinned(&mut self, order: &Order) -> Option<Block> {
+        let bytes = order.bytes;
+        self.pins.push(bytes / MIB);
+        self.left -= bytes;
+        let region = Region {
+            base: self.base,
+            bytes,
+        };
+        self.base += bytes;
+        let took = Took {
+            filling: MS * (bytes / MIB) as u32 / 2,
+            registering: MS * (bytes / MIB) as u32 / 2,
+        };
+        self.now += took.filling + took.registering;
+        let segment = NewSegment::new(region).unwrap();
+        self.it.pinned(order.ticket, segment, took).unwrap()
+    }
+
+    /// A block, with as many pins as it takes.
+    fn take(&mut self, bytes: usize) -> Block {
+        let mut want = Want::new(bytes);
+        loop {
+            match self.step(&mut want) {
+                Step::Block(block) => return block,
+                Step::Reap => {}
+                Step::Pin(order) => {
+                    if let Some(block) = self.pinned(&order) {
+                        return block;
+                    }
+                }
+                other => panic!("{bytes}: {other:?}"),
+            }
+        }
+    }
+
+    fn release(&mut self, block: Block) {
+        self.it.engine_mut().release(block).unwrap();
+    }
+
+    /// What the worker does until it has nothing more to do, in MiB.
+    fn work(&mut self) -> Vec<usize> {
+        let before = self.pins.len();
+        if !self.it.hire() {
+            return Vec::new();
+        }
+        loop {
+            match self.it.work(self.now, self.left) {
+                Work::Pin(order) => assert_eq!(self.pinned(&order), None),
+                Work::Unpin(_) => {}
+                Work::Wait => panic!("nobody pins"),
+                Work::Done => return self.pins[before..].to_vec(),
+            }
+        }
+    }
+}
+
+/// Steps that pin, the first.
+fn order(step: Step) -> Order {
+    match step {
+        Step::Pin(order) => order,
+        other => panic!("no pin: {other:?}"),
+    }
+}
+
+#[test]
+fn one_request_is_no_demand_and_several_are() {
+    let mut caller = Caller::new(settings());
+    caller.take(8 * MIB);
+    assert_eq!(caller.pins, [8]);
+    assert_eq!(caller.work(), [0; 0], "nothing ahead for one request");
+    for _ in 0..60 {
+        caller.take(8 * MIB);
+        caller.work();
+    }
+    let pinned: usize = caller.pins.iter().sum();
+    assert!(pinned <= 2 * 61 * 8, "{:?}", caller.pins);
+    assert!(caller.pins.len() < 50, "{:?}", caller.pins);
+}
+
+#[test]
+fn a_request_is_pinned_for_no_longer_than_stocks_own() {
+    let mut caller = Caller::new(settings());
+    for _ in 0..20 {
+        let before = caller.now;
+        caller.take(10 * MIB);
+        // Stock pins 16 MiB; a quarter more, and 8 ms.
+        assert!(caller.now - before <= 28 * MS, "{:?}", caller.pins);
+    }
+}
+
+#[test]
+fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
+    let mut caller = Caller::new(Settings {
+        count: Some(2),
+        ..settings()
+    });
+    caller.take(8 * MIB);
+    assert!(caller.it.hire() && !caller.it.hire(), "one worker");
+    let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
+        panic!("two segments are owed");
+    };
+    assert_eq!(behind.bytes, GIB);
+    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Yes);
+    let mut want = Want::new(64 * MIB);
+    let own = order(caller.first_step(&mut want));
+    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Wait);
+    caller.pinned(&own).unwrap();
+    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Yes);
+    caller.it.clear();
+    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Stop);
+    caller.it.refused(behind.ticket, Refusal::Stopped);
+    assert!(!caller.it.is_pinning());
+}
+
+#[test]
+fn what_is_soon_there_is_waited_for_once() {
+    let mut caller = Caller::new(Settings {
+        count: Some(3),
+        ..settings()
+    });
+    caller.take(8 * MIB);
+    assert!(caller.it.hire());
+    let Work::Pin(first) = caller.it.work(caller.now, caller.left) else {
+        panic!("two segments are owed");
+    };
+    assert_eq!(
+        caller.pinned(&first),
+        None,
+        "now the worker's pace is known"
+    );
+    let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
+        panic!("one more is");
+    };
+    let block = caller.it.engine_mut().request(900 * MIB);
+    assert!(matches!(block, Decision::Block(_)));
+    let mut want = Want::new(600 * MIB);
+    caller.now += 900 * MS;
+    let Step::Wait { until: Some(until) } = caller.first_step(&mut want) else {
+        panic!("it is over in 124 ms");
+    };
+    assert_eq!(until, caller.now + 300 * MS, "half of its own pin");
+    caller.now = until;
+    let own = order(caller.step(&mut want));
+    assert!(own.bytes >= 600 * MIB, "the second time it pins");
+    caller.it.refused(behind.ticket, Refusal::Driver);
+}
+
+#[test]
+fn more_than_was_told_is_never_owed() {
+    let mut caller = Caller::new(Settings {
+        count: Some(4),
+        ..settings()
+    });
+    let mut blocks: Vec<Block> = (0..12).map(|_| caller.take(900 * MIB)).collect();
+    caller.work();
+    for block in blocks.drain(..) {
+        caller.release(block);
+    }
+    assert!(caller.it.clear().len() > 8);
+    assert_eq!(caller.it.progress().owed, 4);
+    caller.take(8 * MIB);
+    assert_eq!(
+        caller.work(),
+        [0; 0],
+        "one request is no reason to pin all anew"
+    );
+    for _ in 0..3 {
+        caller.take(900 * MIB);
+    }
+    assert!(!caller.work().is_empty(), "now it shows");
+}
+
+#[test]
+fn what_cannot_be_had_takes_nothing_away() {
+    let mut caller = Caller::new(settings());
+    let block = caller.take(64 * MIB);
+    caller.release(block);
+    assert!(caller.it.give_way(16 << 40, Some(20 * GIB)).is_empty());
+    let gone = caller.it.give_way(10 * GIB, Some(10 * GIB));
+    assert_eq!(gone.len(), 1, "this might be had");
+}
+
+#[test]
+fn a_request_above_the_budget_has_idle_memory_make_way() {
+    let mut caller = Caller::new(settings());
+    let block = caller.take(512 * MIB);
+    caller.release(block);
+    caller.left = 100 * MIB;
+    let mut want = Want::new(550 * MIB);
+    let own = order(caller.first_step(&mut want));
+    assert_eq!((own.bytes, own.unpin.len()), (550 * MIB, 1));
+    caller.it.refused(own.ticket, Refusal::Budget);
+    // And where all of it is not enough, upstream has the room.
+    let mut caller = Caller::new(settings());
+    let block = caller.take(512 * MIB);
+    caller.release(block);
+    caller.left = 0;
+    let mut want = Want::new(900 * MIB);
+    match caller.first_step(&mut want) {
+        Step::PassThrough { unpin, why } => {
+            assert_eq!((unpin.len(), why), (1, Some(Refusal::Budget)));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_buffer_above_a_segment_that_grows_is_pinned_a_few_times() {
+    let mut caller = Caller::new(settings());
+    let mut block = None;
+    for mib in 1100..1300 {
+        if let Some(block) = block.take() {
+            caller.release(block);
+        }
+        block = Some(caller.take(mib * MIB));
+    }
+    assert!(caller.pins.len() <= 4, "{:?}", caller.pins);
+    caller.work();
+    assert!(caller.it.engine().stats().pinned_bytes.current <= (2 * 1300) << 20);
+}
+
+#[test]
+fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
+    let mut caller = Caller::new(Settings {
+        segment_bytes: 64 * MIB,
+        ..settings()
+    });
+    // Sets of about a GiB whose sizes have nothing to do with each other.
+    let mut number = 7_usize;
+    let mut passed = 0;
+    for _ in 0..600 {
+        let mut blocks = Vec::new();
+        for _ in 0..24 {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let mut want = Want::new(4 * MIB + (number >> 40) % (56 * MIB));
+            loop {
+                match caller.step(&mut want) {
+                    Step::Block(block) => break blocks.push(block),
+                    Step::Reap => {}
+                    Step::Pin(order) => {
+                        if let Some(block) = caller.pinned(&order) {
+                            break blocks.push(block);
+                        }
+                    }
+                    Step::PassThrough { .. } => {
+                        passed += 1;
+                        break;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        blocks.into_iter().for_each(|it| caller.release(it));
+        caller.work();
+    }
+    let rival = caller.it.engine().rival().pins() as usize;
+    let pins = caller.pins.len();
+    assert!(
+        pins <= rival + 100,
+        "{pins} pins, stock {rival}, passed {passed}"
+    );
+}

@@ -1,0 +1,93 @@
+//! A program with all that it meets: its machine, its settings, its budget.
+
+use pinbuddy_core::{Growth, Settings, WarmUp};
+
+use crate::world::Machine;
+use crate::{GIB, MIB};
+
+use super::{Bounds, Cell, Run, Shape, Sizes, Verdict, run};
+
+/// How pinbuddy is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// As it comes.
+    Default,
+    /// `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
+    Exact,
+    /// `BUDDY_BLOCK_COUNT=4`.
+    Told,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// How the program's requests are drawn.
+    pub shape: Shape,
+    /// What it reads.
+    pub tape: Vec<Cell>,
+    /// What it runs on.
+    pub machine: Machine,
+    /// How pinbuddy is set.
+    pub setting: Setting,
+}
+
+const SEGMENT: u64 = GIB;
+const COUNT: u64 = 4;
+
+impl Setting {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Default, Self::Exact, Self::Told];
+
+    fn settings(self, sizes: Sizes) -> Settings {
+        let exact = self == Self::Exact;
+        let threshold = if sizes == Sizes::Small { 0 } else { 4 * MIB };
+        Settings {
+            segment_bytes: SEGMENT as usize,
+            threshold_bytes: threshold as usize,
+            growth: if exact {
+                Growth::Exact
+            } else {
+                Growth::Segment
+            },
+            warm_up: if exact {
+                WarmUp::Off
+            } else {
+                WarmUp::Background
+            },
+            count: (self == Self::Told).then_some(COUNT as usize),
+        }
+    }
+}
+
+impl Case {
+    /// Whether the budget is less than the program may need.
+    pub fn is_short(&self) -> bool {
+        self.machine.budget < u64::MAX
+    }
+
+    /// Runs it with pinbuddy and with stock, with the books audited now and then if `audits`.
+    ///
+    /// # Errors
+    ///
+    /// What an audit has to say.
+    pub fn judge(&self, audits: bool) -> Result<Verdict, String> {
+        let acts = self.shape.acts(&self.tape);
+        let of = Run {
+            acts: &acts,
+            machine: self.machine,
+            audits,
+        };
+        let stocks = run(of, None)?;
+        let ours = run(of, Some(&self.setting.settings(self.shape.sizes)))?;
+        let told = match self.setting {
+            Setting::Told => COUNT * SEGMENT,
+            _ => 0,
+        };
+        let bounds = Bounds {
+            told,
+            segment: SEGMENT,
+            registration: self.machine.registers(told / COUNT),
+        };
+        Ok(Verdict::of(&ours, &stocks, bounds))
+    }
+}

@@ -1,0 +1,143 @@
+//! The worker behind the program, as the bridge's thread: it fills slowly, stands still while a
+//! request pins, and can be stopped until the driver has its region.
+
+use std::time::Duration;
+
+use pinbuddy_core::{GoOn, Order, Refusal, Took, Work};
+
+use super::machine::at_pace;
+use super::{NEVER, Nanos, World};
+
+/// The worker; nobody has hired it at first.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// When something happens to it.
+    pub(super) at: Nanos,
+    doing: Doing,
+    /// A request waits for all of its work: it is as fast as one.
+    in_front: bool,
+}
+
+#[derive(Debug)]
+enum Doing {
+    Nothing,
+    Asking,
+    Sleeping,
+    /// Since when, if it does not stand still, and how much was left then.
+    Filling(Order, Option<Nanos>, Nanos),
+    Registering(Order, Took),
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            at: NEVER,
+            doing: Doing::Nothing,
+            in_front: false,
+        }
+    }
+}
+
+impl World {
+    /// A request does the worker's work, and waits for that.
+    pub(super) fn work_in_front(&mut self) {
+        if self.provisioner.hire() {
+            self.worker.in_front = true;
+            self.set(Doing::Asking, self.now);
+        }
+    }
+
+    /// After anything has happened: the worker is hired, woken, held up or stopped.
+    pub(super) fn tend_worker(&mut self) {
+        let now = self.now;
+        match std::mem::replace(&mut self.worker.doing, Doing::Nothing) {
+            Doing::Nothing => {
+                if self.provisioner.hire() {
+                    self.worker.in_front = false;
+                    self.set(Doing::Asking, now);
+                }
+            }
+            Doing::Filling(order, since, left) => match self.provisioner.go_on(order.ticket) {
+                GoOn::Stop => {
+                    self.taken -= order.bytes as u64;
+                    self.provisioner.refused(order.ticket, Refusal::Stopped);
+                    self.changed();
+                    self.set(Doing::Asking, now);
+                }
+                GoOn::Wait => {
+                    let left = left - since.map_or(0, |since| now - since).min(left);
+                    self.set(Doing::Filling(order, None, left), NEVER);
+                }
+                GoOn::Yes => {
+                    let left = left - since.map_or(0, |since| now - since).min(left);
+                    self.set(Doing::Filling(order, Some(now), left), now + left);
+                }
+            },
+            other => self.worker.doing = other,
+        }
+    }
+
+    /// A pin is over: it looks again.
+    pub(super) fn wake_worker(&mut self) {
+        if matches!(self.worker.doing, Doing::Sleeping) {
+            self.set(Doing::Asking, self.now);
+        }
+    }
+
+    /// What happens next to it.
+    pub(super) fn poll_worker(&mut self) {
+        match std::mem::replace(&mut self.worker.doing, Doing::Nothing) {
+            Doing::Nothing | Doing::Sleeping => self.worker.at = NEVER,
+            Doing::Asking => self.ask_for_work(),
+            Doing::Filling(order, ..) => {
+                let (began, bytes) = (self.now, order.bytes as u64);
+                let at = self.queue(at_pace(self.machine.register, bytes));
+                let took = Took {
+                    filling: Duration::from_nanos(self.fill(bytes)),
+                    registering: Duration::from_nanos(at - began),
+                };
+                self.set(Doing::Registering(order, took), at);
+            }
+            Doing::Registering(order, took) => {
+                let block = self.pinned(&order, took);
+                debug_assert!(block.is_none(), "the worker has no request");
+                self.set(Doing::Asking, self.now);
+            }
+        }
+    }
+
+    fn ask_for_work(&mut self) {
+        let (now, left) = (self.time(), self.left());
+        match self.provisioner.work(now, left) {
+            Work::Pin(mut order) => {
+                let unpin = self.unpin(std::mem::take(&mut order.unpin));
+                self.taken += order.bytes as u64;
+                let left = unpin + self.fill(order.bytes as u64);
+                self.set(Doing::Filling(order, Some(self.now), left), self.now + left);
+            }
+            Work::Unpin(idle) => {
+                let takes = self.unpin(idle);
+                self.set(Doing::Asking, self.now + takes);
+            }
+            Work::Wait => self.set(Doing::Sleeping, NEVER),
+            Work::Done => {
+                self.set(Doing::Nothing, NEVER);
+                self.changed();
+            }
+        }
+    }
+
+    fn fill(&self, bytes: u64) -> Nanos {
+        let behind = if self.worker.in_front {
+            1
+        } else {
+            self.machine.behind
+        };
+        at_pace(self.machine.fill * Nanos::from(behind), bytes)
+    }
+
+    fn set(&mut self, doing: Doing, at: Nanos) {
+        self.worker.doing = doing;
+        self.worker.at = at;
+    }
+}

@@ -1,0 +1,129 @@
+//! Programs that nobody thought of, against stock: the bounds that hold for every one of them.
+//!
+//! A program that breaks one is shrunk, and kept in `never_worse.regressions` beside this file, from
+//! where it is run again each time. `PINBUDDY_PROGRAMS` says how many are run, and each run has others;
+//! without it ten thousand are, always the same. What the bounds are, and how near programs come to
+//! them, is in docs/worst.md.
+
+use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes, Verdict};
+use pinbuddy_replay::world::Machine;
+use pinbuddy_replay::{GIB, MIB};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    (
+        prop::sample::select(Sizes::ALL.to_vec()),
+        prop::sample::select(vec![GIB / 2, 2 * GIB, 8 * GIB, 16 * GIB]),
+        prop::sample::select(vec![1_u8, 1, 1, 2, 4]),
+        prop::sample::select(vec![0_u8, 0, 10, 50]),
+        prop::sample::select(vec![0_u8, 0, 0, 100, 10]),
+        prop::sample::select(vec![0_u32, 100, 3000, 20_000]),
+    )
+        .prop_map(|(sizes, live, threads, holders, clears, computes)| Shape {
+            sizes,
+            live,
+            threads,
+            holders,
+            clears,
+            computes,
+        })
+}
+
+/// What a mebibyte takes in nanoseconds, how many times slower the background is, and which part of
+/// what lives at once may be pinned; all there is where none is said.
+fn machines() -> impl Strategy<Value = (u64, u32, Option<u64>)> {
+    (
+        prop::sample::select(vec![100_000_u64, 500_000]),
+        prop::sample::select(vec![1_u32, 3, 10, 100]),
+        prop::sample::select(vec![None, None, None, Some(1), Some(2), Some(u64::MAX)]),
+    )
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    (
+        shapes(),
+        prop::collection::vec(any::<Cell>(), 1..800),
+        machines(),
+        prop::sample::select(Setting::ALL.to_vec()),
+    )
+        .prop_map(|(shape, tape, (pace, behind, part), setting)| Case {
+            shape,
+            tape,
+            machine: Machine {
+                fill: pace * 6 / 10,
+                register: pace * 4 / 10,
+                unpin: pace / 5,
+                behind,
+                budget: part.map_or(u64::MAX, |part| shape.live / part),
+            },
+            setting,
+        })
+}
+
+/// What holds. Where it is more than what was asked for, docs/worst.md says why.
+fn breaks(case: &Case, verdict: Verdict) -> Option<String> {
+    let ordinary = !matches!(case.shape.sizes, Sizes::Huge | Sizes::Around);
+    let alone = case.shape.threads == 1;
+    let told = case.setting == Setting::Told;
+    // Of memory and pins, exact growth spares memory.
+    let most_pins = if case.setting == Setting::Exact {
+        400
+    } else {
+        256
+    };
+    let (pinned, pins, bytes, waits) = match (case.is_short(), ordinary && alone && !told) {
+        (false, true) => (1.25, most_pins, 4.0, 1.25),
+        (false, false) => (2.0, most_pins, 4.0, 2.0),
+        (true, _) => (2.0, 512, 12.0, 5.0),
+    };
+    let held = verdict.pinned <= pinned
+        && verdict.pins <= pins
+        && verdict.bytes <= bytes
+        && verdict.waits <= waits;
+    (!held).then(|| format!("{verdict:?}, where ({pinned}, {pins}, {bytes}, {waits}) hold"))
+}
+
+#[test]
+fn no_program_is_worse_off_than_the_bounds_say() {
+    let wanted = std::env::var("PINBUDDY_PROGRAMS").ok();
+    let config = Config {
+        cases: wanted.as_ref().map_or(10_000, |it| it.parse().unwrap()),
+        rng_seed: match wanted {
+            Some(_) => RngSeed::Random,
+            None => RngSeed::Fixed(181_094),
+        },
+        max_shrink_time: 60_000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        source_file: Some(file!()),
+        ..Config::default()
+    };
+    let judged = TestRunner::new(config).run(&cases(), |case| {
+        let verdict = case.judge(false).map_err(TestCaseError::fail)?;
+        match breaks(&case, verdict) {
+            None => Ok(()),
+            Some(why) => Err(TestCaseError::fail(why)),
+        }
+    });
+    if let Err(why) = judged {
+        panic!("{why}");
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 48, failure_persistence: None, ..Config::default() })]
+    /// Little memory, since an audit looks at every granule.
+    #[test]
+    fn the_books_are_right_at_any_moment(case in cases()) {
+        let mut case = case;
+        case.tape.truncate(100);
+        case.shape.live = case.shape.live.min(64 * MIB);
+        if matches!(case.shape.sizes, Sizes::Huge | Sizes::Around) {
+            case.shape.sizes = Sizes::Mixed;
+        }
+        if case.is_short() {
+            case.machine.budget = case.shape.live;
+        }
+        prop_assert_eq!(case.judge(true).map(|_| ()), Ok(()));
+    }
+}
