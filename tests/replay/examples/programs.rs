@@ -8,22 +8,15 @@ use std::io::Write;
 
 use pinbuddy_replay::GIB;
 use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes, Verdict};
+use pinbuddy_replay::workload::Random;
 use pinbuddy_replay::world::Machine;
 
-/// SplitMix64: the same programs on every machine.
-struct Random(u64);
+/// The same programs on every machine.
+struct Programs(Random);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
+impl Programs {
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[(self.next() % of.len() as u64) as usize]
+        of[(self.0.draw() % of.len() as u64) as usize]
     }
 
     fn case(&mut self) -> Case {
@@ -36,8 +29,8 @@ impl Random {
             computes: self.one(&[0, 100, 3000, 20000]),
         };
         let cell = |it: u64| -> Cell { (it as u16, (it >> 16) as u8, (it >> 24) as u8) };
-        let length = self.next() % 800 + 1;
-        let tape = (0..length).map(|_| cell(self.next())).collect();
+        let length = self.0.draw() % 800 + 1;
+        let tape = (0..length).map(|_| cell(self.0.draw())).collect();
         // Nanoseconds a mebibyte: of a fast machine, and of a slow one.
         let pace = self.one(&[100_000, 500_000]);
         let machine = Machine {
@@ -75,7 +68,7 @@ fn main() -> Result<(), String> {
     let seed = seed.map_err(|_| usage)?;
     let mut rows: BTreeMap<String, Vec<(Verdict, u64)>> = BTreeMap::new();
     for number in seed..seed + count {
-        let case = Random(number * 7919).case();
+        let case = Programs(Random::new(number * 7919)).case();
         let verdict = case.judge(false)?;
         let budget = if case.is_short() { "short" } else { "plenty" };
         for sizes in ["all", case.shape.sizes.name()] {

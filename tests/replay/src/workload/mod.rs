@@ -19,6 +19,8 @@ mod training;
 mod varying;
 mod zero;
 
+pub use random::Random;
+
 use crate::trace::Event;
 use script::Script;
 

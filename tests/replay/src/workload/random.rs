@@ -6,14 +6,16 @@
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    /// The numbers of this seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    /// Any.
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +25,7 @@ impl Random {
 
     /// From 0 to 1, without 1.
     pub(super) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// From `low` to `high`, without `high`.
@@ -33,7 +35,7 @@ impl Random {
 
     /// One of `0..end`.
     pub(super) fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
+        ((u128::from(self.draw()) * end as u128) >> 64) as usize
     }
 
     pub(super) fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
@@ -48,7 +50,7 @@ mod tests {
     #[test]
     fn the_numbers_of_the_paper() {
         let mut random = Random::new(1_234_567);
-        let found = [random.next(), random.next(), random.next()];
+        let found = [random.draw(), random.draw(), random.draw()];
         // As published with the reference implementation.
         let known = [
             6_457_827_717_110_365_317,
