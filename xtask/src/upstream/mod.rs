@@ -52,7 +52,7 @@ const STOCK: [Configuration; 1] = [Configuration {
     engine: false,
 }];
 
-/// The defaults really pin 8 x 1 GiB; upstream's tests ask for less than the default threshold,
+/// Upstream's tests ask for less than the default threshold,
 /// so only the second configuration sends all of them through the engine.
 const FORK: [Configuration; 3] = [
     Configuration {

@@ -114,6 +114,8 @@ impl World {
     }
 
     fn ask(&mut self, index: usize) -> bool {
+        // The allocator around the engine asks streams before each request.
+        self.reap();
         loop {
             let (now, left) = (self.time(), self.left());
             let want = &mut self.lanes[index].want;
