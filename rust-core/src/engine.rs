@@ -176,9 +176,18 @@ impl Engine {
     /// that fits less well is better than another pin: for one longer than a segment a dedicated
     /// region of up to twice its length, for others room among blocks of the other class.
     pub(crate) fn request_loosely(&mut self, bytes: usize) -> Option<Block> {
+        self.request_up_to(bytes, Policy::largest_dedicated_loosely)
+    }
+
+    /// The same, with what the longest dedicated region is that may serve.
+    fn request_up_to(
+        &mut self,
+        bytes: usize,
+        longest: fn(&Policy, Granules) -> Granules,
+    ) -> Option<Block> {
         let granules = self.policy.serves(bytes)?;
         let block = if self.policy.is_dedicated(granules) {
-            let most = self.policy.largest_dedicated_loosely(granules);
+            let most = longest(&self.policy, granules);
             self.arena.take_dedicated(granules, most)?
         } else {
             self.arena.take_anywhere(granules, Class::of(bytes))?
@@ -193,15 +202,7 @@ impl Engine {
     /// large. `None` where that has no room either, and for what passes through. A block counts as
     /// a hit; a miss was counted before.
     pub fn request_anywhere(&mut self, bytes: usize) -> Option<Block> {
-        let granules = self.policy.serves(bytes)?;
-        let block = if self.policy.is_dedicated(granules) {
-            self.arena
-                .take_dedicated(granules, Granules::new(u32::MAX))?
-        } else {
-            self.arena.take_anywhere(granules, Class::of(bytes))?
-        };
-        self.stats.block_taken(block.bytes as u64);
-        Some(block)
+        self.request_up_to(bytes, |_, _| Granules::new(u32::MAX))
     }
 
     /// The least to pin for a request of `bytes` bytes: rounded up to granules; `None` above

@@ -92,7 +92,7 @@ impl Ahead {
     /// too short: an eighth, and twice as much each time that it happens again.
     pub(super) fn room_to_grow(&mut self, bytes: usize) -> usize {
         let times = &mut self.outgrown[bytes.max(1).ilog2() as usize];
-        let more = (bytes / 8).saturating_mul(1 << (*times).min(3));
+        let more = for_growth(bytes, (*times).into());
         *times = times.saturating_add(1);
         more
     }
@@ -110,7 +110,7 @@ impl Ahead {
             // A buffer that grows finds its last region too small, again and again: room for an
             // eighth, then for more, so that it is pinned a few times and not at each step.
             if self.record > 0 && outgrown() {
-                region += (bytes / 8) << self.records.min(3);
+                region += for_growth(bytes, self.records);
                 self.records += 1;
             }
             self.record = bytes;
@@ -121,6 +121,12 @@ impl Ahead {
         // However many sizes there are, regions stay few: the kernel allows a process so many.
         region.max(pinned / 512)
     }
+}
+
+/// What is pinned beyond `bytes` for a buffer that has outgrown so many regions: an eighth, and twice as
+/// much each time, up to as much again.
+fn for_growth(bytes: usize, times: u32) -> usize {
+    (bytes / 8) << times.min(3)
 }
 
 #[cfg(test)]

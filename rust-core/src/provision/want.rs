@@ -61,10 +61,4 @@ impl Want {
     pub fn refused(&mut self, refusal: Refusal, bytes: usize) {
         self.refused = Some((refusal, bytes));
     }
-
-    /// What stood in the way may be gone: it is to try again from the start.
-    pub fn try_again(&mut self) {
-        self.refused = None;
-        self.resort = Resort::None;
-    }
 }

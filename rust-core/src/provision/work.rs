@@ -278,10 +278,9 @@ impl Provisioner {
     /// Whether it is segments that the user asked for that come next. What requests have pinned by
     /// themselves counts as well: no more is ready than was asked for.
     pub(super) fn is_warming(&self) -> bool {
-        let most = self.allowance(0);
         self.warm.owes()
             && !self.warm.stands_back()
-            && self.held() + self.settings.segment_bytes <= most
+            && self.held() + self.settings.segment_bytes <= self.allowance(0)
     }
 
     /// The next region ahead of demand, if there is to be one.
