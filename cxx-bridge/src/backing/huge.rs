@@ -32,7 +32,7 @@ pub(super) struct Wanted {
     pub(super) bytes: usize,
     /// What the warm-up wants in all, so that the advice is good for more than one region.
     pub(super) ahead: usize,
-    /// Whether transparent huge pages were slower than those of 4 KiB before.
+    /// Whether transparent huge pages were slower than those of 4 KiB a moment ago.
     pub(super) crawls: bool,
 }
 
@@ -124,7 +124,7 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
 fn transparent(wanted: Wanted, machine: &Machine) -> Result<(), String> {
     match machine.transparent() {
         _ if wanted.crawls => {
-            Err("transparent huge pages took longer than pages of 4 KiB before".to_owned())
+            Err("transparent huge pages took longer than pages of 4 KiB a moment ago".to_owned())
         }
         Transparent::Here => Ok(()),
         Transparent::Never => Err("transparent huge pages are turned off \

@@ -79,16 +79,6 @@ impl Machine {
         }
     }
 
-    /// How often a page fault had to wait until the kernel had moved other pages together; nothing
-    /// where it does not count that.
-    pub(super) fn compaction_stalls(&self) -> Option<u64> {
-        let text = fs::read_to_string(self.root.join("proc/vmstat")).ok()?;
-        let line = text
-            .lines()
-            .find_map(|it| it.strip_prefix("compact_stall "))?;
-        line.trim().parse().ok()
-    }
-
     /// The NUMA nodes that have memory; none where the kernel knows no nodes.
     pub(super) fn nodes(&self) -> Vec<u32> {
         let path = self.root.join("sys/devices/system/node/has_memory");
@@ -204,14 +194,6 @@ pub(super) mod tests {
         assert_eq!(machine.node_of("0000:1B:00.0"), Some(1));
         assert_eq!(machine.node_of("0000:03:00.0"), None);
         assert_eq!(machine.node_of("0000:ff:00.0"), None);
-    }
-
-    #[test]
-    fn waiting_for_compaction_is_counted_where_the_kernel_does() {
-        let text = "compact_fail 3\ncompact_stall 17\ncompact_success 14\n";
-        let (machine, _folder) = made_up(&[("proc/vmstat", text)]);
-        assert_eq!(machine.compaction_stalls(), Some(17));
-        assert_eq!(made_up(&[]).0.compaction_stalls(), None);
     }
 
     #[test]

@@ -5,17 +5,16 @@
 //! memory that is all there. Invariant: where a step fails, what was mapped for it is unmapped.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::areas::Areas;
-use super::crawl::{Filled, Pace};
+use super::crawl::{Crawl, Filled};
 use super::huge::{self, Link, Plan, Wanted};
 use super::machine::Machine;
 use super::numa::{self, Choice};
 use super::pages::{Mapping, Pages};
 use super::said::Said;
-use super::touch::{self, Idle, Toucher, Unfilled};
+use super::touch::{self, Idle, SLICE, Toucher, Unfilled};
 use super::{Control, Source, background};
 use crate::budget::Limits;
 use crate::config::memory::{HugePages, Memory};
@@ -30,8 +29,7 @@ pub(super) struct Maker {
     /// What the warm-up wants in all.
     ahead: usize,
     areas: Areas,
-    crawls: AtomicBool,
-    pace: Pace,
+    crawl: Crawl,
     /// When no region could be had from what is set aside.
     nothing_since: Lock<Option<Instant>>,
     said: Said,
@@ -92,8 +90,7 @@ impl Maker {
             machine,
             ahead,
             areas: Areas::default(),
-            crawls: AtomicBool::new(false),
-            pace: Pace::default(),
+            crawl: Crawl::default(),
             nothing_since: Lock::default(),
             said: Said::default(),
         }
@@ -170,7 +167,7 @@ impl Maker {
             pages: self.settings.huge_pages.value,
             bytes,
             ahead: self.ahead,
-            crawls: self.crawls.load(Ordering::Relaxed),
+            crawls: self.crawl.was_just_seen(),
         };
         huge::plan(wanted, &self.machine)
     }
@@ -291,13 +288,13 @@ impl Maker {
     }
 
     fn fill_transparent(&self, mapping: &Mapping, toucher: Toucher<'_>) -> Result<(), Unfilled> {
-        let stalls = || self.machine.compaction_stalls();
-        if let Filled::Crawled { until, huge, small } = self.pace.fill(mapping, toucher, stalls)? {
-            self.crawls.store(true, Ordering::Relaxed);
+        if let Filled::Crawled { until, huge, small } = self.crawl.fill(mapping, toucher)? {
             self.said.crawls(self.is_asked_for(), || {
+                let size = Bytes(SLICE as u64);
                 format!(
-                    "transparent huge pages took {huge:.1?} where pages of 4 KiB take {small:.1?}: \
-                     this memory is fragmented. Pages of 4 KiB from now on"
+                    "{size} of transparent huge pages took {huge:.1?} where pages of 4 KiB take \
+                     {small:.1?}: memory is in pieces, or a host has to give it. Pages of 4 KiB \
+                     wherever that is so"
                 )
             });
             mapping.only_small(until);

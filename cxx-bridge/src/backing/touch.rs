@@ -18,7 +18,7 @@ use crate::lock::Lock;
 const MOST: usize = 8;
 /// What a thread fills at a time: little, since the kernel keeps others from mapping meanwhile, and
 /// nothing can stop it there.
-const SLICE: usize = 2 * LARGE;
+pub(super) const SLICE: usize = 2 * LARGE;
 
 /// How many threads touch the pages of one region: as asked, or as many as this process's share of
 /// the cores. Behind a program that goes on, one core is left to it.
@@ -80,16 +80,29 @@ pub(super) enum Unfilled {
 }
 
 impl Toucher<'_> {
-    /// Fills `part`; how long the busiest thread worked on it.
+    /// Fills `part`.
     pub(super) fn touch(
         &self,
         mapping: &Mapping,
         part: Range<usize>,
         unit: usize,
-    ) -> Result<Duration, Unfilled> {
+    ) -> Result<(), Unfilled> {
+        self.touch_while(mapping, part, unit, &|_| true).map(|_| ())
+    }
+
+    /// Fills `part` from its start as long as `judge` says so, which hears what each slice cost a
+    /// processor; how far it came. Several threads may ask at once.
+    pub(super) fn touch_while(
+        &self,
+        mapping: &Mapping,
+        part: Range<usize>,
+        unit: usize,
+        judge: &(dyn Fn(Duration) -> bool + Sync),
+    ) -> Result<usize, Unfilled> {
         let start = Instant::now();
         let slice = SLICE.max(unit);
         let next = AtomicUsize::new(part.start);
+        let until = AtomicUsize::new(part.end);
         let outcome: Lock<Result<Duration, Unfilled>> = Lock::new(Ok(Duration::ZERO));
         let end = |why| {
             next.store(part.end, Ordering::Relaxed);
@@ -120,8 +133,14 @@ impl Toucher<'_> {
                     return;
                 }
                 worked += begun.elapsed();
+                let cost = background::work() - before;
+                if !judge(cost) {
+                    // Slices that others have taken are filled.
+                    let next = next.swap(part.end, Ordering::Relaxed);
+                    until.fetch_min(next, Ordering::Relaxed);
+                }
                 if self.rests && next.load(Ordering::Relaxed) < part.end {
-                    background::rest(background::work() - before, self.control);
+                    background::rest(cost, self.control);
                 }
             }
             if let Ok(most) = &mut *outcome.lock() {
@@ -139,11 +158,9 @@ impl Toucher<'_> {
             }
             work();
         });
-        let outcome = outcome.into_inner();
-        if let Ok(worked) = outcome {
-            self.idle.add(start.elapsed().saturating_sub(worked));
-        }
-        outcome
+        let worked = outcome.into_inner()?;
+        self.idle.add(start.elapsed().saturating_sub(worked));
+        Ok(until.into_inner())
     }
 }
 
@@ -201,6 +218,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_lies_before_the_end_is_filled_where_a_judge_ends_it() {
+        for threads in [1, 3] {
+            let length = 16 * SLICE;
+            let mapping = Mapping::new(length, Pages::Small).unwrap();
+            let toucher = Toucher {
+                threads,
+                populates: true,
+                rests: false,
+                control: &Foreground,
+                idle: &Idle::default(),
+            };
+            let judged = AtomicUsize::new(0);
+            let until = toucher
+                .touch_while(&mapping, SLICE..length, 4096, &|_| {
+                    judged.fetch_add(1, Ordering::Relaxed) < 4
+                })
+                .unwrap();
+            assert!((6 * SLICE..=(6 + threads) * SLICE).contains(&until));
+            let there = |at: usize| {
+                let page = mapping.base() + at;
+                super::super::pages::nodes(&[page]).unwrap()[0].is_some()
+            };
+            assert!((SLICE..until).step_by(SLICE).all(there), "{threads}");
+            assert!(!(until..length).step_by(SLICE).any(there), "{threads}");
+            mapping.unmap().unwrap();
+        }
+    }
+
     /// Says so often that all goes on, and then no more; each answer may take its time.
     struct Asked {
         left: AtomicUsize,
@@ -220,7 +266,7 @@ mod tests {
         threads: usize,
         slices: usize,
         control: &Asked,
-    ) -> (Result<Duration, Unfilled>, Idle, usize) {
+    ) -> (Result<(), Unfilled>, Idle, usize) {
         let length = slices * SLICE;
         let mapping = Mapping::new(length, Pages::Small).unwrap();
         let idle = Idle::default();
