@@ -8,6 +8,7 @@
 
 #include "fork.h"
 #include "lock.h"
+#include "settings.h"
 
 namespace pinbuddy {
 namespace {
@@ -26,14 +27,22 @@ BuddyAllocator::BuddyAllocator()
     : threshold_(engine_threshold()), refusals_(engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
-  if (size < threshold_ || size == 0 || in_forked_child() || !serves_default_pool()) {
+  if (size < threshold_ || size == 0) {
+    if (C10_UNLIKELY(!pending_.empty())) {
+      // As upstream's next request does, whatever its size.
+      reap_beside(size);
+    }
+    return QuickBackend::allocate(size);
+  }
+  if (in_forked_child() || !serves_default_pool()) {
     return QuickBackend::allocate(size);
   }
   const bool tracing = isHistoryEnabled();
   // Before any lock: it may need Python's.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
-  reap_until(kMostBusy);
-  Block* block = take(size);
+  reap_until(kMostBusy, context);
+  // What PyTorch is told to unpin as soon as it is freed is not the engine's.
+  Block* block = C10_LIKELY(size <= settings::pinned_max_cached_size()) ? take(size) : nullptr;
   if (block == nullptr) {
     return QuickBackend::allocate(size);
   }
@@ -47,6 +56,13 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   }
   block->handed_out.store(true, std::memory_order_release);
   return {reinterpret_cast<void*>(block->grant.address), block};
+}
+
+void BuddyAllocator::reap_beside(std::size_t size) {
+  if (size != 0 && !in_forked_child() && serves_default_pool()) {
+    reap_until(
+        kMostBusy, isHistoryEnabled() ? maybeGatherContext(RecordContext::STATE) : nullptr);
+  }
 }
 
 Block* BuddyAllocator::take(std::size_t size) {
@@ -142,24 +158,32 @@ void BuddyAllocator::free_engine_block(Block* block) {
   if (in_forked_child()) {
     return;
   }
+  std::shared_ptr<c10::GatheredContext> context;
   if (C10_UNLIKELY(isHistoryEnabled())) {
-    auto context = maybeGatherContext(RecordContext::ALL);
-    if (context == nullptr) {
+    context = maybeGatherContext(RecordContext::ALL);
+    auto shown = context;
+    if (shown == nullptr) {
       Lock guard(block->mutex_);
-      context = block->context_when_allocated_;
+      shown = block->context_when_allocated_;
     }
-    trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(context));
+    trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(shown));
   }
   block->handed_out.store(false, std::memory_order_relaxed);
   // Who frees a block is the last of its users: what they recorded happened before.
   if (block->on_streams.load(std::memory_order_relaxed)) {
     free_with_events(block);
   } else {
-    end_trace(block);
-    refusals_.freed(*block);
-    if (C10_UNLIKELY(!kept_.keep(block))) {
-      give_back(block);
-    }
+    end_use(block, context);
+  }
+}
+
+void BuddyAllocator::end_use(
+    Block* block,
+    const std::shared_ptr<c10::GatheredContext>& context) {
+  end_trace(block, context);
+  refusals_.freed(*block);
+  if (C10_UNLIKELY(!kept_.keep(block))) {
+    give_back(block);
   }
 }
 
@@ -171,14 +195,14 @@ void BuddyAllocator::free_with_events(Block* block) {
     block->event_count_ = streams.size();
     block->on_streams.store(false, std::memory_order_relaxed);
   }
-  kept_.count_freed(block);
   engine_defer(block->grant);
   // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
   // recorded keeps its count and is never used again: lost memory is better than a wrong reuse.
   try {
     for (const CUDAStream stream : streams) {
-      // What a capture records runs at each replay, and no event tells when the last one is over.
-      if (capture_underway() && stream_is_capturing(stream)) {
+      // What a capture records runs at each replay, and no event tells when the last one is over:
+      // the block keeps its count. Other libraries' captures are not PyTorch's to know of.
+      if (stream_is_capturing(stream)) {
         continue;
       }
       pending_.push(stream, PooledEvent::record(stream), block);
@@ -191,17 +215,22 @@ void BuddyAllocator::free_with_events(Block* block) {
   }
 }
 
-void BuddyAllocator::end_trace(Block* block) {
+void BuddyAllocator::end_trace(
+    Block* block,
+    const std::shared_ptr<c10::GatheredContext>& context) {
   // Also where recording has ended since: the context is not the next user's.
   if (C10_UNLIKELY(isHistoryEnabled() || block->traced.load(std::memory_order_relaxed))) {
-    std::shared_ptr<c10::GatheredContext> context;
+    std::shared_ptr<c10::GatheredContext> shown;
     {
       Lock guard(block->mutex_);
-      context.swap(block->context_when_allocated_);
+      shown.swap(block->context_when_allocated_);
+    }
+    if (context != nullptr) {
+      shown = context;
     }
     block->traced.store(false, std::memory_order_relaxed);
     // Writes nothing while nothing is recorded.
-    trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(context));
+    trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));
   }
 }
 
@@ -226,30 +255,28 @@ bool BuddyAllocator::give_back_kept() {
 }
 
 void BuddyAllocator::reap() {
-  reap_until(PendingBlocks::kAll);
+  reap_until(PendingBlocks::kAll, nullptr);
 }
 
-void BuddyAllocator::reap_until(std::size_t most_busy) {
+void BuddyAllocator::reap_until(
+    std::size_t most_busy,
+    const std::shared_ptr<c10::GatheredContext>& context) {
   if (pending_.empty() || in_forked_child()) {
     return;
   }
   pending_.reap(
       most_busy,
       [this](PooledEvent& event) { return CudaBackend::query_event(event); },
-      [this](Block* block) {
+      [this, &context](Block* block) {
         bool last = false;
         {
           Lock guard(block->mutex_);
           last = --block->event_count_ == 0;
         }
         if (last) {
-          end_trace(block);
           // From pending to live for the engine: before another thread can have it.
           engine_keep(block->grant);
-          refusals_.freed(*block);
-          if (!kept_.keep_counted(block)) {
-            give_back(block);
-          }
+          end_use(block, context);
         }
       });
 }

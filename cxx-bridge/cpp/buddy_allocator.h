@@ -74,12 +74,17 @@ class BuddyAllocator final : public QuickBackend {
   Block* take_from_engine(std::size_t size, bool again);
   // Where there is none beside what is kept.
   Grant make_room(std::size_t size);
-  // As `reap`, until so many streams were found busy.
-  void reap_until(std::size_t most_busy);
+  // As `reap`, until so many streams were found busy; the history says that it was done here.
+  void reap_until(std::size_t most_busy, const std::shared_ptr<c10::GatheredContext>& context);
+  // The same, for a request of a size that is not the engine's.
+  void reap_beside(std::size_t size);
   void free_engine_block(Block* block);
   void free_with_events(Block* block);
-  // Nobody uses the block any more: the next user is not to see its context.
-  void end_trace(Block* block);
+  // Nobody uses the block any more, as the history says was found out here; null: where it was
+  // allocated.
+  void end_use(Block* block, const std::shared_ptr<c10::GatheredContext>& context);
+  // The next user is not to see the block's context.
+  void end_trace(Block* block, const std::shared_ptr<c10::GatheredContext>& context);
   void give_back(Block* block);
   void trace(
       TraceEntry::Action action,

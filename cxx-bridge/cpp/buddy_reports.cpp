@@ -25,8 +25,8 @@ HostStats BuddyAllocator::getStats() {
   const HostCounts counts = counts_of(stats);
   add(counts.allocations, engine.segments);
   add(counts.allocated_bytes, engine.pinned_bytes);
-  add(counts.active_requests, engine.live_blocks);
-  add(counts.active_bytes, engine.live_bytes);
+  add(counts.active_requests, engine.active_blocks);
+  add(counts.active_bytes, engine.active_bytes);
   stats.num_host_alloc += engine.segments.allocated;
   stats.num_host_free += engine.segments.freed;
   return stats;

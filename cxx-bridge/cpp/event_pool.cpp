@@ -69,11 +69,14 @@ bool PooledEvent::completed() const {
 }
 
 PooledEvent::PooledEvent(PooledEvent&& other) noexcept
-    : event_(std::exchange(other.event_, nullptr)), device_(other.device_) {}
+    : counted(std::exchange(other.counted, false)),
+      event_(std::exchange(other.event_, nullptr)),
+      device_(other.device_) {}
 
 PooledEvent& PooledEvent::operator=(PooledEvent&& other) noexcept {
   std::swap(event_, other.event_);
   std::swap(device_, other.device_);
+  std::swap(counted, other.counted);
   return *this;
 }
 

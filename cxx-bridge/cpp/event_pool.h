@@ -29,6 +29,9 @@ class PooledEvent {
   // Whether the stream has got past the event. Throws c10::Error on any failure of CUDA's.
   bool completed() const;
 
+  // The holder's mark, which moves along.
+  bool counted = false;
+
  private:
   PooledEvent(cudaEvent_t event, c10::DeviceIndex device) : event_(event), device_(device) {}
 

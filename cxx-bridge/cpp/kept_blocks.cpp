@@ -78,18 +78,6 @@ bool KeptBlocks::keep(Block* block) {
   return put(shelf, block);
 }
 
-void KeptBlocks::count_freed(Block* block) {
-  Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch);
-  shelf.freed(block->size_);
-}
-
-bool KeptBlocks::keep_counted(Block* block) {
-  Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch);
-  return put(shelf, block);
-}
-
 Block* KeptBlocks::take_last(std::size_t bytes) {
   const std::size_t mine = own();
   for (Shelf& shelf : in_use()) {

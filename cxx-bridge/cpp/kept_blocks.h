@@ -41,7 +41,8 @@ class KeptBlocks {
   // that nobody asks for again is not worth a place.
   static void shelve_here(Block* block, bool keep);
 
-  // Its user has freed a block: keeps it; false where it is not to be kept.
+  // Its user has freed a block, and streams are done with it: keeps it; false where it is not to be
+  // kept.
   [[nodiscard]] bool keep(Block* block);
 
   // While one lives nothing is kept, so that what a sweep or `take_last` did not find is with a user
@@ -91,10 +92,6 @@ class KeptBlocks {
 
   // As `take`, under a `Shut`: closes every latch, so that none is overlooked.
   Block* take_last(std::size_t bytes);
-
-  // As `keep` in two steps, for a block that has to wait for events in between.
-  void count_freed(Block* block);
-  [[nodiscard]] bool keep_counted(Block* block);
 
   // Whether anything is kept: without closing a latch.
   bool any();

@@ -18,16 +18,15 @@ std::size_t PendingBlocks::stream_count() {
   return queues_.size();
 }
 
-std::optional<PendingBlocks::Waiter> PendingBlocks::pop(std::size_t& left) {
+std::optional<PendingBlocks::Turn> PendingBlocks::begin_turn(std::size_t& left) {
   Lock guard(mutex_);
   for (; left > 0 && !queues_.empty(); --left) {
     const auto first = queues_.begin();
-    if (!first->waiters.empty()) {
-      std::optional<Waiter> waiter(std::move(first->waiters.front()));
-      first->waiters.pop_front();
-      return waiter;
+    if (!first->asked && !first->waiters.empty()) {
+      first->asked = true;
+      return Turn{first, first->waiters.front()};
     }
-    if (std::exchange(first->used, false)) {
+    if (first->asked || std::exchange(first->used, false)) {
       queues_.splice(queues_.end(), queues_, first);
     } else {
       by_stream_.erase(first->stream);
@@ -37,12 +36,18 @@ std::optional<PendingBlocks::Waiter> PendingBlocks::pop(std::size_t& left) {
   return std::nullopt;
 }
 
-void PendingBlocks::put_back(Waiter waiter) {
+void PendingBlocks::end_turn(Turn turn, bool over) {
+  // Destroyed outside the lock: its event goes back to a pool that has one of its own.
+  std::optional<Waiter> gone;
   Lock guard(mutex_);
-  const auto queue = queue_of(waiter.stream);
-  queue->waiters.push_front(std::move(waiter));
-  queue->used = true;
-  queues_.splice(queues_.end(), queues_, queue);
+  turn.queue->asked = false;
+  if (over) {
+    gone.emplace(std::move(turn.waiter));
+    turn.queue->waiters.pop_front();
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    queues_.splice(queues_.end(), queues_, turn.queue);
+  }
 }
 
 PendingBlocks::Queues::iterator PendingBlocks::queue_of(c10::cuda::CUDAStream stream) {

@@ -38,28 +38,28 @@ class PendingBlocks {
 
   // Asks `completed(event)` of streams' events, oldest first, up to each stream's first that is not,
   // and calls `done(block)` for each one that is; goes on to the next stream until `most` of them were
-  // found busy, or all were asked. What `completed` throws goes through, and the event that it was
-  // asked of stays.
+  // found busy, or all were asked; whom another thread asks is passed by. What `completed` throws goes
+  // through, once: as with upstream, an event that cannot be asked goes, and its block waits for good.
   template <typename Completed, typename Done>
   void reap(std::size_t most, Completed completed, Done done) {
     std::size_t left = stream_count();
     while (most > 0) {
-      auto waiter = pop(left);
-      if (!waiter) {
+      auto turn = begin_turn(left);
+      if (!turn) {
         return;
       }
       bool ready = false;
       try {
-        ready = completed(waiter->event);
+        ready = completed(turn->waiter.event);
       } catch (...) {
-        put_back(std::move(*waiter));
+        end_turn(*turn, /*over=*/true);
         throw;
       }
+      Block* const block = turn->waiter.block;
+      end_turn(*turn, ready);
       if (ready) {
-        waiting_.fetch_sub(1, std::memory_order_relaxed);
-        done(waiter->block);
+        done(block);
       } else {
-        put_back(std::move(*waiter));
         --left;
         --most;
       }
@@ -78,17 +78,25 @@ class PendingBlocks {
     std::deque<Waiter> waiters;
     // Whether anything came since it was last found empty.
     bool used = true;
+    // Whether a thread is asking its oldest event: no other does, so that they stay in order.
+    bool asked = false;
   };
   using Queues = std::list<Queue>;
 
+  // A queue's oldest waiter is being asked, outside the lock: neither goes meanwhile.
+  struct Turn {
+    Queues::iterator queue;
+    Waiter& waiter;
+  };
+
   std::size_t stream_count();
 
-  // The oldest waiter of the first queue in line that has any; counts those before it off `left`, and
-  // lets those go that were empty the last time too. Nothing once `left` is 0.
-  std::optional<Waiter> pop(std::size_t& left);
+  // The oldest waiter of the first queue in line that has any and is not asked; counts those before it
+  // off `left`, and lets those go that were empty the last time too. Nothing once `left` is 0.
+  std::optional<Turn> begin_turn(std::size_t& left);
 
-  // To the front of its queue, which goes to the end of the line.
-  void put_back(Waiter waiter);
+  // Where it is `over`, the waiter goes; else its queue goes to the end of the line.
+  void end_turn(Turn turn, bool over);
 
   // Under the lock.
   Queues::iterator queue_of(c10::cuda::CUDAStream stream);

@@ -10,6 +10,13 @@
 #include "settings.h"
 
 namespace pinbuddy {
+namespace {
+
+// Whether the block that this thread frees is of the default pool: upstream asks for its events to be
+// recorded, and does not say whose they are.
+thread_local bool frees_of_default_pool = false;
+
+} // namespace
 
 std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   if (C10_UNLIKELY(size == 0)) {
@@ -66,6 +73,7 @@ void QuickBackend::free(void* context) {
   }
   // In the order in which they were freed.
   free_kept();
+  frees_of_default_pool = block != nullptr && block->is_of_default_pool();
   CudaBackend::free(context);
 }
 
@@ -79,14 +87,17 @@ void QuickBackend::record_stream(
     std::optional<std::vector<PooledEvent>>& events,
     c10::cuda::CUDAStream stream) {
   CudaBackend::record_stream(events, stream);
-  outstanding_.fetch_add(1, std::memory_order_relaxed);
+  if (frees_of_default_pool) {
+    events->back().counted = true;
+    outstanding_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 bool QuickBackend::query_event(PooledEvent& event) {
   bool over = true;
   // Upstream drops an event whose query fails.
   const auto count = c10::make_scope_exit([&] {
-    if (over) {
+    if (over && std::exchange(event.counted, false)) {
       outstanding_.fetch_sub(1, std::memory_order_relaxed);
     }
   });

@@ -69,7 +69,8 @@ class QuickBackend : public CudaBackend {
   // PyTorch's settings, and reading them takes a fifth of a pair.
   std::atomic<std::size_t> most_rounded_{0};
 
-  // Events that upstream has recorded and not seen completed.
+  // Events that upstream has recorded for blocks of the default pool, and not seen completed. Those of
+  // other pools may never be asked, and bring nothing back to these lists.
   std::atomic<std::size_t> outstanding_{0};
 
   // Requests that kept blocks have served, since the statistics' totals were reset.

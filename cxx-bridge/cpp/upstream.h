@@ -55,11 +55,19 @@ struct UpstreamBlock : at::HostBlock<c10::cuda::CUDAStream> {
   // Whether the default pool gave it, outside any capture and with no history.
   bool is_ordinary() const {
 #if PINBUDDY_HAS_PRIVATE_POOLS
-    if (was_allocated_during_stream_capture_ || owning_pool_ != c10::MempoolId_t{0, 0}) {
+    if (was_allocated_during_stream_capture_) {
       return false;
     }
 #endif
-    return context_when_allocated_ == nullptr;
+    return is_of_default_pool() && context_when_allocated_ == nullptr;
+  }
+
+  bool is_of_default_pool() const {
+#if PINBUDDY_HAS_PRIVATE_POOLS
+    return owning_pool_ == c10::MempoolId_t{0, 0};
+#else
+    return true;
+#endif
   }
 };
 

@@ -72,8 +72,8 @@ mod ffi {
     struct Counters {
         segments: Counter,
         pinned_bytes: Counter,
-        live_blocks: Counter,
-        live_bytes: Counter,
+        active_blocks: Counter,
+        active_bytes: Counter,
     }
 
     // None of these panics into C++: the handle turns a panic into a retired engine.

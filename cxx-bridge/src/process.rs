@@ -223,8 +223,8 @@ pub(crate) fn engine_counters() -> Counters {
     Counters {
         segments: counter(&stats.segments),
         pinned_bytes: counter(&stats.pinned_bytes),
-        live_blocks: counter(&stats.live_blocks),
-        live_bytes: counter(&stats.live_bytes),
+        active_blocks: counter(&stats.active_blocks),
+        active_bytes: counter(&stats.active_bytes),
     }
 }
 

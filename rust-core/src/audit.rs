@@ -226,14 +226,14 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
             sum(|_| 1) + leaving(|_| 1),
         ),
         (
-            "live bytes",
-            stats.live_bytes.current,
-            sum(|s| s.live_bytes),
+            "active bytes",
+            stats.active_bytes.current,
+            sum(|s| s.live_bytes + s.pending_bytes),
         ),
         (
-            "live blocks",
-            stats.live_blocks.current,
-            sum(|s| s.live_blocks),
+            "active blocks",
+            stats.active_blocks.current,
+            sum(|s| s.live_blocks + s.pending_blocks),
         ),
         (
             "pending bytes",

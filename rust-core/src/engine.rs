@@ -273,14 +273,13 @@ impl Engine {
 
     /// The statistics now. O(S) in the number of segments.
     pub fn stats(&self) -> Stats {
-        let used = self.stats.live_bytes.current + self.stats.pending_bytes.current;
         let longest = self
             .arena
             .iter()
             .map(|(_, resident)| resident.longest())
             .max();
         Stats {
-            idle_bytes: self.stats.pinned_bytes.current - used,
+            idle_bytes: self.stats.pinned_bytes.current - self.stats.active_bytes.current,
             largest_free_run_bytes: Granules::new(longest.unwrap_or(0)).bytes() as u64,
             ..self.stats
         }

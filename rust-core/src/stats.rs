@@ -1,7 +1,7 @@
-//! Statistics: what is pinned, live, pending and idle, and how requests were answered.
+//! Statistics: what is pinned, active and idle, and how requests were answered.
 //!
 //! Counts what the engine reports; knows no segment. Every byte pinned is counted once (I8):
-//! live + pending + idle = pinned.
+//! active + idle = pinned; active is what users have, and what is pending.
 
 use crate::records::State;
 use crate::rival::Rival;
@@ -49,14 +49,6 @@ impl Gauge {
         self.peak = self.peak.max(used);
     }
 
-    /// As if it had not been removed. What was freed may have been reset since, and is right again
-    /// once this is removed: so it wraps.
-    #[inline]
-    fn take_back(&mut self, amount: u64) {
-        self.current += amount;
-        self.freed = self.freed.wrapping_sub(amount);
-    }
-
     fn reset_peak(&mut self) {
         self.peak = self.current;
     }
@@ -73,10 +65,10 @@ pub struct Stats {
     pub pinned_bytes: Gauge,
     /// Segments, dedicated regions included.
     pub segments: Gauge,
-    /// Bytes in live blocks.
-    pub live_bytes: Gauge,
-    /// Live blocks.
-    pub live_blocks: Gauge,
+    /// Bytes in blocks that are live or pending: PyTorch's active bytes.
+    pub active_bytes: Gauge,
+    /// Such blocks.
+    pub active_blocks: Gauge,
     /// Bytes in pending blocks: freed by the user, events outstanding.
     pub pending_bytes: Gauge,
     /// Pending blocks.
@@ -121,8 +113,8 @@ pub struct Kept {
     pub reused_bytes: u64,
 }
 
-/// What users had when a [`Kept`] was last told, and what the engine has granted since; and the most
-/// that counted as live since then, which users cannot have gone beyond.
+/// What was active and not kept when a [`Kept`] was last told, and what the engine has granted since;
+/// and the most that counted as active since then, which it cannot have gone beyond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     blocks: u64,
@@ -135,8 +127,8 @@ impl Stats {
     #[inline]
     pub(crate) fn block_taken(&mut self, bytes: u64) {
         self.hits += 1;
-        self.live_bytes.add(bytes);
-        self.live_blocks.add(1);
+        self.active_bytes.add(bytes);
+        self.active_blocks.add(1);
         self.rival.taken(bytes);
         self.grant(bytes);
     }
@@ -145,8 +137,8 @@ impl Stats {
     #[inline]
     pub(crate) fn block_taken_beside(&mut self, bytes: u64) {
         self.hits += 1;
-        self.live_bytes.add_beside(bytes, self.used.bytes + bytes);
-        self.live_blocks.add_beside(1, self.used.blocks + 1);
+        self.active_bytes.add_beside(bytes, self.used.bytes + bytes);
+        self.active_blocks.add_beside(1, self.used.blocks + 1);
         self.rival.taken(bytes);
         self.grant(bytes);
     }
@@ -159,14 +151,14 @@ impl Stats {
         // Several threads have risen at different times, and together at most to what was granted.
         let most_bytes = (self.used.bytes + kept.rise_bytes).min(self.used.most_bytes);
         let most_blocks = (self.used.blocks + kept.rise_blocks).min(self.used.most_blocks);
-        self.live_bytes.settle(kept.reused_bytes, most_bytes);
-        self.live_blocks.settle(kept.reused_blocks, most_blocks);
+        self.active_bytes.settle(kept.reused_bytes, most_bytes);
+        self.active_blocks.settle(kept.reused_blocks, most_blocks);
         // Threads keep blocks while others count them: less than none is none.
         self.used = Used {
-            blocks: self.live_blocks.current.saturating_sub(kept.blocks),
-            bytes: self.live_bytes.current.saturating_sub(kept.bytes),
-            most_blocks: self.live_blocks.current,
-            most_bytes: self.live_bytes.current,
+            blocks: self.active_blocks.current.saturating_sub(kept.blocks),
+            bytes: self.active_bytes.current.saturating_sub(kept.bytes),
+            most_blocks: self.active_blocks.current,
+            most_bytes: self.active_bytes.current,
         };
     }
 
@@ -179,47 +171,37 @@ impl Stats {
 
     #[inline]
     fn rise(&mut self) {
-        self.used.most_blocks = self.used.most_blocks.max(self.live_blocks.current);
-        self.used.most_bytes = self.used.most_bytes.max(self.live_bytes.current);
-        self.largest_set = self.largest_set.max(self.in_use());
-    }
-
-    #[inline]
-    fn in_use(&self) -> u64 {
-        self.live_bytes.current + self.pending_bytes.current
+        self.used.most_blocks = self.used.most_blocks.max(self.active_blocks.current);
+        self.used.most_bytes = self.used.most_bytes.max(self.active_bytes.current);
+        self.largest_set = self.largest_set.max(self.active_bytes.current);
     }
 
     pub(crate) fn forget_largest_set(&mut self) {
-        self.largest_set = self.in_use();
+        self.largest_set = self.active_bytes.current;
         self.rival.clear();
     }
 
-    /// Pending to kept: it counts as live again until it is released, and was not freed until then.
+    /// Pending to kept: it was active, and is until it is released.
     #[inline]
     pub(crate) fn block_kept(&mut self, bytes: u64) {
         self.pending_bytes.remove(bytes);
         self.pending_blocks.remove(1);
-        self.live_bytes.take_back(bytes);
-        self.live_blocks.take_back(1);
-        self.rise();
     }
 
     #[inline]
     pub(crate) fn block_deferred(&mut self, bytes: u64) {
-        self.live_bytes.remove(bytes);
-        self.live_blocks.remove(1);
         self.pending_bytes.add(bytes);
         self.pending_blocks.add(1);
     }
 
     #[inline]
     pub(crate) fn block_released(&mut self, bytes: u64, was: State) {
-        let (in_bytes, in_blocks) = match was {
-            State::Live => (&mut self.live_bytes, &mut self.live_blocks),
-            State::Pending => (&mut self.pending_bytes, &mut self.pending_blocks),
-        };
-        in_bytes.remove(bytes);
-        in_blocks.remove(1);
+        if was == State::Pending {
+            self.pending_bytes.remove(bytes);
+            self.pending_blocks.remove(1);
+        }
+        self.active_bytes.remove(bytes);
+        self.active_blocks.remove(1);
         self.rival.released(bytes);
     }
 
@@ -252,8 +234,8 @@ impl Stats {
         [
             &mut self.pinned_bytes,
             &mut self.segments,
-            &mut self.live_bytes,
-            &mut self.live_blocks,
+            &mut self.active_bytes,
+            &mut self.active_blocks,
             &mut self.pending_bytes,
             &mut self.pending_blocks,
         ]
@@ -302,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_counted_in_one_state() {
+    fn what_is_pending_is_active_too() {
         let mut stats = Stats::default();
         stats.block_taken(100);
         stats.block_taken(50);
         stats.block_deferred(100);
         assert_eq!(
-            (stats.live_bytes.current, stats.live_blocks.current),
-            (50, 1)
+            (stats.active_bytes.current, stats.active_blocks.current),
+            (150, 2)
         );
         assert_eq!(
             (stats.pending_bytes.current, stats.pending_blocks.current),
@@ -318,7 +300,7 @@ mod tests {
         stats.block_released(100, State::Pending);
         stats.block_released(50, State::Live);
         assert_eq!(
-            (stats.live_bytes.current, stats.live_blocks.current),
+            (stats.active_bytes.current, stats.active_blocks.current),
             (0, 0)
         );
         assert_eq!(
@@ -326,7 +308,11 @@ mod tests {
             (0, 0)
         );
         assert_eq!(
-            (stats.live_bytes.peak, stats.pending_bytes.freed, stats.hits),
+            (
+                stats.active_bytes.peak,
+                stats.pending_bytes.freed,
+                stats.hits
+            ),
             (150, 100, 2)
         );
     }
@@ -342,7 +328,10 @@ mod tests {
             ..Kept::default()
         };
         stats.settle(&kept);
-        assert_eq!((stats.live_blocks.peak, stats.live_bytes.peak), (2, 150));
+        assert_eq!(
+            (stats.active_blocks.peak, stats.active_bytes.peak),
+            (2, 150)
+        );
     }
 
     #[test]
@@ -356,8 +345,8 @@ mod tests {
         let mut stats = Stats {
             pinned_bytes: gauge,
             segments: gauge,
-            live_bytes: gauge,
-            live_blocks: gauge,
+            active_bytes: gauge,
+            active_blocks: gauge,
             pending_bytes: gauge,
             pending_blocks: gauge,
             ..Stats::default()

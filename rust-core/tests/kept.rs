@@ -106,16 +106,16 @@ impl Caller {
             }
             Action::FreeUsed(which) => {
                 if let Some(block) = remove_any(&mut self.live, which) {
-                    self.freed(block);
                     self.engine.defer(block).unwrap();
                     self.pending.push(block);
                 }
             }
             Action::Complete { which, keep } => {
                 if let Some(block) = remove_any(&mut self.pending, which) {
+                    self.freed(block);
                     if *keep {
                         self.engine.keep(block).unwrap();
-                        assert!(self.engine.keep(block).is_err(), "it is live already");
+                        assert!(self.engine.keep(block).is_err(), "it waits for nothing");
                         self.keep(block);
                     } else {
                         self.engine.release(block).unwrap();
@@ -125,8 +125,8 @@ impl Caller {
             Action::Read => {
                 self.sweep();
                 let stats = self.engine.stats();
-                assert_eq!(stats.live_blocks, self.truth.blocks);
-                assert_eq!(stats.live_bytes, self.truth.bytes);
+                assert_eq!(stats.active_blocks, self.truth.blocks);
+                assert_eq!(stats.active_bytes, self.truth.bytes);
                 assert_eq!(stats.hits, self.truth.hits);
                 assert_eq!(stats.pending_blocks.current, self.pending.len() as u64);
             }

@@ -38,7 +38,7 @@ impl Program {
 
     fn used(&self) -> usize {
         let stats = self.engine.stats();
-        (stats.live_bytes.current + stats.pending_bytes.current) as usize
+        stats.active_bytes.current as usize
     }
 
     fn region(&mut self, bytes: usize) -> NewSegment {
@@ -235,6 +235,6 @@ proptest! {
         for block in kept {
             program.engine.release(block).unwrap();
         }
-        prop_assert_eq!(program.engine.stats().live_blocks.current, 0);
+        prop_assert_eq!(program.engine.stats().active_blocks.current, 0);
     }
 }

@@ -194,6 +194,6 @@ def test_an_example_runs(tmp_path, name, which):
     if which == "stock":
         assert rest == "Stock PyTorch: pinbuddy is not installed."
     else:
-        blocks = re.search(r"Live blocks +\| +\d+ \| +\d+ \| +(\d+) \|", rest)
+        blocks = re.search(r"Active blocks +\| +\d+ \| +\d+ \| +(\d+) \|", rest)
         assert int(blocks[1]) >= 3, "the engine served each step"
         assert "(LOCAL_WORLD_SIZE)" in rest

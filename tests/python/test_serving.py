@@ -34,7 +34,7 @@ def test_threshold_zero_serves_every_request(run):
         import json, pinbuddy, torch
         kept = [torch.empty(n, dtype=torch.uint8, pin_memory=True) for n in (1, 4095, 4096, 4097)]
         engine = pinbuddy.stats()["engine"]
-        print(json.dumps([engine["hits"], engine["live_bytes"]["current"]]))
+        print(json.dumps([engine["hits"], engine["active_bytes"]["current"]]))
         """,
         BUDDY_BLOCK_SIZE_MB=16,
         BUDDY_THRESHOLD_MB=0,
@@ -51,7 +51,7 @@ def test_an_exact_fit_wastes_nothing(torch, pinned):
     tensors = [pinned(size) for _ in range(blocks * (BLOCK_MB * MIB // size))]
     engine = pinbuddy.stats()["engine"]
     assert engine["pinned_bytes"]["current"] == blocks * BLOCK_MB * MIB
-    assert engine["live_bytes"]["current"] - size * len(tensors) < 4096 * len(tensors)
+    assert engine["active_bytes"]["current"] - size * len(tensors) < 4096 * len(tensors)
 
 
 def test_blocks_that_are_freed_merge_and_serve_again_without_a_pin(torch, pinned):

@@ -37,8 +37,8 @@ STATS = {
     "engine": {
         "pinned_bytes": gauge(6 * GIB, 10 * GIB, 1030 * GIB, 1024 * GIB),
         "segments": gauge(5, 9, 1029, 1024),
-        "live_bytes": gauge(2 * GIB + 259 * MIB, 8 * GIB, 4096 * GIB, 4093 * GIB),
-        "live_blocks": gauge(4, 71, 1_234_567, 1_234_563),
+        "active_bytes": gauge(2 * GIB + 259 * MIB, 8 * GIB, 4096 * GIB, 4093 * GIB),
+        "active_blocks": gauge(4, 71, 1_234_567, 1_234_563),
         "pending_bytes": gauge(4096, 512 * MIB, 9 * GIB, 9 * GIB - 4096),
         "pending_blocks": gauge(1, 4, 90, 89),
         "idle_bytes": 3 * GIB + 765 * MIB - 4096,
@@ -64,13 +64,13 @@ TABLE = """\
 |==========================================================================|
 | Pinned (allocated)   |    6.0 GiB |   10.0 GiB |    1.0 TiB |    1.0 TiB |
 |   of it dedicated    |    2.0 GiB |            |            |            |
-| Live (active)        |    2.3 GiB |    8.0 GiB |    4.0 TiB |    4.0 TiB |
-| Pending              |    4.0 KiB |  512.0 MiB |    9.0 GiB |    9.0 GiB |
+| Active               |    2.3 GiB |    8.0 GiB |    4.0 TiB |    4.0 TiB |
+|   of it pending      |    4.0 KiB |  512.0 MiB |    9.0 GiB |    9.0 GiB |
 | Idle                 |    3.7 GiB |            |            |            |
 |--------------------------------------------------------------------------|
 | Segments             |          5 |          9 |       1029 |       1024 |
-| Live blocks          |          4 |         71 |    1234567 |    1234563 |
-| Pending blocks       |          1 |          4 |         90 |         89 |
+| Active blocks        |          4 |         71 |    1234567 |    1234563 |
+|   of them pending    |          1 |          4 |         90 |         89 |
 |--------------------------------------------------------------------------|
 | Largest free block   | 1 GiB                                             |
 | Fragmentation        | 7.5 %                                             |
@@ -108,19 +108,19 @@ def test_the_summary_counts_what_is_live_and_what_is_idle(torch, pinned):
     tensor = pinned(8 * MIB)
     engine = pinbuddy.stats()["engine"]
     summary = pinbuddy.memory_summary()
-    assert cells(summary, "Live (active)")[0] == "8.0 MiB"
-    assert cells(summary, "Live blocks")[0] == "1"
+    assert cells(summary, "Active")[0] == "8.0 MiB"
+    assert cells(summary, "Active blocks")[0] == "1"
     assert cells(summary, "Pinned (allocated)")[0] == _summary.size_text(
         engine["pinned_bytes"]["current"]
     )
     assert cells(summary, "Idle")[0] == _summary.size_text(engine["idle_bytes"])
     assert "1 large" in cells(summary, "Segments by kind")[0]
     del tensor
-    assert cells(pinbuddy.memory_summary(), "Live (active)")[0] == "0 B"
+    assert cells(pinbuddy.memory_summary(), "Active")[0] == "0 B"
 
 
 def cells(summary: str, label: str) -> list[str]:
-    (line,) = [it for it in summary.splitlines() if it.startswith(f"| {label} ")]
+    (line,) = [it for it in summary.splitlines() if it.startswith(f"| {label}  ")]
     return [it.strip() for it in line.strip("|").split("|")][1:]
 
 

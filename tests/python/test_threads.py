@@ -54,7 +54,7 @@ def test_sixteen_threads_get_blocks_of_their_own(torch, pinned):
     assert together(torch, [work(mark) for mark in range(1, THREADS + 1)]) == []
     torch.cuda.synchronize()
     pinned(MIB)
-    assert pinbuddy.stats()["engine"]["live_blocks"]["current"] == 0
+    assert pinbuddy.stats()["engine"]["active_blocks"]["current"] == 0
 
 
 def test_blocks_of_one_thread_freed_on_another_beside_clearing_and_counting(torch, pinned):
@@ -88,7 +88,7 @@ def test_blocks_of_one_thread_freed_on_another_beside_clearing_and_counting(torc
     def count():
         while working.is_set():
             engine = pinbuddy.stats()["engine"]
-            used = engine["live_bytes"]["current"] + engine["pending_bytes"]["current"]
+            used = engine["active_bytes"]["current"]
             assert used + engine["idle_bytes"] == engine["pinned_bytes"]["current"]
             torch.cuda.host_memory_stats()
 

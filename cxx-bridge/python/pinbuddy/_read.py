@@ -46,8 +46,8 @@ def stats() -> Stats:
     - ``budget``: the most that may be pinned, as ``bytes``, and ``why``. ``None`` before anything
       was pinned.
     - ``engine``: gauges (``current``, ``peak``, ``allocated``, ``freed``) named ``pinned_bytes``,
-      ``segments``, ``live_bytes``, ``live_blocks``, ``pending_bytes`` and ``pending_blocks``, the
-      numbers ``idle_bytes``, ``dedicated_bytes`` and ``largest_free_run_bytes``, and the counts
+      ``segments``, ``active_bytes``, ``active_blocks``, ``pending_bytes`` and ``pending_blocks`` (a
+      part of what is active), the numbers ``idle_bytes``, ``dedicated_bytes`` and ``largest_free_run_bytes``, and the counts
       ``hits`` (requests served) and ``misses`` (a request had to wait for memory to be pinned).
       ``None`` once the engine is retired.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),

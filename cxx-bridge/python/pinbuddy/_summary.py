@@ -81,8 +81,8 @@ def _sizes(engine: Counters) -> list[str]:
     return [
         _gauge("Pinned (allocated)", engine["pinned_bytes"], size_text),
         _row("  of it dedicated", size_text(engine["dedicated_bytes"])),
-        _gauge("Live (active)", engine["live_bytes"], size_text),
-        _gauge("Pending", engine["pending_bytes"], size_text),
+        _gauge("Active", engine["active_bytes"], size_text),
+        _gauge("  of it pending", engine["pending_bytes"], size_text),
         _row("Idle", size_text(engine["idle_bytes"])),
     ]
 
@@ -90,8 +90,8 @@ def _sizes(engine: Counters) -> list[str]:
 def _counts(engine: Counters) -> list[str]:
     return [
         _gauge("Segments", engine["segments"], str),
-        _gauge("Live blocks", engine["live_blocks"], str),
-        _gauge("Pending blocks", engine["pending_blocks"], str),
+        _gauge("Active blocks", engine["active_blocks"], str),
+        _gauge("  of them pending", engine["pending_blocks"], str),
     ]
 
 

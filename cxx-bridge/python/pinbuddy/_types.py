@@ -28,15 +28,15 @@ class Gauge(TypedDict):
 
 
 class Counters(TypedDict):
-    """The engine's counters. Live, pending and idle bytes make up the pinned bytes."""
+    """The engine's counters. Active and idle bytes make up the pinned bytes."""
 
     pinned_bytes: Gauge
     segments: Gauge
-    live_bytes: Gauge
-    """In blocks that a tensor has."""
-    live_blocks: Gauge
+    active_bytes: Gauge
+    """In blocks that a tensor has or streams still use, as PyTorch counts them."""
+    active_blocks: Gauge
     pending_bytes: Gauge
-    """In blocks that were freed while streams still use them."""
+    """Those of the active bytes that lie in blocks which were freed while streams still use them."""
     pending_blocks: Gauge
     idle_bytes: int
     dedicated_bytes: int

@@ -109,6 +109,10 @@ pub trait Backing: Send + Sync + 'static {
     /// This thread's current device.
     fn device(&self) -> Device;
 
+    /// Has the driver start, where it has not: the threads that it makes for itself have the priority of
+    /// the thread that calls this.
+    fn start(&self, _device: Device) {}
+
     /// Whose memory the next region of `bytes` bytes can take.
     fn source(&self, _bytes: usize) -> Source {
         Source::Ordinary

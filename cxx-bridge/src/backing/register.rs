@@ -266,6 +266,11 @@ impl<D: Driver> Backing for Chain<D> {
         self.driver.reap();
     }
 
+    fn start(&self, device: Device) {
+        // Where it does not, the first pin says why.
+        let _ = self.driver.initialise(device);
+    }
+
     fn source(&self, bytes: usize) -> Source {
         if self.maps() {
             self.maker.source(bytes)

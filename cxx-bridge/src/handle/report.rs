@@ -136,7 +136,7 @@ impl<B: Backing> Handle<B> {
             "pinbuddy: {} pinned ({} live, {} pending, {} idle, the longest free run {}); segments: \
              {}; budget: {}; warm-up: {}",
             Bytes(stats.pinned_bytes.current),
-            Bytes(stats.live_bytes.current),
+            Bytes(stats.active_bytes.current - stats.pending_bytes.current),
             Bytes(stats.pending_bytes.current),
             Bytes(stats.idle_bytes),
             Bytes(stats.largest_free_run_bytes),
@@ -180,8 +180,8 @@ fn counters(stats: &Stats) -> Value {
     json!({
         "pinned_bytes": gauge(&stats.pinned_bytes),
         "segments": gauge(&stats.segments),
-        "live_bytes": gauge(&stats.live_bytes),
-        "live_blocks": gauge(&stats.live_blocks),
+        "active_bytes": gauge(&stats.active_bytes),
+        "active_blocks": gauge(&stats.active_blocks),
         "pending_bytes": gauge(&stats.pending_bytes),
         "pending_blocks": gauge(&stats.pending_blocks),
         "idle_bytes": stats.idle_bytes,

@@ -128,6 +128,7 @@ impl<B: Backing> Handle<B> {
         let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
         let work = move || {
             if behind {
+                self.backing.start(device);
                 background::enter();
             }
             let mut shift = shift;

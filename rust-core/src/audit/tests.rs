@@ -188,8 +188,8 @@ fn each_wrong_statistic_is_seen() {
     let breaks: [(&str, Break); 7] = [
         ("pinned bytes", |stats| stats.pinned_bytes.current += 1),
         ("segments", |stats| stats.segments.current += 1),
-        ("live bytes", |stats| stats.live_bytes.current -= 1),
-        ("live blocks", |stats| stats.live_blocks.current += 1),
+        ("active bytes", |stats| stats.active_bytes.current -= 1),
+        ("active blocks", |stats| stats.active_blocks.current += 1),
         ("pending bytes", |stats| stats.pending_bytes.current -= 1),
         ("pending blocks", |stats| stats.pending_blocks.current = 0),
         ("dedicated bytes", |stats| stats.dedicated_bytes = 1),

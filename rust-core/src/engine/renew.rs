@@ -133,7 +133,7 @@ impl Engine {
     /// Bytes in blocks.
     #[inline]
     pub(super) fn used_bytes(&self) -> u64 {
-        self.stats.live_bytes.current + self.stats.pending_bytes.current
+        self.stats.active_bytes.current
     }
 
     /// Whether the request, at a lull, finds regions of other sizes only.

@@ -103,14 +103,17 @@ fn statistics_follow_and_reset() {
         (10 * g + 7, 1)
     );
     assert_eq!(
-        (stats.live_bytes.current, stats.pending_bytes.current),
-        (3 * g, 2 * g)
+        (stats.active_bytes.current, stats.pending_bytes.current),
+        (5 * g, 2 * g)
     );
     assert_eq!(
         (stats.idle_bytes, stats.largest_free_run_bytes),
         (5 * g + 7, 5 * g)
     );
-    assert_eq!((stats.live_bytes.peak, stats.live_blocks.peak), (5 * g, 2));
+    assert_eq!(
+        (stats.active_bytes.peak, stats.active_blocks.peak),
+        (5 * g, 2)
+    );
     engine.release(first).unwrap();
     engine.release(second).unwrap();
     engine.reset_peaks();
@@ -121,7 +124,7 @@ fn statistics_follow_and_reset() {
     };
     assert_eq!(take_idle(&mut engine), [region]);
     let stats = engine.stats();
-    assert_eq!((stats.live_bytes.peak, stats.hits), (0, 0));
+    assert_eq!((stats.active_bytes.peak, stats.hits), (0, 0));
     assert_eq!(
         (stats.pinned_bytes.current, stats.pinned_bytes.freed),
         (0, 10 * g + 7)

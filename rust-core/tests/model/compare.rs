@@ -13,8 +13,8 @@ impl Model {
             (bytes as u64, of_state.count() as u64)
         };
         assert_eq!(
-            (stats.live_bytes.current, stats.live_blocks.current),
-            sum(false)
+            (stats.active_bytes.current, stats.active_blocks.current),
+            (sum(false).0 + sum(true).0, sum(false).1 + sum(true).1)
         );
         assert_eq!(
             (stats.pending_bytes.current, stats.pending_blocks.current),
@@ -29,7 +29,7 @@ impl Model {
         let idle = pinned as u64 - sum(false).0 - sum(true).0;
         assert_eq!(stats.idle_bytes, idle);
         assert_eq!([stats.hits, stats.misses, stats.pass_through], self.answers);
-        for gauge in [stats.pinned_bytes, stats.live_bytes, stats.pending_bytes] {
+        for gauge in [stats.pinned_bytes, stats.active_bytes, stats.pending_bytes] {
             assert_eq!(gauge.current, gauge.allocated - gauge.freed);
             assert!(gauge.peak >= gauge.current);
         }

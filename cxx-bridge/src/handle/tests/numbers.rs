@@ -2,7 +2,7 @@
 //! has it do so.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -43,6 +43,9 @@ pub(super) struct Numbers {
     pub(super) free: AtomicUsize,
     /// What the system has set aside, in bytes.
     pub(super) set_aside: AtomicUsize,
+    /// How nice the thread was that had the driver start, and the last one that pinned.
+    pub(super) started: AtomicI32,
+    pub(super) pins: AtomicI32,
     /// What `reap` finds completed.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -90,6 +93,8 @@ impl Numbers {
             room: AtomicUsize::new(usize::MAX),
             free: AtomicUsize::new(usize::MAX),
             set_aside: AtomicUsize::new(0),
+            started: AtomicI32::new(i32::MAX),
+            pins: AtomicI32::new(i32::MAX),
             completed: Mutex::default(),
         }
     }
@@ -124,6 +129,15 @@ impl Numbers {
     }
 }
 
+/// How nice the calling thread is to others.
+pub(super) fn niceness() -> i32 {
+    // SAFETY: a number from the kernel.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::getpriority(libc::PRIO_PROCESS, 0)
+    }
+}
+
 /// Where what was set aside lies: no test pins so much that other regions come to lie there.
 const SET_ASIDE: usize = 1 << 56;
 
@@ -134,6 +148,10 @@ impl Backing for Numbers {
 
     fn device(&self) -> Device {
         Device(0)
+    }
+
+    fn start(&self, _device: Device) {
+        self.started.store(niceness(), Ordering::Relaxed);
     }
 
     fn source(&self, bytes: usize) -> Source {
@@ -159,6 +177,7 @@ impl Backing for Numbers {
             let base = SET_ASIDE + self.set_aside.fetch_sub(bytes, Ordering::Relaxed);
             return Ok(self.made(base, bytes));
         }
+        self.pins.store(niceness(), Ordering::Relaxed);
         let asked = (bytes, thread::current().id());
         self.asked.lock().unwrap().push(asked);
         if !self.fill(bytes, control) {

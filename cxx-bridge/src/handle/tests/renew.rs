@@ -102,7 +102,7 @@ fn threads_in_rounds_are_all_served() {
         }
     });
     assert!(!is_retired(handle));
-    assert_eq!(handle.stats().unwrap().live_blocks.current, 0);
+    assert_eq!(handle.stats().unwrap().active_blocks.current, 0);
     handle.empty_cache();
     assert_eq!(pinned(handle), NONE);
 }

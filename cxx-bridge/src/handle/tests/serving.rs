@@ -82,7 +82,7 @@ fn beside_kept_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
     assert_eq!(second.block.segment, first.block.segment);
     assert_eq!(handle.request_beside(40 * MIB, &kept), None);
     let stats = handle.stats().unwrap();
-    assert_eq!(stats.live_bytes.peak, 40 * MIB as u64);
+    assert_eq!(stats.active_bytes.peak, 40 * MIB as u64);
     assert_eq!((stats.hits, stats.misses), (2, 1));
     assert_eq!(pinned(handle), [64, 64]);
 }
@@ -100,7 +100,7 @@ fn a_block_is_kept_once_its_events_are_complete() {
     });
     handle.release(grant.block);
     let stats = handle.stats().unwrap();
-    assert_eq!(stats.live_bytes.allocated, stats.live_bytes.freed);
+    assert_eq!(stats.active_bytes.allocated, stats.active_bytes.freed);
     assert_eq!(stats.pending_blocks.current, 0);
     assert!(handle.is_on());
     let live = handle.request(8 * MIB).unwrap();

@@ -44,7 +44,7 @@ fn requests_that_find_no_room_together_pin_by_themselves() {
             assert!(thread.join().unwrap().is_some());
         }
     });
-    let live = handle.stats().unwrap().live_bytes.current;
+    let live = handle.stats().unwrap().active_bytes.current;
     assert_eq!(live, 90 * MIB as u64);
 }
 
@@ -90,8 +90,8 @@ fn many_threads_never_share_a_block() {
             while !done.load(Ordering::Relaxed) {
                 handle.empty_cache();
                 let stats = handle.stats().unwrap();
-                let parts = stats.live_bytes.current + stats.pending_bytes.current;
-                assert_eq!(parts + stats.idle_bytes, stats.pinned_bytes.current);
+                let parts = stats.active_bytes.current + stats.idle_bytes;
+                assert_eq!(parts, stats.pinned_bytes.current);
                 handle.parts();
             }
         });

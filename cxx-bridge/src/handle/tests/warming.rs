@@ -44,6 +44,16 @@ fn in_the_background_the_first_request_pins_only_its_own() {
 }
 
 #[test]
+fn the_driver_starts_at_the_programs_own_priority() {
+    let handle = ahead(2);
+    assert!(handle.warm_up(false));
+    settled(handle);
+    let (started, pins) = (&handle.backing.started, &handle.backing.pins);
+    assert_eq!(started.load(Ordering::Relaxed), numbers::niceness());
+    assert!(pins.load(Ordering::Relaxed) > numbers::niceness());
+}
+
+#[test]
 fn with_a_count_of_none_nothing_is_pinned_ahead() {
     let handle = ahead(0);
     for mib in [5, 6, 7, 8, 60] {

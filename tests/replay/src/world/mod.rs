@@ -186,16 +186,16 @@ impl World {
         let engine = self.provisioner.engine();
         engine.audit().map_err(|why| why.to_string())?;
         let stats = engine.stats();
-        let live = self
+        let live: u64 = self
             .blocks
             .iter()
             .filter_map(|it| it.block())
             .map(|it| it.bytes as u64)
             .sum();
-        let pending = self.pending.iter().map(|it| it.bytes as u64).sum();
+        let pending: u64 = self.pending.iter().map(|it| it.bytes as u64).sum();
         for (what, found, expected) in [
             ("pinned", stats.pinned_bytes.current, self.pins.bytes),
-            ("live", stats.live_bytes.current, live),
+            ("active", stats.active_bytes.current, live + pending),
             ("pending", stats.pending_bytes.current, pending),
         ] {
             if found != expected {
