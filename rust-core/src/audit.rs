@@ -203,7 +203,7 @@ fn count(free: &[bool]) -> Sums {
     }
 }
 
-/// The statistics are what the segments add up to, and live + pending + idle = pinned (I8).
+/// The statistics are what the segments add up to, and active + idle = pinned (I8).
 fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let stats = engine.stats();
     let sum = |of: fn(&crate::SegmentView) -> usize| -> u64 {
