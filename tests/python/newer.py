@@ -1,0 +1,291 @@
+"""What PyTorch's pinned-memory allocator has learnt from 2.8 to 2.15, as a program that says what it saw.
+
+`test_newer.py` runs it with stock and with the fork and compares every value. Each function is one
+subject; sizes lie below and above the fork's threshold, and are powers of two where bytes are compared,
+since stock rounds up to them. Knows nothing of the fork.
+"""
+
+import contextlib
+import itertools
+import sys
+
+from program import MIB, answer, ctypes, host_stats, pinned, threading, torch, use_gpu
+
+SIZES = (0.03125, 0.5, 8, 32)
+SUBJECTS = {}
+
+
+def subject(function):
+    SUBJECTS[function.__name__] = function
+    return function
+
+
+def counts() -> dict:
+    """All counters, but those of time."""
+    return {name: value for name, value in host_stats().items() if "time" not in name}
+
+
+def settle() -> None:
+    torch.cuda.synchronize()
+    torch._C._host_emptyCache()
+    torch.cuda.reset_peak_host_memory_stats()
+    torch.cuda.reset_accumulated_host_memory_stats()
+
+
+@contextlib.contextmanager
+def settings(text: str, back: str):
+    torch.cuda.memory._set_allocator_settings(text)
+    try:
+        yield
+    finally:
+        torch.cuda.memory._set_allocator_settings(back)
+
+
+def use(tensor) -> None:
+    """Copies it on the current stream, and waits for that."""
+    tensor.to("cuda", non_blocking=True)
+    torch.cuda.synchronize()
+
+
+def refusal(act) -> str:
+    """The first line of the error, without the address or the number of a call."""
+    try:
+        act()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return "none"
+
+
+@subject
+def statistics(size):
+    seen = [counts()]
+    first = pinned(size)
+    seen.append(counts())
+    second = pinned(size * 2)
+    del first
+    seen.append(counts())
+    torch._C._host_emptyCache()
+    seen.append(counts())
+    torch.cuda.reset_peak_host_memory_stats()
+    seen.append(counts())
+    third = pinned(size)
+    torch.cuda.reset_accumulated_host_memory_stats()
+    del second, third
+    seen.append(counts())
+    return seen
+
+
+@subject
+def statistics_of_what_streams_used(size):
+    block = pinned(size)
+    use(block)
+    del block
+    seen = [counts()]
+    block = pinned(size)
+    seen.append(counts())
+    del block
+    torch._C._host_emptyCache()
+    return [*seen, counts()]
+
+
+@subject
+def who_gets_which_block(size):
+    first = pinned(size)
+    address = first.data_ptr()
+    del first
+    second = pinned(size)
+    same = [second.data_ptr() == address]
+    use(second)
+    del second
+    third = pinned(size)
+    same.append(third.data_ptr() == address)
+    torch.cuda._sleep(200_000_000)
+    third.to("cuda", non_blocking=True)
+    del third
+    fourth = pinned(size)
+    return [*same, fourth.data_ptr() == address]
+
+
+@subject
+def freed_on_another_thread(size):
+    blocks, seen = [pinned(size) for _ in range(4)], []
+
+    def free():
+        while blocks:
+            blocks.pop()
+        seen.append(pinned(size).is_pinned())
+
+    thread = threading.Thread(target=free)
+    thread.start()
+    thread.join()
+    return [seen, counts()["active_requests.current"]]
+
+
+@subject
+def parts_of_it_are_pinned(size):
+    block = pinned(size)
+    parts = [block[100:], block[::7], block.view(2, -1)[1], block[-1:], block[:0]]
+    return [part.is_pinned() for part in parts]
+
+
+@subject
+def registered_in_place_of_allocated(size):
+    with settings(
+        "pinned_use_cuda_host_register:True,pinned_num_register_threads:8",
+        "pinned_use_cuda_host_register:False,pinned_num_register_threads:1",
+    ):
+        block = pinned(size)
+        use(block)
+        seen = [block.is_pinned(), counts()["active_bytes.current"]]
+        del block
+    torch._C._host_emptyCache()
+    return [*seen, counts()["active_bytes.current"]]
+
+
+@subject
+def rounded_up_to_a_limit(size):
+    """`pinned_max_round_threshold_mb`, from 2.13 on: above it the engine's way is stock's."""
+    with settings("pinned_max_round_threshold_mb:1", "pinned_max_round_threshold_mb:1048576"):
+        blocks = [pinned(size * 3), pinned(size)]
+        return [counts()["active_bytes.current"], len(blocks)]
+
+
+@subject
+def cached_up_to_a_limit(size):
+    """`pinned_max_cached_size_mb`, from 2.13 on: what is longer is unpinned when it is freed."""
+    seen = []
+    with settings("pinned_max_cached_size_mb:1", "pinned_max_cached_size_mb:1048576"):
+        for used in (False, True):
+            block = pinned(size)
+            if used:
+                use(block)
+            seen.append(counts()["allocated_bytes.current"])
+            del block
+            other = pinned(0.001)
+            seen.append(counts()["allocated_bytes.current"])
+            del other
+    return seen
+
+
+@subject
+def events_seen_by_a_thread(size):
+    """When it sees one depends on its timing; how many blocks there are does not."""
+    with settings("pinned_use_background_threads:True", "pinned_use_background_threads:False"):
+        seen = []
+        for _ in range(10):
+            block = pinned(size)
+            block.to("cuda", non_blocking=True)
+            seen.append(block.is_pinned())
+            del block
+    torch.cuda.synchronize()
+    return [all(seen), len(seen)]
+
+
+def capture(pool, used, deleted, size):
+    """A capture in which a block is allocated, used and deleted or not: where the block was."""
+    graph = torch.cuda.CUDAGraph()
+    on_device = torch.empty(int(size * MIB), dtype=torch.uint8, device="cuda")
+    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        block = pinned(size)
+        address = block.data_ptr()
+        if used:
+            on_device.copy_(block, non_blocking=True)
+        if deleted:
+            del block
+    return graph, address, None if deleted else block
+
+
+@subject
+def private_pools_of_captures(size):
+    seen = []
+    for used, deleted in itertools.product((True, False), repeat=2):
+        pool = torch.cuda.graph_pool_handle()
+        one, first, block = capture(pool, used, deleted, size)
+        other, second, another = capture(pool, used, deleted, size)
+        seen.append(first == second)
+        del one, other, block, another
+    settle()
+    return [seen, counts()["active_requests.current"]]
+
+
+@subject
+def replays_of_a_graph(size):
+    source, target = pinned(size).fill_(0), pinned(size)
+    on_device = torch.empty_like(source, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        on_device.copy_(source, non_blocking=True)
+        target.copy_(on_device, non_blocking=True)
+    seen = []
+    for step in range(3):
+        source.fill_(step)
+        graph.replay()
+        torch.cuda.synchronize()
+        seen.append(bool((target == step).all()))
+    return seen
+
+
+@subject
+def settings_that_are_refused(_):
+    wrong = (
+        "pinned_max_cached_size_mb:x",
+        "pinned_num_register_threads:3",
+        "pinned_num_register_threads:1000",
+        "pinned_use_cuda_host_register:maybe",
+        "pinned_nonsense:1",
+    )
+    change = torch.cuda.memory._set_allocator_settings
+    return [refusal(lambda text=text: change(text)) for text in wrong]
+
+
+@subject
+def requests_that_are_refused(_):
+    empty = [torch.empty(shape, pin_memory=True) for shape in (0, (3, 0, 2))]
+    too_much = [1 << 50, 1 << 62]
+    refused = [refusal(lambda n=n: torch.empty(n, dtype=torch.uint8, pin_memory=True)) for n in too_much]
+    after = pinned(8)
+    return [[it.is_pinned() for it in empty], refused, after.is_pinned()]
+
+
+@subject
+def registered_by_the_program(size):
+    runtime = torch.cuda.cudart()
+    mine = torch.ones(int(size * MIB), dtype=torch.uint8)
+    register = lambda it: int(runtime.cudaHostRegister(it.data_ptr(), it.numel(), 0))
+    seen = [mine.is_pinned(), register(mine), mine.is_pinned()]
+    seen += [int(runtime.cudaHostUnregister(mine.data_ptr())), mine.is_pinned()]
+    # Pinned memory cannot be registered again; the error is the program's to clear.
+    seen.append(register(pinned(size)) != 0)
+    ctypes.CDLL(None).cudaGetLastError()
+    return seen
+
+
+@subject
+def life_of_a_block_in_the_history(size):
+    """From 2.14 on."""
+    memory = torch.cuda.memory
+    memory._record_memory_history(
+        enabled="all", context="all", stacks="python", record_pinned_host_memory=True)
+    kept, used = pinned(size), pinned(size)
+    use(used)
+    del used
+    gone = pinned(0.001)
+    del gone
+    snapshot = memory._snapshot()
+    memory._record_memory_history(enabled=None)
+    traces = [e for it in snapshot["host_traces"] for e in (it if isinstance(it, list) else [it])]
+    mine = [e for e in traces if not e["action"].startswith("segment")]
+    told = [[e["action"], e["size"], [f["name"] for f in e["frames"]][:3]] for e in mine]
+    blocks = [b for s in snapshot["host_segments"] for b in s["blocks"] if b["state"] != "inactive"]
+    states = sorted([b["state"], b["size"], [f["name"] for f in b["frames"]][:2]] for b in blocks)
+    return [told, states, sorted({key for e in mine for key in e}), kept.is_pinned()]
+
+
+if __name__ == "__main__":
+    use_gpu()
+    seen = {}
+    for name in sys.argv[1:]:
+        for size in SIZES:  # in MiB
+            settle()
+            seen[f"{name} {size}"] = SUBJECTS[name](size)
+    answer(seen)
