@@ -85,6 +85,8 @@ const SEAM: Configuration = Configuration {
 /// What all runs share.
 struct Bench {
     source: Source,
+    /// Whether the user named it.
+    named: bool,
     runtime: Runtime,
     requirements: PathBuf,
 }
@@ -123,6 +125,7 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
     })?;
     let bench = Bench {
         source,
+        named: args.source.is_some(),
         runtime,
         requirements,
     };
@@ -304,7 +307,7 @@ fn conclude(bench: &Bench, runs: Vec<Run>) -> Result<Tally> {
         ..
     } = &bench.source;
     let expected = cpp_tests.iter().chain(python_tests).cloned().collect();
-    let baseline = if bench.runtime.is_real() {
+    let baseline = if bench.runtime.is_real() || bench.named {
         Baseline::AsItIs
     } else {
         Baseline::Whole

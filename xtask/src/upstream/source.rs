@@ -16,7 +16,7 @@ pub const PYTHON_TEST: &str = "test/test_cuda.py";
 /// Which of test_cuda.py's tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Those of pinned memory, which need no kernel to do anything.
+    /// Those that touch pinned memory, most of which need no kernel to do anything.
     Pinned,
     /// Those of graphs and copies, too, which show whether pinned memory is safe to use.
     Gpu,
@@ -32,14 +32,25 @@ impl Selection {
         }
     }
 
-    /// The name of a test contains one of them.
+    /// The name of a test, or of its class, contains one of them.
     pub fn patterns(self) -> &'static [&'static str] {
         match self {
-            Self::Pinned => &["pinned_memory"],
-            Self::Gpu => &[
-                "pinned_memory",
+            Self::Pinned => &[
+                "pinned",
                 "pin_memory",
                 "host_memory",
+                "HostAllocator",
+                "cudart_register",
+                "non_blocking",
+                "blocking_by_default",
+                "record_stream",
+                "test_streams",
+            ],
+            Self::Gpu => &[
+                "pinned",
+                "pin_memory",
+                "host_memory",
+                "HostAllocator",
                 "graph",
                 "copy",
                 "non_blocking",
@@ -138,12 +149,16 @@ fn named_in_cpp(text: &str) -> Vec<String> {
     tests.collect()
 }
 
-/// `def test_…pinned_memory…(`.
+/// `def test_…pinned…(`, and every test of a `class …HostAllocator…`.
 fn named_in_python(text: &str, patterns: &[&str]) -> Vec<String> {
+    let mut class = "";
     let tests = text.lines().filter_map(|line| {
+        if let Some(name) = line.strip_prefix("class ") {
+            class = name;
+        }
         let name = line.trim_start().strip_prefix("def ")?.split_once('(')?.0;
-        let wanted = patterns.iter().any(|it| name.contains(it));
-        (name.starts_with("test_") && wanted).then(|| name.to_owned())
+        let wanted = |it: &&str| name.contains(*it) || class.contains(*it);
+        (name.starts_with("test_") && patterns.iter().any(wanted)).then(|| name.to_owned())
     });
     tests.collect()
 }
@@ -165,6 +180,8 @@ mod tests {
         let gpu = Selection::Gpu.patterns();
         let found = ["test_graph_capture_simple", "test_copy_non_blocking"];
         assert_eq!(named_in_python(python, gpu), found);
+        let python = "class TestCuda(TestCase):\n    def test_other(self):\nclass TestCachingHostAllocatorCudaGraph(TestCase):\n    def test_two_graphs(self):\n";
+        assert_eq!(named_in_python(python, pinned), ["test_two_graphs"]);
     }
 
     #[test]
