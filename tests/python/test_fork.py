@@ -136,6 +136,8 @@ def test_a_child_of_a_parent_that_used_nothing_has_an_engine_of_its_own(run):
     outcome = run(
         HEAD
         + """
+# Who only looks has used nothing.
+pinbuddy.stats(), pinbuddy.memory_summary(), torch.cuda.host_memory_stats()
 def child():
     kept = pinned(8).fill_(5)
     pinbuddy.warm_up(wait=True)
