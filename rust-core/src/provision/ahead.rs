@@ -11,7 +11,9 @@ use crate::kind::SMALL;
 const FIRST: usize = 64 << 20;
 /// How far the window opens, but for what is in use; beyond that, to a quarter of the largest set.
 const MODEST: usize = 256 << 20;
-/// Of so many of the last requests that found no room the smallest is known.
+/// So many of the last requests that found no room are known.
+const KNOWN: usize = 64;
+/// Of these, so many are recent.
 const RECENT: usize = 8;
 
 /// See the module's documentation.
@@ -19,7 +21,7 @@ const RECENT: usize = 8;
 pub(super) struct Ahead {
     window: usize,
     /// The last requests that found no room, in a ring.
-    recent: [usize; RECENT],
+    last: [usize; KNOWN],
     misses: usize,
     /// The largest request that found no room, and how often in a row one was the largest so far and
     /// came after regions that were a little too small.
@@ -35,7 +37,7 @@ impl Default for Ahead {
     fn default() -> Self {
         Self {
             window: 0,
-            recent: [0; RECENT],
+            last: [0; KNOWN],
             misses: 0,
             record: 0,
             records: 0,
@@ -50,7 +52,7 @@ impl Ahead {
     /// the most that was.
     pub(super) fn miss(&mut self, bytes: usize, in_use: usize, largest_set: usize) {
         self.demand = self.demand.saturating_add(bytes);
-        self.recent[self.misses % RECENT] = bytes;
+        self.last[self.misses % KNOWN] = bytes;
         self.misses += 1;
         // The first of all, and the first after a clear, may be the only one.
         if self.misses > 1 {
@@ -81,11 +83,24 @@ impl Ahead {
         self.demand
     }
 
-    /// The last request that found no room, and the smallest of the last ones.
-    pub(super) fn last_and_smallest(&self) -> Option<(usize, usize)> {
-        let last = self.misses.checked_sub(1)?;
-        let known = &self.recent[..self.misses.min(RECENT)];
-        Some((self.recent[last % RECENT], *known.iter().min()?))
+    /// The last request that found no room.
+    pub(super) fn last(&self) -> Option<usize> {
+        self.of_the_last(1).next()
+    }
+
+    /// The smallest of the recent ones: what is shorter than that would serve none of them.
+    pub(super) fn smallest_recent(&self) -> Option<usize> {
+        self.of_the_last(RECENT).min()
+    }
+
+    /// The smallest of all that are known: one of that size may come at any moment.
+    pub(super) fn smallest_known(&self) -> Option<usize> {
+        self.of_the_last(KNOWN).min()
+    }
+
+    fn of_the_last(&self, count: usize) -> impl Iterator<Item = usize> {
+        let from = self.misses.saturating_sub(count);
+        (from..self.misses).map(|at| self.last[at % KNOWN])
     }
 
     /// How much more than a request of `bytes` is pinned where that takes the place of a region that is
@@ -158,14 +173,23 @@ mod tests {
     #[test]
     fn the_smallest_of_the_last_requests_is_known() {
         let mut ahead = Ahead::default();
-        assert_eq!(ahead.last_and_smallest(), None);
+        assert_eq!((ahead.last(), ahead.smallest_known()), (None, None));
         ahead.miss(4 * MIB, 0, 0);
-        for _ in 0..7 {
+        for _ in 1..RECENT {
             ahead.miss(100 * MIB, 0, 0);
         }
-        assert_eq!(ahead.last_and_smallest(), Some((100 * MIB, 4 * MIB)));
+        assert_eq!(ahead.last(), Some(100 * MIB));
+        assert_eq!(ahead.smallest_recent(), Some(4 * MIB));
         ahead.miss(50 * MIB, 0, 0);
-        assert_eq!(ahead.last_and_smallest(), Some((50 * MIB, 50 * MIB)));
+        assert_eq!(ahead.smallest_recent(), Some(50 * MIB));
+        for _ in 0..KNOWN {
+            assert_eq!(ahead.smallest_known(), Some(4 * MIB));
+            ahead.miss(60 * MIB, 0, 0);
+            if ahead.misses > KNOWN {
+                break;
+            }
+        }
+        assert_eq!(ahead.smallest_known(), Some(50 * MIB));
     }
 
     #[test]

@@ -68,17 +68,20 @@ impl Guard {
             self.least = self.least.min(ahead);
             let (pins, most) = (ahead - self.least, largest_set.max(SET) + rival.bytes());
             // Each time that it was in vain, half as much is tried.
-            let patience = |pins: i64| (pins >> self.times.min(60)).max(1);
+            let tries = self.times.min(60);
+            let patience = |pins: i64| (pins >> tries).max(1);
             let times = if learning { 4 } else { 2 };
             let borne = if self.exact {
                 4 * PINS + rival.pins() as i64 / 8
             } else {
-                0
+                PINS
             };
-            self.mood = if pins >= patience(PINS).max(borne) || self.bytes > times * most {
+            self.mood = if pins >= patience(borne) || self.bytes > (times * most) >> tries {
                 self.times += 1;
                 Mood::Yielding
-            } else if !learning && (pins >= patience(LOOSE) || self.bytes > most + most / 4) {
+            } else if !learning
+                && (pins >= patience(LOOSE) || self.bytes > (most + most / 4) >> tries)
+            {
                 Mood::Loose
             } else {
                 Mood::Well

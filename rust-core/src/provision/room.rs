@@ -175,13 +175,13 @@ impl Provisioner {
     }
 
     /// What was let go and is unpinned before `bytes` more are pinned: where regions are short enough for
-    /// that, as much, so that no more is pinned in between; and all that is too much where the worker
-    /// does not come to it.
+    /// that, as much, so that no more is pinned in between; and what is too much where the worker does not
+    /// come to it, as far as that takes no longer than the pin.
     fn overdue(&mut self, exact: usize, bytes: usize) -> Vec<IdleSegment> {
         let most = self.allowance(exact) + self.settings.segment_bytes / 4;
         let beyond = (self.held() + self.engine.leaving_bytes() + bytes).saturating_sub(most);
         if beyond > 0 {
-            self.engine.take_leaving(beyond, usize::MAX)
+            self.engine.take_leaving(beyond.min(2 * bytes), usize::MAX)
         } else {
             self.engine.take_leaving(bytes, 2 * bytes)
         }
@@ -202,12 +202,17 @@ impl Provisioner {
         self.order(bytes, purpose, unpin, now)
     }
 
+    /// As much as a request that needs `exact` alone would have, and its growth.
+    fn region_with_room(&mut self, exact: usize) -> usize {
+        let (pinned, engine) = (self.engine.pinned_bytes(), &self.engine);
+        let outgrown = || engine.has_idle_between(exact / 2, exact);
+        self.ahead.region_of_its_own(exact, pinned, outgrown)
+    }
+
     /// How much to pin for a request that needs `exact`: as much more as is wanted, within the time
     /// that stock's own pin would take.
     fn region_for(&mut self, exact: usize) -> usize {
-        let (pinned, engine) = (self.engine.pinned_bytes(), &self.engine);
-        let outgrown = || engine.has_idle_between(exact / 2, exact);
-        let mut bytes = self.ahead.region_of_its_own(exact, pinned, outgrown);
+        let mut bytes = self.region_with_room(exact);
         let segment = self.settings.segment_bytes;
         if self.settings.growth == Growth::Segment && exact <= segment {
             // What others leave over is ahead of demand already.
@@ -222,7 +227,7 @@ impl Provisioner {
             bytes = bytes.min(stocks.saturating_add(stocks / 4).saturating_add(more));
         }
         // What is too short for the smallest of the last requests would lie there for nothing.
-        let smallest = self.ahead.last_and_smallest().map_or(1, |it| it.1).max(1);
+        let smallest = self.ahead.smallest_recent().unwrap_or(1).max(1);
         let more = bytes.saturating_sub(exact) / smallest * smallest;
         Engine::exact_region(exact + more).unwrap_or(exact)
     }
@@ -231,8 +236,13 @@ impl Provisioner {
         if let Some(block) = self.engine.request_anywhere(want.bytes) {
             return Step::Block(block);
         }
-        // What was to be unpinned behind the program stands in the way now.
-        let mut unpin = self.engine.take_leaving(usize::MAX, usize::MAX);
+        // What was to be unpinned behind the program stands in the way now: as much as it takes, and all
+        // that the driver may need where it said no.
+        let needed = match want.refused {
+            None => exact.saturating_sub(left),
+            Some(_) => usize::MAX,
+        };
+        let mut unpin = self.engine.take_leaving(needed, usize::MAX);
         let gone: usize = unpin.iter().map(|it| it.region().bytes).sum();
         let refusal = want.refused.map_or(Refusal::Budget, |(why, _)| why);
         let short = exact.saturating_sub(left.saturating_add(gone));
@@ -241,8 +251,7 @@ impl Provisioner {
         }
         // Less than was refused may be had as it is; the same again would be refused again.
         let less = want.refused.is_some_and(|(_, bytes)| exact < bytes);
-        if want.resort < Resort::Exact && short == 0 && less {
-            want.resort = Resort::Exact;
+        if short == 0 && less {
             return Step::Pin(self.order_for(want, exact, Vec::new(), now));
         }
         if short > self.engine.idle_region_bytes() {
@@ -250,16 +259,29 @@ impl Provisioner {
             unpin.extend(self.engine.take_idle(exact));
             return pass_through(unpin, Some(Refusal::Budget));
         }
+        // What grows finds the budget full of regions that are a little too short, at each step: room for its
+        // growth here as well, as far as they make room for it.
+        let room = if want.refused.is_none() && short > 0 {
+            let stocks = exact.checked_next_power_of_two().unwrap_or(exact);
+            let wanted = self.region_with_room(exact).min(stocks).max(exact);
+            Engine::exact_region(wanted).unwrap_or(exact)
+        } else {
+            exact
+        };
         // First as much as it takes. What the driver calls free may lie in pieces: then all of it.
-        for (resort, bytes) in [
-            (Resort::SomeIdle, if short > 0 { short } else { exact }),
-            (Resort::AllIdle, usize::MAX),
-        ] {
+        let some = if short > 0 {
+            short + (room - exact)
+        } else {
+            exact
+        };
+        for (resort, bytes) in [(Resort::SomeIdle, some), (Resort::AllIdle, usize::MAX)] {
             if want.resort < resort {
                 want.resort = resort;
                 unpin.extend(self.engine.take_idle(bytes));
                 if !unpin.is_empty() {
-                    return Step::Pin(self.order_for(want, exact, unpin, now));
+                    let gone: usize = unpin.iter().map(|it| it.region().bytes).sum();
+                    let room = room.min(left.saturating_add(gone)).max(exact);
+                    return Step::Pin(self.order_for(want, room, unpin, now));
                 }
             }
         }

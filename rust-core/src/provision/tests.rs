@@ -240,8 +240,16 @@ fn a_request_above_the_budget_has_idle_memory_make_way() {
     caller.left = 100 * MIB;
     let mut want = Want::new(550 * MIB);
     let own = order(caller.first_step(&mut want));
-    assert_eq!((own.bytes, own.unpin.len()), (550 * MIB, 1));
-    caller.it.refused(own.ticket, Refusal::Budget);
+    assert_eq!(
+        (own.bytes, own.unpin.len()),
+        (612 * MIB, 1),
+        "with room for growth, since the last region was too short"
+    );
+    caller.it.refused(own.ticket, Refusal::Driver);
+    want.refused(Refusal::Driver, own.bytes);
+    caller.left = 612 * MIB;
+    let less = order(caller.step(&mut want));
+    assert_eq!((less.bytes, less.unpin.len()), (550 * MIB, 0));
     // And where all of it is not enough, upstream has the room.
     let mut caller = Caller::new(settings());
     let block = caller.take(512 * MIB);

@@ -18,8 +18,6 @@ pub enum Refusal {
 pub(super) enum Resort {
     /// Nothing was refused yet.
     None,
-    /// More than the request was refused: less may be had.
-    Exact,
     /// As much idle memory as it takes was given back.
     SomeIdle,
     /// All of it was.

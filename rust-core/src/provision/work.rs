@@ -297,7 +297,7 @@ impl Provisioner {
         if ready > window / 2 {
             return None;
         }
-        let (last, smallest) = self.ahead.last_and_smallest()?;
+        let (last, smallest) = (self.ahead.last()?, self.ahead.smallest_known()?);
         let may_take = LOST + self.paces.of(Who::Request, smallest)? / 2;
         let bytes = window
             .saturating_sub(ready)

@@ -6,48 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use pinbuddy_replay::GIB;
-use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes, Verdict};
-use pinbuddy_replay::workload::Random;
-use pinbuddy_replay::world::Machine;
-
-/// The same programs on every machine.
-struct Programs(Random);
-
-impl Programs {
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[(self.0.draw() % of.len() as u64) as usize]
-    }
-
-    fn case(&mut self) -> Case {
-        let shape = Shape {
-            sizes: self.one(&Sizes::ALL),
-            live: self.one(&[GIB / 2, 2 * GIB, 8 * GIB, 16 * GIB]),
-            threads: self.one(&[1, 1, 1, 2, 4]),
-            holders: self.one(&[0, 0, 10, 50]),
-            clears: self.one(&[0, 0, 0, 100, 10]),
-            computes: self.one(&[0, 100, 3000, 20000]),
-        };
-        let cell = |it: u64| -> Cell { (it as u16, (it >> 16) as u8, (it >> 24) as u8) };
-        let length = self.0.draw() % 800 + 1;
-        let tape = (0..length).map(|_| cell(self.0.draw())).collect();
-        // Nanoseconds a mebibyte: of a fast machine, and of a slow one.
-        let pace = self.one(&[100_000, 500_000]);
-        let machine = Machine {
-            fill: pace * 6 / 10,
-            register: pace * 4 / 10,
-            unpin: pace / 5,
-            behind: self.one(&[1, 3, 10, 100]),
-            budget: self.one(&[u64::MAX, u64::MAX, u64::MAX, shape.live, shape.live / 2, 0]),
-        };
-        Case {
-            shape,
-            tape,
-            machine,
-            setting: self.one(&Setting::ALL),
-        }
-    }
-}
+use pinbuddy_replay::programs::{Verdict, drawn};
 
 type Figure = fn(&Verdict) -> f64;
 
@@ -68,7 +27,7 @@ fn main() -> Result<(), String> {
     let seed = seed.map_err(|_| usage)?;
     let mut rows: BTreeMap<String, Vec<(Verdict, u64)>> = BTreeMap::new();
     for number in seed..seed + count {
-        let case = Programs(Random::new(number * 7919)).case();
+        let case = drawn(number);
         let verdict = case.judge(false)?;
         let budget = if case.is_short() { "short" } else { "plenty" };
         for sizes in ["all", case.shape.sizes.name()] {

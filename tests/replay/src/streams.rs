@@ -24,17 +24,23 @@ pub(crate) struct Streams {
 impl Streams {
     /// The block of `bytes` bytes is copied on `stream`.
     pub(crate) fn copy(&mut self, at: u64, block: u32, bytes: u64, stream: u32) {
-        let (block, index) = (block as usize, stream as usize);
-        if self.done.len() <= index {
-            self.done.resize(index + 1, 0);
-        }
+        self.run(at, stream, bytes.div_ceil(PACE));
+        let block = block as usize;
         if self.users.len() <= block {
             self.users.resize_with(block + 1, Vec::new);
         }
-        self.done[index] = self.done[index].max(at) + bytes.div_ceil(PACE);
         if !self.users[block].contains(&stream) {
             self.users[block].push(stream);
         }
+    }
+
+    /// Something runs on `stream` for so long.
+    pub(crate) fn run(&mut self, at: u64, stream: u32, time: u64) {
+        let index = stream as usize;
+        if self.done.len() <= index {
+            self.done.resize(index + 1, 0);
+        }
+        self.done[index] = self.done[index].max(at).saturating_add(time);
     }
 
     /// The block is freed: what must be over before it is used again. As with PyTorch's events,
@@ -70,5 +76,7 @@ mod tests {
             [(0, 1001)],
             "all that its stream was given"
         );
+        streams.run(1000, 0, 500);
+        assert_eq!(streams.free(2), [(0, 1501)], "a kernel before the event");
     }
 }

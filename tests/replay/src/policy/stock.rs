@@ -19,6 +19,8 @@ pub struct Stock {
     /// Lengths of free blocks, by the power of two that holds them; the last freed is the last.
     free: [Vec<u64>; 64],
     pending: Pending<u64>,
+    /// A capture is under way: no event is asked.
+    held_back: bool,
     pins: Pins,
 }
 
@@ -36,13 +38,19 @@ impl Stock {
             blocks: Vec::new(),
             free: std::array::from_fn(|_| Vec::new()),
             pending: Pending::new(Order::OneQueue),
+            held_back: false,
             pins: Pins::default(),
         }
     }
 
+    /// Whether events are asked from now on.
+    pub(crate) fn hold_back(&mut self, held_back: bool) {
+        self.held_back = held_back;
+    }
+
     #[inline]
     fn reap(&mut self, at: u64) {
-        if !self.pending.is_empty() {
+        if !self.held_back && !self.pending.is_empty() {
             while let Some(length) = self.pending.pop(at) {
                 self.cache(length);
             }

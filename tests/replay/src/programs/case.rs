@@ -5,7 +5,7 @@ use pinbuddy_core::{Growth, Settings, WarmUp};
 use crate::world::Machine;
 use crate::{GIB, MIB};
 
-use super::{Bounds, Cell, Run, Shape, Sizes, Verdict, run};
+use super::{Bounds, Cell, Outcome, Run, Shape, Sizes, Verdict, run};
 
 /// How pinbuddy is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,20 +65,13 @@ impl Case {
         self.machine.budget < u64::MAX
     }
 
-    /// Runs it with pinbuddy and with stock, with the books audited now and then if `audits`.
+    /// How near it comes to each bound, with the books audited now and then if `audits`.
     ///
     /// # Errors
     ///
     /// What an audit has to say.
     pub fn judge(&self, audits: bool) -> Result<Verdict, String> {
-        let acts = self.shape.acts(&self.tape);
-        let of = Run {
-            acts: &acts,
-            machine: self.machine,
-            audits,
-        };
-        let stocks = run(of, None)?;
-        let ours = run(of, Some(&self.setting.settings(self.shape.sizes)))?;
+        let (ours, stocks) = self.run(audits)?;
         let told = match self.setting {
             Setting::Told => COUNT * SEGMENT,
             _ => 0,
@@ -89,5 +82,21 @@ impl Case {
             registration: self.machine.registers(told / COUNT),
         };
         Ok(Verdict::of(&ours, &stocks, bounds))
+    }
+
+    /// Runs it with pinbuddy and with stock.
+    ///
+    /// # Errors
+    ///
+    /// What an audit has to say.
+    pub fn run(&self, audits: bool) -> Result<(Outcome, Outcome), String> {
+        let acts = self.shape.acts(&self.tape);
+        let of = Run {
+            acts: &acts,
+            machine: self.machine,
+            audits,
+        };
+        let ours = run(of, Some(&self.setting.settings(self.shape.sizes)))?;
+        Ok((ours, run(of, None)?))
     }
 }

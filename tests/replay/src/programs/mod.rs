@@ -6,70 +6,16 @@
 //! one that breaks a bound can be shrunk. Knows no allocator.
 
 mod case;
+mod drawn;
 mod run;
+mod sizes;
 mod verdict;
 
 pub use case::{Case, Setting};
+pub use drawn::drawn;
 pub use run::{Outcome, Run, run};
+pub use sizes::Sizes;
 pub use verdict::{Bounds, Verdict};
-
-use crate::{GIB, MIB};
-
-/// How sizes are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sizes {
-    /// One of so many, which stay the same.
-    Fixed(u8),
-    /// Any, from 4 MiB to a gibibyte, each order of magnitude as often as another.
-    Mixed,
-    /// A little larger each time.
-    Growing,
-    /// A little smaller each time.
-    Shrinking,
-    /// Any up to 200 MiB, to the byte: hardly ever one twice.
-    Never,
-    /// From a little below a segment to a little above.
-    Around,
-    /// Fixed ones, other ones in each phase; between two phases all is freed.
-    Phases,
-    /// From 1 to 8 GiB.
-    Huge,
-    /// From 4 KiB to 4 MiB.
-    Small,
-}
-
-impl Sizes {
-    /// All ways.
-    pub const ALL: [Self; 11] = [
-        Self::Fixed(1),
-        Self::Fixed(5),
-        Self::Fixed(30),
-        Self::Mixed,
-        Self::Growing,
-        Self::Shrinking,
-        Self::Never,
-        Self::Around,
-        Self::Phases,
-        Self::Huge,
-        Self::Small,
-    ];
-
-    /// For people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fixed(1) => "one size",
-            Self::Fixed(_) => "some sizes",
-            Self::Mixed => "mixed",
-            Self::Growing => "growing",
-            Self::Shrinking => "shrinking",
-            Self::Never => "never twice",
-            Self::Around => "around a segment",
-            Self::Phases => "phases",
-            Self::Huge => "1 to 8 GiB",
-            Self::Small => "below 4 MiB",
-        }
-    }
-}
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +32,17 @@ pub struct Shape {
     pub clears: u8,
     /// How long a thread computes between requests at most, in microseconds.
     pub computes: u32,
+    /// On how many streams blocks are copied before they are freed; 0 for none.
+    pub streams: u8,
+    /// One of so many copies comes behind something that keeps its stream busy for long; 0 for none.
+    pub stuck: u8,
+    /// One of so many requests is followed by a graph capture; 0 for none.
+    pub captures: u8,
 }
 
-/// One number of the tape: what is asked for, what is freed for it, and how long the thread computes
-/// before.
-pub type Cell = (u16, u8, u8);
+/// One number of the tape: what is asked for, what is freed for it, how long the thread computes
+/// before, and what streams do with the block.
+pub type Cell = (u16, u8, u8, u8);
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,81 +55,107 @@ pub enum Act {
     Clear,
     /// Computes for so many microseconds.
     Compute(u32),
+    /// Copies this block on this stream.
+    Copy(u32, u32),
+    /// Has this stream do something for so many microseconds.
+    Occupy(u32, u32),
+    /// A graph capture, with all that belongs to it, an `empty_cache` first.
+    BeginCapture,
+    /// The end of that.
+    EndCapture,
+    /// Waits for all others that are not done.
+    Meet,
+}
+
+/// How long a stream is busy that is stuck, in microseconds, at most; and a capture.
+const STUCK: u32 = 400_000;
+const CAPTURE: u32 = 50_000;
+
+/// What a thread does, and what it has.
+#[derive(Debug, Default)]
+struct Thread {
+    acts: Vec<Act>,
+    /// Name, length, and what streams do with it.
+    live: Vec<(u32, u64, u8)>,
+    in_use: u64,
 }
 
 impl Shape {
     /// What each thread does, in its order.
     pub fn acts(&self, tape: &[Cell]) -> Vec<Vec<Act>> {
-        let threads = usize::from(self.threads.max(1));
-        let mut acts = vec![Vec::new(); threads];
-        let mut live: Vec<Vec<(u32, u64)>> = vec![Vec::new(); threads];
-        let share = self.live / threads as u64;
-        let mut in_use = vec![0_u64; threads];
+        let count = usize::from(self.threads.max(1));
+        let mut threads: Vec<_> = (0..count).map(|_| Thread::default()).collect();
+        let share = self.live / count as u64;
         let mut held = 0;
-        for (number, &(size, which, pause)) in (0_u32..).zip(tape) {
-            let thread = number as usize % threads;
-            let mine = &mut acts[thread];
+        for (number, &(size, which, pause, copies)) in (0_u32..).zip(tape) {
+            let own = number as usize / count;
+            let thread = &mut threads[number as usize % count];
             if self.computes > 0 && pause > 0 {
-                mine.push(Act::Compute(self.computes * u32::from(pause) / 255));
+                let time = self.computes * u32::from(pause) / 255;
+                thread.acts.push(Act::Compute(time));
             }
             if self.sizes == Sizes::Phases && number % 100 == 99 {
-                for (block, _) in live[thread].drain(..) {
-                    mine.push(Act::Free(block));
-                }
-                in_use[thread] = 0;
+                self.free_all(thread);
             }
-            let bytes = self.size(number, size);
-            while in_use[thread] + bytes > share
-                && let Some(at) = choose(live[thread].len(), which)
+            let bytes = self.sizes.size(number, size);
+            while thread.in_use + bytes > share
+                && let Some(at) = choose(thread.live.len(), which)
             {
-                let (block, freed) = live[thread].remove(at);
-                mine.push(Act::Free(block));
-                in_use[thread] -= freed;
+                self.free(thread, at);
             }
-            mine.push(Act::Alloc(number, bytes));
+            thread.acts.push(Act::Alloc(number, bytes));
             let is_holder = self.holders > 0
                 && which % self.holders == self.holders - 1
                 && held + bytes <= self.live / 4;
             if is_holder {
                 held += bytes;
             } else {
-                live[thread].push((number, bytes));
-                in_use[thread] += bytes;
+                thread.live.push((number, bytes, copies));
+                thread.in_use += bytes;
             }
-            if self.clears > 0 && size % u16::from(self.clears) == u16::from(self.clears) - 1 {
-                mine.push(Act::Clear);
+            let one_of = |of: u8, drawn: u16| of > 0 && drawn % u16::from(of) == u16::from(of) - 1;
+            if one_of(self.clears, size) {
+                thread.acts.push(Act::Clear);
+            }
+            if one_of(self.captures, size / 256 + u16::from(which)) {
+                let time = CAPTURE * u32::from(pause) / 255;
+                let capture = [Act::BeginCapture, Act::Compute(time), Act::EndCapture];
+                thread.acts.extend(capture);
+            }
+            if let Sizes::Rounds(blocks) = self.sizes
+                && (own + 1).is_multiple_of(blocks.into())
+            {
+                thread.acts.push(Act::Meet);
+                self.free_all(thread);
+                thread.acts.push(Act::Meet);
             }
         }
-        acts
+        threads.into_iter().map(|it| it.acts).collect()
     }
 
-    fn size(&self, number: u32, drawn: u16) -> u64 {
-        let part = |least: u64, most: u64| least + (most - least) * u64::from(drawn) / 0xffff;
-        // Each doubling as often as another, and evenly within it.
-        let doubling = |least: u64, doublings: u64| {
-            let steps = u64::from(drawn) * doublings;
-            let whole = least << (steps >> 16);
-            whole + ((whole * (steps & 0xffff)) >> 16)
-        };
-        let fixed = |kinds: u64, of: u64| {
-            let kind = u64::from(drawn) % kinds + of * kinds;
-            // Any numbers that have nothing to do with powers of two.
-            4 * MIB + (kind * 0x9e37_79b9 % 0x1_0000) * (296 * MIB) / 0x1_0000
-        };
-        match self.sizes {
-            Sizes::Fixed(kinds) => fixed(kinds.into(), 0),
-            Sizes::Mixed => doubling(4 * MIB, 8),
-            Sizes::Growing => 8 * MIB + u64::from(number) * 300 * 1024 + part(0, 64 * 1024),
-            Sizes::Shrinking => {
-                let less = u64::from(number) * 300 * 1024;
-                (450 * MIB).saturating_sub(less).max(4 * MIB) + part(0, 64 * 1024)
-            }
-            Sizes::Never => part(4 * MIB, 200 * MIB) + u64::from(number) * 4097,
-            Sizes::Around => part(GIB * 8 / 10, GIB * 13 / 10),
-            Sizes::Phases => fixed(5, u64::from(number / 100) % 5),
-            Sizes::Huge => part(GIB, 8 * GIB),
-            Sizes::Small => doubling(4096, 10),
+    fn free_all(&self, thread: &mut Thread) {
+        while !thread.live.is_empty() {
+            self.free(thread, 0);
         }
+    }
+
+    /// A thread's block is freed, after it was copied where that is to be.
+    fn free(&self, thread: &mut Thread, at: usize) {
+        let (block, bytes, copies) = thread.live.remove(at);
+        thread.in_use -= bytes;
+        if self.streams > 0 && copies > 0 {
+            let stream = u32::from(copies) % u32::from(self.streams);
+            if self.stuck > 0 && copies % self.stuck == self.stuck - 1 {
+                let time = STUCK * u32::from(copies) / 255;
+                thread.acts.push(Act::Occupy(stream, time));
+            }
+            thread.acts.push(Act::Copy(block, stream));
+            if copies.is_multiple_of(3) {
+                let other = (stream + 1) % u32::from(self.streams);
+                thread.acts.push(Act::Copy(block, other));
+            }
+        }
+        thread.acts.push(Act::Free(block));
     }
 }
 
@@ -194,6 +172,7 @@ fn choose(count: usize, which: u8) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GIB;
 
     #[test]
     fn every_shape_frees_what_it_asked_for_and_keeps_to_its_limit() {
@@ -205,15 +184,26 @@ mod tests {
                 holders: 20,
                 clears: 50,
                 computes: 100,
+                streams: 3,
+                stuck: 40,
+                captures: 30,
             };
-            let tape: Vec<Cell> = (0..600_u32)
-                .map(|n| ((n * 40_503) as u16, (n * 97) as u8, (n * 31) as u8))
-                .collect();
+            let cell = |n: u32| -> Cell {
+                let draw = |by: u32| n.wrapping_mul(by);
+                (
+                    draw(40_503) as u16,
+                    draw(97) as u8,
+                    draw(31) as u8,
+                    draw(53) as u8,
+                )
+            };
+            let tape: Vec<Cell> = (0..600).map(cell).collect();
             let acts = shape.acts(&tape);
             assert_eq!(acts.len(), 3);
-            let (mut requests, mut clears) = (0, 0);
+            let (mut requests, mut clears, mut stuck, mut frees) = (0, 0, 0, 0);
             for thread in acts {
                 let mut live = std::collections::HashMap::new();
+                let mut captures = 0;
                 for act in thread {
                     match act {
                         Act::Alloc(block, bytes) => {
@@ -221,15 +211,28 @@ mod tests {
                             assert!((4096..=8 * GIB).contains(&bytes), "{sizes:?} {bytes}");
                             assert_eq!(live.insert(block, bytes), None);
                         }
-                        Act::Free(block) => assert!(live.remove(&block).is_some()),
+                        Act::Free(block) => {
+                            frees += 1;
+                            assert!(live.remove(&block).is_some());
+                        }
                         Act::Clear => clears += 1,
-                        Act::Compute(time) => assert!(time <= 100),
+                        Act::Compute(time) => assert!(time <= 100 || captures == 1),
+                        Act::Copy(block, stream) => {
+                            assert!(live.contains_key(&block) && stream < 3);
+                        }
+                        Act::Occupy(..) => stuck += 1,
+                        Act::BeginCapture => captures += 1,
+                        Act::EndCapture => captures -= 1,
+                        Act::Meet => assert!(matches!(sizes, Sizes::Rounds(_))),
                     }
                 }
+                assert_eq!(captures, 0);
                 assert!(live.values().sum::<u64>() <= 9 * GIB + 3 * GIB, "{sizes:?}");
             }
             assert_eq!(requests, 600);
-            assert!(clears > 0);
+            assert!(clears > 0, "{sizes:?}");
+            // Small blocks all live at once.
+            assert!(stuck > 0 || frees == 0, "{sizes:?}: {frees}");
         }
     }
 }

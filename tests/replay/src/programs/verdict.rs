@@ -85,8 +85,11 @@ mod tests {
         let of = |peak, waited| Outcome {
             largest_set: 4000,
             peak,
+            pinned_at_end: peak,
             bytes_pinned: 9000,
             pins: vec![1],
+            pinned: vec![peak],
+            order: vec![0],
             waits: vec![(waited, 100_000_000)],
             renewals: 0,
             time: 7,

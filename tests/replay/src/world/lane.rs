@@ -28,6 +28,8 @@ pub struct Served {
     pub missed: bool,
     /// Whether a region was pinned for it that serves all that comes after it.
     pub renewed: bool,
+    /// Whether another thread pinned such a region meanwhile, behind which the driver let it wait.
+    pub beside: bool,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl World {
         lane.block = block;
         lane.served = Served {
             asked,
+            beside: self.renewals > 0,
             ..Served::default()
         };
         lane.doing = Doing::Asking;
@@ -99,13 +102,16 @@ impl World {
                 self.go(index, Doing::Registering(order, took), at);
                 false
             }
-            Doing::Registering(order, took) => match self.pinned(&order, took) {
-                Some(found) => {
-                    self.serve(index, Held::of(found));
-                    true
+            Doing::Registering(order, took) => {
+                self.renewals -= u32::from(order.renews);
+                match self.pinned(&order, took) {
+                    Some(found) => {
+                        self.serve(index, Held::of(found));
+                        true
+                    }
+                    None => self.ask(index),
                 }
-                None => self.ask(index),
-            },
+            }
             Doing::Stocks => {
                 self.serve(index, Held::default());
                 true
@@ -135,7 +141,9 @@ impl World {
                     self.taken += order.bytes as u64;
                     let fill = at_pace(self.machine.fill, order.bytes as u64);
                     let at = self.now + unpin + fill;
-                    self.lanes[index].served.renewed |= order.renews;
+                    if order.renews {
+                        self.renew(index);
+                    }
                     self.go(index, Doing::Filling(order), at);
                     return false;
                 }
@@ -147,6 +155,15 @@ impl World {
                 Step::PassThrough { unpin, .. } => return self.pass_through(index, unpin),
             }
         }
+    }
+
+    /// A thread pins a region that is to serve all: who asks meanwhile may have to wait for that.
+    fn renew(&mut self, index: usize) {
+        self.renewals += 1;
+        for lane in &mut self.lanes {
+            lane.served.beside |= !matches!(lane.doing, Doing::Nothing);
+        }
+        self.lanes[index].served.renewed = true;
     }
 
     fn pass_through(&mut self, index: usize, unpin: Vec<pinbuddy_core::IdleSegment>) -> bool {

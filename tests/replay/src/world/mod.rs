@@ -78,6 +78,9 @@ pub struct World {
     /// By the block's number.
     blocks: Vec<Held>,
     pending: Pending<Block>,
+    /// How many captures are under way, and pins of regions that are to serve all.
+    captures: u32,
+    renewals: u32,
     /// Where the next region starts: one behind the other, none twice.
     base: usize,
     /// What the engine has taken out of the budget.
@@ -103,6 +106,8 @@ impl World {
             worker: Worker::default(),
             blocks: Vec::new(),
             pending: Pending::new(Queues::PerStream),
+            captures: 0,
+            renewals: 0,
             base: 1 << 32,
             taken: 0,
             pins: Pins::default(),
@@ -166,6 +171,19 @@ impl World {
         self.tend_worker();
     }
 
+    /// A graph capture begins, which empties the cache. Until it ends no event is asked, ours or stock's.
+    pub fn begin_capture(&mut self) {
+        self.clear();
+        self.captures += 1;
+        self.stock.hold_back(true);
+    }
+
+    /// A capture ends.
+    pub fn end_capture(&mut self) {
+        self.captures -= 1;
+        self.stock.hold_back(self.captures > 0);
+    }
+
     /// What the engine and stock asked of the driver.
     pub fn pins(&self) -> Pins {
         self.pins.with(self.stock.pins(), self.peak)
@@ -216,6 +234,9 @@ impl World {
 
     #[inline]
     fn reap(&mut self) {
+        if self.captures > 0 {
+            return;
+        }
         while let Some(block) = self.pending.pop(self.now / 1000) {
             self.release(block);
         }
