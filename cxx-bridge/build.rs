@@ -9,9 +9,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
+    "cpp/buddy_frees.cpp",
     "cpp/buddy_reports.cpp",
     "cpp/cuda_backend.cpp",
     "cpp/event_pool.cpp",

@@ -1,8 +1,8 @@
+// Requests: which path they go, and what each asks of the engine.
 #include "buddy_allocator.h"
 
 #include <c10/util/Exception.h>
 
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,8 +12,6 @@
 
 namespace pinbuddy {
 namespace {
-
-using c10::cuda::CUDAStream;
 
 // The unit in which the engine grants memory.
 constexpr std::size_t kGranule = 4096;
@@ -90,11 +88,8 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   }
   // Beside what is kept, in a segment that is in use anyway: otherwise the sizes of a mix would sweep
   // each other away.
-  Grant grant = engine_request_beside(size, kept_.count());
-  if (grant.address == 0) {
-    grant = make_room(size);
-  }
-  if (grant.address == 0) {
+  Grant grant{};
+  if (!engine_request_beside(size, kept_.count(), grant) && !make_room(size, grant)) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
       kept_.close();
@@ -107,24 +102,21 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   return block;
 }
 
-Grant BuddyAllocator::make_room(std::size_t size) {
+bool BuddyAllocator::make_room(std::size_t size, Grant& grant) {
   // The engine chooses among all that is idle, as if nothing had been kept: what is freed meanwhile
   // goes to it too.
   const KeptBlocks::Shut shut(kept_);
-  Grant grant{};
-  if (give_back_kept()) {
-    grant = engine_request_beside(size, kept_.count());
+  if (give_back_any_kept() && engine_request_beside(size, kept_.count(), grant)) {
+    return true;
   }
-  if (grant.address == 0) {
-    // Nothing is pinned, and no segment begun, for a block that streams are done with.
-    reap();
-    const std::uint64_t changes = refusals_.changes();
-    grant = engine_request(size);
-    if (grant.address == 0) {
-      refusals_.note(size, changes);
-    }
+  // Nothing is pinned, and no segment begun, for a block that streams are done with.
+  reap();
+  const std::uint64_t changes = refusals_.changes();
+  if (engine_request(size, grant)) {
+    return true;
   }
-  return grant;
+  refusals_.note(size, changes);
+  return false;
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
@@ -143,154 +135,6 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
       }
     }
   }
-}
-
-void BuddyAllocator::free(void* context) {
-  auto* block = static_cast<Block*>(context);
-  if (block != nullptr && block->engine_owned) {
-    free_engine_block(block);
-  } else {
-    QuickBackend::free(context);
-  }
-}
-
-void BuddyAllocator::free_engine_block(Block* block) {
-  if (in_forked_child()) {
-    return;
-  }
-  std::shared_ptr<c10::GatheredContext> context;
-  if (C10_UNLIKELY(isHistoryEnabled())) {
-    context = maybeGatherContext(RecordContext::ALL);
-    auto shown = context;
-    if (shown == nullptr) {
-      Lock guard(block->mutex_);
-      shown = block->context_when_allocated_;
-    }
-    trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(shown));
-  }
-  block->handed_out.store(false, std::memory_order_relaxed);
-  // Who frees a block is the last of its users: what they recorded happened before.
-  if (block->on_streams.load(std::memory_order_relaxed)) {
-    free_with_events(block);
-  } else {
-    end_use(block, context);
-  }
-}
-
-void BuddyAllocator::end_use(
-    Block* block,
-    const std::shared_ptr<c10::GatheredContext>& context) {
-  end_trace(block, context);
-  refusals_.freed(*block);
-  if (C10_UNLIKELY(!kept_.keep(block))) {
-    give_back(block);
-  }
-}
-
-void BuddyAllocator::free_with_events(Block* block) {
-  ska::flat_hash_set<CUDAStream> streams;
-  {
-    Lock guard(block->mutex_);
-    streams.swap(block->streams_);
-    block->event_count_ = streams.size();
-    block->on_streams.store(false, std::memory_order_relaxed);
-  }
-  engine_defer(block->grant);
-  // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
-  // recorded keeps its count and is never used again: lost memory is better than a wrong reuse.
-  try {
-    for (const CUDAStream stream : streams) {
-      // What a capture records runs at each replay, and no event tells when the last one is over:
-      // the block keeps its count. Other libraries' captures are not PyTorch's to know of.
-      if (stream_is_capturing(stream)) {
-        continue;
-      }
-      pending_.push(stream, PooledEvent::record(stream), block);
-    }
-  } catch (const std::exception& error) {
-    TORCH_WARN_ONCE(
-        "pinbuddy could not record an event for a freed pinned block, which will not be used "
-        "again: ",
-        error.what());
-  }
-}
-
-void BuddyAllocator::end_trace(
-    Block* block,
-    const std::shared_ptr<c10::GatheredContext>& context) {
-  // Also where recording has ended since: the context is not the next user's.
-  if (C10_UNLIKELY(isHistoryEnabled() || block->traced.load(std::memory_order_relaxed))) {
-    std::shared_ptr<c10::GatheredContext> shown;
-    {
-      Lock guard(block->mutex_);
-      shown.swap(block->context_when_allocated_);
-    }
-    if (context != nullptr) {
-      shown = context;
-    }
-    block->traced.store(false, std::memory_order_relaxed);
-    // Writes nothing while nothing is recorded.
-    trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));
-  }
-}
-
-void BuddyAllocator::give_back(Block* block) {
-  const Grant grant = block->grant;
-  // Out of the table first: another thread may get the same address as soon as the engine has it.
-  table_.put(block);
-  engine_release(grant);
-  refusals_.given_back();
-}
-
-bool BuddyAllocator::give_back_kept() {
-  if (in_forked_child()) {
-    return false;
-  }
-  KeptBlocks::Sweep sweep(kept_);
-  engine_settle(sweep.counted());
-  while (Block* block = sweep.next()) {
-    give_back(block);
-  }
-  return sweep.counted().blocks != 0;
-}
-
-void BuddyAllocator::reap() {
-  reap_until(PendingBlocks::kAll, nullptr);
-}
-
-void BuddyAllocator::reap_until(
-    std::size_t most_busy,
-    const std::shared_ptr<c10::GatheredContext>& context) {
-  if (pending_.empty() || in_forked_child()) {
-    return;
-  }
-  pending_.reap(
-      most_busy,
-      [this](PooledEvent& event) { return CudaBackend::query_event(event); },
-      [this, &context](Block* block) {
-        bool last = false;
-        {
-          Lock guard(block->mutex_);
-          last = --block->event_count_ == 0;
-        }
-        if (last) {
-          // From pending to live for the engine: before another thread can have it.
-          engine_keep(block->grant);
-          end_use(block, context);
-        }
-      });
-}
-
-bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
-  Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
-  if (block == nullptr) {
-    return QuickBackend::record_event(ptr, context, stream);
-  }
-  Lock guard(block->mutex_);
-  TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
-  block->streams_.insert(CUDAStream(stream));
-  block->on_streams.store(true, std::memory_order_relaxed);
-  return true;
 }
 
 void BuddyAllocator::empty_cache() {

@@ -45,6 +45,10 @@ class BuddyAllocator final : public QuickBackend {
   // give back is the engine's, too, when this returns. Whether there was any. Throws nothing.
   bool give_back_kept();
 
+  // The same, but tells the engine nothing where nothing is kept: for who needs what is idle, and no
+  // more.
+  bool give_back_any_kept();
+
   // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
   void unpin_segment(void* address, std::size_t bytes);
@@ -72,8 +76,8 @@ class BuddyAllocator final : public QuickBackend {
   // A block of at least `size` bytes; null where the engine has none.
   Block* take(std::size_t size);
   Block* take_from_engine(std::size_t size, bool again);
-  // Where there is none beside what is kept.
-  Grant make_room(std::size_t size);
+  // Where there is none beside what is kept. False where the engine has none either.
+  bool make_room(std::size_t size, Grant& grant);
   // As `reap`, until so many streams were found busy; the history says that it was done here.
   void reap_until(std::size_t most_busy, const std::shared_ptr<c10::GatheredContext>& context);
   // The same, for a request of a size that is not the engine's.

@@ -123,7 +123,7 @@ void count_unpin(int64_t microseconds) {
 
 void reap_completed() {
   the_allocator->impl_->reap();
-  the_allocator->impl_->give_back_kept();
+  the_allocator->impl_->give_back_any_kept();
 }
 
 void give_back_kept() {

@@ -11,12 +11,8 @@ std::atomic<std::size_t> threads{0};
 
 } // namespace
 
-std::size_t KeptBlocks::own() {
-  // One more than the shelf, so that no thread has to run a constructor.
-  static thread_local std::size_t number = 0;
-  if (C10_UNLIKELY(number == 0)) {
-    number = threads.fetch_add(1, std::memory_order_relaxed) % kShelves + 1;
-  }
+std::size_t KeptBlocks::number_thread() {
+  number = threads.fetch_add(1, std::memory_order_relaxed) % kShelves + 1;
   return number - 1;
 }
 
@@ -30,31 +26,6 @@ std::span<Shelf> KeptBlocks::in_use() {
 void KeptBlocks::shelve_here(Block* block, bool keep) {
   block->shelf = own();
   block->keepable = keep;
-}
-
-Block* KeptBlocks::take(std::size_t bytes) {
-  const std::size_t mine = own();
-  Shelf& shelf = shelves_[mine];
-  {
-    Latched latched(shelf.latch);
-    if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
-      return block;
-    }
-  }
-  return take_elsewhere(bytes, mine);
-}
-
-Block* KeptBlocks::take_or_note(std::size_t bytes, bool& again) {
-  const std::size_t mine = own();
-  Shelf& shelf = shelves_[mine];
-  {
-    Latched latched(shelf.latch);
-    if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
-      return block;
-    }
-    again = shelf.ask(bytes);
-  }
-  return again ? take_elsewhere(bytes, mine) : nullptr;
 }
 
 Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
@@ -71,13 +42,6 @@ Block* KeptBlocks::take_elsewhere(std::size_t bytes, std::size_t mine) {
   return nullptr;
 }
 
-bool KeptBlocks::keep(Block* block) {
-  Shelf& shelf = shelves_[block->shelf];
-  Latched latched(shelf.latch);
-  shelf.freed(block->size_);
-  return put(shelf, block);
-}
-
 Block* KeptBlocks::take_last(std::size_t bytes) {
   const std::size_t mine = own();
   for (Shelf& shelf : in_use()) {
@@ -90,19 +54,20 @@ Block* KeptBlocks::take_last(std::size_t bytes) {
   return nullptr;
 }
 
-bool KeptBlocks::put(Shelf& shelf, Block* block) {
-  // Ordered by the latch: who swept this shelf before us shut first.
-  if (C10_UNLIKELY(!block->keepable || shut_.load(std::memory_order_relaxed) != 0)) {
-    return false;
-  }
-  shelf.put(block);
-  return true;
-}
-
 bool KeptBlocks::any() {
   const auto shelves = in_use();
   return std::any_of(
       shelves.begin(), shelves.end(), [](const Shelf& shelf) { return shelf.any(); });
+}
+
+bool KeptBlocks::any_left() {
+  for (Shelf& shelf : in_use()) {
+    Latched latched(shelf.latch);
+    if (shelf.any()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool KeptBlocks::is_worth_a_sweep() {

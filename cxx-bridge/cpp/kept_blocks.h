@@ -29,13 +29,34 @@ class KeptBlocks {
  public:
   // A kept block of exactly `bytes` bytes, from this thread's shelf or else from any other; null
   // where there is none.
-  Block* take(std::size_t bytes);
+  Block* take(std::size_t bytes) {
+    const std::size_t mine = own();
+    Shelf& shelf = shelves_[mine];
+    {
+      Latched latched(shelf.latch);
+      if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
+        return block;
+      }
+    }
+    return take_elsewhere(bytes, mine);
+  }
 
   // As `take`; where it finds none, whether this thread has asked before for `bytes` bytes that
   // nothing kept was there for: then it will again, and keeping is worth while. Remembers it; for many
   // sizes that is sometimes wrong. A size that is new to this thread is looked for on its own shelf
   // only.
-  Block* take_or_note(std::size_t bytes, bool& again);
+  Block* take_or_note(std::size_t bytes, bool& again) {
+    const std::size_t mine = own();
+    Shelf& shelf = shelves_[mine];
+    {
+      Latched latched(shelf.latch);
+      if (Block* block = shelf.take(bytes); C10_LIKELY(block != nullptr)) {
+        return block;
+      }
+      again = shelf.ask(bytes);
+    }
+    return again ? take_elsewhere(bytes, mine) : nullptr;
+  }
 
   // A block that was not kept before is this thread's, and to be kept once it is freed, or not: a size
   // that nobody asks for again is not worth a place.
@@ -43,7 +64,16 @@ class KeptBlocks {
 
   // Its user has freed a block, and streams are done with it: keeps it; false where it is not to be
   // kept.
-  [[nodiscard]] bool keep(Block* block);
+  [[nodiscard]] bool keep(Block* block) {
+    Shelf& shelf = shelves_[block->shelf];
+    Latched latched(shelf.latch);
+    if (C10_UNLIKELY(!may_keep(*block))) {
+      shelf.freed(block->size_);
+      return false;
+    }
+    shelf.put(block);
+    return true;
+  }
 
   // While one lives nothing is kept, so that what a sweep or `take_last` did not find is with a user
   // or with the owner of the memory.
@@ -96,6 +126,9 @@ class KeptBlocks {
   // Whether anything is kept: without closing a latch.
   bool any();
 
+  // The same, under a `Shut`: closes every latch, so that none is overlooked.
+  bool any_left();
+
   // A size that is new is asked for: whether a sweep is worth while, so that what was kept is one piece
   // with what is idle. Sizes that never come again are placed so most of the time, and those that do
   // are seldom swept away: there were as many new ones since the last sweep as blocks are kept, times
@@ -123,12 +156,24 @@ class KeptBlocks {
   // than wait for ever, a thread that holds that lock goes on.
   static constexpr std::chrono::seconds kPatience{1};
 
-  bool put(Shelf& shelf, Block* block);
-  static std::size_t own();
+  // Under the latch of its shelf: who swept that before us shut first.
+  bool may_keep(const Block& block) const {
+    return block.keepable && shut_.load(std::memory_order_relaxed) == 0;
+  }
+
+  // The shelf of this thread.
+  static std::size_t own() {
+    return C10_LIKELY(number != 0) ? number - 1 : number_thread();
+  }
+  static std::size_t number_thread();
+
   std::span<Shelf> in_use();
   Block* take_elsewhere(std::size_t bytes, std::size_t mine);
   bool begin_sweep();
   void end_sweep(bool alone);
+
+  // One more than the shelf, so that no thread has to run a constructor.
+  static constinit inline thread_local std::size_t number = 0;
 
   std::atomic<bool> closed_{false};
   std::atomic<int> shut_{0};

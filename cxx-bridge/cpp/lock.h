@@ -64,17 +64,8 @@ inline void assert_no_lock_held(const char*) {}
 class Latch {
  public:
   void close() {
-    for (int turns = 0; closed_.exchange(true, std::memory_order_acquire); ++turns) {
-      // As long as a holder that runs takes.
-      for (int looks = 0; closed_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
-      }
-      if (turns < kYields) {
-        std::this_thread::yield();
-      } else {
-        // The holder has lost its processor, perhaps to this very thread if that has real-time
-        // priority.
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
+    if (closed_.exchange(true, std::memory_order_acquire)) {
+      wait();
     }
     count_held(1);
   }
@@ -87,6 +78,23 @@ class Latch {
  private:
   static constexpr int kLooks = 100;
   static constexpr int kYields = 10;
+
+  [[gnu::noinline]] void wait() {
+    int turns = 0;
+    do {
+      // As long as a holder that runs takes.
+      for (int looks = 0; closed_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
+      }
+      if (turns < kYields) {
+        std::this_thread::yield();
+      } else {
+        // The holder has lost its processor, perhaps to this very thread if that has real-time
+        // priority.
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+      ++turns;
+    } while (closed_.exchange(true, std::memory_order_acquire));
+  }
 
   std::atomic<bool> closed_{false};
 };

@@ -4,7 +4,6 @@
 #include <c10/util/llvmMathExtras.h>
 
 #include <algorithm>
-#include <bit>
 #include <exception>
 
 #include "settings.h"
@@ -15,6 +14,11 @@ namespace {
 // Whether the block that this thread frees is of the default pool: upstream asks for its events to be
 // recorded, and does not say whose they are.
 thread_local bool frees_of_default_pool = false;
+
+// Not std::has_single_bit: without -mpopcnt that counts them, by a function of libgcc's.
+bool is_power(std::size_t bytes) {
+  return (bytes & (bytes - 1)) == 0;
+}
 
 } // namespace
 
@@ -80,7 +84,7 @@ void QuickBackend::free(void* context) {
 bool QuickBackend::can_be_kept(const Block& block) const {
   // Who frees a block is the last of its users: what they did to it happened before.
   return block.streams_.empty() && block.is_ordinary() && lists_are_quiet() &&
-      is_rounded(block.size_) && std::has_single_bit(block.size_);
+      is_rounded(block.size_) && is_power(block.size_);
 }
 
 void QuickBackend::record_stream(

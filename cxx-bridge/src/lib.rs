@@ -32,13 +32,14 @@ use process::{
 #[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications)]
 #[cxx::bridge(namespace = "pinbuddy")]
 mod ffi {
-    /// A block of the engine's; `address` 0 where upstream's path is to serve.
+    /// A block of the engine's. Not in the order of the engine's own: fields that lie side by side in
+    /// both are copied as one, which stalls where they were just written one by one.
     #[derive(Clone, Copy)]
     struct Grant {
         address: usize,
-        offset: usize,
         bytes: usize,
         segment: u32,
+        offset: usize,
     }
 
     /// Freed blocks that are kept whole, as the engine's statistics need to know of them.
@@ -81,8 +82,10 @@ mod ffi {
         fn engine_enabled() -> bool;
         fn engine_threshold() -> usize;
         fn engine_segment_bytes() -> usize;
-        fn engine_request(bytes: usize) -> Grant;
-        fn engine_request_beside(bytes: usize, kept: &Kept) -> Grant;
+        // These two write what was granted, if anything was: a copy of what was just written in parts
+        // stalls.
+        fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
+        fn engine_request_beside(bytes: usize, kept: &Kept, grant: &mut Grant) -> bool;
         fn engine_settle(kept: &Kept);
         fn engine_keep(grant: &Grant);
         fn engine_defer(grant: &Grant);

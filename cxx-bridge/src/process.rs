@@ -135,34 +135,28 @@ pub(crate) fn engine_segment_bytes() -> usize {
     handle().config().block_bytes()
 }
 
-pub(crate) fn engine_request(bytes: usize) -> Grant {
+pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
     report_bad_settings();
-    granted(handle().request(bytes))
+    granted(handle().request(bytes), grant)
 }
 
-pub(crate) fn engine_request_beside(bytes: usize, kept: &Kept) -> Grant {
-    granted(handle().request_beside(bytes, &counted(kept)))
+pub(crate) fn engine_request_beside(bytes: usize, kept: &Kept, grant: &mut Grant) -> bool {
+    granted(handle().request_beside(bytes, &counted(kept)), grant)
 }
 
 pub(crate) fn engine_settle(kept: &Kept) {
     handle().settle(&counted(kept));
 }
 
-fn granted(grant: Option<handle::Grant>) -> Grant {
-    match grant {
-        Some(handle::Grant { address, block }) => Grant {
-            address,
-            offset: block.offset,
-            bytes: block.bytes,
-            segment: block.segment.to_u32(),
-        },
-        None => Grant {
-            address: 0,
-            offset: 0,
-            bytes: 0,
-            segment: 0,
-        },
-    }
+fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
+    let Some(handle::Grant { address, block }) = from else {
+        return false;
+    };
+    to.address = address;
+    to.offset = block.offset;
+    to.bytes = block.bytes;
+    to.segment = block.segment.to_u32();
+    true
 }
 
 fn counted(kept: &Kept) -> pinbuddy_core::Kept {

@@ -123,7 +123,8 @@ impl Arena {
         Some((resident.kind, resident.segment.region().bytes))
     }
 
-    #[inline]
+    // Inlined always, so that the block stays in registers.
+    #[inline(always)]
     fn take_at(&mut self, place: usize, length: Granules, class: Class) -> Option<Block> {
         let index = self.order.slot_at(place);
         let slot = &mut self.slots[index];

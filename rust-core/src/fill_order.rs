@@ -120,8 +120,9 @@ impl FillOrder {
     }
 
     /// Puts `entry` in the stead of the one at `place`, and where it now belongs. Where others are
-    /// between the two places, they move as one: of hundreds of segments most may be.
-    #[inline]
+    /// between the two places, they move as one: of hundreds of segments most may be. Inlined always, so
+    /// that the entry stays in registers: through memory it is written in parts and read as a whole.
+    #[inline(always)]
     pub(crate) fn update(&mut self, place: usize, entry: Entry) {
         let key = entry.key();
         let is_after = |other: &Entry| other.key() > key;

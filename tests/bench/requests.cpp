@@ -83,6 +83,15 @@ Requests requests(const std::string& pattern) {
     }
     return {sizes, sizes.size(), false, true};
   }
+  if (pattern == "50-random") {
+    // The same fifty, in no order: what is freed seldom has the size that is asked for next.
+    std::mt19937_64 random(50);
+    std::vector<std::size_t> sizes(10'000);
+    for (std::size_t& size : sizes) {
+      size = 4 * kMiB + (below(random, 50) + 1) * 300 * kPage;
+    }
+    return {sizes, 50, false};
+  }
   if (pattern == "400-sizes") {
     std::vector<std::size_t> sizes(400);
     for (std::size_t i = 0; i < sizes.size(); ++i) {

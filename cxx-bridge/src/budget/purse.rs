@@ -49,7 +49,8 @@ impl Purse {
     /// Takes `bytes`, if so much is left; `decide` is the budget where so much is taken already.
     pub(crate) fn take(&self, bytes: usize, decide: impl FnOnce(usize) -> Budget) -> bool {
         let fits = bytes <= self.left();
-        if self.begins_to_decide(if fits { FRESH } else { GOOD }) {
+        let now = Instant::now();
+        if self.begins_to_decide(if fits { FRESH } else { GOOD }, now) {
             self.set(decide(self.taken()));
         } else if !fits {
             return false;
@@ -70,8 +71,8 @@ impl Purse {
     }
 
     /// Has the budget decided anew, if that was long ago: for who reads it.
-    pub(crate) fn refresh(&self, decide: impl FnOnce(usize) -> Budget) {
-        if self.begins_to_decide(GOOD) {
+    pub(crate) fn refresh(&self, now: Instant, decide: impl FnOnce(usize) -> Budget) {
+        if self.begins_to_decide(GOOD, now) {
             self.set(decide(self.taken()));
         }
     }
@@ -93,11 +94,11 @@ impl Purse {
     }
 
     /// Whether the latest decision is as old, and nobody else is about to make another.
-    fn begins_to_decide(&self, old: Duration) -> bool {
+    fn begins_to_decide(&self, old: Duration, now: Instant) -> bool {
         let mut latest = self.latest.lock();
-        let is_old = latest.begun.elapsed() >= old;
+        let is_old = now.saturating_duration_since(latest.begun) >= old;
         if is_old {
-            latest.begun = Instant::now();
+            latest.begun = now;
         }
         is_old
     }
@@ -170,10 +171,10 @@ mod tests {
     #[test]
     fn who_reads_it_sees_what_is_new_once_a_second() {
         let purse = Purse::new(of(100));
-        purse.refresh(|_| panic!("decided twice in a second"));
+        purse.refresh(Instant::now(), |_| panic!("decided twice in a second"));
         age(&purse);
-        purse.refresh(|taken| of(taken + 7));
+        purse.refresh(Instant::now(), |taken| of(taken + 7));
         assert_eq!(purse.budget().bytes, 7);
-        purse.refresh(|_| panic!("decided twice in a second"));
+        purse.refresh(Instant::now(), |_| panic!("decided twice in a second"));
     }
 }

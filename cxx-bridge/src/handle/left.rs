@@ -3,6 +3,7 @@
 //! Knows the budget and what the system has set aside; not what is pinned, or what for.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::Handle;
 use crate::backing::{Backing, Source};
@@ -25,10 +26,10 @@ impl<B: Backing> Handle<B> {
 
     /// How much may still be pinned, in regions of about `bytes` bytes. Where that is too little, the
     /// budget may have been decided in a bad moment, and is decided again.
-    pub(super) fn left(&self, bytes: usize) -> usize {
+    pub(super) fn left(&self, bytes: usize, now: Instant) -> usize {
         let purse = self.purse();
         if purse.left() < bytes {
-            purse.refresh(|taken| self.budget(taken));
+            purse.refresh(now, |taken| self.budget(taken));
         }
         let left = purse.left();
         match self.source(bytes) {
@@ -46,7 +47,7 @@ impl<B: Backing> Handle<B> {
             Source::SetAside => self.backing.set_aside(bytes),
         };
         let purse = self.purse();
-        purse.refresh(|taken| self.budget(taken));
+        purse.refresh(Instant::now(), |taken| self.budget(taken));
         (purse.left() / bytes).saturating_add(set_aside / bytes)
     }
 

@@ -98,8 +98,9 @@ impl<B: Backing> Handle<B> {
                 )
             }),
             Refusal::Budget => {
-                let budget = self.purse().budget();
+                // Every request may come here once the budget is used up.
                 self.once(&self.notices.used_up, || {
+                    let budget = self.purse().budget();
                     format!(
                         "a pin of {size} would pass the budget of {}, {}. What does not fit in \
                          memory that is pinned already is PyTorch's own; BUDDY_MAX_MB sets another \

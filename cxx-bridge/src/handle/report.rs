@@ -57,7 +57,7 @@ impl<B: Backing> Handle<B> {
                 "stopped": self.notices.why_stopped(),
             },
             "budget": self.purse.get().map(|purse| {
-                purse.refresh(|taken| self.budget(taken));
+                purse.refresh(std::time::Instant::now(), |taken| self.budget(taken));
                 let Budget { bytes, why } = purse.budget();
                 json!({ "bytes": bytes, "why": why })
             }),

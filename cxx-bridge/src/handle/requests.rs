@@ -4,7 +4,7 @@
 //! unpin is unpinned, whatever comes of the request.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Engine, Growth, Step, Want};
 
@@ -127,9 +127,11 @@ impl<B: Backing> Handle<B> {
 
     /// The next step, which is done where it is to sleep.
     fn ask(&self, want: &mut Want) -> Option<Answer> {
-        let left = self.left(want.bytes());
+        // The clock is read once: where the budget is used up it is a good part of a request.
+        let now = Instant::now();
+        let left = self.left(want.bytes(), now);
         let mut provisioner = self.provisioner_to_ask()?;
-        Some(match provisioner.step(want, self.now(), left) {
+        Some(match provisioner.step(want, now - self.since, left) {
             Step::Block(block) => Answer::Served(grant(&provisioner, block)),
             Step::Wait { until } => {
                 let _waiting = background::wait();

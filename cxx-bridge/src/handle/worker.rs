@@ -154,7 +154,7 @@ impl<B: Backing> Handle<B> {
         };
         let segment = self.config.block_bytes();
         let after = loop {
-            let left = self.left(segment);
+            let left = self.left(segment, std::time::Instant::now());
             let Some(mut provisioner) = self.provisioner() else {
                 return;
             };

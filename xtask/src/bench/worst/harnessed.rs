@@ -35,15 +35,20 @@ const fn pattern(name: &'static str, requests: &'static str, pairs: u32, target:
     }
 }
 
-const PATTERNS: [Pattern; 5] = [
+const PATTERNS: [Pattern; 7] = [
     pattern("64KiB-x1000", "1000x65536", 8_000, 1.3),
     pattern("8MiB-x400", "400x8388608", 8_000, 1.3),
     pattern("50-sizes", "50-sizes", 8_000, 1.3),
+    pattern("50-random", "50-random", 8_000, 1.3),
     // Stock finds a block of the next power of two; here one is cut and merged again.
     pattern("never-again", "never-again", 4_000, 2.0),
     Pattern {
         spent: true,
         ..pattern("budget-spent", "400-sizes", 8_000, 1.3)
+    },
+    Pattern {
+        spent: true,
+        ..pattern("budget-spent-random", "50-random", 8_000, 1.3)
     },
 ];
 

@@ -1,0 +1,171 @@
+// Frees: a block that streams have used waits for them, and then it is kept or goes back to the engine.
+#include "buddy_allocator.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "fork.h"
+#include "lock.h"
+
+namespace pinbuddy {
+
+using c10::cuda::CUDAStream;
+
+void BuddyAllocator::free(void* context) {
+  auto* block = static_cast<Block*>(context);
+  if (block != nullptr && block->engine_owned) {
+    free_engine_block(block);
+  } else {
+    QuickBackend::free(context);
+  }
+}
+
+void BuddyAllocator::free_engine_block(Block* block) {
+  if (in_forked_child()) {
+    return;
+  }
+  std::shared_ptr<c10::GatheredContext> context;
+  if (C10_UNLIKELY(isHistoryEnabled())) {
+    context = maybeGatherContext(RecordContext::ALL);
+    auto shown = context;
+    if (shown == nullptr) {
+      Lock guard(block->mutex_);
+      shown = block->context_when_allocated_;
+    }
+    trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(shown));
+  }
+  block->handed_out.store(false, std::memory_order_relaxed);
+  // Who frees a block is the last of its users: what they recorded happened before.
+  if (block->on_streams.load(std::memory_order_relaxed)) {
+    free_with_events(block);
+  } else {
+    end_use(block, context);
+  }
+}
+
+void BuddyAllocator::end_use(
+    Block* block,
+    const std::shared_ptr<c10::GatheredContext>& context) {
+  end_trace(block, context);
+  refusals_.freed(*block);
+  if (C10_UNLIKELY(!kept_.keep(block))) {
+    give_back(block);
+  }
+}
+
+void BuddyAllocator::free_with_events(Block* block) {
+  ska::flat_hash_set<CUDAStream> streams;
+  {
+    Lock guard(block->mutex_);
+    streams.swap(block->streams_);
+    block->event_count_ = streams.size();
+    block->on_streams.store(false, std::memory_order_relaxed);
+  }
+  engine_defer(block->grant);
+  // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
+  // recorded keeps its count and is never used again: lost memory is better than a wrong reuse.
+  try {
+    for (const CUDAStream stream : streams) {
+      // What a capture records runs at each replay, and no event tells when the last one is over:
+      // the block keeps its count. Other libraries' captures are not PyTorch's to know of.
+      if (stream_is_capturing(stream)) {
+        continue;
+      }
+      pending_.push(stream, PooledEvent::record(stream), block);
+    }
+  } catch (const std::exception& error) {
+    TORCH_WARN_ONCE(
+        "pinbuddy could not record an event for a freed pinned block, which will not be used "
+        "again: ",
+        error.what());
+  }
+}
+
+void BuddyAllocator::end_trace(
+    Block* block,
+    const std::shared_ptr<c10::GatheredContext>& context) {
+  // Also where recording has ended since: the context is not the next user's.
+  if (C10_UNLIKELY(isHistoryEnabled() || block->traced.load(std::memory_order_relaxed))) {
+    std::shared_ptr<c10::GatheredContext> shown;
+    {
+      Lock guard(block->mutex_);
+      shown.swap(block->context_when_allocated_);
+    }
+    if (context != nullptr) {
+      shown = context;
+    }
+    block->traced.store(false, std::memory_order_relaxed);
+    // Writes nothing while nothing is recorded.
+    trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));
+  }
+}
+
+void BuddyAllocator::give_back(Block* block) {
+  const Grant grant = block->grant;
+  // Out of the table first: another thread may get the same address as soon as the engine has it.
+  table_.put(block);
+  engine_release(grant);
+  refusals_.given_back();
+}
+
+bool BuddyAllocator::give_back_kept() {
+  if (in_forked_child()) {
+    return false;
+  }
+  KeptBlocks::Sweep sweep(kept_);
+  engine_settle(sweep.counted());
+  while (Block* block = sweep.next()) {
+    give_back(block);
+  }
+  return sweep.counted().blocks != 0;
+}
+
+bool BuddyAllocator::give_back_any_kept() {
+  if (kept_.any_left()) {
+    return give_back_kept();
+  }
+  kept_.wait_for_sweeps();
+  return false;
+}
+
+void BuddyAllocator::reap() {
+  reap_until(PendingBlocks::kAll, nullptr);
+}
+
+void BuddyAllocator::reap_until(
+    std::size_t most_busy,
+    const std::shared_ptr<c10::GatheredContext>& context) {
+  if (pending_.empty() || in_forked_child()) {
+    return;
+  }
+  pending_.reap(
+      most_busy,
+      [this](PooledEvent& event) { return CudaBackend::query_event(event); },
+      [this, &context](Block* block) {
+        bool last = false;
+        {
+          Lock guard(block->mutex_);
+          last = --block->event_count_ == 0;
+        }
+        if (last) {
+          // From pending to live for the engine: before another thread can have it.
+          engine_keep(block->grant);
+          end_use(block, context);
+        }
+      });
+}
+
+bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
+  Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
+  if (block == nullptr) {
+    return QuickBackend::record_event(ptr, context, stream);
+  }
+  Lock guard(block->mutex_);
+  TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
+  block->streams_.insert(CUDAStream(stream));
+  block->on_streams.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+} // namespace pinbuddy
