@@ -50,6 +50,7 @@ void in_child() {
     register_host_allocator(the_allocator);
     pthread_atfork(before_fork, in_parent, in_child);
     std::atexit(engine_close);
+    engine_report_settings();
   }
 }
 

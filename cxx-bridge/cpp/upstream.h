@@ -8,11 +8,15 @@
 
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/llvmMathExtras.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -23,6 +27,8 @@
 #define PINBUDDY_HAS_RESERVE_SEGMENT PINBUDDY_TORCH_FROM(10)
 #define PINBUDDY_HAS_PRIVATE_POOLS PINBUDDY_TORCH_FROM(11)
 #define PINBUDDY_HAS_HISTORY PINBUDDY_TORCH_FROM(14)
+// Caches blocks that are not rounded, and hands one out whatever its size (pytorch/pytorch#192722).
+#define PINBUDDY_IGNORES_SIZES (PINBUDDY_TORCH_FROM(13) && !PINBUDDY_TORCH_FROM(14))
 
 #if !PINBUDDY_HAS_REGISTRY
 #include <ATen/cuda/CachingHostAllocator.h>
@@ -191,6 +197,30 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
   bool serves_default_pool() {
     const auto stream = get_current_stream();
     return stream.id() == 0 || !stream_is_capturing(stream);
+  }
+#endif
+
+#if PINBUDDY_IGNORES_SIZES
+ private:
+  // The block that was freed last, as upstream, of those that are long enough for the request.
+  B* get_free_block(
+      std::size_t size,
+      at::HostBlockPool<c10::cuda::CUDAStream, E, B>& pool) override {
+    const auto index = c10::llvm::Log2_64_Ceil(size);
+    auto& bucket = pool.free_list_[index];
+    std::lock_guard<std::mutex> guard(bucket.mutex_);
+    const auto fits = [size](const B* block) { return block->size_ >= size; };
+    const auto last = std::find_if(bucket.list_.rbegin(), bucket.list_.rend(), fits);
+    if (last == bucket.list_.rend()) {
+      return nullptr;
+    }
+    B* block = *last;
+    bucket.list_.erase(std::prev(last.base()));
+    block->set_allocated(true);
+    this->stats_.active_bucket_stats[index].increase(1);
+    // As much as its free will take off again.
+    this->stats_.active_bytes_bucket_stats[index].increase(block->size_);
+    return block;
   }
 #endif
 

@@ -11,7 +11,7 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 use crate::ffi;
 use crate::log;
-use crate::process::{handle, report_bad_settings, settled_handle};
+use crate::process::{handle, settled_handle};
 
 /// Whether this process's engine serves requests: 1 or 0.
 #[unsafe(no_mangle)]
@@ -36,11 +36,7 @@ pub extern "C" fn pinbuddy_break_down() {
 /// that is over. 1, or 0 where the engine is off or there is no GPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_warm_up(wait: c_int) -> c_int {
-    let warm_up = || {
-        report_bad_settings();
-        handle().warm_up(wait != 0)
-    };
-    catch_unwind(|| c_int::from(handle().is_on() && warm_up())).unwrap_or(0)
+    catch_unwind(|| c_int::from(handle().is_on() && handle().warm_up(wait != 0))).unwrap_or(0)
 }
 
 /// Unpins all that is cached and idle. 1, or 0 where the engine is off or unpinning failed.

@@ -23,9 +23,9 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
-    engine_give_way, engine_keep, engine_parts, engine_release, engine_request,
-    engine_request_beside, engine_reset_accumulated, engine_reset_peaks, engine_segment_bytes,
-    engine_settle, engine_state_line, engine_threshold,
+    engine_give_way, engine_keep, engine_parts, engine_release, engine_report_settings,
+    engine_request, engine_request_beside, engine_reset_accumulated, engine_reset_peaks,
+    engine_segment_bytes, engine_settle, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -80,6 +80,7 @@ mod ffi {
     // None of these panics into C++: the handle turns a panic into a retired engine.
     extern "Rust" {
         fn engine_enabled() -> bool;
+        fn engine_report_settings();
         fn engine_threshold() -> usize;
         fn engine_segment_bytes() -> usize;
         // These two write what was granted, if anything was: a copy of what was just written in parts

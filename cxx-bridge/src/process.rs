@@ -1,15 +1,17 @@
 //! This process's one engine, as the C++ side asks it.
 //!
 //! Thin: each function finds the process's handle and translates between its types and the
-//! bridge's. Bad settings are reported by the first request that reaches the engine, so that
-//! programs which never pin memory stay silent.
+//! bridge's. Bad settings are reported when the library is loaded, so that nobody believes them until
+//! memory is pinned.
 
-use std::sync::{Once, OnceLock};
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use pinbuddy_core::{Gauge, Region, Stats};
 
 use crate::backing::{Chain, Device, Driver};
+use crate::budget::Limits;
 use crate::config::Config;
 use crate::ffi::{self, Counter, Counters, Grant, Kept, Part};
 use crate::handle::{self, Handle};
@@ -92,7 +94,11 @@ struct Process {
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
-        let (config, warnings) = Config::from_environment();
+        let (mut config, mut warnings) = Config::from_environment();
+        if config.max_mb.value.is_some() {
+            let whole = Limits::whole(Path::new("/"));
+            warnings.extend(whole.and_then(|it| config.compare_with(it)));
+        }
         log::set_level(config.log.value);
         let backing = Chain::new(&config, Cuda);
         Process {
@@ -113,14 +119,11 @@ pub(crate) fn settled_handle() -> &'static Handle<Chain<Cuda>> {
     handle()
 }
 
-/// Says, once, what was wrong with the settings.
-pub(crate) fn report_bad_settings() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for warning in &process().warnings {
-            log::warn(|| warning.clone());
-        }
-    });
+/// Says what is wrong with the settings. Called once, when the library has been loaded.
+pub(crate) fn engine_report_settings() {
+    for warning in &process().warnings {
+        log::warn(|| warning.clone());
+    }
 }
 
 pub(crate) fn engine_enabled() -> bool {
@@ -136,7 +139,6 @@ pub(crate) fn engine_segment_bytes() -> usize {
 }
 
 pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
-    report_bad_settings();
     granted(handle().request(bytes), grant)
 }
 

@@ -37,19 +37,29 @@ def test_how_a_stage_ends(tmp_path, status, outcome):
     assert ended["detail"] == ("status 3: the last words" if status else "")
 
 
-def rounds(seconds: float, each: float, quick: bool = False) -> int:
-    its = rig.Rig({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
-    count = 0
-    for _ in its.rounds(6):
-        time.sleep(each)
-        count += 1
-    return count
+@pytest.fixture
+def rounds(monkeypatch):
+    """``rounds(seconds, each)``: how many rounds there are, by a clock that only rounds move."""
+    now = 1000.0
+    monkeypatch.setattr(rig.time, "monotonic", lambda: now)
+
+    def rounds(seconds: float, each: float, quick: bool = False) -> int:
+        nonlocal now
+        its = rig.Rig({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
+        count = 0
+        for _ in its.rounds(6):
+            now += each
+            count += 1
+        return count
+
+    return rounds
 
 
-def test_rounds_fit_the_time_that_there_is():
+def test_rounds_fit_the_time_that_there_is(rounds):
     assert rounds(60, 0) == 6
     assert rounds(60, 0, quick=True) == 2
     assert rounds(0.5, 0.2) == 2
+    assert rounds(0.4, 0.2) == 1, "two of them fit, and the room beside them does not"
     assert rounds(0, 0.01) == 1, "one there always is"
 
 

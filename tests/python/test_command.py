@@ -34,14 +34,14 @@ def command():
 
 def test_the_command_prints_version_settings_and_summary(command):
     done = command(BUDDY_BLOCK_COUNT="2", BUDDY_THRESHOLD_MB="much")
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and done.stderr.count("BUDDY_THRESHOLD_MB") == 1
     title, settings, summary = done.stdout.rstrip("\n").split("\n\n")
     assert title == f"torch {pinbuddy.version()}"
     assert summary.startswith("|==") and "nothing pinned" in summary
     rows = [line.split(maxsplit=2) for line in settings.splitlines()]
     assert rows[0] == ["variable", "value", "origin"]
     assert ["BUDDY_BLOCK_COUNT", "2", "environment"] in rows
-    assert ["BUDDY_THRESHOLD_MB", "4", "rejected: the default stands in"] in rows
+    assert ["BUDDY_THRESHOLD_MB", "4", 'rejected: "much" is not a whole number'] in rows
     assert ["BUDDY_DISABLE", "0", "default"] in rows
     assert len(rows) == 1 + len(pinbuddy.config())
 
@@ -52,8 +52,16 @@ def test_the_command_speaks_to_machines(command):
     report = json.loads(done.stdout)
     assert list(report) == ["version", "enabled", "config", "stats"]
     assert report["version"] == pinbuddy.version() and report["enabled"] is True
-    assert report["config"]["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment"}
+    expected = {"value": 2, "origin": "environment", "remark": None}
+    assert report["config"]["BUDDY_BLOCK_COUNT"] == expected
     assert report["stats"]["warm_up"]["owed"] == 2
+
+
+def test_a_limit_above_what_the_machine_has_is_shown(command):
+    done = command(BUDDY_MAX_MB="1073741824")
+    row = next(line for line in done.stdout.splitlines() if line.startswith("BUDDY_MAX_MB"))
+    assert re.fullmatch(r"BUDDY_MAX_MB +1073741824 +environment: more than the \d+ MiB that .+", row)
+    assert done.stderr.count("BUDDY_MAX_MB") == 1 and "pinbuddy: warning: " in done.stderr
 
 
 @pytest.mark.parametrize("variables", [NO_GPU, {"BUDDY_DISABLE": "1"}])
@@ -65,15 +73,15 @@ def test_the_command_works_where_there_is_nothing_to_do(command, variables):
 
 def test_columns_are_as_wide_as_what_is_in_them():
     settings = {
-        "BUDDY_MAX_MB": {"value": None, "origin": "default"},
-        "BUDDY_DISABLE": {"value": True, "origin": "environment"},
-        "BUDDY_X": {"value": "word", "origin": "rejected"},
+        "BUDDY_MAX_MB": {"value": None, "origin": "default", "remark": None},
+        "BUDDY_DISABLE": {"value": True, "origin": "environment", "remark": None},
+        "BUDDY_X": {"value": "word", "origin": "rejected", "remark": '"x" is no word'},
     }
     assert settings_table(settings) == (
         "variable       value      origin\n"
         "BUDDY_MAX_MB   automatic  default\n"
         "BUDDY_DISABLE  1          environment\n"
-        "BUDDY_X        word       rejected: the default stands in"
+        'BUDDY_X        word       rejected: "x" is no word'
     )
 
 

@@ -196,7 +196,7 @@ EVERYTHING = """
 def test_with_no_gpu_nothing_is_pinned_and_nothing_fails(run):
     outcome = run(EVERYTHING, **NO_GPU)
     said = outcome.value
-    assert said["enabled"] and said["warm_up"] is False and not said["initialized"]
+    assert not said["enabled"] and said["warm_up"] is False and not said["initialized"]
     assert said["segments"] == said["stats"]["segments"] == []
     assert said["stats"]["budget"] is None
     assert "nothing pinned" in said["summary"] and "cold" in said["summary"]

@@ -46,6 +46,29 @@ def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, 
     assert name in warning and value in warning and "using the default" in warning
 
 
+ONLY_IMPORTED = "import torch; print('[]')"
+
+
+@pytest.mark.parametrize(
+    "variables, said",
+    [
+        ({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB"),
+        ({"BUDDY_BLOCKSIZE_MB": "4"}, "did you mean BUDDY_BLOCK_SIZE_MB?"),
+        ({"BUDDY_MAX_MB": "1073741824"}, "BUDDY_MAX_MB is 1073741824, more than the "),
+        ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
+    ],
+)
+def test_settings_are_reported_when_torch_is_imported(run, variables, said):
+    """Nothing has to be pinned, nor be a GPU there."""
+    (warning,) = run(ONLY_IMPORTED, **variables).warnings
+    assert said in warning
+
+
+@pytest.mark.parametrize("quiet", [{"BUDDY_DISABLE": "1"}, {"BUDDY_LOG": "off"}])
+def test_nothing_is_reported_where_nobody_wants_to_know(run, quiet):
+    assert run(ONLY_IMPORTED, BUDDY_TYPO="1", BUDDY_THRESHOLD_MB="much", **quiet).warnings == []
+
+
 def test_good_values_are_used_and_say_nothing(run):
     outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64)
     assert outcome.value == {
@@ -130,6 +153,27 @@ def test_stocks_own_settings_are_honoured(run, settings):
     run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, **SMALL)
 
 
+# #192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's.
+LONGER = """
+    from program import *
+    short = pinned(3)
+    address = short.data_ptr()
+    del short
+    again = pinned(3)
+    assert again.data_ptr() == address, "what fits is had again"
+    del again
+    longer = pinned(4).fill_(7)
+    answer(longer.data_ptr() == address, bool((longer == 7).all()))
+"""
+
+
+@needs(13, "this setting")
+def test_a_longer_request_never_gets_a_shorter_block(run):
+    settings = "pinned_max_round_threshold_mb:1,pinned_max_cached_size_mb:1024"
+    outcome = run(LONGER, PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000)
+    assert outcome.value == [False, True]
+
+
 def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
     outcome = run(PROBE, **SMALL, BUDDY_BLOCKSIZE_MB=4, BUDDY_LOG="warn")
     assert outcome.warnings == [
@@ -167,13 +211,14 @@ def test_no_gpu_is_no_trouble(run):
         """,
         PINBUDDY_SIM_DEVICES=0,
     )
-    assert outcome.value == [False, True, []]
+    assert outcome.value == [False, False, []]
 
 
 def test_the_configuration_is_plain_data(run):
     outcome = run("import json, pinbuddy; print(json.dumps(pinbuddy.config()))", BUDDY_BLOCK_COUNT=2)
-    assert outcome.value["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment"}
-    assert outcome.value["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "default"}
+    count, threshold = (outcome.value[f"BUDDY_{name}"] for name in ("BLOCK_COUNT", "THRESHOLD_MB"))
+    assert count == {"value": 2, "origin": "environment", "remark": None}
+    assert threshold == {"value": 4, "origin": "default", "remark": None}
     assert json.dumps(outcome.value)
 
 

@@ -70,7 +70,7 @@ pub enum Command {
                   without --keep; what is interrupted goes on with the same command."
 )]
 pub struct BuildWheel {
-    /// The torch release to fork [default: the newest supported one]
+    /// The torch release to fork: 2.15.0, 2.15 or latest [default: the newest supported one, or the wheel's]
     #[arg(long, value_name = "VERSION")]
     pub torch: Option<String>,
     /// An official wheel at hand, instead of fetching one

@@ -1,5 +1,7 @@
 //! `patches/versions.toml`: what each supported release ships, and what our series makes of it.
 
+mod asked;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -34,6 +36,9 @@ pub struct Versions {
 pub struct Release {
     /// As in `torch==VERSION`.
     pub version: String,
+    /// The Pythons that there is an official wheel for: `3.14`, or `3.14t` without the global lock.
+    #[serde(default)]
+    pub pythons: Vec<String>,
     /// Upstream's header as the official wheel ships it.
     pub header_sha256: String,
     /// The same header after the series.
@@ -90,32 +95,6 @@ impl Versions {
         known
     }
 
-    /// The release asked for, or the newest one.
-    pub fn find(&self, asked: Option<&str>) -> Result<&Release> {
-        let known = self.sorted();
-        let Some(asked) = asked else {
-            return Ok(known[known.len() - 1]);
-        };
-        known
-            .iter()
-            .find(|release| release.version == asked)
-            .copied()
-            .ok_or_else(|| {
-                let list: Vec<_> = known
-                    .iter()
-                    .map(|release| release.version.as_str())
-                    .collect();
-                refuse(format!("torch {asked} is not a supported release"))
-                    .found(asked)
-                    .expected(format!("one of {}", list.join(", ")))
-                    .remedy(format!(
-                        "cargo xtask build-wheel --torch {}",
-                        list[list.len() - 1]
-                    ))
-                    .into()
-            })
-    }
-
     /// The CUDA headers for the version that torch/version.py names.
     pub fn cuda(&self, version: &str) -> Result<&Cuda> {
         self.cuda.get(version).ok_or_else(|| {
@@ -158,19 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_by_number_not_by_letter() {
-        assert_eq!(versions().find(None).unwrap().version, "2.15.0");
-        assert_eq!(versions().find(Some("2.9.1")).unwrap().version, "2.9.1");
-    }
-
-    #[test]
-    fn unknown_ones_list_the_known() {
-        insta::assert_snapshot!(versions().find(Some("1.13.0")).unwrap_err(), @"
-        torch 1.13.0 is not a supported release
-          found     1.13.0
-          expected  one of 2.9.1, 2.15.0
-          to do     cargo xtask build-wheel --torch 2.15.0
-        ");
+    fn other_cuda_versions_list_the_known() {
         insta::assert_snapshot!(versions().cuda("11.8").unwrap_err(), @r#"
         this wheel is for CUDA 11.8, whose headers patches/versions.toml does not name
           found     CUDA 11.8
@@ -196,6 +163,9 @@ mod tests {
 
     #[test]
     fn the_checked_in_file_is_good() {
-        Versions::read(crate::support::paths::root()).unwrap();
+        let versions = Versions::read(crate::support::paths::root()).unwrap();
+        for release in &versions.releases {
+            assert!(!release.pythons.is_empty(), "{}", release.version);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Other commands use [`Simulator`]: built once, it gives the environment of as many runs as needed.
 //! The environment is for the command alone; cargo and xtask never run under the simulator.
+//! Where the Python on PATH has no torch, that of an environment with the fork is found before it.
 
 use std::convert::Infallible;
 use std::env;
@@ -24,6 +25,7 @@ use crate::report::refusal::refuse;
 use crate::support::cargo;
 use crate::support::paths;
 use crate::support::scratch::Scratch;
+use crate::venv;
 
 /// What the simulator allows.
 const MOST_DEVICES: u32 = 64;
@@ -41,10 +43,67 @@ pub fn run(args: &cli::Sim) -> Result<()> {
         .context("there is no command to run")?;
     let mut command = Simulator::build()?.command(program, args.devices)?;
     command.args(arguments);
+    let quiet = env::var_os("PINBUDDY_SIM_QUIET").is_some_and(|it| it == "1");
+    let say = |line: String| {
+        if !quiet {
+            eprintln!("{line}");
+        }
+    };
+    match Torch::of(program, has_torch, &venv::with_fork()) {
+        Torch::OnPath => {}
+        Torch::Fork(folder) => {
+            let shown = paths::show(&folder);
+            say(format!(
+                "no torch for the Python on PATH: {shown}/bin comes first"
+            ));
+            let path = before(folder.join("bin").as_os_str(), env::var_os("PATH"));
+            command.env("PATH", path);
+        }
+        Torch::Nowhere => say(format!(
+            "no torch for {program}: `cargo xtask venv` makes an environment with the fork, to be found here"
+        )),
+    }
     match replace(&mut command) {
         Ok(never) => match never {},
         Err(error) => Err(explain(&error, program).into()),
     }
+}
+
+/// Where a command finds torch.
+#[derive(Debug, PartialEq, Eq)]
+enum Torch {
+    /// Where it would without us, or it is named by its path.
+    OnPath,
+    /// In this environment.
+    Fork(PathBuf),
+    /// A Python that has none, and no environment is there.
+    Nowhere,
+}
+
+impl Torch {
+    /// For a program; `has_torch` says whether an interpreter on PATH has it, and `forks` is the best
+    /// environment first.
+    fn of(program: &str, has_torch: impl Fn(&str) -> bool, forks: &[PathBuf]) -> Self {
+        let is_python = program.starts_with("python");
+        // Whatever else it runs finds its Python by that name, if any.
+        let interpreter = if is_python { program } else { "python3" };
+        if program.contains('/') || has_torch(interpreter) {
+            return Self::OnPath;
+        }
+        match forks.first() {
+            Some(folder) => Self::Fork(folder.clone()),
+            None if is_python => Self::Nowhere,
+            None => Self::OnPath,
+        }
+    }
+}
+
+/// Whether an interpreter would find torch. Nothing of it is run.
+fn has_torch(interpreter: &str) -> bool {
+    const PROBE: &str =
+        "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
+    let output = Command::new(interpreter).args(["-c", PROBE]).output();
+    output.is_ok_and(|it| it.status.success())
 }
 
 fn replace(command: &mut Command) -> std::io::Result<Infallible> {
@@ -184,6 +243,28 @@ mod tests {
         assert_eq!(before(OsStr::new("/a"), None), "/a");
         assert_eq!(before(OsStr::new("/a"), Some("".into())), "/a");
         assert_eq!(before(OsStr::new("/a"), Some("/b:/c".into())), "/a:/b:/c");
+    }
+
+    #[test]
+    fn torch_is_found_on_path_or_else_in_the_forks_environment() {
+        let forks = [PathBuf::from("/venv/2.15.0"), PathBuf::from("/venv/2.9.1")];
+        let only = |name: &'static str| move |it: &str| it == name;
+        let fork = Torch::Fork(forks[0].clone());
+        for (program, with_torch, expected) in [
+            ("python", "python", Torch::OnPath),
+            ("python", "none", fork),
+            ("/usr/bin/python3", "none", Torch::OnPath),
+            ("torchrun", "python3", Torch::OnPath),
+        ] {
+            assert_eq!(Torch::of(program, only(with_torch), &forks), expected);
+        }
+        assert_eq!(
+            Torch::of("torchrun", only("none"), &forks),
+            Torch::Fork(forks[0].clone())
+        );
+        assert_eq!(Torch::of("python3.11", only("none"), &[]), Torch::Nowhere);
+        assert_eq!(Torch::of("bash", only("none"), &[]), Torch::OnPath);
+        assert!(!has_torch("/nowhere/python9"));
     }
 
     #[test]

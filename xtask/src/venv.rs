@@ -1,5 +1,6 @@
 //! `cargo xtask venv`: environments with the fork wheel or the official one, made once.
 //!
+//! Beside the wheel it has what programs with torch expect: numpy, without which torch warns at each start.
 //! Invariant: an environment with a marker is whole, and has the wheel whose hash the marker names.
 
 use std::collections::BTreeSet;
@@ -21,6 +22,8 @@ use crate::wheel::record;
 use crate::{build_wheel, cli};
 
 const MARKER: &str = "pinbuddy-venv.json";
+/// What torch can do without and programs cannot.
+const BESIDE: [&str; 1] = ["numpy"];
 /// An environment takes 5.4 GB; beside another one, only torch itself.
 pub const ROOM: u64 = 7_000_000_000;
 const ROOM_BESIDE: u64 = 2_500_000_000;
@@ -31,6 +34,9 @@ struct Marker {
     wheel_sha256: String,
     python: PathBuf,
     version: (u32, u32, u32),
+    /// Installed besides; none in a marker of before there were any.
+    #[serde(default)]
+    beside: Vec<String>,
 }
 
 /// The command.
@@ -63,6 +69,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf
         wheel_sha256: sha256,
         python: plan.python.executable.clone(),
         version: plan.python.version,
+        beside: BESIDE.map(str::to_owned).into(),
     };
     let folder = folder(&plan, stock);
     let present = marker(&folder);
@@ -196,19 +203,78 @@ fn install(tools: &Tools, folder: &Path, wheel: &Path, replace: bool, step: &Ste
     }
     arguments.push(&wheel);
     let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
-    watch::folder(folder, step, || {
-        pip::run(
-            &tools.python,
-            &arguments,
-            temporary.path(),
-            "install torch and what it needs",
-        )
-    })
+    let run = |arguments: &[&str], goal| {
+        watch::folder(folder, step, || {
+            pip::run(&tools.python, arguments, temporary.path(), goal)
+        })
+    };
+    run(&arguments, "install torch and what it needs")?;
+    // By itself, or --force-reinstall would fetch it anew with each change of the wheel.
+    let beside = [&["--python", &inner, "install", "--quiet"], &BESIDE[..]].concat();
+    run(&beside, "install numpy")
+}
+
+/// The environments with the fork that are whole, the newest torch first.
+pub fn with_fork() -> Vec<PathBuf> {
+    forks(&paths::target().join("venv"))
+}
+
+fn forks(root: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(root).into_iter().flatten().flatten();
+    let mut found: Vec<_> = listed
+        .filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let (torch, python) = name.split_once("-fork-")?;
+            let numbers = torch.split('.').map(|it| it.parse::<u32>().ok());
+            let key = (numbers.collect::<Option<Vec<_>>>()?, python.to_owned());
+            marker(&entry.path()).map(|_| (key, entry.path()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, folder)| folder).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn environments_with_the_fork_are_listed_by_release_and_only_whole_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let marker = Marker {
+            wheel_sha256: String::new(),
+            python: "/usr/bin/python3".into(),
+            version: (3, 11, 2),
+            beside: Vec::new(),
+        };
+        for (name, whole) in [
+            ("2.9.1-fork-cp311", true),
+            ("2.15.0-fork-cp311", true),
+            ("2.15.0-stock-cp311", true),
+            ("2.16.0-fork-cp311", false),
+            ("2.15.0-fork-cp311.tmp-1", false),
+        ] {
+            let folder = root.path().join(name);
+            fs::create_dir_all(folder.join("bin")).unwrap();
+            fs::write(folder.join("bin/python"), "").unwrap();
+            if whole {
+                let text = serde_json::to_string(&marker).unwrap();
+                fs::write(folder.join(MARKER), text).unwrap();
+            }
+        }
+        let found = forks(root.path());
+        let names: Vec<_> = found.iter().map(|it| it.file_name().unwrap()).collect();
+        assert_eq!(names, ["2.15.0-fork-cp311", "2.9.1-fork-cp311"]);
+        assert_eq!(forks(Path::new("/nowhere")), Vec::<PathBuf>::new());
+    }
+
+    /// An environment that was made without numpy gets it, and nothing else is made anew.
+    #[test]
+    fn a_marker_of_before_asks_for_what_lies_beside() {
+        let text = r#"{"wheel_sha256":"","python":"/usr/bin/python3","version":[3,11,2]}"#;
+        let old: Marker = serde_json::from_str(text).unwrap();
+        assert!(old.beside.is_empty() && BESIDE.contains(&"numpy"));
+    }
 
     #[test]
     fn shares_all_but_torch() {

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* 1 where pinbuddy serves pinned memory; 0 where BUDDY_DISABLE=1 leaves it to PyTorch, in a forked
- * child, and once the engine has met a defect of its own and retired. */
+/* 1 where requests for pinned memory go to pinbuddy; 0 where BUDDY_DISABLE=1 leaves them to PyTorch, in
+ * a forked child, and once the engine has met a defect of its own and retired. Does not look for a GPU. */
 int pinbuddy_enabled(void);
 
 /* Starts pinning the blocks that BUDDY_BLOCK_COUNT asks for, and those that empty_cache gave back, in
@@ -37,7 +37,8 @@ size_t pinbuddy_stats_json(char* buffer, size_t capacity);
  * every step. */
 size_t pinbuddy_segments_json(char* buffer, size_t capacity);
 
-/* Copies the settings in use and where each came from, in the same way. */
+/* Copies the settings in use, where each came from, and what is wrong with what was set, in the same
+ * way. */
 size_t pinbuddy_config_json(char* buffer, size_t capacity);
 
 #ifdef __cplusplus

@@ -83,13 +83,11 @@ def _print_library(folder: Path | None) -> int:
 
 
 def settings_table(config: dict[str, Setting]) -> str:
-    """A line for each variable: its value and where it came from."""
-    origins = {"rejected": "rejected: the default stands in"}
+    """A line for each variable: its value, where it came from, and what is wrong with what was set."""
     rows = [("variable", "value", "origin")]
-    rows += [
-        (name, _value(it["value"]), origins.get(it["origin"], it["origin"]))
-        for name, it in config.items()
-    ]
+    for name, it in config.items():
+        remark = it["remark"]
+        rows.append((name, _value(it["value"]), f"{it['origin']}: {remark}" if remark else it["origin"]))
     names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
     return "\n".join(f"{row[0]:<{names}}  {row[1]:<{values}}  {row[2]}" for row in rows)
 

@@ -6,6 +6,7 @@ says who serves pinned memory. Changes nothing, and pins nothing.
 
 import importlib.metadata
 import os
+import sys
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,6 +14,10 @@ from pinbuddy import _library, _match, _read
 
 _OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+# The official releases in which a cached block may be shorter than the request that gets it
+# (pytorch/pytorch#192722): later ones compare, earlier ones round all sizes. As in the build tool's.
+_OVERFLOWING = ("2.13.0",)
 
 
 @dataclass
@@ -40,6 +45,8 @@ class Report:
     """The versions of torch that the plug-in has libraries for."""
     entry_point: bool | None = None
     """Whether torch finds the plug-in; ``None`` where there is none."""
+    notes: list[str] = field(default_factory=list)
+    """What else should be known, each a sentence without its period."""
 
     def table(self) -> str:
         """For people."""
@@ -60,10 +67,15 @@ class Report:
         if self.header:
             rows.append(("header", self.header))
         lines = [f"{name:<14}{value}" for name, value in rows]
+        lines += ["", *(f"Note: {note}." for note in self.notes), self._verdict()]
+        return "\n".join([*lines, *([f"To do: {self.to_do}"] if self.to_do else [])])
+
+    def _verdict(self) -> str:
         if self.served:
-            return "\n".join([*lines, "", "pinbuddy serves pinned memory."])
-        verdict = f"PyTorch's own allocator serves pinned memory: {self.why}."
-        return "\n".join([*lines, "", verdict, *([f"To do: {self.to_do}"] if self.to_do else [])])
+            return "pinbuddy serves pinned memory."
+        if self.state == "on":
+            return f"pinbuddy is installed, but {self.why}: nobody can pin memory here."
+        return f"PyTorch's own allocator serves pinned memory: {self.why}."
 
     def as_data(self) -> dict[str, Any]:
         """For machines."""
@@ -88,7 +100,7 @@ def examine() -> Report:
     report.torch, report.cuda = str(torch.__version__), torch.version.cuda
     report.torch_folder = os.path.dirname(torch.__file__)
     # Counted by asking the driver; no context is made.
-    report.gpus = torch.cuda.device_count()
+    report.gpus = _read.gpus()
     match = _match.of_import(torch)
     report.form = match.form
     report.library = match.library and str(match.library)
@@ -96,15 +108,56 @@ def examine() -> Report:
     if match.library is None:
         report.why = match.why
         report.to_do = _remedy(match, plugin)
+        report.notes = _notes(report)
         return report
     library = _library.load()
     report.version, report.state = _read.version(), _read.stats()["state"]
     report.served = _read.enabled()
     if isinstance(library, _library.Absent):
         _not_loaded(report, match, plugin)
+    elif report.state == "on" and not report.served:
+        report.why, report.to_do = _no_gpu()
     elif not report.served:
         report.why, report.to_do = "BUDDY_DISABLE=1 leaves it in place", "unset BUDDY_DISABLE"
+    report.notes = _notes(report)
     return report
+
+
+def _no_gpu() -> tuple[str, str]:
+    """Why nothing can be pinned, and what to do."""
+    visible = os.environ.get(_VISIBLE)
+    simulator = "from a checkout of pinbuddy, try it with no GPU: cargo xtask sim -- python PROGRAM"
+    if visible is None:
+        return "there is no GPU", f"run it on a machine with a GPU; or, {simulator}"
+    return f"{_VISIBLE}={visible!r} leaves no GPU", f"unset {_VISIBLE}; or, {simulator}"
+
+
+def _notes(report: Report) -> list[str]:
+    notes = []
+    if report.form == "fork" and (report.fits or _is_installed("pinbuddy")):
+        python = sys.executable
+        notes.append(
+            "the plug-in is installed beside the fork, which does not need it, and whichever came last has "
+            "overwritten the other's Python package. To mend it: "
+            f"{python} -m pip uninstall --yes pinbuddy && "
+            f"{python} -m pip install --force-reinstall --no-deps dist/torch-*.whl"
+        )
+    if report.state != "on" and (report.torch or "").partition("+")[0] in _OVERFLOWING:
+        notes.append(
+            "PyTorch's own allocator overflows its heap where pinned_max_round_threshold_mb is below "
+            f"pinned_max_cached_size_mb (pytorch/pytorch#192722, in torch {', '.join(_OVERFLOWING)}); "
+            "pinbuddy does not"
+        )
+    return notes
+
+
+def _is_installed(name: str) -> bool:
+    """Whether pip has installed a distribution of that name."""
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _remedy(match: _match.Match, plugin: dict[str, Any] | None) -> str:

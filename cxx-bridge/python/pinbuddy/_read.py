@@ -10,9 +10,17 @@ def enabled() -> bool:
 
     ``False`` with ``BUDDY_DISABLE=1``, in a forked child, where the plug-in was not loaded, and once
     the engine has met a defect of its own and retired; PyTorch's own allocator serves then.
-    ``stats()["state"]`` says which.
+    ``stats()["state"]`` says which. ``False`` also where there is no GPU: nobody can pin memory there.
     """
-    return bool(_library.load().pinbuddy_enabled())
+    # Counting them starts no CUDA where the driver's management library can be asked.
+    return bool(_library.load().pinbuddy_enabled()) and gpus() > 0
+
+
+def gpus() -> int:
+    """How many GPUs this process sees."""
+    import torch
+
+    return torch.cuda.device_count()
 
 
 def version() -> str:
@@ -28,10 +36,11 @@ def config() -> dict[str, Setting]:
 
     ``value`` is in the variable's own unit (MiB where its name ends in ``_MB``). ``origin`` is
     ``default``, ``environment``, or ``rejected``: set to something that cannot be used, so that
-    the default stands in.
+    the default stands in. ``remark`` says what is wrong with what is set, or is ``None``.
     """
     settings = _library.read_json("pinbuddy_config_json")
-    return {it["name"]: {"value": it["value"], "origin": it["origin"]} for it in settings.values()}
+    keys = ("value", "origin", "remark")
+    return {it["name"]: {key: it[key] for key in keys} for it in settings.values()}
 
 
 def stats() -> Stats:

@@ -13,6 +13,8 @@ class Setting(TypedDict):
     """The value in use; ``None`` where the machine decides (``BUDDY_MAX_MB``)."""
     origin: Literal["default", "environment", "rejected"]
     """Where it came from; ``rejected``: what is set cannot be used, and the default stands in."""
+    remark: str | None
+    """What is wrong with what is set, for people."""
 
 
 class Gauge(TypedDict):

@@ -84,7 +84,7 @@ impl Limits {
     /// What the files below `root` say.
     pub fn read(root: &Path) -> Self {
         let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
-        let (cgroup, group) = cgroup(root).unzip();
+        let (cgroup, group) = cgroup(root, left_at).unzip();
         Self {
             available: field(&meminfo, "MemAvailable:"),
             total: field(&meminfo, "MemTotal:"),
@@ -106,6 +106,15 @@ impl Limits {
             let bytes = bytes?;
             Some(Limit { bytes, name, of })
         })
+    }
+
+    /// All that a process on the machine below `root` could ever have, and who has it: of its memory and of what
+    /// its control groups allow, the less.
+    pub fn whole(root: &Path) -> Option<(u64, &'static str)> {
+        let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+        let machine = field(&meminfo, "MemTotal:").map(|it| (it, "this machine has"));
+        let group = cgroup(root, limit_at).map(|(bytes, _)| (bytes, "the control group allows"));
+        machine.into_iter().chain(group).min()
     }
 
     /// The least of them.
@@ -167,7 +176,11 @@ const V2: Version = Version {
     reclaimable: "inactive_file",
 };
 
-fn cgroup(root: &Path) -> Option<(u64, Group)> {
+/// A number of the group in a folder, if it has one.
+type At = fn(&Path, &Version) -> Option<u64>;
+
+/// The least number that a group of this process has, and which group.
+fn cgroup(root: &Path, at: At) -> Option<(u64, Group)> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mut least = None;
     for (controllers, path) in lines(&text) {
@@ -176,7 +189,7 @@ fn cgroup(root: &Path) -> Option<(u64, Group)> {
             list if list.split(',').any(|it| it == "memory") => &V1,
             _ => continue,
         };
-        let Some((bytes, path)) = left(root, version, path) else {
+        let Some((bytes, path)) = least_of(root, version, path, at) else {
             continue;
         };
         if least.as_ref().is_none_or(|(least, _)| bytes < *least) {
@@ -187,32 +200,39 @@ fn cgroup(root: &Path) -> Option<(u64, Group)> {
     least
 }
 
-/// The least that the group at `path`, or one above it, leaves, and that one's path. Inside a container the path is
+/// The least number that the group at `path`, or one above it, has, and that one's path. Inside a container the path is
 /// often that of the host, and only the mount itself is there.
-fn left(root: &Path, version: &Version, path: &str) -> Option<(u64, String)> {
+fn least_of(root: &Path, version: &Version, path: &str, of: At) -> Option<(u64, String)> {
     let mount = root.join(version.mount);
     let mut folder = mount.clone();
-    let mut least = left_at(&folder, version).map(|bytes| (bytes, "/".to_owned()));
+    let mut least = of(&folder, version).map(|bytes| (bytes, "/".to_owned()));
     let mut at = String::new();
     for part in Path::new(path).components() {
         if let Component::Normal(name) = part {
             folder.push(name);
             at = format!("{at}/{}", name.to_string_lossy());
-            let left = left_at(&folder, version).map(|bytes| (bytes, at.clone()));
-            least = least.into_iter().chain(left).min_by_key(|it| it.0);
+            let here = of(&folder, version).map(|bytes| (bytes, at.clone()));
+            least = least.into_iter().chain(here).min_by_key(|it| it.0);
         }
     }
     least
 }
 
+/// What the group still allows.
 fn left_at(folder: &Path, version: &Version) -> Option<u64> {
-    let number = |name: &str| -> Option<u64> {
-        let text = fs::read_to_string(folder.join(name)).ok()?;
-        text.trim().parse().ok()
-    };
-    let limit = number(version.limit).filter(|limit| *limit < UNLIMITED)?;
-    let used = number(version.usage)?.saturating_sub(reclaimable(folder, version));
+    let limit = limit_at(folder, version)?;
+    let used = number(folder, version.usage)?.saturating_sub(reclaimable(folder, version));
     Some(limit.saturating_sub(used))
+}
+
+/// What the group allows in all.
+fn limit_at(folder: &Path, version: &Version) -> Option<u64> {
+    number(folder, version.limit).filter(|limit| *limit < UNLIMITED)
+}
+
+fn number(folder: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(folder.join(name)).ok()?;
+    text.trim().parse().ok()
 }
 
 fn reclaimable(folder: &Path, version: &Version) -> u64 {
@@ -254,6 +274,10 @@ mod tests {
             (Some(65536), None, Some(67_108_865))
         );
         assert_eq!(limits.least().unwrap().name, "MemAvailable");
+        assert_eq!(
+            Limits::whole(root.path()),
+            Some((102_400, "this machine has"))
+        );
     }
 
     #[test]
@@ -296,6 +320,10 @@ mod tests {
         ]);
         let limits = Limits::read(root.path());
         assert_eq!(limits.cgroup, Some(7000));
+        assert_eq!(
+            Limits::whole(root.path()),
+            Some((10000, "the control group allows"))
+        );
         let group = limits.group.unwrap();
         for (path, inside) in [
             ("/pod/main", true),

@@ -32,6 +32,8 @@ pub struct Setting<T> {
     pub value: T,
     /// Where it came from.
     pub origin: Origin,
+    /// What is wrong with what was set, for people; completes "... is rejected: ".
+    pub remark: Option<String>,
 }
 
 /// Where a setting's value came from.
@@ -151,6 +153,20 @@ impl Config {
         (config, warnings)
     }
 
+    /// What to say where more may be pinned than there is: so many bytes, that "this machine has", or who
+    /// else has them.
+    pub fn compare_with(&mut self, (bytes, whose): (u64, &str)) -> Option<String> {
+        let (asked, there) = (self.max_mb.value?, bytes / MIB as u64);
+        if asked as u64 <= there {
+            return None;
+        }
+        let remark = format!("more than the {there} MiB that {whose}");
+        let warning =
+            format!("BUDDY_MAX_MB is {asked}, {remark}; what is free bounds pins all the same");
+        self.max_mb.remark = Some(remark);
+        Some(warning)
+    }
+
     /// Size of a segment pinned by the warm-up, in bytes.
     pub fn block_bytes(&self) -> usize {
         self.block_size_mb.value * MIB
@@ -181,6 +197,7 @@ impl<L: Fn(&str) -> Option<OsString>> Reader<L> {
                 name,
                 value: default,
                 origin: Origin::Default,
+                remark: None,
             };
         };
         let parsed = found
@@ -192,6 +209,7 @@ impl<L: Fn(&str) -> Option<OsString>> Reader<L> {
                 name,
                 value,
                 origin: Origin::Environment,
+                remark: None,
             },
             Err(why) => {
                 self.warnings.push(format!(
@@ -202,6 +220,7 @@ impl<L: Fn(&str) -> Option<OsString>> Reader<L> {
                     name,
                     value: default,
                     origin: Origin::Rejected,
+                    remark: Some(format!("{found:?} {why}")),
                 }
             }
         }
@@ -231,6 +250,7 @@ fn growth_as_text<S: Serializer>(
         name: setting.name,
         value,
         origin: setting.origin,
+        remark: setting.remark.clone(),
     }
     .serialize(serializer)
 }

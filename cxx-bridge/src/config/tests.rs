@@ -140,6 +140,46 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     assert_eq!(config.block_size_mb.origin, Origin::Rejected);
 }
 
+/// Whoever asks for the settings is told the same.
+#[test]
+fn a_rejected_value_stays_with_its_reason() {
+    let (config, _) = read(&[("BUDDY_THRESHOLD_MB", "much"), ("BUDDY_BLOCK_COUNT", "2")]);
+    let json = serde_json::to_value(&config).unwrap();
+    assert_eq!(
+        json["threshold_mb"]["remark"],
+        r#""much" is not a whole number"#
+    );
+    assert_eq!(json["threshold_mb"]["value"], 4);
+    assert!(json["block_count"]["remark"].is_null());
+    assert!(json["growth"]["remark"].is_null());
+}
+
+#[test]
+fn a_limit_above_what_the_machine_has_is_pointed_out_and_taken() {
+    let machine = (8 << 30, "this machine has");
+    let (mut config, warnings) = read(&[("BUDDY_MAX_MB", "8193")]);
+    assert_eq!(warnings.len(), 0);
+    insta::assert_snapshot!(
+        config.compare_with(machine).unwrap(),
+        @"BUDDY_MAX_MB is 8193, more than the 8192 MiB that this machine has; what is free bounds pins all the same"
+    );
+    assert_eq!(
+        (config.max_mb.value, config.max_mb.origin),
+        (Some(8193), Origin::Environment)
+    );
+    assert_eq!(
+        config.max_mb.remark.as_deref(),
+        Some("more than the 8192 MiB that this machine has")
+    );
+    for value in ["8192", "0"] {
+        assert_eq!(
+            read(&[("BUDDY_MAX_MB", value)]).0.compare_with(machine),
+            None
+        );
+    }
+    assert_eq!(read(&[]).0.compare_with(machine), None);
+}
+
 #[test]
 fn blocks_that_could_serve_nothing_are_pointed_out() {
     let (_, warnings) = read(&[("BUDDY_BLOCK_SIZE_MB", "2")]);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::Library;
 use crate::build_wheel;
 use crate::report::summary::StepTime;
+use crate::support::typed;
 
 /// What came out.
 #[derive(Debug, Serialize)]
@@ -82,6 +83,8 @@ impl fmt::Display for Summary {
                 it.torch, it.needs
             )?;
         }
-        StepTime::write_all(&self.steps, f)
+        StepTime::write_all(&self.steps, f)?;
+        let wheel = typed::quoted(&self.path.display().to_string());
+        writeln!(f, "To install it: pip install {wheel}")
     }
 }

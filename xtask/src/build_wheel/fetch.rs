@@ -16,7 +16,6 @@ use crate::report::refusal::refuse;
 use crate::support::disk;
 use crate::support::hash::Digest;
 use crate::support::scratch::Scratch;
-use crate::support::watch;
 use crate::wheel::name::WheelName;
 
 /// pip holds the download and its copy for a moment; the larger wheels have 920 MB.
@@ -120,8 +119,6 @@ pub fn temporary(
     let requirement = format!("torch=={}", release.version);
     let shown = destination.display().to_string();
     let arguments = [
-        "download",
-        "--quiet",
         "--no-deps",
         "--only-binary=:all:",
         "--resume-retries=20",
@@ -130,14 +127,8 @@ pub fn temporary(
         &requirement,
     ];
     step.say(format!("downloading {requirement}"));
-    watch::folder(scratch.path(), step, || {
-        pip::run(
-            &tools.python,
-            &arguments,
-            scratch.path(),
-            &format!("download {requirement}"),
-        )
-    })?;
+    let goal = format!("download {requirement}");
+    pip::download(&tools.python, &arguments, scratch.path(), &goal, step)?;
     let file = fs::read_dir(&destination)?
         .flatten()
         .map(|entry| entry.path())
@@ -204,6 +195,7 @@ mod tests {
             header_sha256: String::new(),
             patched_sha256: String::new(),
             series: "2.15.0".into(),
+            pythons: Vec::new(),
             source_series: Vec::new(),
         }
     }

@@ -21,7 +21,7 @@ use xshell::{Shell, cmd};
 use crate::build_wheel::plan::Plan;
 use crate::cli;
 use crate::report::progress::Progress;
-use crate::report::summary::{StepTime, Summary};
+use crate::report::summary::{self, StepTime, Summary};
 use crate::support::hash::Digest;
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths};
@@ -73,6 +73,7 @@ pub fn build_in(args: &cli::BuildWheel, cargo: &Path) -> Result<Summary> {
     let (out, sha256) = write(&plan, &ready, &made, &progress)?;
     Ok(Summary {
         bytes: fs::metadata(&out)?.len(),
+        install: summary::install(&args.python, &out),
         path: out,
         sha256,
         version: ready.fork_version,

@@ -41,12 +41,20 @@ impl Plan {
     pub fn make(args: &cli::BuildWheel) -> Result<Self> {
         let root = paths::root();
         let versions = Versions::read(root)?;
-        let release = versions.find(args.torch.as_deref())?.clone();
         let python = Python::probe(&args.python)?;
         let cache = paths::cache();
-        let base = match &args.wheel {
-            Some(file) => Some(fetch::at_hand(file, &python)?.0),
-            None => fetch::cached(&cache, &release, &python).map(|(path, _)| path),
+        let (release, base) = match &args.wheel {
+            Some(file) => {
+                let (path, name) = fetch::at_hand(file, &python)?;
+                let asked = args.torch.as_deref().unwrap_or(name.public_version());
+                (versions.find(Some(asked))?.clone(), Some(path))
+            }
+            None => {
+                let release = versions.find(args.torch.as_deref())?.clone();
+                versions.check_python(&release, &python)?;
+                let cached = fetch::cached(&cache, &release, &python);
+                (release, cached.map(|(path, _)| path))
+            }
         };
         let header = in_wheel(&versions.header)
             .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;

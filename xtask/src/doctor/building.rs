@@ -11,7 +11,7 @@ use super::torch::Found;
 use crate::build_wheel::compile::{TOOLS, Tool};
 use crate::build_wheel::fetch;
 use crate::python::Python;
-use crate::release::Release;
+use crate::release::{Release, Versions};
 use crate::support::paths;
 
 /// The first release of g++ that knows `-std=c++20`.
@@ -60,9 +60,15 @@ pub struct Program {
 }
 
 impl Building {
-    /// Looks for everything.
-    pub fn look(interpreter: &Path, release: Option<&Release>) -> Self {
-        let probed = Python::probe(interpreter);
+    /// Looks for everything; `wanted` is the release that is built by default.
+    pub fn look(interpreter: &Path, wanted: Option<(&Versions, &Release)>) -> Self {
+        let release = wanted.map(|(_, release)| release);
+        let probed = Python::probe(interpreter).and_then(|python| {
+            if let Some((versions, release)) = wanted {
+                versions.check_python(release, &python)?;
+            }
+            Ok(python)
+        });
         let cache = paths::cache();
         let cached = match (&probed, release) {
             (Ok(python), Some(release)) => fetch::cached(&cache, release, python),
@@ -175,6 +181,22 @@ fn major(version: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `build-wheel` refuses before it fetches anything, the doctor does not call ready.
+    #[test]
+    fn a_python_that_the_newest_release_has_no_wheel_for_is_missing() {
+        let versions = Versions::read(paths::root()).unwrap();
+        let mut release = versions.find(None).unwrap().clone();
+        let python = Path::new("python3");
+        let looked = |release: &Release| Building::look(python, Some((&versions, release))).python;
+        release.pythons = vec![Python::probe(python).unwrap().short()];
+        assert!(matches!(looked(&release), Interpreter::Fits { .. }));
+        release.pythons = vec!["3.99".to_owned()];
+        let Interpreter::Refused { why } = looked(&release) else {
+            panic!("it fits");
+        };
+        assert!(why.contains("has no official wheel for Python"), "{why}");
+    }
 
     #[test]
     fn compilers_of_all_kinds() {

@@ -102,7 +102,7 @@ impl Asked {
                 .ok()
                 .and_then(|it| it.parse().ok()),
             installed: Found::ask(python).ok(),
-            building: Building::look(python, release),
+            building: Building::look(python, versions.as_ref().zip(release)),
             needed: cuda.and_then(|it| it.filter_map(|text| CudaVersion::parse(text)).max()),
         }
     }
@@ -155,13 +155,13 @@ impl Machine {
         let mut pages = vec![self.kernel.finding(setting)];
         pages.extend(self.huge_pages.findings(&self.memory, setting, transparent));
         pages.push(self.transparent.finding(setting));
-        let torch = found.map(|_| Torch::finding(self.torch.as_ref(), &self.python));
+        let torch = found.map(|_| Torch::findings(self.torch.as_ref(), &self.python));
         Report::new(vec![
             (
                 "Building",
                 self.building.findings(setting, found, &self.python),
             ),
-            ("PyTorch", torch.into_iter().collect()),
+            ("PyTorch", torch.unwrap_or_default()),
             (
                 "GPU",
                 self.gpus

@@ -32,6 +32,7 @@ def version(*names):
 print(json.dumps({
     'torch': folder('torch'),
     'runtime': version('nvidia-cuda-runtime', 'nvidia-cuda-runtime-cu12'),
+    'plugin': version('pinbuddy'),
     'pip': [it for it in ('venv', 'ensurepip', 'pip') if folder(it) is not None],
 }))
 ";
@@ -43,6 +44,8 @@ pub struct Found {
     torch: Option<PathBuf>,
     /// The CUDA runtime from PyPI: `13.2.86`.
     pub runtime: Option<String>,
+    /// The plug-in's version, where pip has installed it.
+    pub plugin: Option<String>,
     /// Of `venv`, `ensurepip` and `pip`, what is there.
     pub pip: Vec<String>,
 }
@@ -56,6 +59,8 @@ pub struct Torch {
     pub cuda: Option<String>,
     /// Whether our library is in it.
     pub library: bool,
+    /// The version of the plug-in beside it.
+    pub plugin: Option<String>,
     /// Where it is.
     pub folder: PathBuf,
 }
@@ -83,14 +88,32 @@ impl Found {
             version: says.as_ref().map(|it| it.version.clone()),
             cuda: says.and_then(|it| it.cuda),
             library: folder.join("lib").join(LIBRARY).is_file(),
+            plugin: self.plugin.clone(),
             folder,
         })
     }
 }
 
 impl Torch {
-    /// One line for what an interpreter has; `python` as the user named it.
-    pub fn finding(torch: Option<&Self>, python: &str) -> Finding {
+    /// What an interpreter has; `python` as the user named it.
+    pub fn findings(torch: Option<&Self>, python: &str) -> Vec<Finding> {
+        let mut findings = vec![Self::finding(torch, python)];
+        let stock = torch.filter(|it| !it.library && it.plugin.is_none());
+        let version = stock.and_then(|it| it.version.as_deref());
+        if version.is_some_and(overflows) {
+            let value = format!(
+                "stock overflows its heap where pinned_max_round_threshold_mb is below \
+                 pinned_max_cached_size_mb ({}); not through pinbuddy",
+                OVERFLOWING.join(", ")
+            );
+            let fork =
+                format!("cargo xtask build-wheel && {python} -m pip install dist/torch-*.whl");
+            findings.push(Finding::note("pytorch#192722", value).run(fork));
+        }
+        findings
+    }
+
+    fn finding(torch: Option<&Self>, python: &str) -> Finding {
         let name = "torch";
         let ours = concat!("pinbuddy.", env!("CARGO_PKG_VERSION"));
         let build = "cargo xtask build-wheel";
@@ -105,9 +128,22 @@ impl Torch {
         };
         let value = |what: &str| format!("{version}, {what}, in {}", torch.folder.display());
         match (version.contains("pinbuddy"), torch.library) {
+            // Both have the Python package, and who came last has overwritten the other's.
+            (true, true) if torch.plugin.is_some() => Finding::note(
+                name,
+                value("the fork, and the plug-in beside it"),
+            )
+            .run(format!(
+                "{python} -m pip uninstall --yes pinbuddy && {install} --force-reinstall --no-deps"
+            )),
             (true, true) if version.ends_with(ours) => Finding::ok(name, value("the fork")),
             (true, true) => Finding::note(name, value("a fork of another release of ours"))
                 .run(format!("{build} && {install}")),
+            (false, false) if torch.plugin.is_some() => {
+                let plugin = torch.plugin.as_deref().unwrap_or_default();
+                Finding::note(name, value(&format!("stock with the plug-in {plugin}")))
+                    .run(format!("{python} -m pinbuddy doctor  # whether it fits"))
+            }
             (false, false) => {
                 Finding::note(name, value("stock")).run(format!("{build} && {install}"))
             }
@@ -117,12 +153,25 @@ impl Torch {
     }
 }
 
+/// The official releases in which a cached block may be shorter than the request that gets it: later ones compare,
+/// and earlier ones round all sizes. As in the Python package's `_doctor.py`.
+const OVERFLOWING: [&str; 1] = ["2.13.0"];
+
+fn overflows(version: &str) -> bool {
+    let public = version.split('+').next().unwrap_or_default();
+    OVERFLOWING.contains(&public)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::finding::Status;
 
     fn installed(version: &str, library: bool) -> Finding {
+        beside(version, library, None).swap_remove(0)
+    }
+
+    fn beside(version: &str, library: bool, plugin: Option<&str>) -> Vec<Finding> {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("lib")).unwrap();
         fs::write(folder.path().join("version.py"), version).unwrap();
@@ -131,9 +180,10 @@ mod tests {
         }
         let found = Found {
             torch: Some(folder.path().into()),
+            plugin: plugin.map(str::to_owned),
             ..Found::default()
         };
-        Torch::finding(found.torch().as_ref(), "python3")
+        Torch::findings(found.torch().as_ref(), "python3")
     }
 
     #[test]
@@ -155,6 +205,47 @@ mod tests {
             let finding = installed(version, library);
             assert_eq!(finding.status, status, "{version}");
             assert!(finding.value.contains(what), "{}", finding.value);
+        }
+    }
+
+    #[test]
+    fn a_fork_and_the_plug_in_in_one_environment() {
+        let fork = concat!(
+            "__version__ = '2.15.0+cu132.pinbuddy.",
+            env!("CARGO_PKG_VERSION"),
+            "'\n"
+        );
+        let both = beside(fork, true, Some("0.1.0")).swap_remove(0);
+        assert_eq!(both.status, Status::Note);
+        assert!(both.value.contains("the fork, and the plug-in beside it"));
+        assert_eq!(
+            both.fixes[0].command,
+            "python3 -m pip uninstall --yes pinbuddy && python3 -m pip install dist/torch-*.whl \
+             --force-reinstall --no-deps"
+        );
+        let stock = "__version__ = '2.15.0+cu132'\n";
+        let plugin = beside(stock, false, Some("0.1.0")).swap_remove(0);
+        assert!(
+            plugin.value.contains("stock with the plug-in 0.1.0"),
+            "{}",
+            plugin.value
+        );
+    }
+
+    #[test]
+    fn stocks_overflow_is_named_where_stock_serves() {
+        for (version, library, plugin, named) in [
+            ("2.13.0+cu130", false, None, true),
+            ("2.13.0+cu130", false, Some("0.1.0"), false),
+            ("2.13.0+cu130.pinbuddy.0.1.0", true, None, false),
+            ("2.14.0+cu130", false, None, false),
+            ("2.12.1+cu130", false, None, false),
+        ] {
+            let text = format!("__version__ = '{version}'\n");
+            let findings = beside(&text, library, plugin);
+            let overflow = findings.iter().find(|it| it.name == "pytorch#192722");
+            assert_eq!(overflow.is_some(), named, "{version}");
+            assert!(overflow.is_none_or(|it| it.value.contains("(2.13.0)")));
         }
     }
 }

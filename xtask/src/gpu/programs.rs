@@ -15,8 +15,8 @@ use crate::venv;
 /// The command.
 pub fn run(args: &Programs) -> Result<()> {
     let python = Python::probe(&args.python)?;
-    let tools = tools::ensure(&python)?;
     let stock = venv::ensure(Some(&args.torch), true, &args.python)?;
+    let tools = tools::ensure(&python)?;
     let bin = args.out.join("bin");
     fs::create_dir_all(&bin).with_context(|| format!("creating {}", bin.display()))?;
     let progress = Progress::new(1 + portable::STEPS);

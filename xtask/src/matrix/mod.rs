@@ -77,6 +77,8 @@ mod tests {
         let versions = Versions::read(paths::root()).unwrap();
         let chosen = releases(&versions, &["2.9.0".to_owned()]).unwrap();
         assert_eq!(chosen[0].version, "2.9.0");
-        releases(&versions, &["2.9".to_owned()]).unwrap_err();
+        let chosen = releases(&versions, &["2.9".to_owned()]).unwrap();
+        assert_eq!(chosen[0].version, "2.9.1");
+        releases(&versions, &["2.7".to_owned()]).unwrap_err();
     }
 }

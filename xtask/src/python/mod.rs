@@ -117,6 +117,13 @@ impl Python {
         )
     }
 
+    /// As people name it: `3.11`, or `3.13t` without the global lock.
+    pub fn short(&self) -> String {
+        let (major, minor, _) = self.version;
+        let threads = if self.free_threaded { "t" } else { "" };
+        format!("{major}.{minor}{threads}")
+    }
+
     /// glibc's version, as the platform tag has it.
     pub fn glibc(&self) -> (u32, u32) {
         let mut parts = self

@@ -1,11 +1,12 @@
 //! The closing summary of `build-wheel`, for people and, with `--json`, for scripts.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::support::typed;
 use crate::wheel::platform::Floors;
 
 /// What came out.
@@ -31,6 +32,14 @@ pub struct Summary {
     pub commit: Option<String>,
     /// Seconds by step, in order.
     pub steps: Vec<StepTime>,
+    /// The command that installs the wheel.
+    pub install: String,
+}
+
+/// The command with which that interpreter installs a wheel.
+pub fn install(python: &Path, wheel: &Path) -> String {
+    let words = [python, wheel].map(|it| typed::quoted(&it.display().to_string()));
+    format!("{} -m pip install {}", words[0], words[1])
 }
 
 /// How long one step took.
@@ -82,7 +91,8 @@ impl fmt::Display for Summary {
         ] {
             writeln!(f, "  {label:<9}{value}")?;
         }
-        StepTime::write_all(&self.steps, f)
+        StepTime::write_all(&self.steps, f)?;
+        writeln!(f, "To install it: {}", self.install)
     }
 }
 
@@ -108,6 +118,7 @@ mod tests {
             library_bytes: 700_000,
             commit: None,
             steps: StepTime::list(times),
+            install: install(Path::new("python3.11"), Path::new("my dist/torch.whl")),
         };
         insta::assert_snapshot!("summary_text", summary.to_string());
         insta::assert_snapshot!(

@@ -29,7 +29,7 @@ use crate::cli;
 use crate::patch::replace;
 use crate::release::Versions;
 use crate::report::progress::{Progress, Step};
-use crate::report::summary::{StepTime, Summary};
+use crate::report::summary::{self, StepTime, Summary};
 use crate::support::hash::Digest;
 use crate::support::{lock, paths};
 use plan::{Asked, Plan};
@@ -96,6 +96,7 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     }
     Ok(Summary {
         bytes: fs::metadata(&made.path)?.len(),
+        install: summary::install(&plan.python.executable, &made.path),
         path: made.path,
         sha256,
         version: plan.version.clone(),

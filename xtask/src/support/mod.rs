@@ -8,4 +8,5 @@ pub mod lock;
 pub mod paths;
 pub mod relay;
 pub mod scratch;
+pub mod typed;
 pub mod watch;

@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::Result;
 
 use crate::bench;
-use crate::build_wheel;
+use crate::build_wheel::{self, plan::Plan};
 use crate::cli;
 use crate::lint;
 use crate::report::refusal::refuse;
@@ -27,6 +27,10 @@ use crate::venv;
 
 /// The command.
 pub fn run(args: &cli::Test) -> Result<()> {
+    if !args.quick {
+        // What cannot be built is refused before anything else runs.
+        Plan::make(&build_args(args.torch.as_deref()))?;
+    }
     let mut table = Table::default();
     let source = args.source.as_deref();
     if args.real {
@@ -166,4 +170,25 @@ fn seam_tests(source: Option<&Path>) -> Result<Tally> {
         real: false,
         seam: true,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn what_cannot_be_built_is_refused_before_anything_runs() {
+        let cli = Cli::try_parse_from(["cargo xtask", "test", "--torch", "2.99.0"]).unwrap();
+        let Command::Test(args) = cli.command else {
+            panic!("another command");
+        };
+        let error = run(&args).unwrap_err().to_string();
+        assert!(
+            error.contains("torch 2.99.0 is not a supported release"),
+            "{error}"
+        );
+    }
 }

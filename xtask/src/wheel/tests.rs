@@ -102,6 +102,7 @@ impl Made {
             header_sha256: Digest::of(b"upstream's header\n").hex(),
             patched_sha256: String::new(),
             series: "2.15.0".into(),
+            pythons: Vec::new(),
             source_series: Vec::new(),
         };
         let name = WheelName::parse(NAME).unwrap();
@@ -299,6 +300,13 @@ fn another_build_or_release() {
     insta::assert_snapshot!(
         "renamed",
         Made::good().set(&format!("{INFO}/WHEEL"), tags).refusal()
+    );
+    let metadata = "Metadata-Version: 2.4\nName: torch\nVersion: 2.14.1\n\n";
+    insta::assert_snapshot!(
+        "renamed_version",
+        Made::good()
+            .set(&format!("{INFO}/METADATA"), metadata)
+            .refusal()
     );
 }
 

@@ -16,7 +16,7 @@ use super::reader::{Archive, corrupt};
 use super::record::{self, Fingerprint};
 use crate::release::Release;
 use crate::report::progress::Step;
-use crate::report::refusal::refuse;
+use crate::report::refusal::{Refusal, refuse};
 use crate::support::hash::Digest;
 use crate::wheel::header;
 
@@ -195,6 +195,12 @@ pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) ->
     Ok(facts)
 }
 
+/// The refusals of [`verify`] that need only a few small files, for a wheel whose bytes were verified before:
+/// the name of the file is not among them.
+pub fn identify(path: &Path, expected: &Expected<'_>) -> Result<Facts> {
+    check_identity(&mut open(path)?, expected)
+}
+
 /// Some texts of a wheel, each against its row of RECORD; none for what the wheel does not have. Nothing
 /// else of it is read, but for what says which wheel it is.
 pub fn texts(
@@ -211,22 +217,22 @@ pub fn texts(
     names.iter().map(read).collect()
 }
 
-/// The refusals that need only a few small files: wrong tags, wrong release, no CUDA, another header.
+/// The refusals that need only a few small files: a wrong name, wrong tags, wrong release, no CUDA, another header.
 fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts> {
     let shown = wheel.archive.shown.clone();
     let dist_info = format!("{}.dist-info", wheel.stem);
+    let metadata = wheel.text(&format!("{dist_info}/METADATA"))?;
+    let inside = metadata::header(&metadata, "Version").unwrap_or_default();
+    if inside != expected.name.version {
+        return Err(renamed(&shown, &expected.name.version, inside, "METADATA").into());
+    }
     let tags = wheel.text(&format!("{dist_info}/WHEEL"))?;
     let (mut inside, mut outside) = (metadata::tags(&tags), expected.name.tags());
     inside.sort_unstable();
     outside.sort_unstable();
     if inside != outside {
-        return Err(refuse(format!(
-            "{shown} was renamed: its name and its WHEEL file disagree"
-        ))
-        .found(outside.join(", "))
-        .expected(format!("{} (WHEEL)", inside.join(", ")))
-        .remedy("give the file its original name back, or fetch it again")
-        .into());
+        let (outside, inside) = (outside.join(", "), inside.join(", "));
+        return Err(renamed(&shown, &outside, &inside, "WHEEL").into());
     }
     let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
     let release = &expected.release.version;
@@ -261,6 +267,15 @@ fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts>
         stem: wheel.stem.clone(),
         header_sha256,
     })
+}
+
+fn renamed(shown: &str, outside: &str, inside: &str, file: &str) -> Refusal {
+    refuse(format!(
+        "{shown} was renamed: its name and its {file} file disagree"
+    ))
+    .found(outside)
+    .expected(format!("{inside} ({file})"))
+    .remedy("give the file its original name back, or fetch it again")
 }
 
 /// Headers, and the libraries that ours is linked against.

@@ -100,6 +100,7 @@ fn a_server_with_eight_gpus_on_two_nodes() {
         version: Some(ours),
         cuda: Some("13.2".into()),
         library: true,
+        plugin: None,
         folder: "/opt/venv/lib/python3.11/site-packages/torch".into(),
     });
     machine.installed = Some(found(None, Some("13.2.86")));

@@ -1,0 +1,80 @@
+"""`python -m pinbuddy doctor` where a library is in place: with a fork and with the plug-in alike."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from measure import environment
+from pinbuddy import _doctor
+from plugin import IS_PLUGIN
+
+
+def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "pinbuddy", "doctor", *arguments],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_it_serves_where_there_is_a_gpu():
+    done = doctor()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("\n\npinbuddy serves pinned memory.\n")
+
+
+def test_no_gpu_is_named_with_the_way_to_try_it_all_the_same():
+    done = doctor(PINBUDDY_SIM_DEVICES="0")
+    assert done.returncode == 1 and done.stderr == ""
+    verdict, to_do = done.stdout.splitlines()[-2:]
+    assert verdict == "pinbuddy is installed, but there is no GPU: nobody can pin memory here."
+    assert to_do.startswith("To do: run it on a machine with a GPU; or, ")
+    assert "cargo xtask sim -- python" in to_do
+    report = json.loads(doctor("--json", PINBUDDY_SIM_DEVICES="0").stdout)
+    assert report["served"] is False and report["gpus"] == 0 and report["why"] == "there is no GPU"
+
+
+def test_a_gpu_that_is_hidden_is_named(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    why, to_do = _doctor._no_gpu()
+    assert why == "CUDA_VISIBLE_DEVICES='' leaves no GPU"
+    assert to_do.startswith("unset CUDA_VISIBLE_DEVICES; or, ")
+
+
+def test_disabled_is_the_reason_even_where_there_is_no_gpu():
+    done = doctor(BUDDY_DISABLE="1", PINBUDDY_SIM_DEVICES="0")
+    assert done.returncode == 1 and "BUDDY_DISABLE=1 leaves it in place" in done.stdout
+
+
+@pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here")
+def test_a_fork_with_the_plug_in_beside_it_says_how_to_mend_it(tmp_path):
+    """As pip leaves it: the plug-in's own record, whoever's files the package has."""
+    plugin = tmp_path / "pinbuddy-0.1.0.dist-info"
+    plugin.mkdir()
+    (plugin / "METADATA").write_text("Metadata-Version: 2.4\nName: pinbuddy\nVersion: 0.1.0\n")
+    done = doctor(PYTHONPATH=str(tmp_path))
+    (note,) = [line for line in done.stdout.splitlines() if line.startswith("Note: ")]
+    assert "the plug-in is installed beside the fork" in note
+    assert f"{sys.executable} -m pip uninstall --yes pinbuddy && " in note
+    assert "--force-reinstall --no-deps dist/torch-*.whl" in note
+    assert done.returncode == 0 and done.stdout.endswith("pinbuddy serves pinned memory.\n")
+    assert "Note: " not in doctor().stdout
+
+
+@pytest.mark.parametrize(
+    "torch, state, named",
+    [
+        ("2.13.0+cu130", None, True),
+        ("2.13.0+cu130", "off", True),
+        ("2.13.0+cu130", "on", False),
+        ("2.14.0+cu130", None, False),
+        ("2.12.1+cu130", None, False),
+    ],
+)
+def test_stocks_overflow_is_named_where_stock_serves(torch, state, named):
+    report = _doctor.Report(torch=torch, state=state, served=state == "on")
+    report.notes = _doctor._notes(report)
+    assert ("pytorch/pytorch#192722, in torch 2.13.0" in report.table()) == named

@@ -1,0 +1,94 @@
+//! The command that was typed, with one of its words changed: the last line of a refusal, to be run as it is.
+
+use std::env;
+
+/// What follows `cargo xtask`.
+pub fn arguments() -> Vec<String> {
+    let typed = env::args_os().skip(1);
+    typed.map(|it| it.to_string_lossy().into_owned()).collect()
+}
+
+/// The command with `new` in place of `old`, the value of an option. None where nobody typed that.
+pub fn replaced(arguments: &[String], old: &str, new: &str) -> Option<String> {
+    let is_old = |it: &str| it == old || it.ends_with(&format!("={old}"));
+    let at = arguments.iter().position(|it| is_old(it))?;
+    let mut words = arguments.to_vec();
+    let kept = words[at].len() - old.len();
+    words[at].replace_range(kept.., new);
+    Some(shown(&words))
+}
+
+/// The command with the option at that value, whether it was typed or not.
+pub fn with(arguments: &[String], option: &str, value: &str) -> String {
+    let mut words = arguments.to_vec();
+    let typed = words.iter().position(|it| it == option);
+    let joined = words
+        .iter()
+        .position(|it| it.starts_with(&format!("{option}=")));
+    match (typed, joined) {
+        (Some(at), _) if at + 1 < words.len() => words[at + 1] = value.to_owned(),
+        (_, Some(at)) => words[at] = format!("{option}={value}"),
+        _ => words.extend([option.to_owned(), value.to_owned()]),
+    }
+    shown(&words)
+}
+
+fn shown(words: &[String]) -> String {
+    let mut text = "cargo xtask".to_owned();
+    for word in words {
+        text.push(' ');
+        text += &quoted(word);
+    }
+    text
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "_@%+=:,./-".contains(it);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn one_value_is_another_and_all_else_is_as_it_was() {
+        let typed = words("test --torch 2.15.1 --source /a'b");
+        assert_eq!(
+            replaced(&typed, "2.15.1", "2.15.0").unwrap(),
+            r"cargo xtask test --torch 2.15.0 --source '/a'\''b'"
+        );
+        let typed = words("venv --torch=2.15.1");
+        assert_eq!(
+            replaced(&typed, "2.15.1", "2.15.0").unwrap(),
+            "cargo xtask venv --torch=2.15.0"
+        );
+        assert_eq!(replaced(&words("doctor"), "2.15.1", "2.15.0"), None);
+    }
+
+    #[test]
+    fn an_option_is_set_whether_it_was_there_or_not() {
+        for (typed, expected) in [
+            ("venv", "cargo xtask venv --python python3.13"),
+            (
+                "venv --python python3.9 --stock",
+                "cargo xtask venv --python python3.13 --stock",
+            ),
+            (
+                "venv --python=python3.9",
+                "cargo xtask venv --python=python3.13",
+            ),
+        ] {
+            assert_eq!(with(&words(typed), "--python", "python3.13"), expected);
+        }
+    }
+}
