@@ -2,7 +2,8 @@
 //
 // A child has one thread and a copy of every lock as it was, perhaps held by a thread that the
 // child does not have; and CUDA does not work in it. So our own state is not touched there: memory
-// that the engine handed out before the fork stays as it is, and the pins are the parent's.
+// that the engine handed out before the fork stays as it is, for both to read and write (unless
+// BUDDY_FORK=hide keeps it from the child), and the pins are the parent's.
 #pragma once
 
 #include <atomic>

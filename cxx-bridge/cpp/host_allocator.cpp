@@ -36,6 +36,7 @@ void before_fork() {
 
 void in_parent() {
   the_allocator->impl_->after_fork(/*in_child=*/false);
+  engine_has_forked();
 }
 
 void in_child() {

@@ -23,9 +23,9 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
-    engine_give_way, engine_keep, engine_parts, engine_release, engine_report_settings,
-    engine_request, engine_request_beside, engine_reset_accumulated, engine_reset_peaks,
-    engine_segment_bytes, engine_settle, engine_state_line, engine_threshold,
+    engine_give_way, engine_has_forked, engine_keep, engine_parts, engine_release,
+    engine_report_settings, engine_request, engine_request_beside, engine_reset_accumulated,
+    engine_reset_peaks, engine_segment_bytes, engine_settle, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -94,6 +94,7 @@ mod ffi {
         fn engine_empty_cache();
         fn engine_close();
         fn engine_forked() -> bool;
+        fn engine_has_forked();
         fn engine_give_way(bytes: usize) -> bool;
         fn engine_counters() -> Counters;
         fn engine_reset_peaks();

@@ -196,6 +196,10 @@ pub(crate) fn engine_forked() -> bool {
     handle().forked()
 }
 
+pub(crate) fn engine_has_forked() {
+    handle().has_forked(ffi::give_back_kept);
+}
+
 pub(crate) fn engine_give_way(bytes: usize) -> bool {
     handle().give_way(bytes)
 }

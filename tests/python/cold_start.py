@@ -3,8 +3,9 @@
 usage: cold_start.py STOCK_PYTHON FORK_PYTHON [--json FILE]  (in the simulator: cargo xtask sim -- ...)
 
 warm-up  4 GiB in blocks of 1 GiB, with two threads: `cuda` (the simulator's mmap and mlock of 4 KiB
-         pages), and memory of our own in pages of 4 KiB, transparent huge pages and, where the
-         system can set 4 GiB aside, huge pages of its pool
+         pages), and memory of our own, which forked children share, in pages of 4 KiB, transparent
+         huge pages and, where the system can set 4 GiB aside, huge pages of its pool; and in
+         transparent ones that are hidden from children
 beside   allocate and free of a cached block on the main thread: while a warm-up goes on in the
          background, over the time when none does
 
@@ -51,6 +52,11 @@ WAYS = {
     "cuda": {"BUDDY_BACKING": "cuda"},
     "pages, 4 KiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"},
     "pages, transparent": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp"},
+    "pages, transparent, hidden": {
+        "BUDDY_BACKING": "pages",
+        "BUDDY_HUGE_PAGES": "thp",
+        "BUDDY_FORK": "hide",
+    },
     "pages, 2 MiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "2M"},
 }
 
@@ -149,12 +155,12 @@ def beside(fork: str) -> dict:
 def main() -> None:
     options = arguments(__doc__)
     results = {"warm_up": warm_up(options.fork)}
-    print(f"{'warm-up of 4 GiB':24}{'seconds':>10}{'times faster':>14}   {'spread':16}pages")
+    print(f"{'warm-up of 4 GiB':28}{'seconds':>10}{'times faster':>14}   {'spread':16}pages")
     for way, it in results["warm_up"].items():
         low, high = it["spread"]
         pages = ", ".join("unknown" if page is None else str(page) for page in it["pages"])
         print(
-            f"{way:24}{it['seconds']:10.3f}{it['times_faster']:14.1f}   "
+            f"{way:28}{it['seconds']:10.3f}{it['times_faster']:14.1f}   "
             f"{f'{low:.1f} to {high:.1f}':16}{pages}"
         )
     results["beside"] = beside(options.fork)

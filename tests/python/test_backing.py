@@ -81,7 +81,9 @@ answer(good, sorted(seen), left, sim()["pins"] - sim()["unpins"])
         **settings,
     )
     assert outcome.value == [[True] * 3, [backing], [], 0]
-    assert outcome.warnings == [], outcome.stderr
+    # But that huge pages that were asked for by name were slow at that moment, or not to be had.
+    others = [it for it in outcome.warnings if "BUDDY_HUGE_PAGES: " not in it]
+    assert others == [], outcome.stderr
 
 
 def test_what_the_kernel_says_about_each_page_size(run):
@@ -118,8 +120,8 @@ answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_re
     assert 0.7 < share <= 1.01 and 0.5 < share_of_free <= 1.01
 
 
-def test_a_child_gets_no_copy_and_can_let_go_of_what_it_inherits(run):
-    """Of pages that a device writes to, the kernel would copy every one at the fork. The addresses
+def test_a_child_has_nothing_of_what_is_hidden_and_can_let_go_of_what_it_inherits(run):
+    """Of private pages that a device writes to, the kernel would copy every one at the fork. The addresses
     stay taken: what the child maps there would else be read as the parent's tensors."""
     outcome = run(
         HEAD
@@ -138,12 +140,21 @@ def lets_go():
     kept.clear()
     return 0 if free else 3
 statuses = [child(lets_go), child(lambda: int(kept[0][0]))]
-answer("dc" in mine, statuses, bool((kept[0] == 7).all()), sim()["unpins"])
+answer("dc" in mine and "dd" in mine, statuses, bool((kept[0] == 7).all()), sim()["unpins"])
 """,
         **SMALL,
+        BUDDY_FORK="hide",
     )
     # One that reads crashes: what it read would not be the tensor.
     assert outcome.value == [True, [0, -11], True, 0]
+
+
+@pytest.mark.parametrize("pages", ["off", "thp", "2M"])
+def test_memory_is_shared_and_in_no_core_dump(run, pages):
+    """As a driver's own mappings are."""
+    program = HEAD + "answer(*flags(pinned(8).data_ptr()))"
+    found = run(program, **SMALL, BUDDY_HUGE_PAGES=pages).value
+    assert {"sh", "dd", "rd", "wr"} <= set(found) and "dc" not in found
 
 
 # What is refused.
@@ -289,6 +300,11 @@ def test_nodes_that_are_there_and_that_are_not(run, node, level, said):
 # Huge pages of the system's pool.
 
 
+def instead(outcome):
+    """What is said of pages that are not to be had; not that others were slow at that moment."""
+    return [it for it in outcome.warnings if "instead" in it]
+
+
 @pytest.mark.parametrize("size, pages", [("2M", "2 MiB"), ("1G", "1 GiB")])
 def test_more_huge_pages_than_there_are(run, size, pages):
     """Blocks of 1 GiB; a pool that holds one is left alone by tests."""
@@ -302,8 +318,8 @@ def test_more_huge_pages_than_there_are(run, size, pages):
     )
     good, places = outcome.value
     assert all(good) and places[0][0] == "pages"
-    (warning,) = outcome.warnings
-    assert f"huge pages of {pages}" in warning and "instead" in warning
+    (warning,) = instead(outcome)
+    assert f"huge pages of {pages}" in warning
     assert "nr_hugepages" in warning or "has no huge pages" in warning
 
 
@@ -348,4 +364,4 @@ answer(free, all(good), at[:2], segments())
     assert free == [pool, pool - 32, pool] and good and left == []
     assert places == [["pages", 2 << 20]] * 2
     # The third region, of 40 MiB, found 16 of 20 pages.
-    assert len(outcome.warnings) == (asked == "2M"), outcome.stderr
+    assert len(instead(outcome)) == (asked == "2M"), outcome.stderr

@@ -47,16 +47,16 @@ def child():
     import gc; gc.collect()
 pins = sim()
 status = forked(child)
+written = int(kept[2][0])
+kept[2][:100].fill_(2)
 whole = all(bool((it == i).all()) for i, it in enumerate(kept))
 again = pinned(8)
-answer(status, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
+answer(status, written, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
 """,
         **SETTINGS,
         BUDDY_WARMUP="sync",
-        # Memory of our own is not copied into children: see test_backing.py.
-        BUDDY_BACKING="cuda",
     )
-    assert outcome.value == [0, True, True, 0, True]
+    assert outcome.value == [0, 99, True, True, 0, True]
 
 
 def test_a_child_born_while_every_lock_is_busy(run):
@@ -159,12 +159,13 @@ def test_data_loaders_with_forked_workers(run, mode):
         from torch.utils.data import DataLoader, Dataset
 
         class Items(Dataset):
-            # Inherited by the workers, which let go of it at their end.
+            # Inherited by the workers, which read it and let go of it at their end.
             pinned = pinned(8).fill_(1)
             def __len__(self):
                 return 12
             def __getitem__(self, i):
                 assert not pinbuddy.enabled() or os.getpid() == parent
+                assert int(self.pinned[-1]) == 1
                 return torch.full((3 << 20,), i, dtype=torch.uint8)
 
         parent = os.getpid()

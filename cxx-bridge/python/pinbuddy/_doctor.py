@@ -41,6 +41,8 @@ class Report:
     version: str | None = None
     """The library's; of the plug-in, where none was loaded."""
     state: str | None = None
+    children: str | None = None
+    """What forked children have of pinned blocks, as ``BUDDY_FORK`` says: ``share`` or ``hide``."""
     fits: list[str] = field(default_factory=list)
     """The versions of torch that the plug-in has libraries for."""
     entry_point: bool | None = None
@@ -61,6 +63,10 @@ class Report:
             ("version", self.version or "unknown"),
             ("state", self.state or "unknown"),
         ]
+        if self.children:
+            have = {"share": "read and write pinned blocks, as with stock"}
+            hidden = "crash where they read a pinned block (BUDDY_FORK=hide)"
+            rows.append(("children", have.get(self.children, hidden)))
         if self.fits:
             found = "registered" if self.entry_point else "not registered"
             rows += [("plug-in fits", ", ".join(self.fits)), ("entry point", found)]
@@ -113,6 +119,8 @@ def examine() -> Report:
     library = _library.load()
     report.version, report.state = _read.version(), _read.stats()["state"]
     report.served = _read.enabled()
+    if report.served:
+        report.children = str(_read.config()["BUDDY_FORK"]["value"])
     if isinstance(library, _library.Absent):
         _not_loaded(report, match, plugin)
     elif report.state == "on" and not report.served:

@@ -1,4 +1,4 @@
-//! Fills a region with transparent huge pages, unless that crawls.
+//! Fills a region with transparent huge pages, private or shared, unless that crawls.
 //!
 //! On fragmented memory the kernel moves others' pages together for each huge page, and a virtual
 //! machine may have to ask its host for one, where single pages are at hand. That can take longer
@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::background;
-use super::pages::{Mapping, Pages};
+use super::mapping::Mapping;
+use super::pages::Pages;
 use super::touch::{SLICE, Toucher, Unfilled};
+use crate::config::memory::Fork;
 use crate::lock::Lock;
 
 /// A slice that costs no more is not compared: pages of 4 KiB take half of that at the least, and
@@ -46,12 +48,17 @@ impl Crawl {
     }
 
     /// Fills `mapping` with transparent huge pages, as long as that is worth it.
-    pub(super) fn fill(&self, mapping: &Mapping, toucher: Toucher<'_>) -> Result<Filled, Unfilled> {
-        let unit = Pages::Transparent.unit();
+    pub(super) fn fill(
+        &self,
+        mapping: &Mapping,
+        pages: Pages,
+        toucher: Toucher<'_>,
+    ) -> Result<Filled, Unfilled> {
         let touch = |from, judge: &(dyn Fn(Duration) -> bool + Sync)| {
-            toucher.touch_while(mapping, from..mapping.len(), unit, judge)
+            toucher.touch_while(mapping, from..mapping.len(), pages, judge)
         };
-        let filled = fill_unless_it_crawls(mapping.len(), touch, || cost_of_small(toucher))?;
+        let small = || cost_of_small(mapping.fork(), toucher);
+        let filled = fill_unless_it_crawls(mapping.len(), touch, small)?;
         if filled != Filled::Whole {
             *self.0.lock() = Some(Instant::now());
         }
@@ -59,15 +66,14 @@ impl Crawl {
     }
 }
 
-/// What a slice of pages of 4 KiB costs now; nothing where they are not to be had.
-fn cost_of_small(toucher: Toucher<'_>) -> Result<Option<Duration>, Unfilled> {
-    let Ok(sample) = Mapping::new(SLICE, Pages::Small) else {
+/// What a slice of pages of 4 KiB of such memory costs now; nothing where they are not to be had.
+fn cost_of_small(fork: Fork, toucher: Toucher<'_>) -> Result<Option<Duration>, Unfilled> {
+    let Ok(sample) = Mapping::new(SLICE, Pages::Small, fork) else {
         return Ok(None);
     };
-    let _ = sample.keep_from_children();
     let before = background::work();
     // A single slice: this thread does all of it.
-    let touched = toucher.touch(&sample, 0..SLICE, Pages::Small.unit());
+    let touched = toucher.touch(&sample, 0..SLICE, Pages::Small);
     let cost = background::work() - before;
     let _ = sample.unmap();
     match touched {
@@ -127,7 +133,7 @@ mod tests {
     use std::io;
 
     use super::super::Control;
-    use super::super::touch::Idle;
+    use super::super::tally::Tally;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -222,14 +228,18 @@ mod tests {
             populates: true,
             rests: false,
             control: &Ends,
-            idle: &Idle::default(),
+            tally: &Tally::default(),
         };
-        assert!(matches!(cost_of_small(toucher), Err(Unfilled::Stopped)));
+        assert!(matches!(
+            cost_of_small(Fork::Share, toucher),
+            Err(Unfilled::Stopped)
+        ));
         let slow = |_, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             assert!(judge(9 * MS) && !judge(9 * MS));
             Ok(2 * SLICE)
         };
-        let outcome = fill_unless_it_crawls(4 * SLICE, slow, || cost_of_small(toucher));
+        let outcome =
+            fill_unless_it_crawls(4 * SLICE, slow, || cost_of_small(Fork::Share, toucher));
         assert!(matches!(outcome, Err(Unfilled::Stopped)), "{outcome:?}");
     }
 

@@ -1,12 +1,13 @@
 //! Which pages a region is to have: the chain 1 GiB -> 2 MiB -> transparent -> 4 KiB, and why a
-//! link of it is left out.
+//! link of it is left out. Memory that forked children share has huge pages by other means than memory
+//! that is private.
 //!
 //! A pure function of what is asked for and what the machine offers. Invariant: the chain ends in
 //! pages of 4 KiB, which are always to be had.
 
-use super::machine::{Machine, Transparent, pool_folder};
+use super::machine::{Machine, Shared, Transparent, pool_folder};
 use super::pages::Pages;
-use crate::config::memory::HugePages;
+use crate::config::memory::{Fork, HugePages};
 use crate::log::Bytes;
 
 /// What to try, in this order, and what was left out.
@@ -29,6 +30,7 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) pages: HugePages,
+    pub(super) fork: Fork,
     pub(super) bytes: usize,
     /// What the warm-up wants in all, so that the advice is good for more than one region.
     pub(super) ahead: usize,
@@ -47,15 +49,21 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
         left_out: Vec::new(),
     };
     for pages in links(wanted.pages) {
-        let set_aside = match pages {
-            Pages::Giant | Pages::Large if wastes(wanted.bytes, *pages) => continue,
-            Pages::Giant | Pages::Large => from_pool(wanted, *pages, machine),
-            Pages::Transparent => transparent(wanted, machine).map(|()| false),
-            Pages::Small => Ok(false),
-        };
         let pages = *pages;
-        match set_aside {
-            Ok(set_aside) => plan.chain.push(Link { pages, set_aside }),
+        let of_nobody = |pages| Link {
+            pages,
+            set_aside: false,
+        };
+        let link = match pages {
+            Pages::Giant | Pages::Large if wastes(wanted.bytes, pages) => continue,
+            Pages::Giant | Pages::Large => {
+                from_pool(wanted, pages, machine).map(|set_aside| Link { pages, set_aside })
+            }
+            Pages::Transparent | Pages::Collapsed => transparent(wanted, machine).map(of_nobody),
+            Pages::Small => Ok(of_nobody(pages)),
+        };
+        match link {
+            Ok(link) => plan.chain.push(link),
             Err(why) => plan.left_out.push(why),
         }
     }
@@ -121,164 +129,37 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
     }
 }
 
-fn transparent(wanted: Wanted, machine: &Machine) -> Result<(), String> {
+/// How such memory gets transparent huge pages, or why it gets none.
+fn transparent(wanted: Wanted, machine: &Machine) -> Result<Pages, String> {
+    if wanted.crawls {
+        let why = "transparent huge pages took longer than pages of 4 KiB a moment ago";
+        return Err(why.to_owned());
+    }
     match machine.transparent() {
-        _ if wanted.crawls => {
-            Err("transparent huge pages took longer than pages of 4 KiB a moment ago".to_owned())
+        Transparent::Here => {}
+        Transparent::Never => {
+            return Err("transparent huge pages are turned off \
+                 (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)"
+                .to_owned());
         }
-        Transparent::Here => Ok(()),
-        Transparent::Never => Err("transparent huge pages are turned off \
-             (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)"
-            .to_owned()),
-        Transparent::Absent => Err("this kernel has no transparent huge pages".to_owned()),
+        Transparent::Absent => {
+            return Err("this kernel has no transparent huge pages".to_owned());
+        }
+    }
+    match (wanted.fork, machine.shared()) {
+        (Fork::Hide, _) | (Fork::Share, Shared::Touched) => Ok(Pages::Transparent),
+        (Fork::Share, Shared::Collapsed) => Ok(Pages::Collapsed),
+        (Fork::Share, Shared::Denied) => Err(format!(
+            "huge pages of shared memory are turned off ({ALLOW_SHARED})"
+        )),
+        (Fork::Share, Shared::TooOld) => Err(format!(
+            "before Linux 6.1 shared memory has huge pages only where they are turned on \
+             ({ALLOW_SHARED}; or, where no forked child reads pinned memory, BUDDY_FORK=hide)"
+        )),
     }
 }
+
+const ALLOW_SHARED: &str = "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 #[cfg(test)]
-mod tests {
-    use super::super::machine::tests::made_up;
-    use super::*;
-
-    const GIB: usize = 1 << 30;
-
-    fn wanted(pages: HugePages, bytes: usize) -> Wanted {
-        Wanted {
-            pages,
-            bytes,
-            ahead: 8 * GIB,
-            crawls: false,
-        }
-    }
-
-    /// A machine with so many free pages of 1 GiB and 2 MiB, of ten more each, and this mode.
-    fn machine(
-        giant: Option<usize>,
-        large: Option<usize>,
-        mode: &str,
-    ) -> (Machine, tempfile::TempDir) {
-        let mut files = vec![(
-            "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
-            mode.to_owned(),
-        )];
-        for (free, size) in [(giant, "1048576"), (large, "2048")] {
-            let Some(free) = free else { continue };
-            let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-{size}kB/{name}");
-            files.push((at("nr_hugepages"), (free + 10).to_string()));
-            files.push((at("free_hugepages"), free.to_string()));
-        }
-        let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
-        made_up(&files)
-    }
-
-    fn pages(plan: &Plan) -> Vec<Pages> {
-        plan.chain.iter().map(|link| link.pages).collect()
-    }
-
-    const HERE: &str = "always [madvise] never";
-    const NEVER: &str = "always madvise [never]";
-
-    #[test]
-    fn each_size_falls_back_to_the_next_and_the_last_is_always_there() {
-        use Pages::{Giant, Large, Small, Transparent};
-        let (rich, _folder) = machine(Some(4), Some(2048), HERE);
-        for (asked, chain) in [
-            (HugePages::Auto, vec![Giant, Large, Transparent, Small]),
-            (HugePages::Giant, vec![Giant, Large, Transparent, Small]),
-            (HugePages::Large, vec![Large, Transparent, Small]),
-            (HugePages::Transparent, vec![Transparent, Small]),
-            (HugePages::Off, vec![Small]),
-        ] {
-            let plan = plan(wanted(asked, GIB), &rich);
-            assert_eq!(pages(&plan), chain);
-            assert_eq!(plan.left_out, [] as [String; 0]);
-        }
-    }
-
-    #[test]
-    fn what_is_missing_is_said_with_what_to_do() {
-        let (poor, _folder) = machine(None, Some(3), NEVER);
-        let plan = plan(wanted(HugePages::Giant, GIB), &poor);
-        assert_eq!(pages(&plan), [Pages::Small]);
-        insta::assert_snapshot!(plan.left_out.join("\n"), @r"
-        this machine has no huge pages of 1 GiB
-        3 of 13 huge pages of 2 MiB free and 512 needed (sysctl vm.nr_hugepages=4106)
-        transparent huge pages are turned off (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)
-        ");
-    }
-
-    #[test]
-    fn a_pool_of_giant_pages_that_is_too_small_is_named_by_its_folder() {
-        let (machine, _folder) = machine(Some(1), None, HERE);
-        let plan = plan(wanted(HugePages::Auto, 2 * GIB), &machine);
-        assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
-        insta::assert_snapshot!(plan.left_out.join("\n"), @r"
-        1 of 11 huge pages of 1 GiB free and 2 needed (echo 18 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)
-        this machine has no huge pages of 2 MiB
-        ");
-    }
-
-    #[test]
-    fn a_small_region_does_not_take_a_page_that_it_would_waste() {
-        let (machine, _folder) = machine(Some(4), Some(2048), HERE);
-        let of = |bytes| plan(wanted(HugePages::Giant, bytes), &machine).chain[0].pages;
-        assert_eq!(of(GIB - GIB / 16), Pages::Giant);
-        assert_eq!(of(GIB + GIB / 16), Pages::Large);
-        assert_eq!(
-            of(7 << 20),
-            Pages::Transparent,
-            "rounding up adds a seventh"
-        );
-        assert_eq!(of(17 << 20), Pages::Large);
-    }
-
-    #[test]
-    fn whole_regions_are_what_a_pool_holds() {
-        let (machine, _folder) = machine(Some(2), Some(700), HERE);
-        let of = |asked, bytes| set_aside(asked, bytes, &machine);
-        assert_eq!(of(HugePages::Auto, GIB), 3);
-        assert_eq!(of(HugePages::Large, GIB), 1, "700 pages hold 512 once");
-        assert_eq!(of(HugePages::Giant, 2 * GIB), 1);
-        assert_eq!(of(HugePages::Transparent, GIB), 0);
-    }
-
-    #[test]
-    fn pages_that_the_kernel_would_make_are_not_set_aside() {
-        let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
-        let (machine, _folder) = made_up(&[
-            (&at("nr_hugepages"), "0"),
-            (&at("free_hugepages"), "0"),
-            (&at("nr_overcommit_hugepages"), "1000"),
-        ]);
-        let plan = plan(wanted(HugePages::Large, GIB), &machine);
-        assert_eq!(
-            plan.chain[0],
-            Link {
-                pages: Pages::Large,
-                set_aside: false
-            }
-        );
-        assert_eq!(set_aside(HugePages::Large, GIB, &machine), 0);
-    }
-
-    #[test]
-    fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
-        let (machine, _folder) = machine(None, Some(2048), HERE);
-        let old = Machine {
-            populates: false,
-            ..machine
-        };
-        let plan = plan(wanted(HugePages::Large, GIB), &old);
-        assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
-        assert!(plan.left_out[0].contains("5.14"), "{:?}", plan.left_out);
-    }
-
-    #[test]
-    fn transparent_pages_that_crawled_are_not_tried_again() {
-        let (machine, _folder) = machine(None, None, HERE);
-        let wanted = Wanted {
-            crawls: true,
-            ..wanted(HugePages::Transparent, GIB)
-        };
-        assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);
-    }
-}
+mod tests;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::launcher;
 
-use super::pages::{self, GIANT, LARGE, Pages};
+use super::mapping;
+use super::pages::{GIANT, LARGE, Pages};
 
 /// A machine, or what a test made up.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Machine {
     pub(super) processes: usize,
     /// Whether the kernel can fill a mapping by itself, and say so when it cannot.
     pub(super) populates: bool,
+    /// Whether the kernel puts pages together to huge ones when it is told to.
+    pub(super) collapses: bool,
 }
 
 /// The system's pool of huge pages of one size, in pages.
@@ -43,6 +46,22 @@ pub(super) enum Transparent {
     Absent,
 }
 
+/// How shared memory gets transparent huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// At a touch, where they are asked for: `shmem_enabled`.
+    Touched,
+    /// Put together when the kernel is told to.
+    Collapsed,
+    /// Turned off, for those who ask, too.
+    Denied,
+    /// Not without `shmem_enabled`: the kernel is older than what puts them together.
+    TooOld,
+}
+
+/// Where the kernel keeps what it does about transparent huge pages.
+const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
+
 impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
@@ -50,7 +69,8 @@ impl Machine {
             root: "/".into(),
             cores: std::thread::available_parallelism().map_or(1, Into::into),
             processes: launcher::processes().map_or(1, |(count, _)| count),
-            populates: pages::kernel_populates(),
+            populates: mapping::kernel_populates(),
+            collapses: mapping::kernel_collapses(),
         }
     }
 
@@ -71,12 +91,37 @@ impl Machine {
     }
 
     pub(super) fn transparent(&self) -> Transparent {
-        let path = self.root.join("sys/kernel/mm/transparent_hugepage/enabled");
-        match fs::read_to_string(path) {
-            Ok(text) if text.contains("[never]") => Transparent::Never,
-            Ok(_) => Transparent::Here,
-            Err(_) => Transparent::Absent,
+        match self.mode("enabled").as_deref() {
+            Some("never") => Transparent::Never,
+            Some(_) => Transparent::Here,
+            None => Transparent::Absent,
         }
+    }
+
+    /// How shared memory gets huge pages, where they are not turned off for all memory.
+    pub(super) fn shared(&self) -> Shared {
+        let all = self.mode("shmem_enabled");
+        // Newer kernels have a setting for each size, which may leave it to that for all.
+        let mode = match self.mode("hugepages-2048kB/shmem_enabled").as_deref() {
+            None | Some("inherit") => all.as_deref(),
+            // Of the size itself, and not even who tells the kernel to gets them.
+            Some("never") => Some("deny"),
+            Some(_) if all.as_deref() == Some("deny") => Some("deny"),
+            Some(_) => Some("advise"),
+        };
+        match mode {
+            Some("deny") => Shared::Denied,
+            None | Some("never") if self.collapses => Shared::Collapsed,
+            None | Some("never") => Shared::TooOld,
+            Some(_) => Shared::Touched,
+        }
+    }
+
+    /// The word in brackets; nothing where there is no such file.
+    fn mode(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.root.join(TRANSPARENT).join(name)).ok()?;
+        let (_, rest) = text.split_once('[')?;
+        Some(rest.split_once(']')?.0.to_owned())
     }
 
     /// The NUMA nodes that have memory; none where the kernel knows no nodes.
@@ -121,89 +166,4 @@ fn list(text: &str) -> Vec<u32> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-
-    /// A machine of these files, with four cores and a kernel of today; the folder goes with it.
-    pub(in crate::backing) fn made_up(files: &[(&str, &str)]) -> (Machine, tempfile::TempDir) {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let machine = Machine {
-            root: folder.path().to_owned(),
-            cores: 4,
-            processes: 1,
-            populates: true,
-        };
-        (machine, folder)
-    }
-
-    const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
-
-    #[test]
-    fn what_is_promised_to_others_is_not_free() {
-        let at = |name: &str| format!("{POOL}/{name}");
-        let (machine, _folder) = made_up(&[
-            (&at("nr_hugepages"), "100\n"),
-            (&at("free_hugepages"), "60\n"),
-            (&at("resv_hugepages"), "20\n"),
-            (&at("nr_overcommit_hugepages"), "8\n"),
-            (&at("surplus_hugepages"), "3\n"),
-        ]);
-        let pool = machine.pool(Pages::Large).unwrap();
-        assert_eq!((pool.total, pool.free, pool.more), (100, 40, 5));
-        assert_eq!(machine.pool(Pages::Giant), None);
-        assert_eq!(machine.pool(Pages::Transparent), None);
-    }
-
-    #[test]
-    fn the_mode_of_transparent_pages_is_the_word_in_brackets() {
-        let path = "sys/kernel/mm/transparent_hugepage/enabled";
-        for (text, expected) in [
-            ("always [madvise] never\n", Transparent::Here),
-            ("[always] madvise never\n", Transparent::Here),
-            ("always madvise [never]\n", Transparent::Never),
-        ] {
-            assert_eq!(made_up(&[(path, text)]).0.transparent(), expected);
-        }
-        assert_eq!(made_up(&[]).0.transparent(), Transparent::Absent);
-    }
-
-    #[test]
-    fn nodes_are_listed_as_the_kernel_does() {
-        let path = "sys/devices/system/node/has_memory";
-        for (text, nodes) in [
-            ("0\n", vec![0]),
-            ("0-1,4\n", vec![0, 1, 4]),
-            ("\n", vec![]),
-            ("nonsense\n", vec![]),
-        ] {
-            assert_eq!(made_up(&[(path, text)]).0.nodes(), nodes);
-        }
-        assert_eq!(made_up(&[]).0.nodes(), [] as [u32; 0]);
-    }
-
-    #[test]
-    fn a_device_is_found_by_its_address() {
-        let at = |address: &str| format!("sys/bus/pci/devices/{address}/numa_node");
-        let (machine, _folder) =
-            made_up(&[(&at("0000:1b:00.0"), "1\n"), (&at("0000:03:00.0"), "-1\n")]);
-        assert_eq!(machine.node_of("0000:1B:00.0"), Some(1));
-        assert_eq!(machine.node_of("0000:03:00.0"), None);
-        assert_eq!(machine.node_of("0000:ff:00.0"), None);
-    }
-
-    #[test]
-    fn this_machine_can_be_read() {
-        let machine = Machine::here();
-        assert!(machine.cores >= 1 && machine.processes >= 1);
-        let _ = (
-            machine.pool(Pages::Large),
-            machine.transparent(),
-            machine.nodes(),
-        );
-    }
-}
+pub(super) mod tests;

@@ -4,16 +4,18 @@
 //! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
 //! behind it in a process is the chain in `register`: `region` makes memory of our own, of the
 //! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
-//! mapped by `pages` and filled by `touch` and `crawl`; CUDA registers it in `pieces`, or allocates
+//! mapped by `mapping` and filled by `touch`, `collapse` and `crawl`; CUDA registers it in `pieces`, or allocates
 //! where that fails. `account` says how much it may be.
 
 mod account;
 mod areas;
 pub(crate) mod background;
+mod collapse;
 mod crawl;
 mod driver;
 mod huge;
 mod machine;
+mod mapping;
 mod numa;
 mod pages;
 mod pieces;
@@ -21,6 +23,7 @@ mod placement;
 mod region;
 mod register;
 mod said;
+mod tally;
 mod touch;
 
 use std::fmt;
@@ -142,6 +145,11 @@ pub trait Backing: Send + Sync + 'static {
 
     /// This is a forked child, and all regions are the parent's. May not wait or allocate.
     fn forked(&self) {}
+
+    /// Whether forked children cannot read the regions that this process has.
+    fn hides(&self) -> bool {
+        false
+    }
 
     /// What each of these regions has come to. Asks the kernel about new ones: for reports.
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {

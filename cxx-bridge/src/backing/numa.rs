@@ -1,10 +1,11 @@
 //! Which NUMA node a region is to lie on, and where it came to lie.
 //!
 //! The choice is a pure function of what is asked for and what the machine offers; the system calls
-//! are those of `pages`. On the wrong node copies take twice as long, once all devices are busy.
+//! are those of `mapping`. On the wrong node copies take twice as long, once all devices are busy.
 
 use super::machine::Machine;
-use super::pages::{self, Mapping};
+use super::mapping::{self, Mapping};
+use super::pages;
 use crate::config::memory::Numa;
 
 /// What is to happen.
@@ -74,7 +75,7 @@ pub(super) fn where_it_lies(base: usize, bytes: usize) -> Option<Lies> {
         .next_multiple_of(pages::PAGE)
         .max(pages::PAGE);
     let addresses: Vec<usize> = (base..base + bytes).step_by(step).collect();
-    most(&pages::nodes(&addresses).ok()?)
+    most(&mapping::nodes(&addresses).ok()?)
 }
 
 /// Where a region lies.

@@ -96,7 +96,10 @@ pub(super) fn read_smaps(smaps: impl BufRead, ranges: &[Range<usize>]) -> Vec<Fo
         found.seen = true;
         if let Some(bytes) = field(&line, "KernelPageSize:") {
             found.page_bytes = found.page_bytes.max(bytes);
-        } else if let Some(bytes) = field(&line, "AnonHugePages:") {
+        } else if let Some(bytes) =
+            field(&line, "AnonHugePages:").or_else(|| field(&line, "ShmemPmdMapped:"))
+        {
+            // Of private memory, and of shared: an area has either.
             found.transparent_bytes += bytes;
         }
     }
@@ -138,6 +141,16 @@ AnonHugePages:         0 kB
 7f0060000000-7f0061000000 rw-p 00000000 00:00 0
 KernelPageSize:        4 kB
 AnonHugePages:      2048 kB
+ShmemPmdMapped:        0 kB
+7f0070000000-7f0080000000 rw-s 00000000 00:01 77 /dev/zero (deleted)
+KernelPageSize:        4 kB
+AnonHugePages:         0 kB
+ShmemPmdMapped:   260096 kB
+VmFlags: rd wr sh mr mw me ms dd hg
+7f0090000000-7f00a0000000 rw-s 00000000 00:10 78 /anon_hugepage (deleted)
+KernelPageSize:     2048 kB
+AnonHugePages:         0 kB
+ShmemPmdMapped:        0 kB
 ";
 
     #[test]
@@ -146,6 +159,8 @@ AnonHugePages:      2048 kB
             0x7f0000000000..0x7f0020000000,
             0x7f0040000000..0x7f0050000000,
             0x7f0060000000..0x7f0061000000,
+            0x7f0070000000..0x7f0080000000,
+            0x7f0090000000..0x7f00a0000000,
             0x10000..0x20000,
         ];
         let found = read_smaps(SMAPS.as_bytes(), &ranges);
@@ -160,6 +175,8 @@ AnonHugePages:      2048 kB
                 Some((LARGE, 256 << 20)),
                 Some((LARGE, 256 << 20)),
                 Some((PAGE, 2 << 20)),
+                Some((LARGE, 254 << 20)),
+                Some((LARGE, 256 << 20)),
                 None
             ]
         );

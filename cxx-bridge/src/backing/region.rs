@@ -1,23 +1,27 @@
-//! Makes a region's memory: mapped with the best pages to be had, on its node, kept from children,
-//! and filled.
+//! Makes a region's memory: mapped with the best pages to be had, on its node, shared with forked
+//! children or kept from them, and filled.
 //!
 //! Puts together what the files beside it decide and do. Knows no CUDA: what comes out is ordinary
 //! memory that is all there. Invariant: where a step fails, what was mapped for it is unmapped.
+
+mod fill;
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use super::areas::Areas;
-use super::crawl::{Crawl, Filled};
+use super::crawl::Crawl;
 use super::huge::{self, Link, Plan, Wanted};
 use super::machine::Machine;
+use super::mapping::Mapping;
 use super::numa::{self, Choice};
-use super::pages::{Mapping, Pages};
+use super::pages::Pages;
 use super::said::Said;
-use super::touch::{self, Idle, SLICE, Toucher, Unfilled};
-use super::{Control, Source, background};
+use super::tally::Tally;
+use super::touch::{Toucher, Unfilled};
+use super::{Control, Source};
 use crate::budget::Limits;
-use crate::config::memory::{HugePages, Memory};
+use crate::config::memory::{Fork, HugePages, Memory};
 use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
 
@@ -108,13 +112,19 @@ impl Maker {
         lock::assert_none_held("mapping");
         let start = Instant::now();
         self.areas.take(&self.machine.root).map_err(Unmade::Short)?;
-        let (mapping, idle) = self
-            .map(bytes, source, control, pci_address)
+        let tally = Tally::default();
+        let mapping = self
+            .map(bytes, source, control, &tally, pci_address)
             .inspect_err(|_| {
                 self.areas.give_back();
             })?;
-        let taken = start.elapsed().saturating_sub(idle.get());
+        let taken = start.elapsed().saturating_sub(tally.idle());
         Ok(Made { mapping, taken })
+    }
+
+    /// Whether forked children have nothing of what is made.
+    pub(super) fn hides(&self) -> bool {
+        self.settings.fork.value == Fork::Hide
     }
 
     /// Gives a region's memory back that no device knows any more.
@@ -134,9 +144,9 @@ impl Maker {
         bytes: usize,
         source: Source,
         control: &dyn Control,
+        tally: &Tally,
         pci_address: impl FnOnce() -> Option<String>,
-    ) -> Result<(Mapping, Idle), Unmade> {
-        let idle = Idle::default();
+    ) -> Result<Mapping, Unmade> {
         let mut plan = self.plan(bytes);
         if source == Source::SetAside {
             plan.chain.retain(|link| link.set_aside);
@@ -146,11 +156,11 @@ impl Maker {
         let mut refusal = Unmade::Failed(format!("no pages for {}", Bytes(bytes as u64)));
         for link in plan.chain {
             let pages = link.pages;
-            let toucher = self.toucher(control, &idle);
+            let toucher = self.toucher(control, tally);
             match self.try_with(bytes, link, node, toucher) {
                 Ok(mapping) => {
                     self.say_pages(bytes, pages, &left_out);
-                    return Ok((mapping, idle));
+                    return Ok(mapping);
                 }
                 Err(Unmade::Stopped) => return Err(Unmade::Stopped),
                 Err(why) => {
@@ -165,6 +175,7 @@ impl Maker {
     fn plan(&self, bytes: usize) -> Plan {
         let wanted = Wanted {
             pages: self.settings.huge_pages.value,
+            fork: self.settings.fork.value,
             bytes,
             ahead: self.ahead,
             crawls: self.crawl.was_just_seen(),
@@ -211,14 +222,11 @@ impl Maker {
             self.is_there(bytes)?;
         }
         let failed = |why: io::Error| Unmade::Failed(why.to_string());
-        let mapping = Mapping::new(bytes, link.pages).map_err(failed)?;
-        let filled = mapping.keep_from_children().map_err(failed).and_then(|()| {
-            self.fill(&mapping, link.pages, node, toucher)
-                .map_err(|why| Unmade::unfilled(&why, link.pages))
-        });
-        if let Err(why) = filled {
+        let fork = self.settings.fork.value;
+        let mapping = Mapping::new(bytes, link.pages, fork).map_err(failed)?;
+        if let Err(why) = self.fill(&mapping, link.pages, node, toucher) {
             unmap(mapping);
-            return Err(why);
+            return Err(Unmade::unfilled(&why, link.pages));
         }
         Ok(mapping)
     }
@@ -242,67 +250,6 @@ impl Maker {
         }
     }
 
-    fn fill(
-        &self,
-        mapping: &Mapping,
-        pages: Pages,
-        node: Option<u32>,
-        toucher: Toucher<'_>,
-    ) -> Result<(), Unfilled> {
-        if let Some(node) = node
-            && let Err(why) = numa::bind(mapping, node)
-        {
-            self.said.numa(|| why);
-        }
-        if pages == Pages::Transparent {
-            self.fill_transparent(mapping, toucher)?;
-        } else {
-            toucher.touch(mapping, 0..mapping.len(), pages.unit())?;
-        }
-        if let Some(node) = node {
-            self.see_where_it_lies(mapping, node);
-        }
-        Ok(())
-    }
-
-    /// How the calling thread fills what it makes.
-    fn toucher<'a>(&self, control: &'a dyn Control, idle: &'a Idle) -> Toucher<'a> {
-        let behind = background::entered();
-        Toucher {
-            threads: self.threads(),
-            populates: self.machine.populates,
-            rests: touch::rests(self.machine.cores, self.machine.processes, behind),
-            control,
-            idle,
-        }
-    }
-
-    /// How many threads touch what the calling thread makes.
-    pub(super) fn threads(&self) -> usize {
-        touch::threads(
-            self.settings.pin_threads.value,
-            self.machine.cores,
-            self.machine.processes,
-            background::entered(),
-        )
-    }
-
-    fn fill_transparent(&self, mapping: &Mapping, toucher: Toucher<'_>) -> Result<(), Unfilled> {
-        if let Filled::Crawled { until, huge, small } = self.crawl.fill(mapping, toucher)? {
-            self.said.crawls(self.is_asked_for(), || {
-                let size = Bytes(SLICE as u64);
-                format!(
-                    "{size} of transparent huge pages took {huge:.1?} where pages of 4 KiB take \
-                     {small:.1?}: memory is in pieces, or a host has to give it. Pages of 4 KiB \
-                     wherever that is so"
-                )
-            });
-            mapping.only_small(until);
-            toucher.touch(mapping, until..mapping.len(), Pages::Small.unit())?;
-        }
-        Ok(())
-    }
-
     /// The node that the region is to lie on, if there is one to be chosen.
     fn node(&self, pci_address: impl FnOnce() -> Option<String>) -> Option<u32> {
         match numa::choose(self.settings.numa.value, &self.machine, pci_address) {
@@ -312,23 +259,6 @@ impl Maker {
             Choice::Cannot(why) => self.said.numa(|| why),
         }
         None
-    }
-
-    fn see_where_it_lies(&self, mapping: &Mapping, wanted: u32) {
-        let Some(lies) = numa::where_it_lies(mapping.base(), mapping.len()) else {
-            return;
-        };
-        if lies.node != wanted || lies.percent < 100 {
-            self.said.numa(|| {
-                let size = Bytes(mapping.len() as u64);
-                let (percent, node) = (lies.percent, lies.node);
-                format!(
-                    "{percent} % of a region of {size} came to lie on node {node}, not {wanted}"
-                )
-            });
-        } else {
-            log::debug(|| format!("all of a region lies on node {wanted}"));
-        }
     }
 
     /// Whether larger pages were asked for by name.
@@ -367,10 +297,12 @@ fn name(pages: Pages) -> &'static str {
     match pages {
         Pages::Giant => "huge pages of 1 GiB",
         Pages::Large => "huge pages of 2 MiB",
-        Pages::Transparent => "transparent huge pages",
+        Pages::Transparent | Pages::Collapsed => "transparent huge pages",
         Pages::Small => "pages of 4 KiB",
     }
 }
 
+#[cfg(test)]
+mod measured;
 #[cfg(test)]
 mod tests;

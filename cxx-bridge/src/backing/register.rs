@@ -15,7 +15,7 @@ use pinbuddy_core::{Region, Settings};
 use super::account::Account;
 use super::driver::Driver;
 use super::machine::Machine;
-use super::pages::Mapping;
+use super::mapping::Mapping;
 use super::placement::{Placement, look};
 use super::region::{Made, Maker, Unmade};
 use super::said::Said;
@@ -325,6 +325,9 @@ impl<D: Driver> Backing for Chain<D> {
     }
 
     fn forked(&self) {
+        if !self.maker.hides() {
+            return;
+        }
         // The one chance in a million that a thread of the parent's held it is not worth a handler
         // at each fork: then addresses stay free, as after any fork.
         let regions = self.regions.if_free();
@@ -333,6 +336,10 @@ impl<D: Driver> Backing for Chain<D> {
                 mapping.keep_free_in_child();
             }
         }
+    }
+
+    fn hides(&self) -> bool {
+        self.maker.hides() && self.regions.lock().values().any(|it| it.mapping.is_some())
     }
 
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {

@@ -10,6 +10,7 @@ use crate::log;
 pub(super) struct Said {
     pages: AtomicBool,
     crawls: AtomicBool,
+    scattered: AtomicBool,
     numa: AtomicBool,
     chosen: AtomicBool,
     fallen: AtomicBool,
@@ -23,6 +24,7 @@ impl Said {
         let all = [
             &self.pages,
             &self.crawls,
+            &self.scattered,
             &self.numa,
             &self.chosen,
             &self.fallen,
@@ -41,6 +43,13 @@ impl Said {
     /// Transparent huge pages are slow here.
     pub(super) fn crawls(&self, asked_for: bool, line: impl FnOnce() -> String) {
         once(&self.crawls, asked_for, || {
+            format!("BUDDY_HUGE_PAGES: {}", line())
+        });
+    }
+
+    /// A part of what was to have huge pages has small ones.
+    pub(super) fn scattered(&self, asked_for: bool, line: impl FnOnce() -> String) {
+        once(&self.scattered, asked_for, || {
             format!("BUDDY_HUGE_PAGES: {}", line())
         });
     }

@@ -1,16 +1,18 @@
 //! Has pages there before CUDA registers them: several threads do that several times faster than
 //! the driver, which holds its lock meanwhile.
 //!
-//! Knows mappings and time, and neither CUDA nor what pages there are. Between two slices each thread
-//! asks whether to go on; one that is told not to ends the others' work, too.
+//! Knows mappings and time, and not CUDA. Between two slices each thread asks whether to go on; one that is told not to ends the others' work, too.
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::pages::{LARGE, Mapping};
+use super::collapse::{self, Kernel};
+use super::mapping::Mapping;
+use super::pages::{LARGE, Pages};
+use super::tally::Tally;
 use super::{Control, background};
 use crate::lock::Lock;
 
@@ -46,28 +48,13 @@ const MANY: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct Toucher<'a> {
     pub(super) threads: usize,
-    /// As the kernel can: `pages::kernel_populates`.
+    /// As the kernel can: `mapping::kernel_populates`.
     pub(super) populates: bool,
     /// Whether a thread rests longer than it works, unless somebody waits for it.
     pub(super) rests: bool,
     pub(super) control: &'a dyn Control,
-    /// What has been waited and rested, in all.
-    pub(super) idle: &'a Idle,
-}
-
-/// So many nanoseconds.
-#[derive(Debug, Default)]
-pub(super) struct Idle(AtomicU64);
-
-impl Idle {
-    fn add(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.fetch_add(nanos, Ordering::Relaxed);
-    }
-
-    pub(super) fn get(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
-    }
+    /// What comes of it beside pages.
+    pub(super) tally: &'a Tally,
 }
 
 /// Why a part is not filled.
@@ -80,14 +67,15 @@ pub(super) enum Unfilled {
 }
 
 impl Toucher<'_> {
-    /// Fills `part`.
+    /// Fills `part` with such pages.
     pub(super) fn touch(
         &self,
         mapping: &Mapping,
         part: Range<usize>,
-        unit: usize,
+        pages: Pages,
     ) -> Result<(), Unfilled> {
-        self.touch_while(mapping, part, unit, &|_| true).map(|_| ())
+        self.touch_while(mapping, part, pages, &|_| true)
+            .map(|_| ())
     }
 
     /// Fills `part` from its start as long as `judge` says so, which hears what each slice cost a
@@ -96,11 +84,11 @@ impl Toucher<'_> {
         &self,
         mapping: &Mapping,
         part: Range<usize>,
-        unit: usize,
+        pages: Pages,
         judge: &(dyn Fn(Duration) -> bool + Sync),
     ) -> Result<usize, Unfilled> {
         let start = Instant::now();
-        let slice = SLICE.max(unit);
+        let slice = SLICE.max(pages.unit());
         let next = AtomicUsize::new(part.start);
         let until = AtomicUsize::new(part.end);
         let outcome: Lock<Result<Duration, Unfilled>> = Lock::new(Ok(Duration::ZERO));
@@ -126,9 +114,7 @@ impl Toucher<'_> {
                 }
                 let slice = from..part.end.min(from + slice);
                 let (begun, before) = (Instant::now(), background::work());
-                if !self.populates {
-                    mapping.write(&slice);
-                } else if let Err(why) = mapping.populate(&slice) {
+                if let Err(why) = self.fill(mapping, slice, pages) {
                     end(Unfilled::Failed(why));
                     return;
                 }
@@ -159,16 +145,48 @@ impl Toucher<'_> {
             work();
         });
         let worked = outcome.into_inner()?;
-        self.idle.add(start.elapsed().saturating_sub(worked));
+        self.tally.idled(start.elapsed().saturating_sub(worked));
         Ok(until.into_inner())
+    }
+
+    fn fill(&self, mapping: &Mapping, slice: Range<usize>, pages: Pages) -> io::Result<()> {
+        let populates = self.populates;
+        let kernel = Asked { mapping, populates };
+        if pages != Pages::Collapsed {
+            return kernel.fill(slice);
+        }
+        if let Some(scattered) = collapse::fill(&kernel, slice)? {
+            self.tally.scattered(&scattered);
+        }
+        Ok(())
+    }
+}
+
+/// The kernel, about one mapping.
+struct Asked<'a> {
+    mapping: &'a Mapping,
+    populates: bool,
+}
+
+impl Kernel for Asked<'_> {
+    fn fill(&self, part: Range<usize>) -> io::Result<()> {
+        if self.populates {
+            return self.mapping.populate(&part);
+        }
+        self.mapping.write(&part);
+        Ok(())
+    }
+
+    fn collapse(&self, part: Range<usize>) -> io::Result<()> {
+        self.mapping.collapse(&part)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Foreground;
-    use super::super::pages::Pages;
     use super::*;
+    use crate::config::memory::Fork;
 
     #[test]
     fn threads_are_this_processs_share_of_the_cores() {
@@ -196,23 +214,33 @@ mod tests {
 
     #[test]
     fn every_page_is_there_whoever_fills_it() {
-        for populates in [true, false] {
-            for threads in [1, 3] {
+        let kinds = [
+            (Pages::Transparent, Fork::Hide),
+            (Pages::Transparent, Fork::Share),
+            (Pages::Collapsed, Fork::Share),
+            (Pages::Small, Fork::Share),
+        ];
+        for (kind, fork) in kinds {
+            for (populates, threads) in [(true, 1), (true, 3), (false, 1), (false, 3)] {
                 let length = 9 * LARGE + 4096;
-                let mapping = Mapping::new(length, Pages::Transparent).unwrap();
+                let mapping = Mapping::new(length, kind, fork).unwrap();
+                let tally = Tally::default();
                 let toucher = Toucher {
                     threads,
                     populates,
                     rests: threads > 1,
                     control: &Foreground,
-                    idle: &Idle::default(),
+                    tally: &tally,
                 };
-                toucher.touch(&mapping, 0..length, 4096).unwrap();
+                toucher.touch(&mapping, 0..length, kind).unwrap();
                 let pages: Vec<usize> = (mapping.base()..mapping.base() + length)
                     .step_by(4096)
                     .collect();
-                let nodes = super::super::pages::nodes(&pages).unwrap();
-                assert!(nodes.iter().all(Option::is_some), "{populates} {threads}");
+                let nodes = super::super::mapping::nodes(&pages).unwrap();
+                let all = nodes.iter().all(Option::is_some);
+                assert!(all, "{kind:?} {populates} {threads}");
+                let scattered = tally.in_small_pages().map_or(0, |it| it.bytes);
+                assert!(kind == Pages::Collapsed || scattered == 0);
                 mapping.unmap().unwrap();
             }
         }
@@ -222,24 +250,24 @@ mod tests {
     fn what_lies_before_the_end_is_filled_where_a_judge_ends_it() {
         for threads in [1, 3] {
             let length = 16 * SLICE;
-            let mapping = Mapping::new(length, Pages::Small).unwrap();
+            let mapping = Mapping::new(length, Pages::Small, Fork::Share).unwrap();
             let toucher = Toucher {
                 threads,
                 populates: true,
                 rests: false,
                 control: &Foreground,
-                idle: &Idle::default(),
+                tally: &Tally::default(),
             };
             let judged = AtomicUsize::new(0);
             let until = toucher
-                .touch_while(&mapping, SLICE..length, 4096, &|_| {
+                .touch_while(&mapping, SLICE..length, Pages::Small, &|_| {
                     judged.fetch_add(1, Ordering::Relaxed) < 4
                 })
                 .unwrap();
             assert!((6 * SLICE..=(6 + threads) * SLICE).contains(&until));
             let there = |at: usize| {
                 let page = mapping.base() + at;
-                super::super::pages::nodes(&[page]).unwrap()[0].is_some()
+                super::super::mapping::nodes(&[page]).unwrap()[0].is_some()
             };
             assert!((SLICE..until).step_by(SLICE).all(there), "{threads}");
             assert!(!(until..length).step_by(SLICE).any(there), "{threads}");
@@ -266,22 +294,22 @@ mod tests {
         threads: usize,
         slices: usize,
         control: &Asked,
-    ) -> (Result<(), Unfilled>, Idle, usize) {
+    ) -> (Result<(), Unfilled>, Duration, usize) {
         let length = slices * SLICE;
-        let mapping = Mapping::new(length, Pages::Small).unwrap();
-        let idle = Idle::default();
+        let mapping = Mapping::new(length, Pages::Small, Fork::Share).unwrap();
+        let tally = Tally::default();
         let toucher = Toucher {
             threads,
             populates: true,
             rests: false,
             control,
-            idle: &idle,
+            tally: &tally,
         };
-        let result = toucher.touch(&mapping, 0..length, 4096);
+        let result = toucher.touch(&mapping, 0..length, Pages::Small);
         let pages: Vec<usize> = (0..slices).map(|it| mapping.base() + it * SLICE).collect();
-        let nodes = super::super::pages::nodes(&pages).unwrap();
+        let nodes = super::super::mapping::nodes(&pages).unwrap();
         mapping.unmap().unwrap();
-        (result, idle, nodes.iter().flatten().count())
+        (result, tally.idle(), nodes.iter().flatten().count())
     }
 
     #[test]
@@ -303,6 +331,6 @@ mod tests {
         let left = AtomicUsize::new(usize::MAX);
         let (result, idle, filled) = touched(2, 6, &Asked { left, takes });
         assert!(result.is_ok() && filled == 6, "{result:?}");
-        assert!(idle.get() >= 2 * takes, "{idle:?}");
+        assert!(idle >= 2 * takes, "{idle:?}");
     }
 }

@@ -342,6 +342,28 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_is_in_use_and_no_cache() {
+        // Blocks of 6000 bytes that forked children share: a group counts them as shmem, and once.
+        let stat = "anon 1000\nfile 7000\nshmem 6000\ninactive_anon 6500\ninactive_file 500\n";
+        let root = machine(&[
+            ("proc/self/cgroup", "0::/pod\n"),
+            ("sys/fs/cgroup/pod/memory.max", "10000\n"),
+            ("sys/fs/cgroup/pod/memory.current", "8500\n"),
+            ("sys/fs/cgroup/pod/memory.stat", stat),
+        ]);
+        assert_eq!(Limits::read(root.path()).cgroup, Some(2000));
+        let stat =
+            "cache 7000\nshmem 6000\ntotal_cache 7000\ntotal_shmem 6000\ntotal_inactive_file 500\n";
+        let root = machine(&[
+            ("proc/self/cgroup", "4:memory:/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "8500\n"),
+            ("sys/fs/cgroup/memory/memory.stat", stat),
+        ]);
+        assert_eq!(Limits::read(root.path()).cgroup, Some(2000));
+    }
+
+    #[test]
     fn version_1_in_a_container_is_at_the_mount() {
         let root = machine(&[
             (

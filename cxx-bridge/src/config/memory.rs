@@ -52,6 +52,16 @@ pub enum Numa {
     Node(u32),
 }
 
+/// What a forked child has of regions that are mapped here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fork {
+    /// The same memory, which it reads and writes as its parent does.
+    Share,
+    /// Nothing: where it touches them, it crashes.
+    Hide,
+}
+
 /// What the environment asks for, of the memory itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Memory {
@@ -59,6 +69,8 @@ pub struct Memory {
     pub backing: Setting<Way>,
     /// Their pages.
     pub huge_pages: Setting<HugePages>,
+    /// What a forked child has of them.
+    pub fork: Setting<Fork>,
     /// How many threads touch pages; by default it depends on the machine.
     pub pin_threads: Setting<Option<usize>>,
     /// Where they lie.
@@ -93,6 +105,10 @@ impl Memory {
                     ("1g", HugePages::Giant),
                 ];
                 word(text, &words, "is none of auto, off, thp, 2M and 1G")
+            }),
+            fork: reader.read(variables::FORK, Fork::Share, |text| {
+                let words = [("share", Fork::Share), ("hide", Fork::Hide)];
+                word(text, &words, "is neither share nor hide")
             }),
             pin_threads: reader.read(variables::PIN_THREADS, None, |text| match number(text)? {
                 0 => Err("is zero, and somebody has to touch the pages"),

@@ -1,6 +1,6 @@
 //! Every variable, good and bad.
 
-use super::memory::{HugePages, Numa, Way};
+use super::memory::{Fork, HugePages, Numa, Way};
 use super::variables::VARIABLES;
 use super::*;
 
@@ -25,6 +25,7 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.max_mb.value, None);
     assert_eq!(config.memory.backing.value, Way::Auto);
     assert_eq!(config.memory.huge_pages.value, HugePages::Auto);
+    assert_eq!(config.memory.fork.value, Fork::Share);
     assert_eq!(config.memory.pin_threads.value, None);
     assert_eq!(config.memory.numa.value, Numa::Off);
     assert_eq!(config.memory.register_chunk_mb.value, 0);
@@ -79,6 +80,7 @@ fn usable_values_are_taken() {
         ("BUDDY_MAX_MB", "0"),
         ("BUDDY_BACKING", "pages"),
         ("BUDDY_HUGE_PAGES", "1g"),
+        ("BUDDY_FORK", "Hide"),
         ("BUDDY_PIN_THREADS", "3"),
         ("BUDDY_NUMA", "1"),
         ("BUDDY_REGISTER_CHUNK_MB", "511"),
@@ -93,6 +95,7 @@ fn usable_values_are_taken() {
     assert_eq!(config.max_mb.value, Some(0));
     assert_eq!(config.memory.backing.value, Way::Pages);
     assert_eq!(config.memory.huge_pages.value, HugePages::Giant);
+    assert_eq!(config.memory.fork.value, Fork::Hide);
     assert_eq!(config.memory.pin_threads.value, Some(3));
     assert_eq!(config.memory.numa.value, Numa::Node(1));
     assert_eq!(config.memory.register_chunk_mb.value, 511);
@@ -113,6 +116,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_MAX_MB", "half"),
         ("BUDDY_BACKING", "mmap"),
         ("BUDDY_HUGE_PAGES", "4M"),
+        ("BUDDY_FORK", "copy"),
         ("BUDDY_PIN_THREADS", "0"),
         ("BUDDY_NUMA", "near"),
         ("BUDDY_REGISTER_CHUNK_MB", "512"),
@@ -128,6 +132,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_MAX_MB="half" is not a whole number; using the default, half of what is free
     BUDDY_BACKING="mmap" is none of auto, cuda and pages; using the default, auto
     BUDDY_HUGE_PAGES="4M" is none of auto, off, thp, 2M and 1G; using the default, auto
+    BUDDY_FORK="copy" is neither share nor hide; using the default, share
     BUDDY_PIN_THREADS="0" is zero, and somebody has to touch the pages; using the default, min(8, cores / LOCAL_WORLD_SIZE)
     BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
     BUDDY_REGISTER_CHUNK_MB="512" is not below 512; using the default, 0

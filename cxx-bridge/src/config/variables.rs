@@ -70,6 +70,14 @@ pub(super) const HUGE_PAGES: Variable = variable(
     "the largest pages of mapped memory: `1G` or `2M` from the system's pool, `thp` (transparent), \
      `off` (4 KiB); each falls back to the next; `auto`: the largest there are",
 );
+pub(super) const FORK: Variable = variable(
+    "BUDDY_FORK",
+    "share",
+    "what forked children, such as workers of a DataLoader, have of blocks that are mapped here: the \
+     same memory, as with stock (`share`), or nothing, so that one that reads a pinned tensor of its \
+     parent's crashes (`hide`); only for kernels that fill shared memory slowly, which `cargo xtask \
+     doctor` tells",
+);
 pub(super) const PIN_THREADS: Variable = variable(
     "BUDDY_PIN_THREADS",
     "min(8, cores / LOCAL_WORLD_SIZE)",
@@ -98,7 +106,7 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the order in which people read about them.
-pub const VARIABLES: [Variable; 13] = [
+pub const VARIABLES: [Variable; 14] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
@@ -107,6 +115,7 @@ pub const VARIABLES: [Variable; 13] = [
     MAX_MB,
     BACKING,
     HUGE_PAGES,
+    FORK,
     PIN_THREADS,
     NUMA,
     REGISTER_CHUNK_MB,

@@ -68,6 +68,23 @@ impl<B: Backing> Handle<B> {
         used
     }
 
+    /// This process has made a child by fork, which cannot read what is hidden from it: said once, where
+    /// tensors have some of that. `settle` has whoever keeps freed blocks give them back.
+    pub fn has_forked(&self, settle: impl FnOnce()) {
+        if self.forked.load(Ordering::Relaxed) || !self.used.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.notices.has_told_of_children() || !self.backing.hides() {
+            return;
+        }
+        settle();
+        let Some(stats) = self.stats() else { return };
+        let (blocks, bytes) = (stats.active_blocks.current, stats.active_bytes.current);
+        if blocks > 0 {
+            self.say_hidden(blocks, bytes);
+        }
+    }
+
     /// The provisioner under its lock, for who reports that something has ended; nothing where a
     /// panic left it in doubt, and in a forked child.
     pub(super) fn even_if_retired(&self) -> Option<Guard<'_, Provisioner>> {

@@ -20,6 +20,7 @@ pub(super) struct Notices {
     refused: AtomicBool,
     used_up: AtomicBool,
     full: AtomicBool,
+    hidden: AtomicBool,
     pub(super) no_thread: AtomicBool,
     /// Why nothing more is pinned ahead, until the cache is cleared.
     stopped: Lock<Option<String>>,
@@ -34,6 +35,11 @@ impl Notices {
     /// What stood in the way may be gone.
     pub(super) fn may_go_on(&self) {
         *self.stopped.lock() = None;
+    }
+
+    /// Whether it was said what forked children cannot read.
+    pub(super) fn has_told_of_children(&self) -> bool {
+        self.hidden.load(Ordering::Relaxed)
     }
 
     /// Why nothing more is pinned ahead, where something stands in the way.
@@ -119,6 +125,19 @@ impl<B: Backing> Handle<B> {
             }),
             Refusal::Stopped => {}
         }
+    }
+
+    /// A forked child cannot read so many blocks, which tensors have.
+    pub(super) fn say_hidden(&self, blocks: u64, bytes: u64) {
+        let size = Bytes(bytes);
+        let s = if blocks == 1 { "" } else { "s" };
+        self.once(&self.notices.hidden, || {
+            format!(
+                "a child was forked that cannot read {size} of pinned tensors, in {blocks} block{s}: \
+                 BUDDY_FORK=hide keeps them from children, and one that reads or writes them ends \
+                 with SIGSEGV. BUDDY_FORK=share, the default, does not"
+            )
+        });
     }
 
     pub(super) fn once(&self, given: &AtomicBool, line: impl FnOnce() -> String) {

@@ -226,6 +226,24 @@ class DriverPace(unittest.TestCase):
             PINBUDDY_SIM_PIN_MS_PER_GB=16000,
         )
 
+    def test_a_child_shares_pinned_memory_where_that_is_asked_for(self):
+        """As with a driver, whose mappings are shared."""
+        program = """
+            status, address = host_alloc(8192)
+            byte = ctypes.c_char.from_address(address.value + 5000)
+            byte.value = b"p"
+            child = os.fork()
+            if child == 0:
+                read = byte.value
+                byte.value = b"c"
+                os._exit(read != b"p")
+            assert os.waitpid(child, 0)[1] == 0
+            assert byte.value == WRITTEN, byte.value
+            assert runtime.cudaFreeHost(address) == SUCCESS
+            """
+        run(program.replace("WRITTEN", 'b"c"'), PINBUDDY_SIM_SHARED=1)
+        run(program.replace("WRITTEN", 'b"p"'))
+
 
 class Lines(unittest.TestCase):
     def test_a_line_is_written_at_once(self):

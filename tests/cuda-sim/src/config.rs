@@ -21,6 +21,10 @@ pub(crate) struct Config {
     /// `PINBUDDY_SIM_LOCK=0`: pins are counted and mapped, but no page is locked or touched, so
     /// that more can be pinned than the machine has.
     pub(crate) lock_pages: bool,
+    /// `PINBUDDY_SIM_SHARED=1`: `cudaHostAlloc` gives memory that forked children read and write, as a
+    /// driver does. Not by default: ordinary shared memory takes half as long again to fill as private
+    /// memory, which no driver does, and pins would seem slower than they are.
+    pub(crate) shares: bool,
     /// `PINBUDDY_SIM_PIN_MS_PER_GB`: pins happen one at a time, as with a driver, and each takes
     /// at least so many milliseconds per GiB of its size (0: one at a time, at no least).
     pub(crate) pin_ms_per_gib: Option<usize>,
@@ -54,6 +58,7 @@ impl Config {
             fail_pin_after: bytes("PINBUDDY_SIM_FAIL_PIN_AFTER_MB"),
             registers: !is("PINBUDDY_SIM_REGISTER", "0"),
             lock_pages: !is("PINBUDDY_SIM_LOCK", "0"),
+            shares: is("PINBUDDY_SIM_SHARED", "1"),
             pin_ms_per_gib: number("PINBUDDY_SIM_PIN_MS_PER_GB"),
             log: is("PINBUDDY_SIM_LOG", "1"),
             quiet: is("PINBUDDY_SIM_QUIET", "1"),
@@ -77,7 +82,7 @@ mod tests {
         assert_eq!(config.device_bytes, 16384 * MIB);
         assert_eq!(config.fail_pin_after, Some(3 * MIB));
         assert!(!config.log && !config.quiet);
-        assert!(config.lock_pages && config.pin_ms_per_gib.is_none());
+        assert!(config.lock_pages && config.pin_ms_per_gib.is_none() && !config.shares);
     }
 
     #[test]

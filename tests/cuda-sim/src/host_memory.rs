@@ -38,7 +38,11 @@ pub(crate) fn host_alloc(bytes: usize, flags: u32) -> Status<usize> {
 
 fn map_and_lock(length: usize) -> Status<usize> {
     pins::count(length)?;
-    let Ok(address) = pages::map(length, false) else {
+    let like = match config::get().shares {
+        true => pages::Like::SharedDriver,
+        false => pages::Like::Driver,
+    };
+    let Ok(address) = pages::map(length, like) else {
         return Err(pins::refuse(length, Error::cudaErrorMemoryAllocation));
     };
     if let Err(error) = driver::lock_pages(address, length) {

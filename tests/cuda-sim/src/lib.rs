@@ -18,8 +18,8 @@
 //! not defined there reaches the real libcudart, which answers that it has no driver.
 //!
 //! Environment: `PINBUDDY_SIM_DEVICES`, `PINBUDDY_SIM_DEVICE_MB`, `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`,
-//! `PINBUDDY_SIM_LOCK`, `PINBUDDY_SIM_PIN_MS_PER_GB`, `PINBUDDY_SIM_LOG`, `PINBUDDY_SIM_QUIET` (see
-//! `config`).
+//! `PINBUDDY_SIM_LOCK`, `PINBUDDY_SIM_SHARED`, `PINBUDDY_SIM_PIN_MS_PER_GB`, `PINBUDDY_SIM_LOG`,
+//! `PINBUDDY_SIM_QUIET` (see `config`).
 
 mod api;
 #[rustfmt::skip]

@@ -21,7 +21,7 @@ pub(crate) fn device_alloc(bytes: usize) -> Status<usize> {
     }
     let length = pages::round_up(bytes).ok_or(Error::cudaErrorMemoryAllocation)?;
     device::take_memory(device, length)?;
-    let region = pages::map(length, true)
+    let region = pages::map(length, pages::Like::Ordinary)
         .map(|base| Region {
             base,
             bytes: length,

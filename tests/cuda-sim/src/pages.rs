@@ -17,16 +17,30 @@ pub(crate) fn span(address: usize, bytes: usize) -> (usize, usize) {
     (start, end - start)
 }
 
-/// Map fresh anonymous memory; `huge` leaves transparent huge pages to the system, otherwise the
-/// pages are of 4 KiB, as page-locked memory from the CUDA driver is.
-pub(crate) fn map(bytes: usize, huge: bool) -> io::Result<usize> {
+/// What fresh memory is to be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Like {
+    /// A program's own, of pages that the system chooses.
+    Ordinary,
+    /// Of pages of 4 KiB, as page-locked memory from the CUDA driver is.
+    Driver,
+    /// And shared with forked children and left out of core dumps, as that is, too.
+    SharedDriver,
+}
+
+/// Map fresh anonymous memory.
+pub(crate) fn map(bytes: usize, like: Like) -> io::Result<usize> {
+    let sharing = match like {
+        Like::Ordinary | Like::Driver => libc::MAP_PRIVATE,
+        Like::SharedDriver => libc::MAP_SHARED,
+    };
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing else.
     let address = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
             bytes,
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            sharing | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
             -1,
             0,
         )
@@ -34,9 +48,17 @@ pub(crate) fn map(bytes: usize, huge: bool) -> io::Result<usize> {
     if address == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    if !huge {
+    let advise = |advice| {
         // SAFETY: the range was mapped just now and is ours.
-        unsafe { libc::madvise(address, bytes, libc::MADV_NOHUGEPAGE) };
+        unsafe { libc::madvise(address, bytes, advice) };
+    };
+    match like {
+        Like::Ordinary => {}
+        Like::Driver => advise(libc::MADV_NOHUGEPAGE),
+        Like::SharedDriver => {
+            advise(libc::MADV_NOHUGEPAGE);
+            advise(libc::MADV_DONTDUMP);
+        }
     }
     Ok(address.addr())
 }
@@ -102,7 +124,7 @@ mod tests {
 
     #[test]
     fn locking_what_is_not_mapped_is_refused() {
-        let address = map(2 * PAGE, false).unwrap();
+        let address = map(2 * PAGE, Like::Driver).unwrap();
         assert!(check_mapped(address, 2 * PAGE).is_ok());
         unmap(address, 2 * PAGE);
         assert!(lock(address, PAGE).is_err());

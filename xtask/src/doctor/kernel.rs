@@ -1,4 +1,4 @@
-//! The kernel, as far as pinning cares: whether it can populate pages on request.
+//! The kernel, as far as pinning cares: whether it can populate pages on request, and put them together.
 
 use serde::Serialize;
 
@@ -9,6 +9,9 @@ use super::setting::Setting;
 /// `MADV_POPULATE_WRITE` came with this one.
 const POPULATE: (u32, u32) = (5, 14);
 
+/// `MADV_COLLAPSE` came with this one.
+const COLLAPSE: (u32, u32) = (6, 1);
+
 /// What the kernel calls itself.
 #[derive(Debug, Serialize)]
 pub struct Kernel {
@@ -16,17 +19,20 @@ pub struct Kernel {
     pub release: Option<String>,
     /// Whether `MADV_POPULATE_WRITE` is there, by the release.
     pub populates: bool,
+    /// Whether `MADV_COLLAPSE` is there, by the release.
+    pub collapses: bool,
 }
 
 impl Kernel {
     /// Reads the release.
     pub fn read(files: &Files) -> Self {
         let release = files.text("proc/sys/kernel/osrelease");
-        let populates = release
-            .as_deref()
-            .and_then(numbers)
-            .is_some_and(|it| it >= POPULATE);
-        Self { release, populates }
+        let numbers = release.as_deref().and_then(numbers);
+        Self {
+            populates: numbers.is_some_and(|it| it >= POPULATE),
+            collapses: numbers.is_some_and(|it| it >= COLLAPSE),
+            release,
+        }
     }
 
     /// One line.

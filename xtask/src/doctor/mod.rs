@@ -19,6 +19,7 @@ mod pages;
 pub mod report;
 mod room;
 pub mod setting;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod torch;
@@ -45,6 +46,7 @@ use memory::Memory;
 use pages::HugePages;
 use report::Report;
 use setting::Setting;
+use shared::Shared;
 use torch::{Found, Torch};
 use transparent::Transparent;
 
@@ -122,6 +124,7 @@ struct Machine {
     kernel: Kernel,
     huge_pages: HugePages,
     transparent: Transparent,
+    shared: Shared,
     nodes: Vec<numa::Node>,
 }
 
@@ -141,6 +144,7 @@ impl Machine {
             kernel: Kernel::read(files),
             huge_pages: HugePages::read(files),
             transparent: Transparent::read(files),
+            shared: Shared::read(files),
             nodes: numa::read(files),
         }
     }
@@ -155,6 +159,7 @@ impl Machine {
         let mut pages = vec![self.kernel.finding(setting)];
         pages.extend(self.huge_pages.findings(&self.memory, setting, transparent));
         pages.push(self.transparent.finding(setting));
+        pages.push(self.shared.finding(setting, &self.kernel, transparent));
         let torch = found.map(|_| Torch::findings(self.torch.as_ref(), &self.python));
         Report::new(vec![
             (

@@ -6,7 +6,8 @@ use super::files::Files;
 use super::finding::Finding;
 use super::setting::Setting;
 
-const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
+/// Where the kernel keeps what it does about them.
+pub const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
 /// The two settings that decide.
 #[derive(Debug, Serialize)]
@@ -55,7 +56,7 @@ impl Transparent {
 }
 
 /// The word in brackets.
-fn chosen(text: &str) -> Option<String> {
+pub fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }

@@ -1,9 +1,12 @@
 //! Regions of real memory, on machines that are made up and on this one.
 
+#![allow(unsafe_code)]
+
 use std::fs;
 use std::path::Path;
 
 use super::super::Foreground;
+use super::super::machine::Shared;
 use super::super::machine::tests::made_up;
 use super::super::pages::{LARGE, PAGE};
 use super::super::placement::{Found, read_smaps};
@@ -11,7 +14,7 @@ use super::*;
 use crate::config::MIB;
 use crate::config::tests::read;
 
-fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
+pub(super) fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
     let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     Maker::new(config.memory, 64 * MIB, machine)
@@ -19,7 +22,7 @@ fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
 
 const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-fn smaps(mapping: &Mapping) -> Found {
+pub(super) fn smaps(mapping: &Mapping) -> Found {
     let text = fs::read("/proc/self/smaps").unwrap();
     let range = mapping.base()..mapping.base() + mapping.len();
     read_smaps(&*text, std::slice::from_ref(&range))[0]
@@ -33,22 +36,38 @@ fn flags(address: usize) -> Option<String> {
     Some(line.to_owned())
 }
 
+const SHARED: &str = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
+
+fn made(maker: &Maker, bytes: usize) -> Mapping {
+    maker
+        .make(bytes, Source::Ordinary, &Foreground, || None)
+        .unwrap()
+        .mapping
+}
+
 #[test]
-fn a_region_is_all_there_and_no_childs() {
+fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
     let (machine, _folder) = made_up(&[(ENABLED, "always [madvise] never")]);
-    for asked in ["off", "thp"] {
-        let maker = maker(&[("BUDDY_HUGE_PAGES", asked)], machine.clone());
-        let mapping = maker
-            .make(5 * MIB + 1, Source::Ordinary, &Foreground, || None)
-            .unwrap()
-            .mapping;
+    for (asked, fork) in [
+        ("off", "share"),
+        ("thp", "share"),
+        ("off", "hide"),
+        ("thp", "hide"),
+    ] {
+        let asks = [("BUDDY_HUGE_PAGES", asked), ("BUDDY_FORK", fork)];
+        let maker = maker(&asks, machine.clone());
+        let mapping = made(&maker, 5 * MIB + 1);
         assert_eq!(mapping.len(), 5 * MIB + PAGE);
         assert_eq!(
             mapping.base() % if asked == "thp" { LARGE } else { PAGE },
             0
         );
         let flags = flags(mapping.base()).unwrap();
-        assert!(flags.contains(" dc"), "copied into children:{flags}");
+        let has = |flag: &str| flags.split_whitespace().any(|it| it == flag);
+        assert!(has("dd"), "in core dumps:{flags}");
+        assert_eq!(has("sh"), fork == "share", "shared:{flags}");
+        assert_eq!(has("dc"), fork == "hide", "not in children:{flags}");
+        assert_eq!(maker.hides(), fork == "hide");
         let (page, huge) = smaps(&mapping).pages(mapping.len()).unwrap();
         if asked == "off" {
             assert_eq!((page, huge), (PAGE, 0));
@@ -56,6 +75,82 @@ fn a_region_is_all_there_and_no_childs() {
         let lies = numa::where_it_lies(mapping.base(), mapping.len());
         assert!(lies.is_none_or(|it| it.percent == 100), "{lies:?}");
         mapping.unmap().unwrap();
+    }
+}
+
+/// What a child that is forked now ends with: 0 where it reads this there, and then it writes one more.
+fn child_of(mapping: &Mapping, at: usize, expected: u8) -> i32 {
+    let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
+    // SAFETY: the child reads and writes a byte of a mapping that is there, and ends; whatever else its
+    // parent's threads were about to do, it takes part in nothing.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            // A crash is what a test waits for, and nobody wants its core.
+            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+            let right = byte.read_volatile() == expected;
+            byte.write_volatile(expected + 1);
+            libc::_exit(i32::from(!right));
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            -libc::WTERMSIG(status)
+        }
+    }
+}
+
+#[test]
+fn children_read_and_write_what_is_shared_and_crash_at_what_is_hidden() {
+    for (collapses, mode) in [(true, "never"), (false, "never"), (false, "advise")] {
+        let (machine, _folder) = made_up(&[(ENABLED, "[madvise]"), (SHARED, &format!("[{mode}]"))]);
+        let machine = Machine {
+            collapses,
+            ..machine
+        };
+        for fork in ["share", "hide"] {
+            let maker = maker(&[("BUDDY_FORK", fork)], machine.clone());
+            let mapping = made(&maker, 5 * MIB);
+            let at = 4 * MIB + 7;
+            let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
+            // SAFETY: it lies in the mapping, which nobody else knows.
+            unsafe { byte.write_volatile(42) };
+            let status = child_of(&mapping, at, 42);
+            // SAFETY: as above; the child has ended.
+            let seen = unsafe { byte.read_volatile() };
+            let expected = match fork {
+                "share" => (0, 43),
+                _ => (-libc::SIGSEGV, 42),
+            };
+            assert_eq!((status, seen), expected, "{fork} {collapses} {mode}");
+            mapping.unmap().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
+    let never = [(ENABLED, "[madvise]"), (SHARED, "[never]")];
+    let (machine, _folder) = made_up(&never);
+    let old = Machine {
+        collapses: false,
+        ..machine.clone()
+    };
+    let small = made(&maker(&[], old), 6 * MIB);
+    assert_eq!(smaps(&small).pages(6 * MIB), Some((PAGE, 0)));
+    small.unmap().unwrap();
+    if Machine::here().shared() == Shared::Collapsed {
+        let maker = maker(&[], machine);
+        // It does so at once, or where memory is in pieces, for a part.
+        let huge = made(&maker, 64 * MIB + PAGE);
+        let (_, bytes) = smaps(&huge).pages(64 * MIB + PAGE).unwrap();
+        assert!(
+            bytes == 64 * MIB || !maker.said.has_said_nothing(),
+            "{bytes}"
+        );
+        huge.unmap().unwrap();
     }
 }
 
@@ -74,7 +169,7 @@ fn neighbours_stay_areas_of_their_own() {
     for mapping in regions {
         let text = fs::read_to_string("/proc/self/maps").unwrap();
         let (start, end) = (mapping.base(), mapping.base() + mapping.len());
-        assert!(text.contains(&format!("{start:x}-{end:x} rw-p")), "{text}");
+        assert!(text.contains(&format!("{start:x}-{end:x} rw-s")), "{text}");
         mapping.unmap().unwrap();
     }
 }

@@ -1,5 +1,7 @@
 //! The end of the process, and children.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
 
 #[test]
@@ -92,4 +94,28 @@ fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
     assert!(handle.forked());
     drop(held);
     assert_eq!(handle.request(8 * MIB), None);
+}
+
+#[test]
+fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
+    let handle = sync(1);
+    let settled = AtomicUsize::new(0);
+    let forks = || {
+        handle.has_forked(|| {
+            settled.fetch_add(1, Ordering::Relaxed);
+        });
+        (
+            settled.load(Ordering::Relaxed),
+            handle.notices.has_told_of_children(),
+        )
+    };
+    assert_eq!(forks(), (0, false), "nothing was ever pinned");
+    let grant = handle.request(8 * MIB).unwrap();
+    assert_eq!(forks(), (0, false), "children read it");
+    handle.backing.hides.store(true, Ordering::Relaxed);
+    handle.release(grant.block);
+    assert_eq!(forks(), (1, false), "nobody has it any more");
+    let _grant = handle.request(8 * MIB).unwrap();
+    assert_eq!(forks(), (2, true));
+    assert_eq!(forks(), (2, true), "and no more is asked");
 }

@@ -46,6 +46,8 @@ pub(super) struct Numbers {
     /// How nice the thread was that had the driver start, and the last one that pinned.
     pub(super) started: AtomicI32,
     pub(super) pins: AtomicI32,
+    /// Whether forked children cannot read what is pinned.
+    pub(super) hides: AtomicBool,
     /// What `reap` finds completed.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -95,6 +97,7 @@ impl Numbers {
             set_aside: AtomicUsize::new(0),
             started: AtomicI32::new(i32::MAX),
             pins: AtomicI32::new(i32::MAX),
+            hides: AtomicBool::new(false),
             completed: Mutex::default(),
         }
     }
@@ -152,6 +155,10 @@ impl Backing for Numbers {
 
     fn start(&self, _device: Device) {
         self.started.store(niceness(), Ordering::Relaxed);
+    }
+
+    fn hides(&self) -> bool {
+        self.hides.load(Ordering::Relaxed)
     }
 
     fn source(&self, bytes: usize) -> Source {

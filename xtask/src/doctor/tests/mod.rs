@@ -67,6 +67,10 @@ fn a_server_with_eight_gpus_on_two_nodes() {
             "[always] madvise never",
             "always defer defer+madvise [madvise] never",
         )
+        .file(
+            "sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "always within_size advise [never] deny force",
+        )
         .node(0, "0-55,112-167", 1007, 800)
         .node(1, "56-111,168-223", 1008, 900);
     for (node, pages, free) in [("node0", 65536, 65024), ("node1", 0, 0)] {
@@ -135,6 +139,10 @@ fn a_small_container() {
         .transparent(
             "always [madvise] never",
             "always [defer] defer+madvise madvise never",
+        )
+        .file(
+            "sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "always within_size advise [never] deny force",
         )
         .node(0, "0-31", 503, 380)
         .gpu("0000:00:04.0", -1);

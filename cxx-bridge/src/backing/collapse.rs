@@ -1,0 +1,175 @@
+//! Fills shared memory with huge pages where the kernel gives it small ones at a touch.
+//!
+//! That is usual: `shmem_enabled` is `never`. So one page of each 2 MiB is touched, and the kernel is
+//! told to put them together (`MADV_COLLAPSE`, Linux 6.1 and later), which it does whatever that
+//! setting says, `deny` apart. It can refuse, for a moment or where memory is in pieces. Knows what the
+//! kernel's answers mean, and makes no calls. Invariant: where no error comes back, every page is there.
+
+use std::io;
+use std::ops::Range;
+
+use super::pages::{LARGE, PAGE};
+
+/// What is asked of the kernel, of offsets in one mapping.
+pub(super) trait Kernel {
+    /// Has every page of this part there, of any size.
+    fn fill(&self, part: Range<usize>) -> io::Result<()>;
+    /// Puts this part's huge pages together, each of which has a page that is there.
+    fn collapse(&self, part: Range<usize>) -> io::Result<()>;
+}
+
+/// What stayed in pages of 4 KiB that was to be in huge ones.
+#[derive(Debug)]
+pub(super) struct Scattered {
+    pub(super) bytes: usize,
+    /// The kernel's last answer.
+    pub(super) why: io::Error,
+}
+
+/// Fills `part`, which begins at a border of huge pages; its end is filled with small ones. Nothing
+/// where the rest has huge pages.
+pub(super) fn fill(kernel: &impl Kernel, part: Range<usize>) -> io::Result<Option<Scattered>> {
+    let whole = part.start..part.end - part.len() % LARGE;
+    for at in whole.clone().step_by(LARGE) {
+        kernel.fill(at..at + PAGE)?;
+    }
+    let scattered = put_together(kernel, whole.clone());
+    if scattered.is_some() {
+        kernel.fill(part)?;
+    } else if whole.end < part.end {
+        kernel.fill(whole.end..part.end)?;
+    }
+    Ok(scattered)
+}
+
+/// All at once, and what that left one by one: the kernel ends with the first that it has no page for.
+fn put_together(kernel: &impl Kernel, whole: Range<usize>) -> Option<Scattered> {
+    if whole.is_empty() {
+        return None;
+    }
+    let why = kernel.collapse(whole.clone()).err()?;
+    if !is_of_the_moment(&why) {
+        let bytes = whole.len();
+        return Some(Scattered { bytes, why });
+    }
+    let mut scattered: Option<Scattered> = None;
+    for at in whole.step_by(LARGE) {
+        if let Err(why) = kernel.collapse(at..at + LARGE) {
+            let bytes = scattered.map_or(0, |it| it.bytes) + LARGE;
+            scattered = Some(Scattered { bytes, why });
+        }
+    }
+    scattered
+}
+
+/// Whether the kernel may answer otherwise at once: it had no huge page, for which it has just moved
+/// others together, or somebody else had one of the pages, or the control group's last one.
+fn is_of_the_moment(why: &io::Error) -> bool {
+    matches!(
+        why.raw_os_error(),
+        Some(libc::EAGAIN | libc::ENOMEM | libc::EBUSY)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    /// Answers each call to collapse in turn, and well once the answers are used up.
+    struct MadeUp {
+        answers: RefCell<Vec<Option<i32>>>,
+        asked: RefCell<Vec<Range<usize>>>,
+        filled: RefCell<Vec<Range<usize>>>,
+        fills: Cell<bool>,
+    }
+
+    fn made_up(answers: &[Option<i32>]) -> MadeUp {
+        MadeUp {
+            answers: answers.iter().rev().copied().collect::<Vec<_>>().into(),
+            asked: RefCell::default(),
+            filled: RefCell::default(),
+            fills: Cell::new(true),
+        }
+    }
+
+    impl Kernel for MadeUp {
+        fn fill(&self, part: Range<usize>) -> io::Result<()> {
+            self.filled.borrow_mut().push(part);
+            let refused = io::Error::from_raw_os_error(libc::ENOMEM);
+            self.fills.get().then_some(()).ok_or(refused)
+        }
+
+        fn collapse(&self, part: Range<usize>) -> io::Result<()> {
+            self.asked.borrow_mut().push(part);
+            match self.answers.borrow_mut().pop().flatten() {
+                None => Ok(()),
+                Some(number) => Err(io::Error::from_raw_os_error(number)),
+            }
+        }
+    }
+
+    const M: usize = 1 << 20;
+
+    fn are(parts: &RefCell<Vec<Range<usize>>>, expected: &[(usize, usize)]) -> bool {
+        let parts = parts.borrow();
+        let parts: Vec<_> = parts.iter().map(|it| (it.start, it.end)).collect();
+        parts == expected
+    }
+
+    #[test]
+    fn a_page_of_each_is_touched_and_all_are_put_together_at_once() {
+        let kernel = made_up(&[]);
+        assert!(fill(&kernel, 4 * M..8 * M).unwrap().is_none());
+        assert!(are(&kernel.asked, &[(4 * M, 8 * M)]));
+        let touched = [(4 * M, 4 * M + PAGE), (6 * M, 6 * M + PAGE)];
+        assert!(are(&kernel.filled, &touched));
+    }
+
+    #[test]
+    fn an_end_that_is_no_huge_page_is_filled_with_small_ones() {
+        let kernel = made_up(&[]);
+        assert!(fill(&kernel, 0..2 * M + PAGE).unwrap().is_none());
+        assert!(are(&kernel.asked, &[(0, 2 * M)]));
+        assert!(are(&kernel.filled, &[(0, PAGE), (2 * M, 2 * M + PAGE)]));
+        let kernel = made_up(&[Some(libc::EINVAL)]);
+        assert!(fill(&kernel, 0..M).unwrap().is_none());
+        assert!(are(&kernel.asked, &[]) && are(&kernel.filled, &[(0, M)]));
+    }
+
+    #[test]
+    fn what_was_refused_for_a_moment_is_tried_again_one_by_one() {
+        for moment in [libc::EAGAIN, libc::ENOMEM, libc::EBUSY] {
+            let kernel = made_up(&[Some(moment), None, None]);
+            assert!(fill(&kernel, 0..4 * M).unwrap().is_none(), "{moment}");
+            let asked = [(0, 4 * M), (0, 2 * M), (2 * M, 4 * M)];
+            assert!(are(&kernel.asked, &asked));
+        }
+    }
+
+    #[test]
+    fn where_memory_is_in_pieces_small_pages_fill_what_is_left() {
+        let kernel = made_up(&[Some(libc::ENOMEM), None, Some(libc::ENOMEM)]);
+        let scattered = fill(&kernel, 0..4 * M).unwrap().unwrap();
+        assert_eq!(scattered.bytes, 2 * M);
+        assert_eq!(scattered.why.raw_os_error(), Some(libc::ENOMEM));
+        assert_eq!(kernel.filled.borrow().last(), Some(&(0..4 * M)));
+    }
+
+    #[test]
+    fn a_kernel_that_never_does_it_is_asked_once() {
+        let kernel = made_up(&[Some(libc::EINVAL)]);
+        let scattered = fill(&kernel, 0..4 * M).unwrap().unwrap();
+        assert_eq!((scattered.bytes, kernel.asked.borrow().len()), (4 * M, 1));
+        assert_eq!(kernel.filled.borrow().last(), Some(&(0..4 * M)));
+    }
+
+    #[test]
+    fn a_page_that_does_not_come_is_an_error() {
+        let kernel = made_up(&[]);
+        kernel.fills.set(false);
+        assert!(fill(&kernel, 0..4 * M).is_err());
+        assert_eq!(kernel.asked.borrow().len(), 0);
+    }
+}

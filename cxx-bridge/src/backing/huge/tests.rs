@@ -1,0 +1,197 @@
+//! Chains on machines that are made up.
+
+use super::super::machine::tests::made_up;
+use super::*;
+
+const GIB: usize = 1 << 30;
+
+fn wanted(pages: HugePages, bytes: usize) -> Wanted {
+    Wanted {
+        pages,
+        fork: Fork::Hide,
+        bytes,
+        ahead: 8 * GIB,
+        crawls: false,
+    }
+}
+
+/// A machine with so many free pages of 1 GiB and 2 MiB, of ten more each, and this mode.
+fn machine(giant: Option<usize>, large: Option<usize>, mode: &str) -> (Machine, tempfile::TempDir) {
+    let mut files = vec![(
+        "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
+        mode.to_owned(),
+    )];
+    for (free, size) in [(giant, "1048576"), (large, "2048")] {
+        let Some(free) = free else { continue };
+        let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-{size}kB/{name}");
+        files.push((at("nr_hugepages"), (free + 10).to_string()));
+        files.push((at("free_hugepages"), free.to_string()));
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    made_up(&files)
+}
+
+fn pages(plan: &Plan) -> Vec<Pages> {
+    plan.chain.iter().map(|link| link.pages).collect()
+}
+
+const HERE: &str = "always [madvise] never";
+const NEVER: &str = "always madvise [never]";
+
+#[test]
+fn each_size_falls_back_to_the_next_and_the_last_is_always_there() {
+    use Pages::{Giant, Large, Small, Transparent};
+    let (rich, _folder) = machine(Some(4), Some(2048), HERE);
+    for (asked, chain) in [
+        (HugePages::Auto, vec![Giant, Large, Transparent, Small]),
+        (HugePages::Giant, vec![Giant, Large, Transparent, Small]),
+        (HugePages::Large, vec![Large, Transparent, Small]),
+        (HugePages::Transparent, vec![Transparent, Small]),
+        (HugePages::Off, vec![Small]),
+    ] {
+        let plan = plan(wanted(asked, GIB), &rich);
+        assert_eq!(pages(&plan), chain);
+        assert_eq!(plan.left_out, [] as [String; 0]);
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_with_what_to_do() {
+    let (poor, _folder) = machine(None, Some(3), NEVER);
+    let plan = plan(wanted(HugePages::Giant, GIB), &poor);
+    assert_eq!(pages(&plan), [Pages::Small]);
+    insta::assert_snapshot!(plan.left_out.join("\n"), @r"
+    this machine has no huge pages of 1 GiB
+    3 of 13 huge pages of 2 MiB free and 512 needed (sysctl vm.nr_hugepages=4106)
+    transparent huge pages are turned off (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)
+    ");
+}
+
+#[test]
+fn a_pool_of_giant_pages_that_is_too_small_is_named_by_its_folder() {
+    let (machine, _folder) = machine(Some(1), None, HERE);
+    let plan = plan(wanted(HugePages::Auto, 2 * GIB), &machine);
+    assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
+    insta::assert_snapshot!(plan.left_out.join("\n"), @r"
+    1 of 11 huge pages of 1 GiB free and 2 needed (echo 18 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)
+    this machine has no huge pages of 2 MiB
+    ");
+}
+
+#[test]
+fn a_small_region_does_not_take_a_page_that_it_would_waste() {
+    let (machine, _folder) = machine(Some(4), Some(2048), HERE);
+    let of = |bytes| plan(wanted(HugePages::Giant, bytes), &machine).chain[0].pages;
+    assert_eq!(of(GIB - GIB / 16), Pages::Giant);
+    assert_eq!(of(GIB + GIB / 16), Pages::Large);
+    assert_eq!(
+        of(7 << 20),
+        Pages::Transparent,
+        "rounding up adds a seventh"
+    );
+    assert_eq!(of(17 << 20), Pages::Large);
+}
+
+#[test]
+fn whole_regions_are_what_a_pool_holds() {
+    let (machine, _folder) = machine(Some(2), Some(700), HERE);
+    let of = |asked, bytes| set_aside(asked, bytes, &machine);
+    assert_eq!(of(HugePages::Auto, GIB), 3);
+    assert_eq!(of(HugePages::Large, GIB), 1, "700 pages hold 512 once");
+    assert_eq!(of(HugePages::Giant, 2 * GIB), 1);
+    assert_eq!(of(HugePages::Transparent, GIB), 0);
+}
+
+#[test]
+fn pages_that_the_kernel_would_make_are_not_set_aside() {
+    let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
+    let (machine, _folder) = made_up(&[
+        (&at("nr_hugepages"), "0"),
+        (&at("free_hugepages"), "0"),
+        (&at("nr_overcommit_hugepages"), "1000"),
+    ]);
+    let plan = plan(wanted(HugePages::Large, GIB), &machine);
+    assert_eq!(
+        plan.chain[0],
+        Link {
+            pages: Pages::Large,
+            set_aside: false
+        }
+    );
+    assert_eq!(set_aside(HugePages::Large, GIB, &machine), 0);
+}
+
+#[test]
+fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
+    let (machine, _folder) = machine(None, Some(2048), HERE);
+    let old = Machine {
+        populates: false,
+        ..machine
+    };
+    let plan = plan(wanted(HugePages::Large, GIB), &old);
+    assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
+    assert!(plan.left_out[0].contains("5.14"), "{:?}", plan.left_out);
+}
+
+#[test]
+fn shared_memory_has_huge_pages_as_the_kernel_can() {
+    let chain = |mode: Option<&str>, collapses| {
+        let folder = "sys/kernel/mm/transparent_hugepage";
+        let (enabled, shared) = (
+            format!("{folder}/enabled"),
+            format!("{folder}/shmem_enabled"),
+        );
+        let mode = mode.map(|word| format!("always [{word}]"));
+        let files = [
+            Some((&*enabled, HERE)),
+            mode.as_deref().map(|it| (&*shared, it)),
+        ];
+        let files: Vec<_> = files.into_iter().flatten().collect();
+        let (machine, _folder) = made_up(&files);
+        let machine = Machine {
+            collapses,
+            ..machine
+        };
+        let fork = Fork::Share;
+        let wanted = Wanted {
+            fork,
+            ..wanted(HugePages::Transparent, GIB)
+        };
+        let plan = plan(wanted, &machine);
+        (pages(&plan), plan.left_out.join("\n"))
+    };
+    use Pages::{Collapsed, Small, Transparent};
+    let none = String::new();
+    for mode in [None, Some("never")] {
+        assert_eq!(chain(mode, true), (vec![Collapsed, Small], none.clone()));
+        let (pages, why) = chain(mode, false);
+        assert_eq!(pages, [Small]);
+        assert_eq!(
+            why,
+            "before Linux 6.1 shared memory has huge pages only where they are turned on (echo \
+             advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled; or, where no forked \
+             child reads pinned memory, BUDDY_FORK=hide)"
+        );
+    }
+    for collapses in [true, false] {
+        let advised = chain(Some("advise"), collapses);
+        assert_eq!(advised, (vec![Transparent, Small], none.clone()));
+        let (pages, why) = chain(Some("deny"), collapses);
+        assert_eq!(pages, [Small]);
+        assert_eq!(
+            why,
+            "huge pages of shared memory are turned off (echo advise > \
+             /sys/kernel/mm/transparent_hugepage/shmem_enabled)"
+        );
+    }
+}
+
+#[test]
+fn transparent_pages_that_crawled_are_not_tried_again() {
+    let (machine, _folder) = machine(None, None, HERE);
+    let wanted = Wanted {
+        crawls: true,
+        ..wanted(HugePages::Transparent, GIB)
+    };
+    assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);
+}

@@ -1,0 +1,136 @@
+//! Machines that are made up, for all tests, and what is read of them.
+
+use super::*;
+
+/// A machine of these files, with four cores and a kernel of today; the folder goes with it.
+pub(in crate::backing) fn made_up(files: &[(&str, &str)]) -> (Machine, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let machine = Machine {
+        root: folder.path().to_owned(),
+        cores: 4,
+        processes: 1,
+        populates: true,
+        collapses: true,
+    };
+    (machine, folder)
+}
+
+const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
+
+#[test]
+fn what_is_promised_to_others_is_not_free() {
+    let at = |name: &str| format!("{POOL}/{name}");
+    let (machine, _folder) = made_up(&[
+        (&at("nr_hugepages"), "100\n"),
+        (&at("free_hugepages"), "60\n"),
+        (&at("resv_hugepages"), "20\n"),
+        (&at("nr_overcommit_hugepages"), "8\n"),
+        (&at("surplus_hugepages"), "3\n"),
+    ]);
+    let pool = machine.pool(Pages::Large).unwrap();
+    assert_eq!((pool.total, pool.free, pool.more), (100, 40, 5));
+    assert_eq!(machine.pool(Pages::Giant), None);
+    assert_eq!(machine.pool(Pages::Transparent), None);
+}
+
+#[test]
+fn the_mode_of_transparent_pages_is_the_word_in_brackets() {
+    let path = "sys/kernel/mm/transparent_hugepage/enabled";
+    for (text, expected) in [
+        ("always [madvise] never\n", Transparent::Here),
+        ("[always] madvise never\n", Transparent::Here),
+        ("always madvise [never]\n", Transparent::Never),
+    ] {
+        assert_eq!(made_up(&[(path, text)]).0.transparent(), expected);
+    }
+    assert_eq!(made_up(&[]).0.transparent(), Transparent::Absent);
+}
+
+#[test]
+fn shared_memory_has_a_mode_of_its_own_and_newer_kernels_one_for_each_size() {
+    let (all, size) = ("shmem_enabled", "hugepages-2048kB/shmem_enabled");
+    let mode = |word: &str| format!("always within_size [{word}] other\n");
+    let of = |modes: &[(&str, &str)], collapses| {
+        let files: Vec<_> = modes
+            .iter()
+            .map(|(name, word)| (format!("{TRANSPARENT}/{name}"), mode(word)))
+            .collect();
+        let files: Vec<_> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+        let (machine, _folder) = made_up(&files);
+        let machine = Machine {
+            collapses,
+            ..machine
+        };
+        machine.shared()
+    };
+    for (modes, new, old) in [
+        (&[][..], Shared::Collapsed, Shared::TooOld),
+        (&[(all, "never")], Shared::Collapsed, Shared::TooOld),
+        (&[(all, "advise")], Shared::Touched, Shared::Touched),
+        (&[(all, "force")], Shared::Touched, Shared::Touched),
+        (&[(all, "deny")], Shared::Denied, Shared::Denied),
+        (
+            &[(all, "never"), (size, "inherit")],
+            Shared::Collapsed,
+            Shared::TooOld,
+        ),
+        (
+            &[(all, "never"), (size, "advise")],
+            Shared::Touched,
+            Shared::Touched,
+        ),
+        (
+            &[(all, "advise"), (size, "never")],
+            Shared::Denied,
+            Shared::Denied,
+        ),
+        (
+            &[(all, "deny"), (size, "always")],
+            Shared::Denied,
+            Shared::Denied,
+        ),
+    ] {
+        assert_eq!((of(modes, true), of(modes, false)), (new, old), "{modes:?}");
+    }
+}
+
+#[test]
+fn nodes_are_listed_as_the_kernel_does() {
+    let path = "sys/devices/system/node/has_memory";
+    for (text, nodes) in [
+        ("0\n", vec![0]),
+        ("0-1,4\n", vec![0, 1, 4]),
+        ("\n", vec![]),
+        ("nonsense\n", vec![]),
+    ] {
+        assert_eq!(made_up(&[(path, text)]).0.nodes(), nodes);
+    }
+    assert_eq!(made_up(&[]).0.nodes(), [] as [u32; 0]);
+}
+
+#[test]
+fn a_device_is_found_by_its_address() {
+    let at = |address: &str| format!("sys/bus/pci/devices/{address}/numa_node");
+    let (machine, _folder) =
+        made_up(&[(&at("0000:1b:00.0"), "1\n"), (&at("0000:03:00.0"), "-1\n")]);
+    assert_eq!(machine.node_of("0000:1B:00.0"), Some(1));
+    assert_eq!(machine.node_of("0000:03:00.0"), None);
+    assert_eq!(machine.node_of("0000:ff:00.0"), None);
+}
+
+#[test]
+fn this_machine_can_be_read() {
+    let machine = Machine::here();
+    assert!(machine.cores >= 1 && machine.processes >= 1);
+    let _ = (
+        machine.pool(Pages::Large),
+        machine.transparent(),
+        machine.shared(),
+        machine.nodes(),
+    );
+}
