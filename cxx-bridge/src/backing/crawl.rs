@@ -37,14 +37,22 @@ pub(super) enum Filled {
     },
 }
 
-/// When huge pages were seen to crawl.
+/// What was seen of late.
 #[derive(Debug, Default)]
-pub(super) struct Crawl(Lock<Option<Instant>>);
+pub(super) struct Crawl(Lock<Seen>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// When huge pages crawled.
+    crawl: Option<Instant>,
+    /// What a slice may cost, since those of pages of 4 KiB cost half of it; and when that was measured.
+    limit: Option<(Duration, Instant)>,
+}
 
 impl Crawl {
     /// Whether they are not worth trying now.
     pub(super) fn was_just_seen(&self) -> bool {
-        self.0.lock().is_some_and(|it| it.elapsed() < AGAIN)
+        self.0.lock().crawl.is_some_and(is_recent)
     }
 
     /// Fills `mapping` with transparent huge pages, as long as that is worth it.
@@ -57,13 +65,25 @@ impl Crawl {
         let touch = |from, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             toucher.touch_while(mapping, from..mapping.len(), pages, judge)
         };
-        let small = || cost_of_small(mapping.fork(), toucher);
-        let filled = fill_unless_it_crawls(mapping.len(), touch, small)?;
+        let limit = self.0.lock().limit.filter(|it| is_recent(it.1));
+        let small = || {
+            let small = cost_of_small(mapping.fork(), toucher)?;
+            if let Some(small) = small {
+                self.0.lock().limit = Some((small * WORTH, Instant::now()));
+            }
+            Ok(small)
+        };
+        let limit = limit.map_or(SURELY_FAST, |it| it.0.max(SURELY_FAST));
+        let filled = fill_unless_it_crawls(mapping.len(), limit, touch, small)?;
         if filled != Filled::Whole {
-            *self.0.lock() = Some(Instant::now());
+            self.0.lock().crawl = Some(Instant::now());
         }
         Ok(filled)
     }
+}
+
+fn is_recent(moment: Instant) -> bool {
+    moment.elapsed() < AGAIN
 }
 
 /// What a slice of pages of 4 KiB of such memory costs now; nothing where they are not to be had.
@@ -87,14 +107,15 @@ fn cost_of_small(fork: Fork, toucher: Toucher<'_>) -> Result<Option<Duration>, U
 /// lets it, and stops where two slices in a row cost more than `small` says that one in pages of
 /// 4 KiB is worth; nothing where that is not known.
 ///
-/// Two, since one may have met a moment when others held what it needed.
+/// Two, since one may have met a moment when others held what it needed. A slice that costs no more
+/// than `limit` is not looked at.
 fn fill_unless_it_crawls(
     length: usize,
+    mut limit: Duration,
     mut touch: impl FnMut(usize, &(dyn Fn(Duration) -> bool + Sync)) -> Result<usize, Unfilled>,
     mut small: impl FnMut() -> Result<Option<Duration>, Unfilled>,
 ) -> Result<Filled, Unfilled> {
     let mut filled = 0;
-    let mut limit = SURELY_FAST;
     loop {
         // The quicker of two slices in a row that cost more than the limit; 0 for none.
         let (last, slow) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -144,6 +165,7 @@ mod tests {
         let (mut at, mut asked) = (0, 0);
         let filled = fill_unless_it_crawls(
             slices * SLICE,
+            SURELY_FAST,
             |from, judge| {
                 assert_eq!(from, at * SLICE);
                 while at < slices {
@@ -206,6 +228,7 @@ mod tests {
     fn a_page_that_does_not_come_ends_it() {
         let failed = fill_unless_it_crawls(
             4 * SLICE,
+            SURELY_FAST,
             |_, _| Err(Unfilled::Failed(io::Error::from_raw_os_error(libc::ENOMEM))),
             || Ok(Some(MS)),
         );
@@ -238,8 +261,9 @@ mod tests {
             assert!(judge(9 * MS) && !judge(9 * MS));
             Ok(2 * SLICE)
         };
-        let outcome =
-            fill_unless_it_crawls(4 * SLICE, slow, || cost_of_small(Fork::Share, toucher));
+        let outcome = fill_unless_it_crawls(4 * SLICE, SURELY_FAST, slow, || {
+            cost_of_small(Fork::Share, toucher)
+        });
         assert!(matches!(outcome, Err(Unfilled::Stopped)), "{outcome:?}");
     }
 
@@ -247,9 +271,9 @@ mod tests {
     fn what_crawled_is_tried_again_later() {
         let crawl = Crawl::default();
         assert!(!crawl.was_just_seen());
-        *crawl.0.lock() = Some(Instant::now());
+        crawl.0.lock().crawl = Some(Instant::now());
         assert!(crawl.was_just_seen());
-        *crawl.0.lock() = Instant::now().checked_sub(AGAIN);
+        crawl.0.lock().crawl = Instant::now().checked_sub(AGAIN);
         assert!(!crawl.was_just_seen());
     }
 }
