@@ -17,7 +17,7 @@ use pinbuddy_replay::workload::WORKLOADS;
 
 use crate::bench::choice::Choice;
 pub use source_build::{Launcher, SourceBuild};
-pub use test::{Test, TestUpstream};
+pub use test::{Test, TestClients, TestUpstream};
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
@@ -55,6 +55,8 @@ pub enum Command {
     Matrix(Matrix),
     /// Run PyTorch's own pinned-memory tests against the fork wheel
     TestUpstream(TestUpstream),
+    /// Run client programs with stock, the fork and the plug-in, and compare all that they can see
+    TestClients(TestClients),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
     /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and draw what it has measured

@@ -9,6 +9,7 @@ mod bench;
 mod build_plugin;
 mod build_wheel;
 mod cli;
+mod clients;
 mod doctor;
 mod gpu;
 mod lint;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
+        Command::TestClients(args) => clients::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),
         Command::Gpu(args) => gpu::run(args),
         Command::Bench(args) => bench::run(args),

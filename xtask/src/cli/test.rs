@@ -1,4 +1,4 @@
-//! The command lines of `test` and `test-upstream`.
+//! The command lines of `test`, `test-upstream` and `test-clients`.
 
 use std::path::PathBuf;
 
@@ -44,4 +44,29 @@ pub struct TestUpstream {
     /// Test the extension points alone, as `upstream-pr` proposes them, with the official wheel's libraries
     #[arg(long, conflicts_with_all = ["torch", "stock"])]
     pub seam: bool,
+}
+
+/// Options of `test-clients`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "docs/clients.md says what each client is, what is compared, and what differs and why. A difference \
+                  that tests/clients/differences.toml does not list is a failure, and so is a listed one that is no \
+                  longer there."
+)]
+pub struct TestClients {
+    /// The clients to run [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// The torch release; versions of libraries are chosen for the newest [default: the newest supported one]
+    #[arg(long, value_name = "VERSION")]
+    pub torch: Option<String>,
+    /// On this machine's GPU instead of the simulator
+    #[arg(long)]
+    pub real: bool,
+    /// Write the table, and all that was compared, there as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The Python to make the environments with
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
 }

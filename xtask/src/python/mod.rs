@@ -1,5 +1,6 @@
 //! Asks an interpreter what it is: its version, and the wheel tags that fit it.
 
+pub mod beside;
 pub mod pip;
 pub mod tools;
 

@@ -16,6 +16,7 @@ use anyhow::Result;
 use crate::bench;
 use crate::build_wheel::{self, plan::Plan};
 use crate::cli;
+use crate::clients;
 use crate::lint;
 use crate::report::refusal::refuse;
 use crate::report::table::Table;
@@ -78,6 +79,7 @@ const FORK: &str = "the fork in the simulator";
 const BENCH: &str = "a few turns of the benchmark";
 const GPU: &str = "a run for a GPU, tried in the simulator";
 const PLUGIN: &str = "the plug-in as a wheel";
+const CLIENTS: &str = "three clients beside stock";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 
 /// What a GPU is needed for, and nothing else.
@@ -93,14 +95,14 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, what is in it, and what it does. Only the `newest` release is tried with the benchmark
-/// and with what runs on a GPU, too. `source` is where PyTorch's own tests come from.
+/// The wheel, what is in it, and what it does. Only the `newest` release is tried with the benchmark,
+/// with what runs on a GPU and with clients, too. `source` is where PyTorch's own tests come from.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: Option<&Path>) {
-    let in_environments = [SIMULATOR, FORK, BENCH, GPU, ASSERTING];
+    let in_environments = [SIMULATOR, FORK, BENCH, GPU, CLIENTS, ASSERTING];
     let in_environments = || {
         in_environments
             .into_iter()
-            .filter(move |row| newest || ![BENCH, GPU].contains(row))
+            .filter(move |row| newest || ![BENCH, GPU, CLIENTS].contains(row))
     };
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
@@ -123,6 +125,10 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: O
             if newest {
                 table.row(BENCH, || bench::smoke(&fork, &stock));
                 table.row(GPU, || gpu::trial(&fork, &stock, python));
+                table.row(CLIENTS, || {
+                    let runtime = Runtime::choose(false, python)?;
+                    clients::quick(&fork, &stock, &runtime)
+                });
             }
             table.row(ASSERTING, || {
                 plugin::python_tests(torch, &fork, &stock, python)

@@ -5,8 +5,7 @@
 //! byte; that is looked at as well, so that all that is known of the one holds for the other.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -14,13 +13,13 @@ use super::fork;
 use crate::build_plugin::{self, Summary as Plugin};
 use crate::build_wheel::compile::Flavour;
 use crate::cli;
-use crate::python::Python;
+use crate::python::{Python, beside};
 use crate::report::refusal::refuse;
 use crate::report::summary::Summary;
 use crate::report::tally::Tally;
 use crate::runtime::Runtime;
+use crate::support::paths;
 use crate::support::scratch::Scratch;
-use crate::support::{links, paths};
 use crate::venv;
 use crate::wheel::provenance::Provenance;
 
@@ -66,9 +65,9 @@ pub fn python_tests(
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let plugin = build(torch, python, Flavour::Debug, &folder)?;
     fork::require(fork, stock, python)?;
-    let (major, minor, _) = Python::probe(python)?.version;
-    let site = format!("lib/python{major}.{minor}/site-packages");
-    let environment = environment(stock, Path::new(&site))?;
+    let name = stock.file_name().unwrap_or_default().to_string_lossy();
+    let folder = stock.with_file_name(name.replace("-stock-", "-plugin-"));
+    let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
     let wheel = plugin.path.display().to_string();
     venv::require(&environment, python, &[&wheel, "pytest", "pytest-xdist"])?;
     let runtime = Runtime::choose(false, python)?;
@@ -89,60 +88,4 @@ fn build(torch: Option<&str>, python: &Path, flavour: Flavour, out: &Path) -> Re
         json: false,
     };
     build_plugin::build(&args, flavour)
-}
-
-/// A copy of the environment `stock` beside it that takes no room, made anew: its packages are links.
-fn environment(stock: &Path, site: &Path) -> Result<PathBuf> {
-    let name = stock.file_name().unwrap_or_default().to_string_lossy();
-    let folder = stock.with_file_name(name.replace("-stock-", "-plugin-"));
-    let scratch = Scratch::folder(&folder)?;
-    let copy = scratch.path();
-    for part in ["bin", "lib64", "pyvenv.cfg"] {
-        if fs::symlink_metadata(stock.join(part)).is_ok() {
-            links::tree(&stock.join(part), &copy.join(part))?;
-        }
-    }
-    fs::create_dir_all(copy.join(site))?;
-    let packages = stock.join(site);
-    for entry in
-        fs::read_dir(&packages).with_context(|| format!("listing {}", packages.display()))?
-    {
-        let entry = entry?;
-        let target = copy.join(site).join(entry.file_name());
-        symlink(entry.path(), &target).with_context(|| format!("linking {}", target.display()))?;
-    }
-    scratch.publish(&folder)?;
-    Ok(folder)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_added_to_the_copy_is_not_in_the_environment() {
-        let root = tempfile::tempdir().unwrap();
-        let (stock, site) = (
-            root.path().join("2-stock-cp3"),
-            Path::new("lib/python3/site"),
-        );
-        fs::create_dir_all(stock.join(site).join("torch/lib")).unwrap();
-        fs::create_dir_all(stock.join("bin")).unwrap();
-        symlink("/usr/bin/python3", stock.join("bin/python")).unwrap();
-        fs::write(stock.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
-        fs::write(stock.join(site).join("torch/file"), "official").unwrap();
-        // Twice, as over an environment that an earlier run left.
-        for _ in 0..2 {
-            let made = environment(&stock, site).unwrap();
-            assert_eq!(made, root.path().join("2-plugin-cp3"));
-            let read = |path: PathBuf| fs::read_to_string(path).unwrap();
-            assert_eq!(read(made.join(site).join("torch/file")), "official");
-            assert_eq!(read(made.join("pyvenv.cfg")), "home = /usr/bin\n");
-            let python = fs::read_link(made.join("bin/python")).unwrap();
-            assert_eq!(python, Path::new("/usr/bin/python3"));
-            assert!(!made.join(site).join("pinbuddy").exists());
-            fs::create_dir(made.join(site).join("pinbuddy")).unwrap();
-            assert!(!stock.join(site).join("pinbuddy").exists());
-        }
-    }
 }

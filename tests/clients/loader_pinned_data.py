@@ -1,0 +1,30 @@
+"""A dataset that holds pinned tensors, read by workers of a DataLoader that were forked."""
+
+import client
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Held(Dataset):
+    """All of it in pinned memory from the beginning: one large tensor, and a small one."""
+
+    def __init__(self):
+        self.large = torch.arange(8 << 20, dtype=torch.int64).view(64, -1).pin_memory()
+        self.small = torch.arange(64).pin_memory()
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, at: int) -> torch.Tensor:
+        return self.large[at, :1000] + self.small[at]
+
+
+def program() -> dict:
+    loader = DataLoader(
+        Held(), batch_size=8, num_workers=2, pin_memory=True, multiprocessing_context="fork"
+    )
+    return {"data": [client.checksum(batch.to("cuda", non_blocking=True)) for batch in loader]}
+
+
+if __name__ == "__main__":
+    client.run(program)

@@ -1,0 +1,147 @@
+//! Environments for clients: those of `cargo xtask venv`, and the plug-in, each with the libraries of
+//! `tests/clients/requirements.txt`. They are links; the libraries are installed once for all of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::differences::Kind;
+use crate::build_plugin;
+use crate::build_wheel::compile::Flavour;
+use crate::cli;
+use crate::python::{Python, beside, pip, tools};
+use crate::report::progress::Progress;
+use crate::support::hash::Digest;
+use crate::support::{disk, lock, paths};
+use crate::venv;
+
+/// What the libraries take, and as much again while pip unpacks them.
+const ROOM: u64 = 1 << 30;
+
+/// The official wheel's, and those that are compared with it.
+#[derive(Debug)]
+pub struct Environments {
+    pub stock: PathBuf,
+    pub others: Vec<(Kind, PathBuf)>,
+}
+
+impl Environments {
+    /// Makes what is not there: some minutes the first time, seconds later.
+    pub fn ensure(args: &cli::TestClients) -> Result<Self> {
+        let (python, torch) = (args.python.as_path(), args.torch.as_deref());
+        let fork = venv::ensure(torch, false, python)?;
+        let stock = venv::ensure(torch, true, python)?;
+        let plugin = build_plugin::build(&plugin(args), Flavour::Wheel)?;
+        let _lock = lock::take("clients")?;
+        let python = Python::probe(python)?;
+        let libraries = libraries(&python)?;
+        let made = |environment: &Path, kind: &str| {
+            let folder = beside_it(environment, kind);
+            beside::copy(environment, &folder, &python, Some(&libraries))
+        };
+        let others = vec![
+            (Kind::Fork, made(&fork, "fork")?),
+            (Kind::PlugIn, made(&stock, "plugin")?),
+        ];
+        let wheel = plugin.path.display().to_string();
+        venv::require(&others[1].1, &args.python, &["--no-deps", &wheel])?;
+        let stock = made(&stock, "stock")?;
+        Ok(Self { stock, others })
+    }
+
+    /// Two at hand, where nothing but torch is needed.
+    pub fn of(stock: &Path, fork: &Path) -> Self {
+        Self {
+            stock: stock.to_path_buf(),
+            others: vec![(Kind::Fork, fork.to_path_buf())],
+        }
+    }
+
+    /// The release, as the folders' names have it.
+    pub fn torch(&self) -> String {
+        let name = self.stock.file_name().unwrap_or_default().to_string_lossy();
+        name.split('-').next().unwrap_or_default().to_owned()
+    }
+
+    /// What is compared with stock.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.others.iter().map(|(kind, _)| *kind).collect()
+    }
+}
+
+fn plugin(args: &cli::TestClients) -> cli::BuildPlugin {
+    cli::BuildPlugin {
+        torch: args.torch.clone().into_iter().collect(),
+        all: false,
+        wheel: Vec::new(),
+        python: args.python.clone(),
+        out: paths::root().join("dist"),
+        json: false,
+    }
+}
+
+/// `2.15.0-clients-fork-cp311` of `2.15.0-fork-cp311`.
+fn beside_it(environment: &Path, kind: &str) -> PathBuf {
+    let name = environment
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let parts: Vec<&str> = name.split('-').collect();
+    let (first, last) = (parts.first(), parts.last());
+    let name = [first, last].map(|it| it.copied().unwrap_or_default());
+    environment.with_file_name(format!("{}-clients-{kind}-{}", name[0], name[1]))
+}
+
+/// The folder of the libraries, whole or not at all: its name has the digest of the list.
+fn libraries(python: &Python) -> Result<PathBuf> {
+    let list = paths::root().join("tests/clients/requirements.txt");
+    let digest = Digest::of_file(&list)?.hex();
+    let name = format!("clients-{}-{}", &digest[..12], python.abi_tag());
+    let folder = paths::target().join("venv").join(&name);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    forget_others(&folder, python)?;
+    disk::require(&folder, ROOM, "install the clients' libraries")?;
+    let tools = tools::ensure(python)?;
+    let list = list.display().to_string();
+    Progress::new(1).step("install the clients' libraries", |step| {
+        // Alone: all that they need is in the list, but torch, which is the environment's own.
+        pip::install_into(
+            &tools.python,
+            &["--requirement", &list],
+            true,
+            &folder,
+            step,
+        )
+    })?;
+    Ok(folder)
+}
+
+/// Removes the libraries of earlier lists.
+fn forget_others(folder: &Path, python: &Python) -> Result<()> {
+    let parent = folder.parent().context("the libraries are in no folder")?;
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("clients-") && name.ends_with(&format!("-{}", python.abi_tag())) {
+            let path = entry.path();
+            fs::remove_dir_all(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_lie_beside_the_two_that_there_are() {
+        let made = beside_it(Path::new("target/venv/2.15.0-fork-cp311"), "fork");
+        assert_eq!(made, Path::new("target/venv/2.15.0-clients-fork-cp311"));
+        let made = beside_it(Path::new("target/venv/2.15.0-stock-cp311"), "plugin");
+        assert_eq!(made, Path::new("target/venv/2.15.0-clients-plugin-cp311"));
+        assert_eq!(Environments::of(&made, &made).torch(), "2.15.0");
+    }
+}

@@ -1,0 +1,171 @@
+//! What one run of a client gave: what the program printed, how it ended, and what it warned of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ran {
+    /// `exit code 0`, `signal 11`, `stopped after 300 s`.
+    pub exit: String,
+    pub seconds: f64,
+    /// Each line of standard error, once and without what differs from run to run.
+    pub warnings: BTreeSet<String>,
+    /// The last lines of standard error as they were, for messages.
+    #[serde(skip)]
+    pub last_words: String,
+    /// None where the program did not come to its end.
+    pub report: Option<Report>,
+}
+
+/// What `tests/clients/client.py` prints.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    pub results: BTreeMap<String, Value>,
+    /// Those that have to be equal.
+    pub statistics: BTreeMap<String, i64>,
+    /// Of all statistics.
+    pub names: Vec<String>,
+    /// Bytes pinned at most.
+    pub peak_pinned: u64,
+    /// Bytes in use at most, as this allocator counts them: stock rounds each up.
+    pub peak_active: u64,
+    /// How often memory was pinned.
+    pub pins: u64,
+}
+
+impl Ran {
+    /// Whether it ended as programs end.
+    pub fn succeeded(&self) -> bool {
+        self.exit == SUCCESS && self.report.is_some()
+    }
+}
+
+/// How a program ends that has nothing to complain of.
+pub const SUCCESS: &str = "exit code 0";
+
+/// The last line of standard output, if it is a report.
+pub fn read(output: &str) -> Option<Report> {
+    serde_json::from_str(output.trim_end().lines().last()?).ok()
+}
+
+/// What torch writes below a warning of its C++ code: where that came from.
+const BELOW_A_WARNING: [&str; 5] = [
+    "frame #",
+    "<omitting python frames>",
+    "Exception raised from ",
+    "Search for `cuda",
+    " (function ",
+];
+
+/// Lines of standard error, comparable between runs: numbers, addresses, environments (which lie in one folder), and
+/// other folders (which stand for their names) differ from run to run.
+pub fn warnings(text: &str, environments: &Path, places: &[(&Path, &str)]) -> BTreeSet<String> {
+    // Progress bars write over their own line.
+    let lines = text.split(['\n', '\r']).map(str::trim_end);
+    let below = |line: &str| BELOW_A_WARNING.iter().any(|it| line.starts_with(it));
+    let lines = lines.filter(|it| !it.is_empty() && !below(it));
+    let named = |line: &str| {
+        let mut line = without_environments(line, environments);
+        for (folder, name) in places {
+            line = line.replace(&folder.display().to_string(), name);
+        }
+        line
+    };
+    lines.map(|line| plain(&named(line))).collect()
+}
+
+/// One may have links into another, so that its name says nothing.
+fn without_environments(line: &str, folder: &Path) -> String {
+    let folder = format!("{}/", folder.display());
+    let mut parts = line.split(&folder);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("ENVIRONMENT");
+        text.push_str(part.find('/').map_or("", |at| &part[at..]));
+    }
+    text
+}
+
+fn plain(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let length = if rest.starts_with("/tmp/") {
+            text.push_str("/tmp/#");
+            rest.find(|it: char| it.is_whitespace() || "'\",:;)".contains(it))
+        } else if starts_with_uuid(rest) {
+            text.push('#');
+            Some(UUID)
+        } else if let Some(address) = rest.strip_prefix("0x") {
+            text.push('#');
+            let end = address.find(|it: char| !it.is_ascii_hexdigit());
+            end.map(|it| it + 2)
+        } else if first.is_ascii_digit() {
+            text.push('#');
+            rest.find(|it: char| !it.is_ascii_digit())
+        } else {
+            text.push(first);
+            Some(first.len_utf8())
+        };
+        rest = &rest[length.unwrap_or(rest.len())..];
+    }
+    text
+}
+
+/// The length of `4b5a7f3e-07c5-4c5b-9a55-0d1e6a2b8c9f`.
+const UUID: usize = 36;
+
+fn starts_with_uuid(text: &str) -> bool {
+    let digit = |at: usize, it: u8| match at {
+        8 | 13 | 18 | 23 => it == b'-',
+        _ => it.is_ascii_hexdigit(),
+    };
+    let first = text.as_bytes().get(..UUID);
+    first.is_some_and(|it| it.iter().enumerate().all(|(at, &it)| digit(at, it)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_the_last_line() {
+        let line = r#"{"results": {"data": "ab"}, "statistics": {"active_requests.freed": 3}, "names": ["a"],
+                       "peak_pinned": 8, "peak_active": 4, "pins": 2}"#;
+        let line = line.replace('\n', " ");
+        let report = read(&format!("said before\n{line}\n")).unwrap();
+        assert_eq!((report.peak_pinned, report.pins), (8, 2));
+        assert!(read("").is_none() && read("Traceback").is_none());
+        assert!(read(&line.replace("peak_active", "peak_activ")).is_none());
+    }
+
+    #[test]
+    fn what_differs_from_run_to_run_is_not_compared() {
+        let places = [(Path::new("/out/x"), "WORK")];
+        let text = "[W1122 20:17:55.1 a.cpp:7] Warning: x (function f)\n\
+                    /venv/stock/lib/a.py:3: FutureWarning: at 0x7fab01, pid 17, in /tmp/tmpab_3/f'\n\
+                    \n  0%|  | 0/3\r 33%|  | 1/3\n/out/x/y of Größe 3\n\
+                    id ab5a7f3e-07c5-4c5b-9a55-0d1e6a2b8c9f, not ab5a7f3e-07c5\n\
+                    frame #0: c10::Error::Error\n\
+                    [W1122 20:18:01.22 a.cpp:7] Warning: x (function f)\n";
+        let found: Vec<_> = warnings(text, Path::new("/venv"), &places)
+            .into_iter()
+            .collect();
+        let expected = [
+            " #%|  | #/#",
+            "ENVIRONMENT/lib/a.py:#: FutureWarning: at #, pid #, in /tmp/#'",
+            "  #%|  | #/#",
+            "WORK/y of Größe #",
+            "id #, not ab#a#f#e-#c#",
+            "[W# #:#:#.# a.cpp:#] Warning: x (function f)",
+        ];
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+}
