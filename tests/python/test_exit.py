@@ -71,7 +71,8 @@ print(time.time(), flush=True)
     ended = time.time() - float(outcome.stdout.split()[-1])
     assert outcome.returncode == status, outcome.stderr
     assert ended < 10, f"it took {ended:.1f} s to end"
-    assert outcome.warnings == [], outcome.stderr
+    # The limit is more than most machines have, and that is said.
+    assert [it for it in outcome.warnings if "BUDDY_MAX_MB is" not in it] == [], outcome.stderr
 
 
 @pytest.mark.parametrize("size", [8, 200])
