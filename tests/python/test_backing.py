@@ -93,8 +93,14 @@ def test_what_the_kernel_says_about_each_page_size(run):
     enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not enabled.exists() or "[never]" in enabled.read_text():
         pytest.skip("no transparent huge pages here")
-    places, summary = run(program, **SMALL, BUDDY_HUGE_PAGES="thp").value
-    assert places == [["pages", 2 << 20]] * 2 and "in pages of 2 MiB" in summary
+    outcome = run(program, **SMALL, BUDDY_HUGE_PAGES="thp")
+    places, summary = outcome.value
+    small = places.count(["pages", 4096])
+    assert small + places.count(["pages", 2 << 20]) == 2
+    # A machine that is busy may be slow to give huge pages: a segment then has small ones, and that is said.
+    assert ("in pages of 4 KiB" in summary) == (small > 0)
+    assert ("in pages of 2 MiB" in summary) == (small < 2)
+    assert small == 0 or any("BUDDY_HUGE_PAGES: " in it for it in outcome.warnings), outcome.stderr
 
 
 def test_a_region_counts_once_with_all_the_time_that_it_took(run):
