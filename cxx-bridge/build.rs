@@ -18,7 +18,7 @@ const SOURCES: [&str; 11] = [
     "cpp/event_pool.cpp",
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
-    "cpp/kept_blocks.cpp",
+    "cpp/block_cache.cpp",
     "cpp/pending_blocks.cpp",
     "cpp/quick_backend.cpp",
 ];

@@ -27,11 +27,11 @@ struct alignas(64) Block : UpstreamBlock {
   std::atomic<bool> on_streams{false};
   std::atomic<bool> traced{false};
 
-  // Whether it is kept once it is freed, and the shelf that does; there it is linked with the next of
-  // its size and, the top one, with that of the next size.
-  bool keepable = false;
-  std::uint16_t shelf = 0;
-  Block* next_kept = nullptr;
+  // Whether it is cached once it is freed, and by which thread's cache; there it is linked with the next
+  // of its size and, the top one, with that of the next size.
+  bool cacheable = false;
+  std::uint16_t cache = 0;
+  Block* next_cached = nullptr;
   Block* next_size = nullptr;
 
   Grant grant{};

@@ -64,10 +64,10 @@ void BuddyAllocator::reap_beside(std::size_t size) {
 }
 
 Block* BuddyAllocator::take(std::size_t size) {
-  // A size that overflows is none that is kept.
+  // A size that overflows is none that is cached.
   const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
   bool again = false;
-  Block* block = kept_.take_or_note(bytes, again);
+  Block* block = cache_.take_or_note(bytes, again);
   if (C10_UNLIKELY(block == nullptr)) {
     return take_from_engine(size, again);
   }
@@ -83,30 +83,32 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
       return nullptr;
     }
   }
-  if (!again && kept_.is_worth_a_sweep()) {
-    give_back_kept();
+  Amount held = cache_.held();
+  if (!again && cache_.is_worth_a_flush(held.blocks)) {
+    flush_cached();
+    held = {};
   }
-  // Beside what is kept, in a segment that is in use anyway: otherwise the sizes of a mix would sweep
-  // each other away.
+  // Beside what is cached, in a segment that is in use anyway: otherwise the sizes of a mix would flush
+  // each other.
   Grant grant{};
-  if (!engine_request_beside(size, kept_.count(), grant) && !make_room(size, grant)) {
+  if (!engine_request_beside(size, held.bytes, grant) && !make_room(size, grant)) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
-      kept_.close();
+      cache_.end();
     }
     return nullptr;
   }
   Block* block = table_.take(grant);
-  KeptBlocks::shelve_here(block, again);
+  BlockCache::assign(block, again);
   refusals_.granted(*block);
   return block;
 }
 
 bool BuddyAllocator::make_room(std::size_t size, Grant& grant) {
-  // The engine chooses among all that is idle, as if nothing had been kept: what is freed meanwhile
+  // The engine chooses among all that is idle, as if nothing had been cached: what is freed meanwhile
   // goes to it too.
-  const KeptBlocks::Shut shut(kept_);
-  if (give_back_any_kept() && engine_request_beside(size, kept_.count(), grant)) {
+  const BlockCache::Paused paused(cache_);
+  if (flush_any_cached() && engine_request_beside(size, 0, grant)) {
     return true;
   }
   // Nothing is pinned, and no segment begun, for a block that streams are done with.
@@ -128,7 +130,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
       if (in_forked_child()) {
         throw;
       }
-      give_back_kept();
+      flush_cached();
       if (!first || !engine_give_way(size)) {
         error.add_context(std::string(engine_state_line()));
         throw;
@@ -140,19 +142,19 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 void BuddyAllocator::empty_cache() {
   QuickBackend::empty_cache();
   reap();
-  give_back_kept();
-  kept_.forget();
+  flush_cached();
+  cache_.forget();
   refusals_.forget();
   engine_empty_cache();
 }
 
 void BuddyAllocator::before_fork() {
   QuickBackend::before_fork();
-  kept_.before_fork();
+  cache_.before_fork();
 }
 
 void BuddyAllocator::after_fork(bool in_child) {
-  kept_.after_fork(in_child);
+  cache_.after_fork(in_child);
   QuickBackend::after_fork(in_child);
 }
 

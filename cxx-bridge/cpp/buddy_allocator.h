@@ -1,8 +1,8 @@
 // The pinned-memory allocator of a fork: requests that the engine takes are served from its
 // segments, all others by upstream's mechanism, untouched.
 //
-// A request's way: allocate -> a kept block, else engine_request -> block; free -> events recorded ->
-// pending -> reaped -> kept, and sooner or later engine_release. Invariants: no block is given back while an event on it is outstanding
+// A request's way: allocate -> a cached block, else engine_request -> block; free -> events recorded ->
+// pending -> reaped -> cached, and sooner or later engine_release. Invariants: no block is given back while an event on it is outstanding
 // (I4); private pools and captures never get engine memory (I6); no CUDA call, map, unmap or wait
 // under a lock (I5).
 #pragma once
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "block_cache.h"
 #include "block_table.h"
-#include "kept_blocks.h"
 #include "pending_blocks.h"
 #include "quick_backend.h"
 #include "refusals.h"
@@ -36,18 +36,18 @@ class BuddyAllocator final : public QuickBackend {
   // Unpins what is cached below the threshold and every wholly idle segment.
   void empty_cache() override;
 
-  // Keeps every block whose events have all completed, or gives it back to the engine; asks each
+  // Caches every block whose events have all completed, or releases it to the engine; asks each
   // stream, however many there are. Throws c10::Error.
   void reap();
 
-  // Gives every kept block back to the engine, and tells it how often kept ones have served: whoever
-  // reads the engine's state or needs what is idle calls this first. What another thread is about to
-  // give back is the engine's, too, when this returns. Whether there was any. Throws nothing.
-  bool give_back_kept();
+  // Releases every cached block to the engine, and tells it how often they have served: whoever reads
+  // the engine's state or needs what is idle calls this first. What another thread is about to
+  // release is the engine's, too, when this returns. Throws nothing.
+  void flush_cached();
 
-  // The same, but tells the engine nothing where nothing is kept: for who needs what is idle, and no
-  // more.
-  bool give_back_any_kept();
+  // The same, but tells the engine nothing where nothing is cached: for who needs what is idle, and no
+  // more. Whether there was any.
+  bool flush_any_cached();
 
   // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
@@ -76,7 +76,7 @@ class BuddyAllocator final : public QuickBackend {
   // A block of at least `size` bytes; null where the engine has none.
   Block* take(std::size_t size);
   Block* take_from_engine(std::size_t size, bool again);
-  // Where there is none beside what is kept. False where the engine has none either.
+  // Where there is none beside what is cached. False where the engine has none either.
   bool make_room(std::size_t size, Grant& grant);
   // As `reap`, until so many streams were found busy; the history says that it was done here.
   void reap_until(std::size_t most_busy, const std::shared_ptr<c10::GatheredContext>& context);
@@ -89,7 +89,7 @@ class BuddyAllocator final : public QuickBackend {
   void end_use(Block* block, const std::shared_ptr<c10::GatheredContext>& context);
   // The next user is not to see the block's context.
   void end_trace(Block* block, const std::shared_ptr<c10::GatheredContext>& context);
-  void give_back(Block* block);
+  void release(Block* block);
   void trace(
       TraceEntry::Action action,
       void* address,
@@ -98,7 +98,7 @@ class BuddyAllocator final : public QuickBackend {
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;
-  KeptBlocks kept_;
+  BlockCache cache_;
   BlockTable table_;
   PendingBlocks pending_;
   Refusals refusals_;

@@ -1,4 +1,4 @@
-// Frees: a block that streams have used waits for them, and then it is kept or goes back to the engine.
+// Frees: a block that streams have used waits for them, and then it is cached or released to the engine.
 #include "buddy_allocator.h"
 
 #include <c10/util/Exception.h>
@@ -49,8 +49,8 @@ void BuddyAllocator::end_use(
     const std::shared_ptr<c10::GatheredContext>& context) {
   end_trace(block, context);
   refusals_.freed(*block);
-  if (C10_UNLIKELY(!kept_.keep(block))) {
-    give_back(block);
+  if (C10_UNLIKELY(!cache_.put(block))) {
+    release(block);
   }
 }
 
@@ -101,7 +101,7 @@ void BuddyAllocator::end_trace(
   }
 }
 
-void BuddyAllocator::give_back(Block* block) {
+void BuddyAllocator::release(Block* block) {
   const Grant grant = block->grant;
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
@@ -109,23 +109,23 @@ void BuddyAllocator::give_back(Block* block) {
   refusals_.given_back();
 }
 
-bool BuddyAllocator::give_back_kept() {
+void BuddyAllocator::flush_cached() {
   if (in_forked_child()) {
-    return false;
+    return;
   }
-  KeptBlocks::Sweep sweep(kept_);
-  engine_settle(sweep.counted());
-  while (Block* block = sweep.next()) {
-    give_back(block);
+  BlockCache::Flush flush(cache_);
+  engine_reused(flush.reused().blocks, flush.reused().bytes);
+  while (Block* block = flush.next()) {
+    release(block);
   }
-  return sweep.counted().blocks != 0;
 }
 
-bool BuddyAllocator::give_back_any_kept() {
-  if (kept_.any_left()) {
-    return give_back_kept();
+bool BuddyAllocator::flush_any_cached() {
+  if (cache_.any_left()) {
+    flush_cached();
+    return true;
   }
-  kept_.wait_for_sweeps();
+  cache_.wait_for_flushes();
   return false;
 }
 
@@ -150,7 +150,7 @@ void BuddyAllocator::reap_until(
         }
         if (last) {
           // From pending to live for the engine: before another thread can have it.
-          engine_keep(block->grant);
+          engine_cache(block->grant);
           end_use(block, context);
         }
       });

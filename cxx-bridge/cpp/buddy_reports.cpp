@@ -1,7 +1,7 @@
 // What the allocator tells about the engine's memory: statistics, the list of segments and the
 // history, in PyTorch's own terms.
 //
-// Whoever asks sees kept blocks as idle: they are given back first.
+// Whoever asks sees cached blocks as idle: they are released first.
 #include "buddy_allocator.h"
 
 #include <utility>
@@ -20,7 +20,7 @@ void add(Stat& sum, const Counter& counter) {
 
 HostStats BuddyAllocator::getStats() {
   HostStats stats = QuickBackend::getStats();
-  give_back_kept();
+  flush_cached();
   const Counters engine = engine_counters();
   const HostCounts counts = counts_of(stats);
   add(counts.allocations, engine.segments);
@@ -34,19 +34,19 @@ HostStats BuddyAllocator::getStats() {
 
 void BuddyAllocator::resetAccumulatedStats() {
   QuickBackend::resetAccumulatedStats();
-  give_back_kept();
+  flush_cached();
   engine_reset_accumulated();
 }
 
 void BuddyAllocator::resetPeakStats() {
   QuickBackend::resetPeakStats();
-  give_back_kept();
+  flush_cached();
   engine_reset_peaks();
 }
 
 std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
   auto segments = QuickBackend::getSegments();
-  give_back_kept();
+  flush_cached();
   for (const Part& part : engine_parts()) {
     HostSegmentInfo info;
     info.address = part.address;

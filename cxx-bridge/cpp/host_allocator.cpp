@@ -125,12 +125,12 @@ void count_unpin(int64_t microseconds) {
 
 void reap_completed() {
   the_allocator->impl_->reap();
-  the_allocator->impl_->give_back_any_kept();
+  the_allocator->impl_->flush_any_cached();
 }
 
-void give_back_kept() {
+void flush_cached() {
   if (the_allocator != nullptr) {
-    the_allocator->impl_->give_back_kept();
+    the_allocator->impl_->flush_cached();
   }
 }
 

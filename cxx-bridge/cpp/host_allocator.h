@@ -42,12 +42,12 @@ void segment_goes(std::size_t address, std::size_t bytes);
 // Counts that giving it back took so long.
 void count_unpin(int64_t microseconds);
 
-// Gives every block whose events have all completed back to the engine, and those that are kept.
+// Releases every block whose events have all completed to the engine, and those that are cached.
 // Throws c10::Error.
 void reap_completed();
 
-// Gives every block that is kept whole back to the engine, so that what is read of it is true.
-void give_back_kept();
+// Releases every cached block to the engine, so that what is read of it is true.
+void flush_cached();
 
 // What torch.accelerator.empty_host_cache() does. Throws c10::Error.
 void empty_host_cache();

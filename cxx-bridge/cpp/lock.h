@@ -61,18 +61,18 @@ inline void assert_no_lock_held(const char*) {}
 
 // A lock for a few instructions at a time, at half the cost of a mutex. Never held across a call
 // that could wait.
-class Latch {
+class SpinLock {
  public:
-  void close() {
-    if (closed_.exchange(true, std::memory_order_acquire)) {
+  void lock() {
+    if (locked_.exchange(true, std::memory_order_acquire)) {
       wait();
     }
     count_held(1);
   }
 
-  void open() {
+  void unlock() {
     count_held(-1);
-    closed_.store(false, std::memory_order_release);
+    locked_.store(false, std::memory_order_release);
   }
 
  private:
@@ -83,7 +83,7 @@ class Latch {
     int turns = 0;
     do {
       // As long as a holder that runs takes.
-      for (int looks = 0; closed_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
+      for (int looks = 0; locked_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
       }
       if (turns < kYields) {
         std::this_thread::yield();
@@ -93,26 +93,26 @@ class Latch {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
       ++turns;
-    } while (closed_.exchange(true, std::memory_order_acquire));
+    } while (locked_.exchange(true, std::memory_order_acquire));
   }
 
-  std::atomic<bool> closed_{false};
+  std::atomic<bool> locked_{false};
 };
 
-// Holds a latch.
-class Latched {
+// Holds a spin lock.
+class SpinLocked {
  public:
-  explicit Latched(Latch& latch) : latch_(latch) {
-    latch_.close();
+  explicit SpinLocked(SpinLock& lock) : lock_(lock) {
+    lock_.lock();
   }
-  ~Latched() {
-    latch_.open();
+  ~SpinLocked() {
+    lock_.unlock();
   }
-  Latched(const Latched&) = delete;
-  Latched& operator=(const Latched&) = delete;
+  SpinLocked(const SpinLocked&) = delete;
+  SpinLocked& operator=(const SpinLocked&) = delete;
 
  private:
-  Latch& latch_;
+  SpinLock& lock_;
 };
 
 } // namespace pinbuddy

@@ -29,21 +29,21 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   // In another pool, or in a capture that may be served from the default pool's lists all the same,
   // upstream decides; and so it does where it has to look at events first.
   if (C10_UNLIKELY(!lists_are_quiet() || !uses_ordinary_lists() || limit_changed())) {
-    free_kept();
-    return allocate_to_keep(size);
+    flush_any();
+    return allocate_to_cache(size);
   }
   if (!is_rounded(size)) {
-    return allocate_to_keep(size);
+    return allocate_to_cache(size);
   }
   const std::size_t bytes = c10::llvm::PowerOf2Ceil(size);
-  Block* block = kept_.take(bytes);
+  Block* block = cache_.take(bytes);
   if (C10_UNLIKELY(block == nullptr)) {
     // What is freed from here on goes to upstream's lists, where the request will look for it.
-    const KeptBlocks::Shut shut(kept_);
-    block = kept_.take_last(bytes);
+    const BlockCache::Paused paused(cache_);
+    block = cache_.take_last(bytes);
     if (block == nullptr) {
-      kept_.wait_for_sweeps();
-      return allocate_to_keep(size);
+      cache_.wait_for_flushes();
+      return allocate_to_cache(size);
     }
   }
   block->set_allocated(true);
@@ -60,28 +60,28 @@ bool QuickBackend::limit_changed() {
   return true;
 }
 
-std::pair<void*, void*> QuickBackend::allocate_to_keep(std::size_t size) {
+std::pair<void*, void*> QuickBackend::allocate_to_cache(std::size_t size) {
   const auto made = CudaBackend::allocate(size);
-  KeptBlocks::shelve_here(static_cast<Block*>(made.second), /*keep=*/true);
+  BlockCache::assign(static_cast<Block*>(made.second), /*cacheable=*/true);
   return made;
 }
 
 void QuickBackend::free(void* context) {
   auto* block = static_cast<Block*>(context);
-  if (block != nullptr && can_be_kept(*block)) {
+  if (block != nullptr && can_be_cached(*block)) {
     // As upstream, which has misuse after this noticed.
     block->set_allocated(false);
-    if (C10_LIKELY(kept_.keep(block))) {
+    if (C10_LIKELY(cache_.put(block))) {
       return;
     }
   }
   // In the order in which they were freed.
-  free_kept();
+  flush_any();
   frees_of_default_pool = block != nullptr && block->is_of_default_pool();
   CudaBackend::free(context);
 }
 
-bool QuickBackend::can_be_kept(const Block& block) const {
+bool QuickBackend::can_be_cached(const Block& block) const {
   // Who frees a block is the last of its users: what they did to it happened before.
   return block.streams_.empty() && block.is_ordinary() && lists_are_quiet() &&
       is_rounded(block.size_) && is_power(block.size_);
@@ -109,22 +109,21 @@ bool QuickBackend::query_event(PooledEvent& event) {
   return over;
 }
 
-void QuickBackend::free_kept() {
-  if (kept_.any()) {
-    settle();
+void QuickBackend::flush_any() {
+  if (cache_.held().blocks != 0) {
+    flush();
   } else {
-    kept_.wait_for_sweeps();
+    cache_.wait_for_flushes();
   }
 }
 
-void QuickBackend::settle() {
+void QuickBackend::flush() {
   std::exception_ptr failed;
   {
-    KeptBlocks::Sweep sweep(kept_);
-    const Kept& kept = sweep.counted();
-    reused_blocks_.fetch_add(kept.reused_blocks, std::memory_order_relaxed);
-    reused_bytes_.fetch_add(kept.reused_bytes, std::memory_order_relaxed);
-    while (Block* block = sweep.next()) {
+    BlockCache::Flush flushed(cache_);
+    reused_blocks_.fetch_add(flushed.reused().blocks, std::memory_order_relaxed);
+    reused_bytes_.fetch_add(flushed.reused().bytes, std::memory_order_relaxed);
+    while (Block* block = flushed.next()) {
       try {
         free_to_lists(block);
       } catch (...) {
@@ -140,16 +139,16 @@ void QuickBackend::settle() {
 }
 
 void QuickBackend::before_recording() {
-  free_kept();
+  flush_any();
 }
 
 void QuickBackend::empty_cache() {
-  settle();
+  flush();
   CudaBackend::empty_cache();
 }
 
 HostStats QuickBackend::getStats() {
-  settle();
+  flush();
   HostStats stats = CudaBackend::getStats();
   const auto blocks = static_cast<int64_t>(reused_blocks_.load(std::memory_order_relaxed));
   const auto bytes = static_cast<int64_t>(reused_bytes_.load(std::memory_order_relaxed));
@@ -162,28 +161,28 @@ HostStats QuickBackend::getStats() {
 }
 
 void QuickBackend::resetAccumulatedStats() {
-  settle();
+  flush();
   CudaBackend::resetAccumulatedStats();
   reused_blocks_.store(0, std::memory_order_relaxed);
   reused_bytes_.store(0, std::memory_order_relaxed);
 }
 
 void QuickBackend::resetPeakStats() {
-  settle();
+  flush();
   CudaBackend::resetPeakStats();
 }
 
 std::vector<HostSegmentInfo> QuickBackend::getSegments() {
-  settle();
+  flush();
   return CudaBackend::getSegments();
 }
 
 void QuickBackend::before_fork() {
-  kept_.before_fork();
+  cache_.before_fork();
 }
 
 void QuickBackend::after_fork(bool in_child) {
-  kept_.after_fork(in_child);
+  cache_.after_fork(in_child);
 }
 
 } // namespace pinbuddy

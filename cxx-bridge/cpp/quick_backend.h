@@ -1,11 +1,11 @@
-// Upstream's mechanism with its freed blocks kept in front of its lists.
+// Upstream's mechanism with its freed blocks cached in front of its lists.
 //
-// A block that is kept is in use to upstream, until it is freed for good: so its lists, statistics
+// A cached block is in use to upstream, until it is freed for good: so its lists, statistics
 // and pools need not know. Invariants: only what upstream would put on a list of one size at once is
-// kept, so nothing that streams have used, a capture was given, is traced or has a size of its own;
+// cached, so nothing that streams have used, a capture was given, is traced or has a size of its own;
 // while events are outstanding, after which blocks come back to the lists, the lists are used; before
-// anybody reads upstream's state, or a request finds no kept block and goes to upstream, no
-// block of the request's size is kept.
+// anybody reads upstream's state, or a request finds no cached block and goes to upstream, no
+// block of the request's size is cached.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "block_cache.h"
 #include "cuda_backend.h"
-#include "kept_blocks.h"
 
 namespace pinbuddy {
 
@@ -46,9 +46,9 @@ class QuickBackend : public CudaBackend {
   bool lists_are_quiet() const {
     return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled();
   }
-  // From upstream, and once freed to be kept for this thread.
-  std::pair<void*, void*> allocate_to_keep(std::size_t size);
-  bool can_be_kept(const Block& block) const;
+  // From upstream, and once freed to be cached for this thread.
+  std::pair<void*, void*> allocate_to_cache(std::size_t size);
+  bool can_be_cached(const Block& block) const;
 
   // Whether PyTorch's settings have another limit now than at the last call.
   bool limit_changed();
@@ -58,12 +58,12 @@ class QuickBackend : public CudaBackend {
     return size <= most_rounded_.load(std::memory_order_relaxed);
   }
 
-  // Frees every kept block for good, and counts what they served. Throws c10::Error.
-  void settle();
-  // The same, where anything is kept; returns once nothing is in another thread's hand either.
-  void free_kept();
+  // Frees every cached block for good, and counts what they served. Throws c10::Error.
+  void flush();
+  // The same, where anything is cached; returns once nothing is in another thread's hand either.
+  void flush_any();
 
-  KeptBlocks kept_;
+  BlockCache cache_;
 
   // The largest request that is rounded and cached, as the last request saw it: programs may change
   // PyTorch's settings, and reading them takes a fifth of a pair.
@@ -73,7 +73,7 @@ class QuickBackend : public CudaBackend {
   // other pools may never be asked, and bring nothing back to these lists.
   std::atomic<std::size_t> outstanding_{0};
 
-  // Requests that kept blocks have served, since the statistics' totals were reset.
+  // Requests that cached blocks have served, since the statistics' totals were reset.
   std::atomic<std::size_t> reused_blocks_{0};
   std::atomic<std::size_t> reused_bytes_{0};
 };

@@ -1,10 +1,10 @@
 // Requests that the engine refused since nothing more may be pinned, and whether it would again.
 //
-// Asking costs a microsecond: every kept block is swept, and a pin attempted. What could change the
+// Asking costs a microsecond: every cache is flushed, and a pin attempted. What could change the
 // answer is seen from here: a block that was in use at the refusal and has been freed since, and not
 // taken again whole; a region that came or went; a clear. What is not seen, such as memory that other
 // processes give back, is found out by a request in sixty-four, which asks all the same. Knows neither
-// the engine nor shelves.
+// the engine nor caches.
 #pragma once
 
 #include <algorithm>
@@ -39,9 +39,9 @@ class Refusals {
     return changes_.load(std::memory_order_acquire);
   }
 
-  // The engine has refused so many bytes, while nothing was kept.
+  // The engine has refused so many bytes, while nothing was cached.
   void note(std::size_t bytes, std::uint64_t changes) {
-    Latched latched(latch_);
+    SpinLocked locked(lock_);
     if (changes != changes_.load(std::memory_order_relaxed)) {
       return;
     }
@@ -57,7 +57,7 @@ class Refusals {
 
   // The engine may have room that it had not: a region came or went, or a block was given back to it.
   void forget() {
-    Latched latched(latch_);
+    SpinLocked locked(lock_);
     changes_.fetch_add(1, std::memory_order_release);
     drop();
   }
@@ -70,7 +70,7 @@ class Refusals {
     block.freed_since = false;
     block.refusal = number(state_.load(std::memory_order_relaxed));
   }
-  // One goes to its user that was kept whole; one can serve another user from now on.
+  // One goes to its user that was cached; one can serve another user from now on.
   void taken(Block& block) {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     if (C10_UNLIKELY(block.freed_since)) {
@@ -124,7 +124,7 @@ class Refusals {
   std::array<std::atomic<std::size_t>, 2> least_{kNever, kNever};
 
   // Guards that what is noted is of one state of the engine.
-  Latch latch_;
+  SpinLock lock_;
   std::atomic<std::uint64_t> changes_{0};
   std::atomic<std::uint32_t> spared_{0};
 };

@@ -11,7 +11,7 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 use crate::ffi;
 use crate::log;
-use crate::process::{handle, settled_handle};
+use crate::process::{flushed_handle, handle};
 
 /// Whether this process's engine serves requests: 1 or 0.
 #[unsafe(no_mangle)]
@@ -67,7 +67,7 @@ pub extern "C" fn pinbuddy_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pinbuddy_stats_json(buffer: *mut c_char, capacity: usize) -> usize {
     // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(|| settled_handle().report().to_string(), buffer, capacity) }
+    unsafe { answer(|| flushed_handle().report().to_string(), buffer, capacity) }
 }
 
 /// Copies each segment with its blocks as JSON; returns as `pinbuddy_stats_json` does.
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn pinbuddy_stats_json(buffer: *mut c_char, capacity: usiz
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pinbuddy_segments_json(buffer: *mut c_char, capacity: usize) -> usize {
     // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(|| settled_handle().segments().to_string(), buffer, capacity) }
+    unsafe { answer(|| flushed_handle().segments().to_string(), buffer, capacity) }
 }
 
 /// Copies the configuration as JSON, each value with where it came from; returns as

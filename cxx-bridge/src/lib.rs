@@ -22,10 +22,10 @@ mod process;
 
 #[cfg(feature = "torch")]
 use process::{
-    engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled, engine_forked,
-    engine_give_way, engine_has_forked, engine_keep, engine_parts, engine_release,
+    engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
+    engine_forked, engine_give_way, engine_has_forked, engine_parts, engine_release,
     engine_report_settings, engine_request, engine_request_beside, engine_reset_accumulated,
-    engine_reset_peaks, engine_segment_bytes, engine_settle, engine_state_line, engine_threshold,
+    engine_reset_peaks, engine_reused, engine_segment_bytes, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -40,17 +40,6 @@ mod ffi {
         bytes: usize,
         segment: u32,
         offset: usize,
-    }
-
-    /// Freed blocks that are kept whole, as the engine's statistics need to know of them.
-    #[derive(Clone, Copy, Default)]
-    struct Kept {
-        blocks: usize,
-        bytes: usize,
-        rise_blocks: usize,
-        rise_bytes: usize,
-        reused_blocks: usize,
-        reused_bytes: usize,
     }
 
     /// A block, or what lies between two.
@@ -86,9 +75,9 @@ mod ffi {
         // These two write what was granted, if anything was: a copy of what was just written in parts
         // stalls.
         fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
-        fn engine_request_beside(bytes: usize, kept: &Kept, grant: &mut Grant) -> bool;
-        fn engine_settle(kept: &Kept);
-        fn engine_keep(grant: &Grant);
+        fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool;
+        fn engine_reused(blocks: usize, bytes: usize);
+        fn engine_cache(grant: &Grant);
         fn engine_defer(grant: &Grant);
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();
@@ -119,6 +108,6 @@ mod ffi {
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
-        fn give_back_kept();
+        fn flush_cached();
     }
 }

@@ -13,7 +13,7 @@ use pinbuddy_core::{Gauge, Region, Stats};
 use crate::backing::{Chain, Device, Driver};
 use crate::budget::Limits;
 use crate::config::Config;
-use crate::ffi::{self, Counter, Counters, Grant, Kept, Part};
+use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
 
@@ -113,9 +113,9 @@ pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
     &process().handle
 }
 
-/// This process's engine once it has back what the C++ side keeps whole: for who reads its state.
-pub(crate) fn settled_handle() -> &'static Handle<Chain<Cuda>> {
-    ffi::give_back_kept();
+/// This process's engine once it has back what the C++ side caches: for who reads its state.
+pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
+    ffi::flush_cached();
     handle()
 }
 
@@ -142,12 +142,12 @@ pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
     granted(handle().request(bytes), grant)
 }
 
-pub(crate) fn engine_request_beside(bytes: usize, kept: &Kept, grant: &mut Grant) -> bool {
-    granted(handle().request_beside(bytes, &counted(kept)), grant)
+pub(crate) fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool {
+    granted(handle().request_beside(bytes, cached), grant)
 }
 
-pub(crate) fn engine_settle(kept: &Kept) {
-    handle().settle(&counted(kept));
+pub(crate) fn engine_reused(blocks: usize, bytes: usize) {
+    handle().reused(blocks, bytes);
 }
 
 fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
@@ -161,19 +161,8 @@ fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
     true
 }
 
-fn counted(kept: &Kept) -> pinbuddy_core::Kept {
-    pinbuddy_core::Kept {
-        blocks: kept.blocks as u64,
-        bytes: kept.bytes as u64,
-        rise_blocks: kept.rise_blocks as u64,
-        rise_bytes: kept.rise_bytes as u64,
-        reused_blocks: kept.reused_blocks as u64,
-        reused_bytes: kept.reused_bytes as u64,
-    }
-}
-
-pub(crate) fn engine_keep(grant: &Grant) {
-    handle().keep(handle::block(grant.segment, grant.offset, grant.bytes));
+pub(crate) fn engine_cache(grant: &Grant) {
+    handle().cache(handle::block(grant.segment, grant.offset, grant.bytes));
 }
 
 pub(crate) fn engine_defer(grant: &Grant) {
@@ -197,7 +186,7 @@ pub(crate) fn engine_forked() -> bool {
 }
 
 pub(crate) fn engine_has_forked() {
-    handle().has_forked(ffi::give_back_kept);
+    handle().has_forked(ffi::flush_cached);
 }
 
 pub(crate) fn engine_give_way(bytes: usize) -> bool {

@@ -164,10 +164,10 @@ impl Arena {
         self.resident_mut(block.segment)?.segment.defer(block)
     }
 
-    /// Pending to live, of which a kept block is one.
+    /// Pending to live, of which a cached block is one.
     #[inline]
-    pub(crate) fn keep(&mut self, block: Block) -> Result<(), Misuse> {
-        self.resident_mut(block.segment)?.segment.keep(block)
+    pub(crate) fn cache(&mut self, block: Block) -> Result<(), Misuse> {
+        self.resident_mut(block.segment)?.segment.cache(block)
     }
 
     /// Live or pending to free; what it was.

@@ -12,7 +12,7 @@ use crate::kind::Class;
 use crate::policy::{Config, Policy, exact_region};
 use crate::rival::Rival;
 use crate::rounds::Rounds;
-use crate::stats::{Kept, Stats};
+use crate::stats::Stats;
 use crate::units::{Block, Granules, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
@@ -104,37 +104,35 @@ impl Engine {
         }
     }
 
-    /// A block for a request while the caller keeps blocks, from a segment that is in use by the
+    /// A block for a request while the caller caches blocks, from a segment that is in use by the
     /// request's class anyway. `None`, and always for requests longer than a segment: release what
-    /// is kept, and [`Self::request`]. Counts no miss.
+    /// is cached, and [`Self::request`]. Counts no miss.
     #[inline]
-    pub fn request_beside(&mut self, bytes: usize, kept: &Kept) -> Option<Block> {
-        self.stats.settle(kept);
+    pub fn request_beside(&mut self, bytes: usize) -> Option<Block> {
         let granules = self.policy.serves(bytes)?;
         if self.policy.is_dedicated(granules) {
             return None;
         }
         let block = self.arena.take_in_use(granules, Class::of(bytes))?;
-        self.stats.block_taken_beside(block.bytes as u64);
+        self.stats.block_taken(block.bytes as u64);
         Some(block)
     }
 
-    /// Counts what kept blocks did: before they are released, so that peaks are right, and before
-    /// the statistics are read.
-    pub fn settle(&mut self, kept: &Kept) {
-        self.stats.settle(kept);
+    /// Counts requests that the caller's cached blocks have served, and the bytes of those blocks.
+    pub fn reused(&mut self, blocks: u64, bytes: u64) {
+        self.stats.reused(blocks, bytes);
     }
 
-    /// Pending to kept: its events are complete, and the caller keeps the block whole, which
-    /// therefore counts as live until it is released.
+    /// Pending to cached: its events are complete, and the caller keeps the block whole for the next
+    /// request of its size. It counts as live until it is released.
     ///
     /// # Errors
     ///
     /// [`Misuse`] where `block` is not a pending block; nothing was changed.
     #[inline]
-    pub fn keep(&mut self, block: Block) -> Result<(), Misuse> {
-        self.arena.keep(block)?;
-        self.stats.block_kept(block.bytes as u64);
+    pub fn cache(&mut self, block: Block) -> Result<(), Misuse> {
+        self.arena.cache(block)?;
+        self.stats.block_cached(block.bytes as u64);
         Ok(())
     }
 

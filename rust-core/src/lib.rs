@@ -72,6 +72,6 @@ pub use provision::{
     GoOn, Growth, Order, Progress, Provisioner, Refusal, Settings, Step, Ticket, Took, Want,
     WarmUp, Work,
 };
-pub use stats::{Gauge, Kept, Stats};
+pub use stats::{Gauge, Stats};
 pub use units::{Block, GRANULE, MAX_REGION, Region, SegmentId};
 pub use view::{BlockView, SegmentView};

@@ -105,7 +105,7 @@ impl Segment {
 
     /// Pending to live.
     #[inline]
-    pub(crate) fn keep(&mut self, block: Block) -> Result<(), Misuse> {
+    pub(crate) fn cache(&mut self, block: Block) -> Result<(), Misuse> {
         let length = self.turn(block, State::Live)?;
         self.pending.remove(length);
         self.live.add(length);

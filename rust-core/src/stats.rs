@@ -33,20 +33,10 @@ impl Gauge {
         self.freed = self.freed.wrapping_add(amount);
     }
 
-    /// As [`Self::add`], but it is `used` that may be the most now.
-    #[inline]
-    fn add_beside(&mut self, amount: u64, used: u64) {
-        self.current += amount;
-        self.peak = self.peak.max(used);
-        self.allocated += amount;
-    }
-
-    /// So much was removed and added again, unseen, and `used` was the most that was there.
-    #[inline]
-    fn settle(&mut self, reused: u64, used: u64) {
-        self.allocated = self.allocated.wrapping_add(reused);
-        self.freed = self.freed.wrapping_add(reused);
-        self.peak = self.peak.max(used);
+    /// So much was removed and added again, unseen.
+    fn reused(&mut self, amount: u64) {
+        self.allocated = self.allocated.wrapping_add(amount);
+        self.freed = self.freed.wrapping_add(amount);
     }
 
     fn reset_peak(&mut self) {
@@ -87,40 +77,9 @@ pub struct Stats {
     /// Bytes of the dedicated regions: what of the pinned bytes serves requests longer than a
     /// segment.
     pub dedicated_bytes: u64,
-    pub(crate) used: Used,
     /// The most bytes that were in blocks at once: no reset of peaks reaches it.
     pub(crate) largest_set: u64,
     pub(crate) rival: Rival,
-}
-
-/// Blocks that the caller keeps whole when they are freed, for the next request of their size,
-/// instead of releasing them: live to the engine, and idle in truth. What the statistics need to
-/// count as if it were not so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Blocks that are kept now.
-    pub blocks: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// By how much the number of blocks that users have has risen at most, at any time since this
-    /// was last told: by requests that kept blocks served, less what was freed.
-    pub rise_blocks: u64,
-    /// The same for their bytes.
-    pub rise_bytes: u64,
-    /// Requests that kept blocks have served since then.
-    pub reused_blocks: u64,
-    /// The bytes of these blocks.
-    pub reused_bytes: u64,
-}
-
-/// What was active and not kept when a [`Kept`] was last told, and what the engine has granted since;
-/// and the most that counted as active since then, which it cannot have gone beyond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Used {
-    blocks: u64,
-    bytes: u64,
-    most_blocks: u64,
-    most_bytes: u64,
 }
 
 impl Stats {
@@ -130,50 +89,14 @@ impl Stats {
         self.active_bytes.add(bytes);
         self.active_blocks.add(1);
         self.rival.taken(bytes);
-        self.grant(bytes);
-    }
-
-    /// As [`Self::block_taken`], while some of what counts as live is kept.
-    #[inline]
-    pub(crate) fn block_taken_beside(&mut self, bytes: u64) {
-        self.hits += 1;
-        self.active_bytes.add_beside(bytes, self.used.bytes + bytes);
-        self.active_blocks.add_beside(1, self.used.blocks + 1);
-        self.rival.taken(bytes);
-        self.grant(bytes);
-    }
-
-    /// What happened to blocks that were kept: the requests that they served are counted now, and
-    /// peaks that were reached meanwhile.
-    #[inline]
-    pub(crate) fn settle(&mut self, kept: &Kept) {
-        self.hits += kept.reused_blocks;
-        // Several threads have risen at different times, and together at most to what was granted.
-        let most_bytes = (self.used.bytes + kept.rise_bytes).min(self.used.most_bytes);
-        let most_blocks = (self.used.blocks + kept.rise_blocks).min(self.used.most_blocks);
-        self.active_bytes.settle(kept.reused_bytes, most_bytes);
-        self.active_blocks.settle(kept.reused_blocks, most_blocks);
-        // Threads keep blocks while others count them: less than none is none.
-        self.used = Used {
-            blocks: self.active_blocks.current.saturating_sub(kept.blocks),
-            bytes: self.active_bytes.current.saturating_sub(kept.bytes),
-            most_blocks: self.active_blocks.current,
-            most_bytes: self.active_bytes.current,
-        };
-    }
-
-    #[inline]
-    fn grant(&mut self, bytes: u64) {
-        self.used.blocks += 1;
-        self.used.bytes += bytes;
-        self.rise();
-    }
-
-    #[inline]
-    fn rise(&mut self) {
-        self.used.most_blocks = self.used.most_blocks.max(self.active_blocks.current);
-        self.used.most_bytes = self.used.most_bytes.max(self.active_bytes.current);
         self.largest_set = self.largest_set.max(self.active_bytes.current);
+    }
+
+    /// Requests that cached blocks have served.
+    pub(crate) fn reused(&mut self, blocks: u64, bytes: u64) {
+        self.hits += blocks;
+        self.active_blocks.reused(blocks);
+        self.active_bytes.reused(bytes);
     }
 
     pub(crate) fn forget_largest_set(&mut self) {
@@ -181,9 +104,9 @@ impl Stats {
         self.rival.clear();
     }
 
-    /// Pending to kept: it was active, and is until it is released.
+    /// Pending to cached: it was active, and is until it is released.
     #[inline]
-    pub(crate) fn block_kept(&mut self, bytes: u64) {
+    pub(crate) fn block_cached(&mut self, bytes: u64) {
         self.pending_bytes.remove(bytes);
         self.pending_blocks.remove(1);
     }
@@ -314,23 +237,6 @@ mod tests {
                 stats.hits
             ),
             (150, 100, 2)
-        );
-    }
-
-    #[test]
-    fn what_threads_rose_by_together_is_no_more_than_was_granted() {
-        let mut stats = Stats::default();
-        stats.block_taken(100);
-        stats.block_taken(50);
-        let kept = Kept {
-            rise_blocks: 5,
-            rise_bytes: 500,
-            ..Kept::default()
-        };
-        stats.settle(&kept);
-        assert_eq!(
-            (stats.active_blocks.peak, stats.active_bytes.peak),
-            (2, 150)
         );
     }
 

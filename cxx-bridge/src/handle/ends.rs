@@ -69,15 +69,15 @@ impl<B: Backing> Handle<B> {
     }
 
     /// This process has made a child by fork, which cannot read what is hidden from it: said once, where
-    /// tensors have some of that. `settle` has whoever keeps freed blocks give them back.
-    pub fn has_forked(&self, settle: impl FnOnce()) {
+    /// tensors have some of that. `flush` has whoever caches freed blocks release them.
+    pub fn has_forked(&self, flush: impl FnOnce()) {
         if self.forked.load(Ordering::Relaxed) || !self.used.load(Ordering::Relaxed) {
             return;
         }
         if self.notices.has_told_of_children() || !self.backing.hides() {
             return;
         }
-        settle();
+        flush();
         let Some(stats) = self.stats() else { return };
         let (blocks, bytes) = (stats.active_blocks.current, stats.active_bytes.current);
         if blocks > 0 {

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, OnceLock};
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{Block, Kept, Misuse, Provisioner, SegmentId, Settings};
+use pinbuddy_core::{Block, Misuse, Provisioner, SegmentId, Settings};
 
 use crate::backing::Backing;
 use crate::budget::Purse;
@@ -118,31 +118,32 @@ impl<B: Backing> Handle<B> {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    /// A block of at least `bytes` bytes, where that costs nothing of what the allocator keeps whole.
-    /// `None` is no answer: that is to be released, and [`Self::request`] asked.
-    pub fn request_beside(&self, bytes: usize, kept: &Kept) -> Option<Grant> {
+    /// A block of at least `bytes` bytes, while the allocator caches blocks of so many. `None` is no
+    /// answer: these are to be released, and [`Self::request`] asked.
+    pub fn request_beside(&self, bytes: usize, cached: usize) -> Option<Grant> {
         self.guarded(|| {
             let mut provisioner = self.provisioner_to_ask()?;
             let engine = provisioner.engine_mut();
-            if engine.is_lull(kept) {
+            if engine.is_lull(cached as u64) {
                 return None;
             }
-            let block = engine.request_beside(bytes, kept)?;
+            let block = engine.request_beside(bytes)?;
             Some(grant(&provisioner, block))
         })
     }
 
-    /// Counts what the blocks that the allocator keeps were used for.
-    pub fn settle(&self, kept: &Kept) {
+    /// Counts requests that the allocator's cached blocks have served, and these blocks' bytes.
+    pub fn reused(&self, blocks: usize, bytes: usize) {
         self.guarded(|| {
-            self.provisioner()?.engine_mut().settle(kept);
+            let mut provisioner = self.provisioner()?;
+            provisioner.engine_mut().reused(blocks as u64, bytes as u64);
             Some(())
         });
     }
 
-    /// The block's events have completed, and the allocator keeps it.
-    pub fn keep(&self, block: Block) {
-        self.unless_misused(|provisioner| provisioner.engine_mut().keep(block));
+    /// The block's events have completed, and the allocator caches it.
+    pub fn cache(&self, block: Block) {
+        self.unless_misused(|provisioner| provisioner.engine_mut().cache(block));
     }
 
     /// The user freed the block, and events on it are outstanding.

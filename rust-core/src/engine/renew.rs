@@ -14,7 +14,6 @@ use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::{Class, SegmentKind};
 use crate::policy::exact_region;
 use crate::rounds::{Rounds, Turn};
-use crate::stats::Kept;
 use crate::units::{Granules, MAX_REGION, SegmentId};
 
 /// What is pinned, at a lull.
@@ -40,11 +39,11 @@ impl Engine {
         }
     }
 
-    /// Whether a request now, while the caller keeps blocks, comes at a lull, so that
-    /// [`Self::request`] may have something to say: release what is kept, and ask it.
+    /// Whether a request now, while the caller caches so many bytes in blocks, comes at a lull, so
+    /// that [`Self::request`] may have something to say: release what is cached, and ask it.
     #[inline]
-    pub fn is_lull(&self, kept: &Kept) -> bool {
-        let used = self.used_bytes().saturating_sub(kept.bytes);
+    pub fn is_lull(&self, cached: u64) -> bool {
+        let used = self.used_bytes().saturating_sub(cached);
         self.rounds.is_lull(used)
     }
 

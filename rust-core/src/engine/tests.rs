@@ -340,7 +340,7 @@ fn the_address_of_an_unknown_segment_is_an_assertion() {
 }
 
 #[test]
-fn beside_kept_blocks_a_request_longer_than_a_segment_takes_no_region_that_another_needs() {
+fn beside_cached_blocks_a_request_longer_than_a_segment_takes_no_region_that_another_needs() {
     let mut engine = engine(64 * MIB, 0);
     for (at, bytes) in [(1, 69 * MIB), (2, 72 * MIB)] {
         let region = Region {
@@ -349,6 +349,6 @@ fn beside_kept_blocks_a_request_longer_than_a_segment_takes_no_region_that_anoth
         };
         engine.adopt(NewSegment::new(region).unwrap()).unwrap();
     }
-    // The shorter one is kept, say, and would have been taken but for that.
-    assert_eq!(engine.request_beside(69 * MIB, &Kept::default()), None);
+    // The shorter one is cached, say, and would have been taken but for that.
+    assert_eq!(engine.request_beside(69 * MIB), None);
 }

@@ -166,7 +166,7 @@ impl Provisioner {
         &self.engine
     }
 
-    /// For what needs no memory: releases, blocks beside kept ones, statistics.
+    /// For what needs no memory: releases, blocks beside cached ones, statistics.
     #[inline]
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine

@@ -18,8 +18,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::Kept;
-
 use super::{Grant, Handle};
 use crate::backing::Backing;
 use crate::config::tests::read;

@@ -75,22 +75,16 @@ fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
 }
 
 #[test]
-fn blocks_that_are_kept_whole_are_no_part_of_a_round() {
+fn cached_blocks_are_no_part_of_a_round() {
     let handle = exact();
     (0..11).for_each(|number| round(handle, number));
     let grant = handle.request(60 * MIB).unwrap();
-    let little = handle.request_beside(8 * MIB, &Kept::default()).unwrap();
+    let little = handle.request_beside(8 * MIB, 0).unwrap();
     handle.release(little.block);
     handle.defer(grant.block);
-    handle.keep(grant.block);
-    let kept = Kept {
-        blocks: 1,
-        bytes: 60 * MIB as u64,
-        ..Kept::default()
-    };
-    handle.settle(&kept);
+    handle.cache(grant.block);
     // There is room beside it, but the round is over, and the engine is to hear of it.
-    assert!(handle.request_beside(8 * MIB, &kept).is_none());
+    assert!(handle.request_beside(8 * MIB, 60 * MIB).is_none());
 }
 
 #[test]

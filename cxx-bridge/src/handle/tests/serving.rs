@@ -68,43 +68,36 @@ fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
 }
 
 #[test]
-fn beside_kept_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
+fn beside_cached_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
     let handle = sync(2);
-    let kept = Kept {
-        blocks: 1,
-        bytes: 8 * MIB as u64,
-        ..Kept::default()
-    };
-    assert_eq!(handle.request_beside(8 * MIB, &Kept::default()), None);
+    assert_eq!(handle.request_beside(8 * MIB, 0), None);
     let first = handle.request(8 * MIB).unwrap();
-    // The user frees it, and it is kept: what is live at once stays one block.
-    let second = handle.request_beside(40 * MIB, &kept).unwrap();
+    // The user frees it, and it is cached.
+    let second = handle.request_beside(40 * MIB, 8 * MIB).unwrap();
     assert_eq!(second.block.segment, first.block.segment);
-    assert_eq!(handle.request_beside(40 * MIB, &kept), None);
+    assert_eq!(handle.request_beside(40 * MIB, 8 * MIB), None);
     let stats = handle.stats().unwrap();
-    assert_eq!(stats.active_bytes.peak, 40 * MIB as u64);
+    assert_eq!(stats.active_bytes.peak, 48 * MIB as u64);
     assert_eq!((stats.hits, stats.misses), (2, 1));
     assert_eq!(pinned(handle), [64, 64]);
 }
 
 #[test]
-fn a_block_is_kept_once_its_events_are_complete() {
+fn a_block_is_cached_once_its_events_are_complete() {
     let handle = sync(1);
     let grant = handle.request(8 * MIB).unwrap();
     handle.defer(grant.block);
-    handle.keep(grant.block);
-    handle.settle(&Kept {
-        blocks: 1,
-        bytes: 8 * MIB as u64,
-        ..Kept::default()
-    });
+    handle.cache(grant.block);
+    handle.reused(2, 16 * MIB);
     handle.release(grant.block);
     let stats = handle.stats().unwrap();
-    assert_eq!(stats.active_bytes.allocated, stats.active_bytes.freed);
+    assert_eq!((stats.hits, stats.active_blocks.allocated), (3, 3));
+    assert_eq!(stats.active_bytes.allocated, 24 * MIB as u64);
+    assert_eq!(stats.active_bytes.freed, 24 * MIB as u64);
     assert_eq!(stats.pending_blocks.current, 0);
     assert!(handle.is_on());
     let live = handle.request(8 * MIB).unwrap();
-    handle.keep(live.block);
+    handle.cache(live.block);
     assert!(is_retired(handle), "it was not pending");
 }
 

@@ -1,30 +1,31 @@
-//! A caller that keeps freed blocks whole for the next request of their size: the statistics must
-//! be those of one that keeps nothing, peaks and totals included, and the engine must stay sound.
+//! A caller that caches freed blocks for the next request of their size: totals must be those of one
+//! that caches nothing, peaks at least those and at most what was pinned, and the engine must stay
+//! sound.
 //!
-//! The caller here is the simplest there is: one list of kept blocks, swept before a request that
+//! The caller here is the simplest there is: one list of cached blocks, flushed before a request that
 //! is not served beside them and before the statistics are read.
 
 use pinbuddy_core::{
-    Block, Config, Decision, Engine, GRANULE, Gauge, Kept, NewSegment, Region, SegmentView,
+    Block, Config, Decision, Engine, GRANULE, Gauge, NewSegment, Region, SegmentView,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// Ask for so many granules; if nothing kept serves, beside what is kept or after a sweep.
+    /// Ask for so many granules; if nothing cached serves, beside what is cached or after a flush.
     Take {
         granules: usize,
         beside: bool,
     },
-    /// The user frees a block, which is kept.
+    /// The user frees a block, which is cached.
     Free(Index),
     /// The user frees a block that streams have used.
     FreeUsed(Index),
-    /// A block's events complete, and it is kept or released.
+    /// A block's events complete, and it is cached or released.
     Complete {
         which: Index,
-        keep: bool,
+        cache: bool,
     },
     Read,
     ResetPeaks,
@@ -38,7 +39,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
             .prop_map(|(granules, beside)| Action::Take { granules, beside }),
         6 => index().prop_map(Action::Free),
         2 => index().prop_map(Action::FreeUsed),
-        2 => (index(), any::<bool>()).prop_map(|(which, keep)| Action::Complete { which, keep }),
+        2 => (index(), any::<bool>()).prop_map(|(which, cache)| Action::Complete { which, cache }),
         1 => Just(Action::Read),
         1 => Just(Action::ResetPeaks),
         1 => Just(Action::ResetAccumulated),
@@ -46,7 +47,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 1..150)
 }
 
-/// What statistics say where nothing is ever kept.
+/// What statistics say where nothing is ever cached.
 #[derive(Debug, Default)]
 struct Truth {
     blocks: Gauge,
@@ -69,10 +70,9 @@ struct Caller {
     engine: Engine,
     live: Vec<Block>,
     pending: Vec<Block>,
-    kept: Vec<Block>,
-    count: Kept,
-    /// Blocks and bytes that users have, against when that was last told.
-    risen: [i64; 2],
+    cached: Vec<Block>,
+    /// Requests that these served since the engine was last told, and their bytes.
+    reused: (u64, u64),
     truth: Truth,
     next_base: usize,
 }
@@ -87,9 +87,8 @@ impl Caller {
             engine: Engine::new(config),
             live: Vec::new(),
             pending: Vec::new(),
-            kept: Vec::new(),
-            count: Kept::default(),
-            risen: [0; 2],
+            cached: Vec::new(),
+            reused: (0, 0),
             truth: Truth::default(),
             next_base: 0x10_0000,
         }
@@ -101,7 +100,7 @@ impl Caller {
             Action::Free(which) => {
                 if let Some(block) = remove_any(&mut self.live, which) {
                     self.freed(block);
-                    self.keep(block);
+                    self.cached.push(block);
                 }
             }
             Action::FreeUsed(which) => {
@@ -110,35 +109,36 @@ impl Caller {
                     self.pending.push(block);
                 }
             }
-            Action::Complete { which, keep } => {
+            Action::Complete { which, cache } => {
                 if let Some(block) = remove_any(&mut self.pending, which) {
                     self.freed(block);
-                    if *keep {
-                        self.engine.keep(block).unwrap();
-                        assert!(self.engine.keep(block).is_err(), "it waits for nothing");
-                        self.keep(block);
+                    if *cache {
+                        self.engine.cache(block).unwrap();
+                        assert!(self.engine.cache(block).is_err(), "it waits for nothing");
+                        self.cached.push(block);
                     } else {
                         self.engine.release(block).unwrap();
                     }
                 }
             }
             Action::Read => {
-                self.sweep();
+                self.flush();
                 let stats = self.engine.stats();
-                assert_eq!(stats.active_blocks, self.truth.blocks);
-                assert_eq!(stats.active_bytes, self.truth.bytes);
+                same_but_for_the_peak(stats.active_blocks, self.truth.blocks);
+                same_but_for_the_peak(stats.active_bytes, self.truth.bytes);
+                assert!(stats.active_bytes.peak <= stats.pinned_bytes.peak);
                 assert_eq!(stats.hits, self.truth.hits);
                 assert_eq!(stats.pending_blocks.current, self.pending.len() as u64);
             }
             Action::ResetPeaks => {
-                self.sweep();
+                self.flush();
                 self.engine.reset_peaks();
                 for gauge in [&mut self.truth.blocks, &mut self.truth.bytes] {
                     gauge.peak = gauge.current;
                 }
             }
             Action::ResetAccumulated => {
-                self.sweep();
+                self.flush();
                 self.engine.reset_accumulated();
                 for gauge in [&mut self.truth.blocks, &mut self.truth.bytes] {
                     (gauge.allocated, gauge.freed) = (0, 0);
@@ -150,43 +150,34 @@ impl Caller {
 
     fn take(&mut self, bytes: usize, beside: bool) {
         let block = self
-            .take_kept(bytes)
+            .take_cached(bytes)
             .or_else(|| beside.then(|| self.take_beside(bytes)).flatten())
-            .unwrap_or_else(|| self.take_after_a_sweep(bytes));
+            .unwrap_or_else(|| self.take_after_a_flush(bytes));
         assert!(self.live.iter().all(|other| apart(other, &block)));
-        assert!(self.kept.iter().all(|other| apart(other, &block)));
+        assert!(self.cached.iter().all(|other| apart(other, &block)));
         self.live.push(block);
         self.truth.hits += 1;
         add(&mut self.truth.blocks, 1);
         add(&mut self.truth.bytes, block.bytes as u64);
     }
 
-    fn take_kept(&mut self, bytes: usize) -> Option<Block> {
-        let which = self.kept.iter().position(|block| block.bytes == bytes)?;
-        let block = self.kept.swap_remove(which);
-        let count = &mut self.count;
-        count.blocks -= 1;
-        count.bytes -= bytes as u64;
-        self.risen[0] += 1;
-        self.risen[1] += bytes as i64;
-        count.rise_blocks = count.rise_blocks.max(self.risen[0].max(0) as u64);
-        count.rise_bytes = count.rise_bytes.max(self.risen[1].max(0) as u64);
-        count.reused_blocks += 1;
-        count.reused_bytes += bytes as u64;
-        Some(block)
+    fn take_cached(&mut self, bytes: usize) -> Option<Block> {
+        let which = self.cached.iter().position(|block| block.bytes == bytes)?;
+        self.reused.0 += 1;
+        self.reused.1 += bytes as u64;
+        Some(self.cached.swap_remove(which))
     }
 
     fn take_beside(&mut self, bytes: usize) -> Option<Block> {
         let before = self.engine.segments().filter(SegmentView::is_idle).count();
-        let kept = self.counted();
-        let block = self.engine.request_beside(bytes, &kept)?;
+        let block = self.engine.request_beside(bytes)?;
         let after = self.engine.segments().filter(SegmentView::is_idle).count();
         assert_eq!(before, after, "no idle segment is cut for it");
         Some(block)
     }
 
-    fn take_after_a_sweep(&mut self, bytes: usize) -> Block {
-        self.sweep();
+    fn take_after_a_flush(&mut self, bytes: usize) -> Block {
+        self.flush();
         loop {
             match self.engine.request(bytes) {
                 Decision::Block(block) => return block,
@@ -202,37 +193,23 @@ impl Caller {
     }
 
     fn freed(&mut self, block: Block) {
-        self.risen[0] -= 1;
-        self.risen[1] -= block.bytes as i64;
         remove(&mut self.truth.blocks, 1);
         remove(&mut self.truth.bytes, block.bytes as u64);
     }
 
-    fn keep(&mut self, block: Block) {
-        self.kept.push(block);
-        self.count.blocks += 1;
-        self.count.bytes += block.bytes as u64;
-    }
-
-    fn counted(&mut self) -> Kept {
-        let kept = self.count;
-        self.risen = [0; 2];
-        self.count = Kept {
-            blocks: kept.blocks,
-            bytes: kept.bytes,
-            ..Kept::default()
-        };
-        kept
-    }
-
-    fn sweep(&mut self) {
-        let kept = self.counted();
-        self.engine.settle(&kept);
-        for block in self.kept.drain(..) {
+    fn flush(&mut self) {
+        let (blocks, bytes) = std::mem::take(&mut self.reused);
+        self.engine.reused(blocks, bytes);
+        for block in self.cached.drain(..) {
             self.engine.release(block).unwrap();
         }
-        self.count = Kept::default();
     }
+}
+
+fn same_but_for_the_peak(found: Gauge, truth: Gauge) {
+    assert!(found.peak >= truth.peak, "{found:?} beside {truth:?}");
+    let Gauge { peak, .. } = found;
+    assert_eq!(found, Gauge { peak, ..truth });
 }
 
 fn remove_any(blocks: &mut Vec<Block>, which: &Index) -> Option<Block> {
@@ -247,7 +224,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn statistics_are_those_of_a_caller_that_keeps_nothing(actions in actions()) {
+    fn statistics_are_those_of_a_caller_that_caches_nothing(actions in actions()) {
         let mut caller = Caller::new();
         for action in &actions {
             caller.apply(action);

@@ -1,0 +1,168 @@
+#include "block_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pinbuddy {
+namespace {
+
+// Threads that have a cache: the first ones have one each.
+std::atomic<std::size_t> threads{0};
+
+} // namespace
+
+std::size_t BlockCache::number_thread() {
+  number = threads.fetch_add(1, std::memory_order_relaxed) % kCaches + 1;
+  return number - 1;
+}
+
+std::size_t BlockCache::in_use() {
+  // Who comes later than this is as if it came after the whole call.
+  // Blocks that no thread took for itself are in the first one.
+  return std::clamp(threads.load(std::memory_order_relaxed), std::size_t{1}, kCaches);
+}
+
+void BlockCache::assign(Block* block, bool cacheable) {
+  block->cache = static_cast<std::uint16_t>(own());
+  block->cacheable = cacheable;
+}
+
+Block* BlockCache::take_elsewhere(std::size_t bytes, std::size_t mine) {
+  for (ThreadCache& cache : caches_in_use()) {
+    if (&cache == &caches_[mine] || !cache.may_have(bytes)) {
+      continue;
+    }
+    SpinLocked locked(cache.lock);
+    if (Block* block = cache.take(bytes)) {
+      block->cache = static_cast<std::uint16_t>(mine);
+      return block;
+    }
+  }
+  return nullptr;
+}
+
+Block* BlockCache::take_last(std::size_t bytes) {
+  const std::size_t mine = own();
+  for (ThreadCache& cache : caches_in_use()) {
+    SpinLocked locked(cache.lock);
+    if (Block* block = cache.take(bytes)) {
+      block->cache = static_cast<std::uint16_t>(mine);
+      return block;
+    }
+  }
+  return nullptr;
+}
+
+Amount BlockCache::held() const {
+  Amount held;
+  for (const ThreadCache& cache : caches_in_use()) {
+    held += cache.held();
+  }
+  return held;
+}
+
+bool BlockCache::any_left() {
+  const auto caches = caches_in_use();
+  return std::any_of(caches.begin(), caches.end(), [](ThreadCache& cache) {
+    SpinLocked locked(cache.lock);
+    return cache.held().blocks != 0;
+  });
+}
+
+bool BlockCache::is_worth_a_flush(std::size_t blocks) {
+  const std::size_t news = news_.fetch_add(1, std::memory_order_relaxed) + 1;
+  return blocks != 0 && news >= kNewsABlock * blocks;
+}
+
+BlockCache::Flush::Flush(BlockCache& cache) : cache_(cache), alone_(cache.begin_flush()) {
+  ThreadCache::Bins tops;
+  for (ThreadCache& one : cache_.caches_in_use()) {
+    std::size_t count = 0;
+    {
+      SpinLocked locked(one.lock);
+      reused_ += one.take_reused();
+      one.clear([&](Block* top) { tops[count++] = top; });
+    }
+    // The last in of each stack to the front first, and so behind the others.
+    for (Block* top : std::span(tops.data(), count)) {
+      while (top != nullptr) {
+        Block* block = top;
+        top = top->next_size;
+        while (block != nullptr) {
+          Block* below = block->next_cached;
+          block->next_cached = chain_;
+          chain_ = block;
+          block = below;
+        }
+      }
+    }
+  }
+}
+
+BlockCache::Flush::~Flush() {
+  cache_.end_flush(alone_);
+}
+
+Block* BlockCache::Flush::next() {
+  return chain_ == nullptr ? nullptr : std::exchange(chain_, chain_->next_cached);
+}
+
+bool BlockCache::begin_flush() {
+  const bool alone = flushing_.try_lock() || flushing_.try_lock_for(kPatience);
+  // Before any cache is cleared, and so seen by all who find one empty.
+  flushes_.fetch_add(1, std::memory_order_relaxed);
+  news_.store(0, std::memory_order_relaxed);
+  count_held(1);
+  return alone;
+}
+
+void BlockCache::end_flush(bool alone) {
+  count_held(-1);
+  flushes_.fetch_sub(1, std::memory_order_release);
+  if (alone) {
+    flushing_.unlock();
+  }
+}
+
+void BlockCache::wait_for_flushes() {
+  if (C10_LIKELY(flushes_.load(std::memory_order_acquire) == 0)) {
+    return;
+  }
+  if (flushing_.try_lock_for(kPatience)) {
+    flushing_.unlock();
+  }
+}
+
+void BlockCache::end() {
+  if (!ended_.exchange(true)) {
+    paused_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void BlockCache::forget() {
+  for (ThreadCache& cache : caches_in_use()) {
+    SpinLocked locked(cache.lock);
+    cache.forget();
+  }
+}
+
+void BlockCache::before_fork() {
+  fork_alone_ = begin_flush();
+  for (ThreadCache& cache : caches_) {
+    cache.lock.lock();
+  }
+}
+
+void BlockCache::after_fork(bool in_child) {
+  if (in_child) {
+    // Whoever paused caching, or flushed, is not here.
+    paused_.store(ended_.load() ? 1 : 0, std::memory_order_relaxed);
+    flushes_.store(1, std::memory_order_relaxed);
+  }
+  for (ThreadCache& cache : caches_) {
+    cache.lock.unlock();
+  }
+  end_flush(fork_alone_);
+}
+
+} // namespace pinbuddy
