@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use pinbuddy_core::{Gauge, Region, Stats};
 
-use crate::backing::{Chain, Device, Driver};
-use crate::budget::Limits;
+use crate::backing::{Chain, Completions, Device, Driver};
+use crate::budget::{Account, Limits};
 use crate::config::Config;
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
@@ -21,6 +21,15 @@ use crate::log;
 #[derive(Debug)]
 pub(crate) struct Cuda;
 
+impl Completions for Cuda {
+    fn reap(&self) {
+        if let Err(error) = ffi::reap_completed() {
+            let why = first_line(error.what());
+            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
+        }
+    }
+}
+
 impl Driver for Cuda {
     fn available(&self) -> bool {
         ffi::device_count() > 0
@@ -28,13 +37,6 @@ impl Driver for Cuda {
 
     fn device(&self) -> Device {
         Device(ffi::current_device())
-    }
-
-    fn reap(&self) {
-        if let Err(error) = ffi::reap_completed() {
-            let why = first_line(error.what());
-            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
-        }
     }
 
     fn initialise(&self, device: Device) -> Result<(), String> {
@@ -100,9 +102,10 @@ fn process() -> &'static Process {
             warnings.extend(whole.and_then(|it| config.compare_with(it)));
         }
         log::set_level(config.log.value);
-        let backing = Chain::new(&config, Cuda);
+        let memory = Chain::new(&config, Cuda);
+        let capacity = Box::new(Account::new("/".into()));
         Process {
-            handle: Handle::new(config, backing),
+            handle: Handle::new(config, memory, capacity, Box::new(Cuda)),
             warnings,
         }
     })

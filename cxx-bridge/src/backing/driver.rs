@@ -1,4 +1,4 @@
-//! What the chain of backings needs of CUDA, and of the allocator around it.
+//! What the chain of backings needs of CUDA.
 
 use std::time::Duration;
 
@@ -9,12 +9,10 @@ use super::Device;
 /// What CUDA, and the allocator around it, do for the chain. Never called under a lock (I5); errors
 /// are for people, and the driver remembers none.
 pub trait Driver: Send + Sync + 'static {
-    /// As [`super::Backing::available`].
+    /// As [`super::Memory::available`].
     fn available(&self) -> bool;
-    /// As [`super::Backing::device`].
+    /// As [`super::Memory::device`].
     fn device(&self) -> Device;
-    /// As [`super::Backing::reap`].
-    fn reap(&self);
     /// Has the driver ready, so that a process that ends meanwhile lets this pin end before it.
     fn initialise(&self, device: Device) -> Result<(), String>;
     /// The address of the device on its bus, for instance `0000:1B:00.0`.

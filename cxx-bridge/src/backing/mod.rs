@@ -1,13 +1,12 @@
-//! What the handle needs from the world: page-locked memory, a place to have it from, and the
-//! completed events of the allocator around it.
+//! What the handle needs of CUDA and of the allocator around it: page-locked memory, and to have streams
+//! asked whether they are done.
 //!
 //! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
-//! behind it in a process is the chain in `register`: `region` makes memory of our own, of the
+//! behind [`Memory`] in a process is the chain in `register`: `region` makes memory of our own, of the
 //! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
 //! mapped by `mapping` and filled by `touch`, `collapse` and `crawl`; CUDA registers it in `pieces`, or allocates
-//! where that fails. `account` says how much it may be.
+//! where that fails. How much it may be is the budget's affair.
 
-mod account;
 mod areas;
 pub(crate) mod background;
 mod collapse;
@@ -30,8 +29,6 @@ use std::fmt;
 use std::time::Duration;
 
 use pinbuddy_core::Region;
-
-use crate::budget::Budget;
 
 pub use driver::Driver;
 pub use placement::Placement;
@@ -105,7 +102,7 @@ impl fmt::Display for Unpinned {
 }
 
 /// How page-locked memory is had and given back. Never called under a lock (I5).
-pub trait Backing: Send + Sync + 'static {
+pub trait Memory: Send + Sync + 'static {
     /// Whether there is a device at all, so that memory can be pinned.
     fn available(&self) -> bool;
 
@@ -140,9 +137,6 @@ pub trait Backing: Send + Sync + 'static {
     /// is about stays pinned.
     fn unpin(&self, region: Region) -> Result<Source, String>;
 
-    /// Releases every block whose events have all completed.
-    fn reap(&self);
-
     /// This is a forked child, and all regions are the parent's. May not wait or allocate.
     fn forked(&self) {}
 
@@ -155,15 +149,10 @@ pub trait Backing: Send + Sync + 'static {
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {
         vec![Placement::CUDA; regions.len()]
     }
+}
 
-    /// The most that this process may pin, on this machine, now; `taken` is what it has pinned of that
-    /// already, of ordinary memory.
-    fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget;
-
-    /// Whether the machine has room for a pin of `bytes` of ordinary memory, now. Who was told that it
-    /// has not may be told so for a second, unless something is unpinned.
-    fn has_room(&self, bytes: usize) -> bool;
-
-    /// How much memory the machine and the control group leave now; nothing where that is not known.
-    fn free(&self) -> Option<usize>;
+/// Whom to tell that streams are to be asked. Never called under a lock (I5).
+pub trait Completions: fmt::Debug + Send + Sync {
+    /// Releases every block whose events have all completed.
+    fn reap(&self);
 }

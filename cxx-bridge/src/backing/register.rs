@@ -12,15 +12,13 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Region, Settings};
 
-use super::account::Account;
 use super::driver::Driver;
 use super::machine::Machine;
 use super::mapping::Mapping;
 use super::placement::{Placement, look};
 use super::region::{Made, Maker, Unmade};
 use super::said::Said;
-use super::{Backing, Control, Device, Pinned, Source, Unpinned, pieces};
-use crate::budget::Budget;
+use super::{Control, Device, Memory, Pinned, Source, Unpinned, pieces};
 use crate::config::memory::Way;
 use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
@@ -57,7 +55,6 @@ pub struct Chain<D> {
     way: Way,
     chunk: usize,
     maker: Maker,
-    account: Account,
     regions: Lock<HashMap<usize, Held>>,
     /// CUDA pinned what could not be registered: it has every region from then on.
     fallen: AtomicBool,
@@ -78,7 +75,6 @@ impl<D: Driver> Chain<D> {
             driver,
             way: memory.backing.value,
             chunk: memory.register_chunk_mb.value * MIB,
-            account: Account::new(machine.root.clone()),
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
             fallen: AtomicBool::new(false),
@@ -253,17 +249,13 @@ fn unless_stopped(control: &dyn Control, refusal: Refusal) -> Refusal {
     }
 }
 
-impl<D: Driver> Backing for Chain<D> {
+impl<D: Driver> Memory for Chain<D> {
     fn available(&self) -> bool {
         self.driver.available()
     }
 
     fn device(&self) -> Device {
         self.driver.device()
-    }
-
-    fn reap(&self) {
-        self.driver.reap();
     }
 
     fn start(&self, device: Device) {
@@ -295,9 +287,7 @@ impl<D: Driver> Backing for Chain<D> {
         control: &dyn Control,
     ) -> Result<Pinned, Unpinned> {
         lock::assert_none_held("mapping");
-        self.account.told(bytes, source, || {
-            self.pin_somehow(bytes, device, source, control)
-        })
+        self.pin_somehow(bytes, device, source, control)
     }
 
     fn unpin(&self, region: Region) -> Result<Source, String> {
@@ -308,20 +298,7 @@ impl<D: Driver> Backing for Chain<D> {
             Some(mapping) => self.unpin_pages(region, mapping, pinned.piece)?,
             None => self.driver.unpin(region)?,
         }
-        self.account.gone(region.bytes, pinned.source);
         Ok(pinned.source)
-    }
-
-    fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
-        self.account.budget(max_mb, taken)
-    }
-
-    fn free(&self) -> Option<usize> {
-        self.account.free()
-    }
-
-    fn has_room(&self, bytes: usize) -> bool {
-        self.account.has_room(bytes)
     }
 
     fn forked(&self) {

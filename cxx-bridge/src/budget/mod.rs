@@ -4,18 +4,20 @@
 //! the engine keeps to half of what the machine, the control group and the lock limit would leave if
 //! nothing were pinned, shared with the other processes of its kind: as many as a launcher started
 //! here, and those that say what they hold (`claims`, `share`). That changes while a program runs, so
-//! it is decided again and again (`purse`). Knows neither the engine nor how memory is pinned.
+//! it is decided again and again (`quota`). Knows neither the engine nor how memory is pinned.
 //! Invariant: what others say can make a budget smaller, and never larger than half of what is there.
 
-pub(crate) mod claims;
+mod account;
+mod claims;
 mod limits;
-mod purse;
+mod quota;
 mod share;
 
 use std::path::Path;
 
+pub use account::Account;
 pub use limits::{Group, Limit, Limits, Of};
-pub(crate) use purse::Purse;
+pub(crate) use quota::Quota;
 
 use crate::config::MIB;
 use crate::launcher;
@@ -36,6 +38,24 @@ pub struct Budget {
     pub bytes: usize,
     /// Where it came from, for people; completes "... may pin 2 GiB, ...".
     pub why: String,
+}
+
+/// What the machine and other processes leave to this one. Never called under a lock (I5): it reads files.
+pub trait Capacity: std::fmt::Debug + Send + Sync {
+    /// The most that this process may pin of ordinary memory, now, of which so much is `taken`.
+    fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget;
+
+    /// Whether a pin of `bytes` leaves enough to others, now. Who was told that it does not may be told so
+    /// for a second, unless something is unpinned.
+    fn has_room(&self, bytes: usize) -> bool;
+
+    /// How much memory the machine and the control group leave now; nothing where that is not known.
+    fn free(&self) -> Option<usize>;
+
+    /// Other processes are told that this one has so much more pinned, or so much less.
+    fn claim(&self, bytes: usize);
+    /// See [`Self::claim`].
+    fn unclaim(&self, bytes: usize);
 }
 
 impl Budget {

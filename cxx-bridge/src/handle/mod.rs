@@ -1,39 +1,34 @@
-//! One process's memory: the provisioner behind a lock, and what the allocator asks of it.
+//! One process's memory: what the allocator asks of it, led to the parts that do it.
 //!
-//! What is pinned, when and how much is the provisioner's to decide; this module carries it out.
-//! Here: the acts that need no memory, and what happens when something breaks. How a request is led
-//! to its block is in `requests`, what a thread pins ahead in `worker`, pinning itself in `pins`, how
-//! much may be in `left`, how memory is given back in `clear`, the end of the process and its children
-//! in `ends`. Knows how to
-//! pin only through [`Backing`], and nothing of PyTorch.
+//! What is pinned, when and how much is the provisioner's to decide, in its `cell`; the `pinner` pins.
+//! The handle wires the two, and knows nothing of PyTorch but whom to tell that streams are to be asked.
+//! Here: the acts that need no memory. How a request is led
+//! to its block is in `requests`, what a thread pins ahead in `worker`, how orders are carried out in
+//! `orders`, how memory is given back in `clear`, the end of the process and its children
+//! in `ends`.
 //!
 //! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every
-//! order is reported back, by a panic too, so that nobody waits for a pin that is no more; a panic
-//! retires the engine to pass-through and goes no further (I9), and blocks that live at that moment
-//! stay valid; in a forked child nothing here takes a lock that a thread of the parent's may hold.
+//! order is reported back, by a panic too, so that nobody waits for a pin that is no more; blocks that
+//! live when the engine retires stay valid.
 
+mod cell;
 mod clear;
 mod ends;
-mod left;
 mod notices;
-mod pins;
+mod orders;
+mod pinner;
 mod report;
 mod requests;
 mod worker;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, OnceLock};
-use std::time::{Duration, Instant};
+use pinbuddy_core::{Block, Provisioner, SegmentId, Settings};
 
-use pinbuddy_core::{Block, Misuse, Provisioner, SegmentId, Settings};
-
-use crate::backing::Backing;
-use crate::budget::Purse;
+use crate::backing::{Completions, Memory};
+use crate::budget::Capacity;
 use crate::config::Config;
-use crate::lock::{Guard, Lock};
-use crate::log;
+use cell::EngineCell;
 use notices::Notices;
+use pinner::Pinner;
 
 /// A block that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,36 +52,24 @@ pub struct Part {
     pub pending: bool,
 }
 
-/// One process's provisioner, and what it takes to do as it says.
+/// See the module's documentation.
 #[derive(Debug)]
-pub struct Handle<B> {
+pub struct Handle<M> {
     config: Config,
-    backing: B,
-    provisioner: Lock<Provisioner>,
-    /// With that lock: a pin has ended, the worker has, the cache was cleared, or all is over.
-    changed: Condvar,
-    /// The provisioner's clock starts here.
-    since: Instant,
-    /// Decided when something is first pinned: what is free then is what counts.
-    purse: OnceLock<Purse>,
+    cell: EngineCell,
+    pinner: Pinner<M>,
+    completions: Box<dyn Completions>,
     notices: Notices,
-    retired: AtomicBool,
-    /// The process ends.
-    closed: AtomicBool,
-    /// Something was pinned, or was about to be.
-    used: AtomicBool,
-    forked: AtomicBool,
-    /// For tests: the next request panics under the lock.
-    #[cfg(debug_assertions)]
-    broken: AtomicBool,
 }
 
-/// Who sleeps only until something changes looks again after this time, whatever was missed.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-impl<B: Backing> Handle<B> {
+impl<M: Memory> Handle<M> {
     /// An engine as `config` asks, with nothing pinned yet.
-    pub fn new(config: Config, backing: B) -> Self {
+    pub fn new(
+        config: Config,
+        memory: M,
+        capacity: Box<dyn Capacity>,
+        completions: Box<dyn Completions>,
+    ) -> Self {
         let settings = Settings {
             segment_bytes: config.block_bytes(),
             threshold_bytes: config.threshold_bytes(),
@@ -95,19 +78,11 @@ impl<B: Backing> Handle<B> {
             count: config.block_count.value,
         };
         Self {
-            config,
-            backing,
-            provisioner: Lock::new(Provisioner::new(settings)),
-            changed: Condvar::new(),
-            since: Instant::now(),
-            purse: OnceLock::new(),
+            cell: EngineCell::new(settings),
+            pinner: Pinner::new(memory, capacity, config.max_mb.value),
+            completions,
             notices: Notices::default(),
-            retired: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            used: AtomicBool::new(false),
-            forked: AtomicBool::new(false),
-            #[cfg(debug_assertions)]
-            broken: AtomicBool::new(false),
+            config,
         }
     }
 
@@ -115,14 +90,14 @@ impl<B: Backing> Handle<B> {
     /// build only.
     #[cfg(debug_assertions)]
     pub fn break_down(&self) {
-        self.broken.store(true, Ordering::Relaxed);
+        self.cell.break_down();
     }
 
     /// A block of at least `bytes` bytes, while the allocator caches blocks of so many. `None` is no
     /// answer: these are to be released, and [`Self::request`] asked.
     pub fn request_beside(&self, bytes: usize, cached: usize) -> Option<Grant> {
-        self.guarded(|| {
-            let mut provisioner = self.provisioner_to_ask()?;
+        self.cell.guarded(|| {
+            let mut provisioner = self.cell.provisioner_to_ask()?;
             let engine = provisioner.engine_mut();
             if engine.is_lull(cached as u64) {
                 return None;
@@ -134,8 +109,8 @@ impl<B: Backing> Handle<B> {
 
     /// Counts requests that the allocator's cached blocks have served, and these blocks' bytes.
     pub fn reused(&self, blocks: usize, bytes: usize) {
-        self.guarded(|| {
-            let mut provisioner = self.provisioner()?;
+        self.cell.guarded(|| {
+            let mut provisioner = self.cell.provisioner()?;
             provisioner.engine_mut().reused(blocks as u64, bytes as u64);
             Some(())
         });
@@ -143,102 +118,30 @@ impl<B: Backing> Handle<B> {
 
     /// The block's events have completed, and the allocator caches it.
     pub fn cache(&self, block: Block) {
-        self.unless_misused(|provisioner| provisioner.engine_mut().cache(block));
+        self.cell
+            .unless_misused(|provisioner| provisioner.engine_mut().cache(block));
     }
 
     /// The user freed the block, and events on it are outstanding.
     pub fn defer(&self, block: Block) {
-        self.unless_misused(|provisioner| provisioner.engine_mut().defer(block));
+        self.cell
+            .unless_misused(|provisioner| provisioner.engine_mut().defer(block));
     }
 
     /// The block is free: its user is done and so is every event on it.
     pub fn release(&self, block: Block) {
-        self.unless_misused(|provisioner| provisioner.engine_mut().release(block));
+        self.cell
+            .unless_misused(|provisioner| provisioner.engine_mut().release(block));
     }
 
     /// Whether this process's engine serves requests.
     pub fn is_on(&self) -> bool {
-        !self.config.disable.value && !self.is_off()
+        !self.config.disable.value && !self.cell.is_off()
     }
 
     /// The configuration in use.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    #[inline]
-    fn unless_misused(&self, act: impl FnOnce(&mut Provisioner) -> Result<(), Misuse>) {
-        self.guarded(|| {
-            let misuse = act(&mut *self.provisioner()?).err()?;
-            self.retire(&misuse.to_string());
-            Some(())
-        });
-    }
-
-    /// As [`Self::provisioner`], where a test can have it break down.
-    #[inline]
-    fn provisioner_to_ask(&self) -> Option<Guard<'_, Provisioner>> {
-        let provisioner = self.provisioner()?;
-        #[cfg(debug_assertions)]
-        assert!(
-            !self.broken.load(Ordering::Relaxed),
-            "a test had the engine break down"
-        );
-        Some(provisioner)
-    }
-
-    /// The provisioner under its lock, or nothing once it is off: a lock poisoned by a panic counts,
-    /// since what the provisioner knew is then in doubt.
-    #[inline]
-    fn provisioner(&self) -> Option<Guard<'_, Provisioner>> {
-        if self.is_off() {
-            return None;
-        }
-        self.provisioner.unless_poisoned()
-    }
-
-    #[inline]
-    fn is_off(&self) -> bool {
-        self.retired.load(Ordering::Relaxed) || self.forked.load(Ordering::Relaxed)
-    }
-
-    /// What the provisioner's clock shows.
-    fn now(&self) -> Duration {
-        self.since.elapsed()
-    }
-
-    /// Sleeps until something changes, at the latest until then; nothing once the engine is off.
-    fn sleep<'a>(
-        &'a self,
-        provisioner: Guard<'a, Provisioner>,
-        until: Option<Duration>,
-    ) -> Option<Guard<'a, Provisioner>> {
-        let until = until.map_or_else(|| Instant::now() + LOOK_AGAIN, |until| self.since + until);
-        let provisioner = provisioner.wait_until(&self.changed, until)?;
-        (!self.is_off()).then_some(provisioner)
-    }
-
-    /// Runs what the allocator asked for; a panic becomes a retired engine and `None`.
-    #[inline]
-    fn guarded<T>(&self, act: impl FnOnce() -> Option<T>) -> Option<T> {
-        // Unwind safety: what a panic leaves half done sits behind the provisioner's lock, which is
-        // poisoned then and never entered again.
-        catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
-            self.retire("it panicked");
-            None
-        })
-    }
-
-    /// Hands everything from now on to upstream's path. Blocks that live keep their memory, which
-    /// is never unpinned then.
-    #[cold]
-    fn retire(&self, why: &str) {
-        if !self.retired.swap(true, Ordering::Relaxed) {
-            self.changed.notify_all();
-            log::warn(|| {
-                format!("the engine is retired: {why}. PyTorch's own allocator serves from now on")
-            });
-        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pinbuddy_core::Refusal;
 
 use super::Handle;
-use super::pins::{Refused, reason};
-use crate::backing::Backing;
+use super::pinner::Refused;
+use crate::backing::Memory;
 use crate::lock::Lock;
 use crate::log::{self, Bytes};
 
@@ -48,12 +48,12 @@ impl Notices {
     }
 }
 
-impl<B: Backing> Handle<B> {
+impl<M: Memory> Handle<M> {
     /// The warm-up pins fewer segments than it was to.
     pub(super) fn say_shrunk(&self, segments: usize, wanted: usize) {
-        let purse = self.purse();
-        let budget = purse.budget();
-        let pinned = match purse.taken() {
+        let quota = self.pinner.quota();
+        let budget = quota.budget();
+        let pinned = match quota.taken() {
             0 => String::new(),
             taken => format!(" {} are pinned already.", Bytes(taken as u64)),
         };
@@ -70,10 +70,10 @@ impl<B: Backing> Handle<B> {
 
     /// A region of `bytes` bytes that was to lie ready was refused: nothing more is pinned ahead.
     pub(super) fn say_refused_ahead(&self, bytes: usize, refused: &Refused) {
-        if refused.why == Refusal::Stopped || self.is_closed() {
+        if refused.why == Refusal::Stopped || self.cell.is_closed() {
             return;
         }
-        self.notices.stopped(reason(refused));
+        self.notices.stopped(refused.reason());
         if refused.why == Refusal::Driver {
             let size = Bytes(bytes as u64);
             let pinned = self.progress().map_or(0, |it| it.pinned);
@@ -81,7 +81,7 @@ impl<B: Backing> Handle<B> {
                 Some(wanted) => format!("The warm-up ends with {pinned} of {wanted} blocks"),
                 None => "Nothing more is pinned ahead".to_owned(),
             };
-            let why = &refused.words;
+            let why = refused.reason();
             self.once(&self.notices.refused, || {
                 format!(
                     "could not pin {size}: {why}. {ends}; what does not fit in what is pinned \
@@ -89,13 +89,16 @@ impl<B: Backing> Handle<B> {
                 )
             });
         } else {
-            self.say_refused(bytes, refused.why, &refused.words);
+            self.say_refused(bytes, refused.why, Some(refused));
         }
     }
 
     /// A request that takes a region of `bytes` bytes is left to upstream.
-    pub(super) fn say_refused(&self, bytes: usize, why: Refusal, words: &str) {
+    ///
+    /// `refused` is what a pin of its own came to, if one was tried.
+    pub(super) fn say_refused(&self, bytes: usize, why: Refusal, refused: Option<&Refused>) {
         let size = Bytes(bytes as u64);
+        let words = refused.map_or("", Refused::reason);
         match why {
             Refusal::Driver => self.once(&self.notices.refused, || {
                 format!(
@@ -106,7 +109,7 @@ impl<B: Backing> Handle<B> {
             Refusal::Budget => {
                 // Every request may come here once the budget is used up.
                 self.once(&self.notices.used_up, || {
-                    let budget = self.purse().budget();
+                    let budget = self.pinner.quota().budget();
                     format!(
                         "a pin of {size} would pass the budget of {}, {}. What does not fit in \
                          memory that is pinned already is PyTorch's own; BUDDY_MAX_MB sets another \
@@ -141,7 +144,7 @@ impl<B: Backing> Handle<B> {
     }
 
     pub(super) fn once(&self, given: &AtomicBool, line: impl FnOnce() -> String) {
-        if !self.is_closed() && !given.swap(true, Ordering::Relaxed) {
+        if !self.cell.is_closed() && !given.swap(true, Ordering::Relaxed) {
             log::warn(line);
         }
     }

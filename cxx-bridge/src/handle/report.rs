@@ -5,28 +5,29 @@ use pinbuddy_core::{BlockView, Gauge, Progress, Region, SegmentKind, SegmentView
 use serde_json::{Value, json};
 
 use super::{Handle, Part};
-use crate::backing::{Backing, Placement};
+use crate::backing::{Memory, Placement};
 use crate::budget::Budget;
 use crate::log::Bytes;
 
-impl<B: Backing> Handle<B> {
+impl<M: Memory> Handle<M> {
     /// The engine's counters.
     pub fn stats(&self) -> Option<Stats> {
-        self.guarded(|| Some(self.provisioner()?.engine().stats()))
+        self.cell
+            .guarded(|| Some(self.cell.provisioner()?.engine().stats()))
     }
 
     /// Starts the counters' peaks anew.
     pub fn reset_peaks(&self) {
-        self.guarded(|| {
-            self.provisioner()?.engine_mut().reset_peaks();
+        self.cell.guarded(|| {
+            self.cell.provisioner()?.engine_mut().reset_peaks();
             Some(())
         });
     }
 
     /// Starts the counters' running totals anew.
     pub fn reset_accumulated(&self) {
-        self.guarded(|| {
-            self.provisioner()?.engine_mut().reset_accumulated();
+        self.cell.guarded(|| {
+            self.cell.provisioner()?.engine_mut().reset_accumulated();
             Some(())
         });
     }
@@ -38,8 +39,8 @@ impl<B: Backing> Handle<B> {
             // Every lock may be held by a thread of the parent's.
             return json!({ "state": state, "segments": [] });
         }
-        let engine = self.guarded(|| {
-            let provisioner = self.provisioner()?;
+        let engine = self.cell.guarded(|| {
+            let provisioner = self.cell.provisioner()?;
             let engine = provisioner.engine();
             let views: Vec<SegmentView> = engine.segments().collect();
             Some((engine.stats(), views))
@@ -56,9 +57,7 @@ impl<B: Backing> Handle<B> {
                 "owed": progress.map_or(0, |it| it.owed),
                 "stopped": self.notices.why_stopped(),
             },
-            "budget": self.purse.get().map(|purse| {
-                purse.refresh(std::time::Instant::now(), |taken| self.budget(taken));
-                let Budget { bytes, why } = purse.budget();
+            "budget": self.pinner.decided_budget().map(|Budget { bytes, why }| {
                 json!({ "bytes": bytes, "why": why })
             }),
             "engine": stats.as_ref().map(counters),
@@ -68,8 +67,8 @@ impl<B: Backing> Handle<B> {
 
     /// Each segment with its blocks. O(granules): for people and snapshots.
     pub fn segments(&self) -> Value {
-        let segments = self.guarded(|| {
-            let provisioner = self.provisioner()?;
+        let segments = self.cell.guarded(|| {
+            let provisioner = self.cell.provisioner()?;
             let engine = provisioner.engine();
             let with_blocks = engine.segments().map(|view| {
                 let blocks = engine.blocks(view.id).into_iter().flatten();
@@ -98,8 +97,8 @@ impl<B: Backing> Handle<B> {
 
     /// Every byte that is pinned, as blocks and what lies between them.
     pub fn parts(&self) -> Vec<Part> {
-        let parts = self.guarded(|| {
-            let provisioner = self.provisioner()?;
+        let parts = self.cell.guarded(|| {
+            let provisioner = self.cell.provisioner()?;
             let engine = provisioner.engine();
             let mut parts = Vec::new();
             for view in engine.segments() {
@@ -131,7 +130,7 @@ impl<B: Backing> Handle<B> {
         let Some(stats) = self.stats() else {
             return format!("pinbuddy: the engine is {}", self.state());
         };
-        let budget = self.purse().budget().bytes as u64;
+        let budget = self.pinner.quota().budget().bytes as u64;
         format!(
             "pinbuddy: {} pinned ({} live, {} pending, {} idle, the longest free run {}); segments: \
              {}; budget: {}; warm-up: {}",
@@ -148,7 +147,7 @@ impl<B: Backing> Handle<B> {
 
     /// How far the warm-up is; nothing where a panic left that in doubt.
     pub(super) fn progress(&self) -> Option<Progress> {
-        Some(self.even_if_retired()?.progress())
+        Some(self.cell.even_if_retired()?.progress())
     }
 
     /// What each of these has come to; asks the kernel, so not under the engine's lock.
@@ -158,17 +157,16 @@ impl<B: Backing> Handle<B> {
             bytes: it.bytes,
         };
         let regions: Vec<Region> = views.iter().map(region).collect();
-        self.backing.placements(&regions)
+        self.pinner.memory.placements(&regions)
     }
 
     /// `on`, `off` (BUDDY_DISABLE), `retired` or `forked`.
     fn state(&self) -> &'static str {
-        use std::sync::atomic::Ordering::Relaxed;
-        if self.forked.load(Relaxed) {
+        if self.cell.is_forked() {
             "forked"
         } else if self.config.disable.value {
             "off"
-        } else if self.retired.load(Relaxed) || self.stats().is_none() {
+        } else if self.stats().is_none() {
             "retired"
         } else {
             "on"

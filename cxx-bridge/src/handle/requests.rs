@@ -3,13 +3,13 @@
 //! Invariants: a request takes a bounded number of steps, apart from sleeping; what it is told to
 //! unpin is unpinned, whatever comes of the request.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Engine, Growth, Step, Want};
 
+use super::cell::EngineCell;
 use super::{Grant, Handle, grant};
-use crate::backing::{Backing, Control, background};
+use crate::backing::{Control, Memory, background};
 use crate::log::{self, Bytes};
 
 /// How many steps a request takes before it is left to upstream: it takes a few, unless other
@@ -27,22 +27,22 @@ enum Answer {
 
 /// A pin that a request waits for itself, and that only the end of the process stops.
 #[derive(Debug)]
-struct Own<'a, B>(&'a Handle<B>);
+struct Own<'a>(&'a EngineCell);
 
-impl<B: Backing> Control for Own<'_, B> {
+impl Control for Own<'_> {
     fn go_on(&self) -> bool {
-        !self.0.closed.load(Ordering::Relaxed)
+        !self.0.is_closed()
     }
 }
 
-impl<B: Backing> Handle<B> {
+impl<M: Memory> Handle<M> {
     /// A block of at least `bytes` bytes, or `None` where upstream's own path serves the request:
     /// below the threshold, when nothing more can be pinned, and once the engine is retired.
     pub fn request(&'static self, bytes: usize) -> Option<Grant> {
-        self.guarded(|| {
+        self.cell.guarded(|| {
             let (now, left) = self.at_first();
             let mut want = Want::new(bytes);
-            let mut provisioner = self.provisioner_to_ask()?;
+            let mut provisioner = self.cell.provisioner_to_ask()?;
             match provisioner.step(&mut want, now, left) {
                 Step::Block(block) => {
                     let grant = grant(&provisioner, block);
@@ -67,7 +67,7 @@ impl<B: Backing> Handle<B> {
     fn at_first(&self) -> (Duration, usize) {
         match self.config.growth.value {
             Growth::Segment => (Duration::ZERO, 0),
-            Growth::Exact => (self.now(), self.purse().left()),
+            Growth::Exact => (self.cell.now(), self.pinner.quota().left()),
         }
     }
 
@@ -87,30 +87,30 @@ impl<B: Backing> Handle<B> {
     /// From the first step to the last.
     fn lead(&self, mut want: Want, first: Step) -> Option<Grant> {
         let mut answer = Answer::ToDo(first);
-        let mut words = String::new();
+        let mut refused_by = None;
         let mut steps = 0;
         while steps < STEPS {
             steps += 1;
             match answer {
                 Answer::Served(grant) => return Some(grant),
                 Answer::AskAgain => steps -= 1,
-                Answer::ToDo(Step::Reap) => self.backing.reap(),
+                Answer::ToDo(Step::Reap) => self.completions.reap(),
                 Answer::ToDo(Step::WarmUp) => self.warm_up_here(),
                 Answer::ToDo(Step::Pin(order)) => {
-                    let (bytes, device) = (order.bytes, self.backing.device());
-                    match self.carry_out(order, device, &Own(self)) {
+                    let (bytes, device) = (order.bytes, self.pinner.memory.device());
+                    match self.carry_out(order, device, &Own(&self.cell)) {
                         Ok(Some(grant)) => return Some(grant),
                         Ok(None) => {}
                         Err(refused) => {
                             want.refused(refused.why, bytes);
-                            words = refused.words;
+                            refused_by = Some(refused);
                         }
                     }
                 }
                 Answer::ToDo(Step::PassThrough { unpin, why }) => {
                     self.unpin_all(unpin);
                     let exact = Engine::exact_region(want.bytes()).unwrap_or(want.bytes());
-                    self.say_refused(exact, why?, &words);
+                    self.say_refused(exact, why?, refused_by.as_ref());
                     return None;
                 }
                 // Blocks come with their address, and sleeping needs the lock.
@@ -129,13 +129,13 @@ impl<B: Backing> Handle<B> {
     fn ask(&self, want: &mut Want) -> Option<Answer> {
         // The clock is read once: where the budget is used up it is a good part of a request.
         let now = Instant::now();
-        let left = self.left(want.bytes(), now);
-        let mut provisioner = self.provisioner_to_ask()?;
-        Some(match provisioner.step(want, now - self.since, left) {
+        let left = self.pinner.left(want.bytes(), now);
+        let mut provisioner = self.cell.provisioner_to_ask()?;
+        Some(match provisioner.step(want, self.cell.at(now), left) {
             Step::Block(block) => Answer::Served(grant(&provisioner, block)),
             Step::Wait { until } => {
                 let _waiting = background::wait();
-                drop(self.sleep(provisioner, until)?);
+                drop(self.cell.sleep(provisioner, until)?);
                 Answer::AskAgain
             }
             step => Answer::ToDo(step),

@@ -7,25 +7,26 @@
 use pinbuddy_core::{GoOn, Ticket, Work};
 
 use super::Handle;
-use crate::backing::{Backing, Control, Device, background};
+use super::cell::EngineCell;
+use crate::backing::{Control, Device, Memory, background};
 use crate::config::Mode;
 use crate::log::{self, Bytes};
 
 /// A pin that nobody asked for yet.
 #[derive(Debug)]
-struct Ahead<'a, B> {
-    handle: &'a Handle<B>,
+struct Ahead<'a> {
+    cell: &'a EngineCell,
     ticket: Ticket,
 }
 
-impl<B: Backing> Control for Ahead<'_, B> {
+impl Control for Ahead<'_> {
     fn go_on(&self) -> bool {
-        let mut awake = self.handle.provisioner();
+        let mut awake = self.cell.provisioner();
         while let Some(provisioner) = awake {
             match provisioner.go_on(self.ticket) {
                 GoOn::Yes => return true,
                 GoOn::Stop => return false,
-                GoOn::Wait => awake = self.handle.sleep(provisioner, None),
+                GoOn::Wait => awake = self.cell.sleep(provisioner, None),
             }
         }
         false
@@ -34,59 +35,60 @@ impl<B: Backing> Control for Ahead<'_, B> {
 
 /// The time of one worker, from when it was hired.
 #[derive(Debug)]
-struct Shift<'a, B: Backing> {
-    handle: &'a Handle<B>,
+struct Shift<'a> {
+    cell: &'a EngineCell,
     /// The provisioner knows that it has ended.
     over: bool,
 }
 
-impl<'a, B: Backing> Shift<'a, B> {
-    fn of(handle: &'a Handle<B>) -> Self {
+impl<'a> Shift<'a> {
+    fn of(cell: &'a EngineCell) -> Self {
         let over = false;
-        Self { handle, over }
+        Self { cell, over }
     }
 }
 
-impl<B: Backing> Drop for Shift<'_, B> {
+impl Drop for Shift<'_> {
     fn drop(&mut self) {
         if !self.over
-            && let Some(mut provisioner) = self.handle.even_if_retired()
+            && let Some(mut provisioner) = self.cell.even_if_retired()
         {
             provisioner.dismiss();
         }
-        self.handle.changed.notify_all();
+        self.cell.has_changed();
     }
 }
 
-impl<B: Backing> Handle<B> {
+impl<M: Memory> Handle<M> {
     /// Starts pinning what is owed, in a thread of its own, whatever the mode; with `wait`, returns
     /// when that is over. Whether the engine is on and there is a device.
     pub fn warm_up(&'static self, wait: bool) -> bool {
-        self.guarded(|| {
-            drop(self.provisioner()?);
-            if !self.backing.available() {
-                return None;
-            }
-            let _waiting = wait.then(background::wait);
-            let hired = {
-                let mut provisioner = self.provisioner()?;
-                provisioner.urge();
-                provisioner.hire()
-            };
-            if hired {
-                self.work_in_a_thread(!wait);
-            }
-            if wait {
-                self.wait_for_the_worker();
-            }
-            Some(())
-        })
-        .is_some()
+        self.cell
+            .guarded(|| {
+                drop(self.cell.provisioner()?);
+                if !self.pinner.memory.available() {
+                    return None;
+                }
+                let _waiting = wait.then(background::wait);
+                let hired = {
+                    let mut provisioner = self.cell.provisioner()?;
+                    provisioner.urge();
+                    provisioner.hire()
+                };
+                if hired {
+                    self.work_in_a_thread(!wait);
+                }
+                if wait {
+                    self.wait_for_the_worker();
+                }
+                Some(())
+            })
+            .is_some()
     }
 
     /// Has a thread do what there is to do, if nobody does.
     pub(super) fn hire(&'static self) {
-        let hired = self.provisioner().is_some_and(|mut it| it.hire());
+        let hired = self.cell.provisioner().is_some_and(|mut it| it.hire());
         if hired {
             self.hired();
         }
@@ -102,38 +104,38 @@ impl<B: Backing> Handle<B> {
     /// until something changes.
     pub(super) fn warm_up_here(&self) {
         let _waiting = background::wait();
-        let Some(mut provisioner) = self.provisioner() else {
+        let Some(mut provisioner) = self.cell.provisioner() else {
             return;
         };
         provisioner.urge();
         if provisioner.hire() {
             drop(provisioner);
-            self.work(&mut Shift::of(self), self.backing.device());
+            self.work(&mut Shift::of(&self.cell), self.pinner.memory.device());
         } else {
-            drop(self.sleep(provisioner, None));
+            drop(self.cell.sleep(provisioner, None));
         }
     }
 
     fn wait_for_the_worker(&self) {
-        let mut awake = self.provisioner();
+        let mut awake = self.cell.provisioner();
         while let Some(provisioner) = awake.filter(|it| it.is_at_work()) {
-            awake = self.sleep(provisioner, None);
+            awake = self.cell.sleep(provisioner, None);
         }
     }
 
     /// `behind` the program, or with all that the machine has.
     fn work_in_a_thread(&'static self, behind: bool) {
-        let shift = Shift::of(self);
-        let device = self.backing.device();
+        let shift = Shift::of(&self.cell);
+        let device = self.pinner.memory.device();
         let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
         let work = move || {
             if behind {
-                self.backing.start(device);
+                self.pinner.memory.start(device);
                 background::enter();
             }
             let mut shift = shift;
             // It ends after a panic has retired the engine, so that who waits for it finds that out.
-            self.guarded(|| {
+            self.cell.guarded(|| {
                 self.work(&mut shift, device);
                 Some(())
             });
@@ -148,24 +150,22 @@ impl<B: Backing> Handle<B> {
     }
 
     /// Does what there is to do, until there is nothing.
-    fn work(&self, shift: &mut Shift<'_, B>, device: Device) {
+    fn work(&self, shift: &mut Shift<'_>, device: Device) {
         let Some((wanted, before)) = self.begin_to_work() else {
             return;
         };
         let segment = self.config.block_bytes();
         let after = loop {
-            let left = self.left(segment, std::time::Instant::now());
-            let Some(mut provisioner) = self.provisioner() else {
+            let left = self.pinner.left(segment, std::time::Instant::now());
+            let Some(mut provisioner) = self.cell.provisioner() else {
                 return;
             };
-            match provisioner.work(self.now(), left) {
+            match provisioner.work(self.cell.now(), left) {
                 Work::Pin(order) => {
                     drop(provisioner);
                     let (bytes, ticket) = (order.bytes, order.ticket);
-                    let control = Ahead {
-                        handle: self,
-                        ticket,
-                    };
+                    let cell = &self.cell;
+                    let control = Ahead { cell, ticket };
                     if let Err(refused) = self.carry_out(order, device, &control) {
                         self.say_refused_ahead(bytes, &refused);
                     }
@@ -174,7 +174,7 @@ impl<B: Backing> Handle<B> {
                     drop(provisioner);
                     self.unpin_all(idle);
                 }
-                Work::Wait => drop(self.sleep(provisioner, None)),
+                Work::Wait => drop(self.cell.sleep(provisioner, None)),
                 Work::Done => {
                     shift.over = true;
                     break provisioner.progress().pinned;
@@ -192,9 +192,9 @@ impl<B: Backing> Handle<B> {
     /// What is owed is cut to what there is room for: how many segments were owed, and how many were
     /// pinned before.
     fn begin_to_work(&self) -> Option<(usize, usize)> {
-        let most = self.room_for_segments();
+        let most = self.pinner.room_for_regions_of(self.config.block_bytes());
         let (wanted, before) = {
-            let mut provisioner = self.provisioner()?;
+            let mut provisioner = self.cell.provisioner()?;
             (provisioner.limit(most), provisioner.progress().pinned)
         };
         if most < wanted {

@@ -31,8 +31,6 @@ impl Driver for Fake {
         Device(0)
     }
 
-    fn reap(&self) {}
-
     fn initialise(&self, _: Device) -> Result<(), String> {
         Ok(())
     }

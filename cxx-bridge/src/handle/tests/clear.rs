@@ -88,7 +88,7 @@ fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
     until("it pins", || asked(handle) == [64]);
     handle.empty_cache();
     settled(handle);
-    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
     assert_eq!((pinned(handle), owed(handle)), (vec![], 10));
     drop(endless);
     handle.warm_up(true);
@@ -98,13 +98,17 @@ fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
 #[test]
 fn what_was_in_the_drivers_hands_at_a_clear_is_given_back_after_it() {
     let handle = ahead(2);
-    handle.backing.in_the_driver.store(0, Ordering::Relaxed);
+    handle
+        .pinner
+        .memory
+        .in_the_driver
+        .store(0, Ordering::Relaxed);
     let endless = endless(handle, SEGMENT);
     handle.warm_up(false);
     until("it pins", || asked(handle) == [64]);
     handle.empty_cache();
     assert!(
-        handle.provisioner.lock().is_pinning(),
+        handle.cell.even_if_retired().unwrap().is_pinning(),
         "it waits for nothing"
     );
     drop(endless);

@@ -11,9 +11,9 @@ fn the_end_of_the_process_stops_a_pin_ahead() {
     handle.warm_up(false);
     until("it pins", || !asked(handle).is_empty());
     handle.close();
-    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
     assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
-    let provisioner = handle.provisioner.lock();
+    let provisioner = handle.cell.even_if_retired().unwrap();
     assert!(!provisioner.is_at_work() && !provisioner.is_pinning());
 }
 
@@ -25,20 +25,24 @@ fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
     let request = thread::spawn(|| handle.request(64 * MIB));
     until("it pins", || !asked(handle).is_empty());
     handle.close();
-    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
     assert!(!request.is_finished());
 }
 
 #[test]
 fn the_end_of_the_process_waits_for_what_is_in_the_drivers_hands() {
     let handle = ahead(100);
-    handle.backing.in_the_driver.store(0, Ordering::Relaxed);
+    handle
+        .pinner
+        .memory
+        .in_the_driver
+        .store(0, Ordering::Relaxed);
     let endless = endless(handle, SEGMENT);
     handle.warm_up(false);
     until("it pins", || !asked(handle).is_empty());
     thread::scope(|scope| {
         let closing = scope.spawn(|| handle.close());
-        until("it is closed", || handle.is_closed());
+        until("it is closed", || handle.cell.is_closed());
         assert!(!closing.is_finished());
         drop(endless);
         closing.join().unwrap();
@@ -63,7 +67,7 @@ fn a_forked_child_serves_nothing_and_takes_no_lock() {
     let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4")]);
     let grant = handle.request(8 * MIB).unwrap();
     // As if another thread of the parent's held it at the fork.
-    let _held = handle.provisioner.lock();
+    let _held = handle.cell.even_if_retired().unwrap();
     assert!(handle.forked());
     assert_eq!(handle.request(8 * MIB), None);
     handle.release(grant.block);
@@ -90,7 +94,7 @@ fn a_child_of_a_parent_that_pinned_nothing_has_an_engine() {
 #[test]
 fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
     let handle = sync(1);
-    let held = handle.provisioner.lock();
+    let held = handle.cell.even_if_retired().unwrap();
     assert!(handle.forked());
     drop(held);
     assert_eq!(handle.request(8 * MIB), None);
@@ -112,7 +116,7 @@ fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
     assert_eq!(forks(), (0, false), "nothing was ever pinned");
     let grant = handle.request(8 * MIB).unwrap();
     assert_eq!(forks(), (0, false), "children read it");
-    handle.backing.hides.store(true, Ordering::Relaxed);
+    handle.pinner.memory.hides.store(true, Ordering::Relaxed);
     handle.release(grant.block);
     assert_eq!(forks(), (1, false), "nobody has it any more");
     let _grant = handle.request(8 * MIB).unwrap();

@@ -19,7 +19,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Grant, Handle};
-use crate::backing::Backing;
 use crate::config::tests::read;
 use numbers::{Numbers, endless};
 
@@ -27,14 +26,16 @@ const MIB: usize = 1 << 20;
 const SEGMENT: usize = 64 * MIB;
 const NONE: [usize; 0] = [];
 
-type Tested = &'static Handle<Numbers>;
+type Tested = &'static Handle<&'static Numbers>;
 
 /// A handle with segments of 64 MiB, as `variables` ask besides. Leaked, as the process's one is.
 fn with(variables: &[(&str, &str)]) -> Tested {
     let defaults = [("BUDDY_BLOCK_SIZE_MB", "64")];
     let (config, warnings) = read(&[variables, &defaults].concat());
     assert!(warnings.is_empty(), "{warnings:?}");
-    Box::leak(Box::new(Handle::new(config, Numbers::new(1 << 50))))
+    let world: &'static Numbers = Box::leak(Box::new(Numbers::new(1 << 50)));
+    let handle = Handle::new(config, world, Box::new(world), Box::new(world));
+    Box::leak(Box::new(handle))
 }
 
 /// With so many blocks in the background.
@@ -64,7 +65,7 @@ fn exact(max_mb: &str) -> Tested {
 
 /// What is pinned, in MiB, in ascending order.
 fn pinned(handle: Tested) -> Vec<usize> {
-    let pinned = handle.backing.pinned.lock().unwrap();
+    let pinned = handle.pinner.memory.pinned.lock().unwrap();
     let mut pinned: Vec<usize> = pinned.iter().map(|it| it.bytes / MIB).collect();
     pinned.sort_unstable();
     pinned
@@ -72,7 +73,7 @@ fn pinned(handle: Tested) -> Vec<usize> {
 
 /// What was asked for so far, in MiB.
 fn asked(handle: Tested) -> Vec<usize> {
-    let asked = handle.backing.asked.lock().unwrap();
+    let asked = handle.pinner.memory.asked.lock().unwrap();
     asked.iter().map(|(bytes, _)| bytes / MIB).collect()
 }
 
@@ -92,8 +93,8 @@ fn until(what: &str, mut there: impl FnMut() -> bool) {
 /// Waits until the worker, which some request may have had hired, has nothing to do.
 fn settled(handle: Tested) {
     until("the worker is done", || {
-        let provisioner = handle.provisioner.lock();
-        !provisioner.is_at_work() && !provisioner.is_pinning()
+        let provisioner = handle.cell.even_if_retired();
+        provisioner.is_none_or(|it| !it.is_at_work() && !it.is_pinning())
     });
 }
 

@@ -1,4 +1,4 @@
-//! A backing that pins nothing, but knows what is pinned; it fails, and takes its time, where a test
+//! A world in which nothing is pinned, but known what is; it fails, and takes its time, where a test
 //! has it do so.
 
 use std::sync::Mutex;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use pinbuddy_core::{Block, Region};
 
 use super::{MIB, Tested};
-use crate::backing::{Backing, Control, Device, Pinned, Source, Unpinned};
-use crate::budget::Budget;
+use crate::backing::{Completions, Control, Device, Memory, Pinned, Source, Unpinned};
+use crate::budget::{Budget, Capacity};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -48,6 +48,9 @@ pub(super) struct Numbers {
     pub(super) pins: AtomicI32,
     /// Whether forked children cannot read what is pinned.
     pub(super) hides: AtomicBool,
+    /// What others are told is pinned, and what they were told while the last region was.
+    pub(super) claimed: AtomicUsize,
+    pub(super) claimed_meanwhile: AtomicUsize,
     /// What `reap` finds completed.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -59,7 +62,7 @@ pub(super) struct Endless(Tested);
 impl Endless {
     /// Only those of at least so much from now on.
     pub(super) fn from(&self, bytes: usize) {
-        self.0.backing.endless.store(bytes, Ordering::Relaxed);
+        self.0.pinner.memory.endless.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -98,6 +101,8 @@ impl Numbers {
             started: AtomicI32::new(i32::MAX),
             pins: AtomicI32::new(i32::MAX),
             hides: AtomicBool::new(false),
+            claimed: AtomicUsize::new(0),
+            claimed_meanwhile: AtomicUsize::new(0),
             completed: Mutex::default(),
         }
     }
@@ -144,7 +149,7 @@ pub(super) fn niceness() -> i32 {
 /// Where what was set aside lies: no test pins so much that other regions come to lie there.
 const SET_ASIDE: usize = 1 << 56;
 
-impl Backing for Numbers {
+impl Memory for &'static Numbers {
     fn available(&self) -> bool {
         true
     }
@@ -185,6 +190,8 @@ impl Backing for Numbers {
             return Ok(self.made(base, bytes));
         }
         self.pins.store(niceness(), Ordering::Relaxed);
+        let claimed = self.claimed.load(Ordering::Relaxed);
+        self.claimed_meanwhile.store(claimed, Ordering::Relaxed);
         let asked = (bytes, thread::current().id());
         self.asked.lock().unwrap().push(asked);
         if !self.fill(bytes, control) {
@@ -220,12 +227,24 @@ impl Backing for Numbers {
         }
         Ok(Source::Ordinary)
     }
+}
 
+impl Completions for &'static Numbers {
     fn reap(&self) {
         let completed = std::mem::take(&mut *self.completed.lock().unwrap());
         for (handle, block) in completed {
             handle.release(block);
         }
+    }
+}
+
+impl Capacity for &'static Numbers {
+    fn claim(&self, bytes: usize) {
+        self.claimed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn unclaim(&self, bytes: usize) {
+        self.claimed.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn has_room(&self, bytes: usize) -> bool {

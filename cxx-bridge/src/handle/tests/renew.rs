@@ -35,7 +35,7 @@ fn regions_that_do_not_fit_are_replaced_by_one_that_does() {
     (11..30).for_each(|number| round(handle, number));
     assert_eq!(asked(handle).len(), pins);
     let bytes = handle.stats().unwrap().pinned_bytes.current as usize;
-    assert_eq!(handle.purse().left(), (1 << 50) - bytes);
+    assert_eq!(handle.pinner.quota().left(), (1 << 50) - bytes);
 }
 
 #[test]
@@ -54,7 +54,11 @@ fn what_was_pinned_ahead_is_never_given_back_for_that() {
 fn where_that_one_is_refused_every_request_is_served_as_before() {
     let handle = exact();
     round(handle, 0);
-    handle.backing.largest.store(41 * MIB, Ordering::Relaxed);
+    handle
+        .pinner
+        .memory
+        .largest
+        .store(41 * MIB, Ordering::Relaxed);
     (1..20).for_each(|number| round(handle, number));
     assert!(!is_retired(handle));
     assert_eq!(asked(handle).iter().filter(|it| **it == 108).count(), 1);
@@ -64,7 +68,7 @@ fn where_that_one_is_refused_every_request_is_served_as_before() {
 fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
     let handle = exact();
     round(handle, 0);
-    handle.backing.left.store(1, Ordering::Relaxed);
+    handle.pinner.memory.left.store(1, Ordering::Relaxed);
     // The second round gives all back, and pins one region of two fifths.
     let grant = handle.request(12 * MIB).unwrap();
     assert_eq!(pinned(handle), [40]);

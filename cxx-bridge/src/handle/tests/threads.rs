@@ -104,7 +104,7 @@ fn many_threads_never_share_a_block() {
     settled(handle);
     handle.empty_cache();
     assert_eq!(pinned(handle), NONE, "all of it came back");
-    assert_eq!(handle.purse().left(), 1 << 50);
+    assert_eq!(handle.pinner.quota().left(), 1 << 50);
 }
 
 #[test]
@@ -128,6 +128,6 @@ fn a_clear_beside_requests_and_a_worker_leaves_nothing_behind() {
     handle.empty_cache();
     settled(handle);
     assert_eq!(pinned(handle), NONE);
-    assert_eq!(handle.purse().left(), 1 << 50);
+    assert_eq!(handle.pinner.quota().left(), 1 << 50);
     assert!(!is_retired(handle));
 }

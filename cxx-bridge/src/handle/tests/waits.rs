@@ -9,7 +9,7 @@ fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
     let handle = ahead(2);
     handle.warm_up(true);
     let whole = [(); 2].map(|()| handle.request(64 * MIB).unwrap());
-    let filling = &handle.backing.filling;
+    let filling = &handle.pinner.memory.filling;
     filling.store(milliseconds * 1_000_000 / 4, Ordering::Relaxed);
     handle.request(4 * MIB).unwrap();
     settled(handle);
@@ -20,7 +20,7 @@ fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
     assert_eq!(pinned(handle), [4]);
     filling.store(0, Ordering::Relaxed);
     let endless = endless(handle, SEGMENT);
-    handle.backing.asked.lock().unwrap().clear();
+    handle.pinner.memory.asked.lock().unwrap().clear();
     handle.warm_up(false);
     until("the worker pins", || asked(handle) == [64]);
     (handle, endless)
@@ -48,7 +48,7 @@ fn what_takes_longer_than_it_should_is_not() {
     let (handle, endless) = beside_a_worker(50);
     assert!(handle.request(4 * MIB).is_some());
     assert_eq!(asked(handle), [64, 4], "after half of that, its own");
-    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 0);
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 0);
     drop(endless);
     settled(handle);
     assert!(pinned(handle).contains(&64), "and the worker goes on");
@@ -58,7 +58,8 @@ fn what_takes_longer_than_it_should_is_not() {
 fn the_worker_stands_still_while_a_request_pins() {
     let handle = ahead(2);
     handle
-        .backing
+        .pinner
+        .memory
         .in_the_driver
         .store(100 * MIB, Ordering::Relaxed);
     let endless = endless(handle, SEGMENT);
@@ -68,19 +69,19 @@ fn the_worker_stands_still_while_a_request_pins() {
         let request = scope.spawn(|| handle.request(100 * MIB).unwrap());
         until("the request pins", || asked(handle) == [64, 100]);
         until("the worker stands still", || {
-            let polls = || handle.backing.polls.load(Ordering::Relaxed);
+            let polls = || handle.pinner.memory.polls.load(Ordering::Relaxed);
             let before = polls();
-            handle.changed.notify_all();
+            handle.cell.has_changed();
             thread::sleep(Duration::from_millis(50));
             polls() == before
         });
         endless.from(100 * MIB);
-        handle.changed.notify_all();
+        handle.cell.has_changed();
         assert_eq!(pinned(handle), NONE);
         drop(endless);
         handle.release(request.join().unwrap().block);
     });
     settled(handle);
     assert_eq!(pinned(handle)[..1], [64]);
-    assert_eq!(handle.backing.stopped.load(Ordering::Relaxed), 0);
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 0);
 }

@@ -19,7 +19,7 @@ const GOOD: Duration = Duration::from_secs(1);
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub(crate) struct Quota {
     taken: AtomicUsize,
     /// Of the latest decision.
     bytes: AtomicUsize,
@@ -33,7 +33,7 @@ struct Latest {
     begun: Instant,
 }
 
-impl Purse {
+impl Quota {
     /// Nothing is taken yet.
     pub(crate) fn new(budget: Budget) -> Self {
         Self {
@@ -122,59 +122,59 @@ mod tests {
     }
 
     /// As if the latest decision were a minute old.
-    fn age(purse: &Purse) {
-        purse.latest.lock().begun -= Duration::from_secs(60);
+    fn age(quota: &Quota) {
+        quota.latest.lock().begun -= Duration::from_secs(60);
     }
 
     #[test]
     fn it_is_never_overdrawn() {
-        let purse = Purse::new(of(1000));
+        let quota = Quota::new(of(1000));
         let taken: usize = thread::scope(|scope| {
-            let take = || (0..100).filter(|_| purse.take(7, |_| of(1000))).count();
+            let take = || (0..100).filter(|_| quota.take(7, |_| of(1000))).count();
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
             threads.into_iter().map(|it| it.join().unwrap()).sum()
         });
-        assert_eq!((taken, purse.left()), (142, 6));
+        assert_eq!((taken, quota.left()), (142, 6));
         assert!(
-            !purse.take(usize::MAX, |_| of(1000)),
+            !quota.take(usize::MAX, |_| of(1000)),
             "a sum that overflows"
         );
-        purse.put(7);
-        assert!(purse.take(13, |_| of(1000)));
+        quota.put(7);
+        assert!(quota.take(13, |_| of(1000)));
     }
 
     #[test]
     fn a_moment_of_shortage_passes() {
-        let purse = Purse::new(of(100));
-        assert!(purse.take(60, |_| of(100)));
+        let quota = Quota::new(of(100));
+        assert!(quota.take(60, |_| of(100)));
         // Just decided: not again for each request that does not fit.
-        assert!(!purse.take(60, |_| panic!("decided twice in a second")));
-        age(&purse);
-        assert!(purse.take(60, |taken| of(taken + 200)));
-        assert_eq!((purse.taken(), purse.left()), (120, 140));
-        assert_eq!(purse.budget(), of(260));
+        assert!(!quota.take(60, |_| panic!("decided twice in a second")));
+        age(&quota);
+        assert!(quota.take(60, |taken| of(taken + 200)));
+        assert_eq!((quota.taken(), quota.left()), (120, 140));
+        assert_eq!(quota.budget(), of(260));
     }
 
     #[test]
     fn a_budget_that_shrank_leaves_nothing_and_underflows_nowhere() {
-        let purse = Purse::new(of(100));
-        assert!(purse.take(80, |_| of(100)));
-        age(&purse);
+        let quota = Quota::new(of(100));
+        assert!(quota.take(80, |_| of(100)));
+        age(&quota);
         // As if another thread had taken more while this one decided.
-        assert!(!purse.take(10, |_| of(30)));
-        assert_eq!((purse.left(), purse.taken()), (0, 80));
-        purse.put(60);
-        assert_eq!(purse.left(), 10);
-        assert!(purse.take(10, |_| of(30)));
+        assert!(!quota.take(10, |_| of(30)));
+        assert_eq!((quota.left(), quota.taken()), (0, 80));
+        quota.put(60);
+        assert_eq!(quota.left(), 10);
+        assert!(quota.take(10, |_| of(30)));
     }
 
     #[test]
     fn who_reads_it_sees_what_is_new_once_a_second() {
-        let purse = Purse::new(of(100));
-        purse.refresh(Instant::now(), |_| panic!("decided twice in a second"));
-        age(&purse);
-        purse.refresh(Instant::now(), |taken| of(taken + 7));
-        assert_eq!(purse.budget().bytes, 7);
-        purse.refresh(Instant::now(), |_| panic!("decided twice in a second"));
+        let quota = Quota::new(of(100));
+        quota.refresh(Instant::now(), |_| panic!("decided twice in a second"));
+        age(&quota);
+        quota.refresh(Instant::now(), |taken| of(taken + 7));
+        assert_eq!(quota.budget().bytes, 7);
+        quota.refresh(Instant::now(), |_| panic!("decided twice in a second"));
     }
 }

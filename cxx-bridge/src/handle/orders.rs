@@ -1,0 +1,126 @@
+//! Carries out orders: unpins and pins, always outside the provisioner's lock.
+//!
+//! Knows neither why memory is pinned nor who waits for it. Invariant: each order is reported back once,
+//! also where its pin panics.
+
+use pinbuddy_core::{AdoptError, IdleSegment, NewSegment, Order, Refusal, Region, Ticket, Took};
+
+use super::cell::EngineCell;
+use super::pinner::Refused;
+use super::{Grant, Handle, grant};
+use crate::backing::{Control, Device, Memory};
+use crate::log::{self, Bytes};
+
+/// An order that is being carried out; one that is dropped came to nothing.
+#[derive(Debug)]
+struct UnderWay<'a> {
+    cell: &'a EngineCell,
+    ticket: Ticket,
+    /// What came of it; nothing where somebody has said that already.
+    end: Option<Refusal>,
+}
+
+impl UnderWay<'_> {
+    fn refused(mut self, why: Refusal) {
+        self.end = Some(why);
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        // Also once the engine is retired: the end of the process waits for pins.
+        if let Some(why) = self.end
+            && let Some(mut provisioner) = self.cell.even_if_retired()
+        {
+            provisioner.refused(self.ticket, why);
+        }
+        self.cell.has_changed();
+    }
+}
+
+impl<M: Memory> Handle<M> {
+    /// Unpins and pins what `order` says, as long as `control` lets it; the block of the request that
+    /// it was made for.
+    pub(super) fn carry_out(
+        &self,
+        order: Order,
+        device: Device,
+        control: &dyn Control,
+    ) -> Result<Option<Grant>, Refused> {
+        let under_way = UnderWay {
+            cell: &self.cell,
+            ticket: order.ticket,
+            end: Some(Refusal::Stopped),
+        };
+        let unpinned = self.unpin_all(order.unpin);
+        if unpinned > 0 || order.renews {
+            log::info(|| {
+                let (gone, bytes) = (Bytes(unpinned as u64), Bytes(order.bytes as u64));
+                let why = if order.renews {
+                    "sizes differ from step to step: "
+                } else {
+                    ""
+                };
+                format!("{why}{gone} given back, {bytes} to pin instead")
+            });
+        }
+        match self.pinner.pin(order.bytes, device, control) {
+            Ok((region, took)) => self.adopt(under_way, region, took),
+            Err(refused) => {
+                log::debug(|| {
+                    let (size, why) = (Bytes(order.bytes as u64), refused.reason());
+                    format!("could not pin {size}: {why}")
+                });
+                under_way.refused(refused.why);
+                Err(refused)
+            }
+        }
+    }
+
+    fn adopt(
+        &self,
+        mut under_way: UnderWay<'_>,
+        region: Region,
+        took: Took,
+    ) -> Result<Option<Grant>, Refused> {
+        let mut adopted = || -> Option<Result<Option<Grant>, AdoptError>> {
+            // The segment's bookkeeping is made here, outside the lock.
+            let segment = match NewSegment::new(region) {
+                Ok(segment) => segment,
+                Err(why) => return Some(Err(why)),
+            };
+            let mut provisioner = self.cell.provisioner()?;
+            under_way.end = None;
+            let block = provisioner.pinned(under_way.ticket, segment, took);
+            Some(block.map(|block| block.map(|block| grant(&provisioner, block))))
+        };
+        match adopted() {
+            Some(Ok(grant)) => return Ok(grant),
+            Some(Err(why)) => self.cell.retire(&why.to_string()),
+            None => {}
+        }
+        self.unpin(region);
+        Err(Refusal::Stopped.into())
+    }
+
+    /// Unpins these, outside the lock; how many bytes that were.
+    pub(super) fn unpin_all(&self, idle: Vec<IdleSegment>) -> usize {
+        let mut bytes = 0;
+        for segment in idle {
+            let region = segment.region();
+            bytes += region.bytes;
+            self.unpin(region);
+        }
+        bytes
+    }
+
+    fn unpin(&self, region: Region) {
+        let (bytes, base) = (Bytes(region.bytes as u64), region.base);
+        match self.pinner.unpin(region) {
+            Ok(()) => {}
+            // At the end of the process the driver may be gone.
+            Err(_) if self.cell.is_closed() => {}
+            Err(why) => log::warn(|| format!("could not unpin {bytes} at {base:#x}: {why}")),
+        }
+    }
+}
