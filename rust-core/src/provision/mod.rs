@@ -188,7 +188,7 @@ impl Provisioner {
         let order = self.orders.end(ticket);
         if let Some(order) = &order {
             self.guard.count(bytes);
-            self.paces.learn(order.who, bytes, took);
+            self.paces.learn(order.who, bytes, took, order.alone);
         }
         let home = order.as_ref().is_some_and(|it| it.home);
         let id = if home {

@@ -22,6 +22,8 @@ pub(super) struct UnderWay {
     /// The region is to serve all that the program does.
     pub(super) home: bool,
     began: Duration,
+    /// No other was under way since.
+    pub(super) alone: bool,
     /// Bytes that neither its own request nor those who wait for it take.
     over: usize,
     /// How often the cache was cleared before.
@@ -54,6 +56,8 @@ impl Orders {
         self.made = self.made.wrapping_add(1);
         let ticket = Ticket(self.made);
         let Purpose { who, request, home } = purpose;
+        self.under_way.iter_mut().for_each(|it| it.alone = false);
+        let alone = self.under_way.is_empty();
         self.under_way.push(UnderWay {
             ticket,
             who,
@@ -61,6 +65,7 @@ impl Orders {
             request,
             home,
             began: now,
+            alone,
             over: bytes.saturating_sub(request),
             clears,
         });
@@ -132,7 +137,7 @@ mod tests {
                 filling,
                 registering,
             };
-            paces.learn(who, MIB, took);
+            paces.learn(who, MIB, took, true);
         }
         paces
     }

@@ -1,8 +1,9 @@
 //! How fast this machine pins, learnt from the pins made so far.
 //!
 //! Three paces, since they differ by an order of magnitude: a request's own pins, those made behind
-//! the program, and of both the part that the driver takes, which nobody can stop. Knows sizes and
-//! times only.
+//! the program, and of both the part that the driver takes, which nobody can stop. A pin that was not alone
+//! may have waited for the driver, which registers one region at a time: of a request's, which are short,
+//! that says nothing about its size. Knows sizes and times only.
 
 use std::time::Duration;
 
@@ -34,6 +35,10 @@ struct Pace {
 const MIB: u64 = 1 << 20;
 
 impl Pace {
+    fn is_known(self) -> bool {
+        self.nanos_per_mib > 0
+    }
+
     fn learn(&mut self, bytes: usize, taken: Duration) {
         let mib = (bytes as u64).div_ceil(MIB).max(1);
         let new = (u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX) / mib).max(1);
@@ -47,7 +52,7 @@ impl Pace {
 
     fn of(self, bytes: usize) -> Option<Duration> {
         let mib = (bytes as u64).div_ceil(MIB);
-        (self.nanos_per_mib > 0)
+        self.is_known()
             .then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))
     }
 
@@ -68,13 +73,19 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    pub(super) fn learn(&mut self, who: Who, bytes: usize, took: Took) {
+    /// A pin is over, during which there was no other, if it was `alone`.
+    pub(super) fn learn(&mut self, who: Who, bytes: usize, took: Took, alone: bool) {
         let whole = took.filling + took.registering;
-        match who {
-            Who::Request => self.request.learn(bytes, whole),
-            Who::Worker => self.worker.learn(bytes, whole),
+        let (known, pace) = match who {
+            Who::Request => (self.request.is_known(), &mut self.request),
+            Who::Worker => (false, &mut self.worker),
+        };
+        if alone || !known {
+            pace.learn(bytes, whole);
         }
-        self.driver.learn(bytes, took.registering);
+        if alone || !self.driver.is_known() {
+            self.driver.learn(bytes, took.registering);
+        }
     }
 
     /// How long such a pin takes.
@@ -113,12 +124,12 @@ mod tests {
     fn each_pace_is_learnt_from_its_own_pins() {
         let mut paces = Paces::default();
         assert_eq!(paces.of(Who::Request, 1 << 20), None);
-        paces.learn(Who::Request, 64 << 20, took(48, 16));
+        paces.learn(Who::Request, 64 << 20, took(48, 16), true);
         assert_eq!(paces.of(Who::Request, 128 << 20), Some(128 * MS));
         assert_eq!(paces.of(Who::Worker, 1 << 20), None);
         assert_eq!(paces.within(10 * MS), Some(10 << 20));
         assert_eq!(paces.registered_within(10 * MS), Some(40 << 20));
-        paces.learn(Who::Worker, 64 << 20, took(640, 0));
+        paces.learn(Who::Worker, 64 << 20, took(640, 0), true);
         assert_eq!(paces.of(Who::Worker, 2 << 20), Some(20 * MS));
         assert_eq!(paces.of(Who::Request, 2 << 20), Some(2 * MS), "its own");
     }
@@ -126,10 +137,28 @@ mod tests {
     #[test]
     fn one_slow_pin_is_believed_at_once_and_a_fast_one_in_part() {
         let mut paces = Paces::default();
-        paces.learn(Who::Request, 1 << 20, took(1, 0));
-        paces.learn(Who::Request, 1 << 20, took(9, 0));
+        paces.learn(Who::Request, 1 << 20, took(1, 0), true);
+        paces.learn(Who::Request, 1 << 20, took(9, 0), true);
         assert_eq!(paces.of(Who::Request, 1 << 20), Some(9 * MS));
-        paces.learn(Who::Request, 1 << 20, took(1, 0));
+        paces.learn(Who::Request, 1 << 20, took(1, 0), true);
         assert_eq!(paces.of(Who::Request, 1 << 20), Some(7 * MS));
+    }
+
+    #[test]
+    fn what_waited_for_the_driver_says_nothing_of_a_request_s_pace() {
+        let mut paces = Paces::default();
+        paces.learn(Who::Request, 16 << 20, took(160, 0), false);
+        assert_eq!(
+            paces.of(Who::Request, 1 << 20),
+            Some(10 * MS),
+            "better than nothing"
+        );
+        paces.learn(Who::Request, 16 << 20, took(8, 8), true);
+        let before = paces.of(Who::Request, 1 << 20);
+        paces.learn(Who::Request, 16 << 20, took(8, 800), false);
+        assert_eq!(paces.of(Who::Request, 1 << 20), before);
+        assert_eq!(paces.registered_within(MS), Some(2 << 20));
+        paces.learn(Who::Worker, 1 << 20, took(3, 1), false);
+        assert_eq!(paces.of(Who::Worker, 1 << 20), Some(4 * MS));
     }
 }

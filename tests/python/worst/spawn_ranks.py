@@ -2,6 +2,7 @@
 their budgets over half of what was free. The fork's alone. Counted.
 """
 
+import time
 from pathlib import Path
 
 from case import of_bytes, settings
@@ -9,11 +10,16 @@ from case import of_bytes, settings
 RANKS = 4
 
 
-def rank(_: int, budgets) -> None:
+def rank(_: int, all_here, budgets) -> None:
     import pinbuddy
 
-    of_bytes(8 << 20)
+    block = of_bytes(8 << 20)
+    # On a busy machine the first would have ended before the last has imported torch.
+    all_here.wait()
+    time.sleep(1.1)  # A budget is good for a second.
     budgets.put(pinbuddy.stats()["budget"]["bytes"])
+    all_here.wait()
+    del block
 
 
 def available() -> int:
@@ -26,6 +32,7 @@ if __name__ == "__main__":
     import torch.multiprocessing
 
     half = available() / 2
-    budgets = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    torch.multiprocessing.spawn(rank, args=(budgets,), nprocs=RANKS)
+    spawn = torch.multiprocessing.get_context("spawn")
+    all_here, budgets = spawn.Barrier(RANKS), spawn.SimpleQueue()
+    torch.multiprocessing.spawn(rank, args=(all_here, budgets), nprocs=RANKS)
     print('{"budgets_over_half": %f}' % (sum(budgets.get() for _ in range(RANKS)) / half), flush=True)
