@@ -2,8 +2,8 @@
 //!
 //! Three paces, since they differ by an order of magnitude: a request's own pins, those made behind
 //! the program, and of both the part that the driver takes, which nobody can stop. A pin that was not alone
-//! may have waited for the driver, which registers one region at a time: of a request's, which are short,
-//! that says nothing about its size. Knows sizes and times only.
+//! may have waited for the driver, which registers one region at a time: that says nothing about its size.
+//! Knows sizes and times only.
 
 use std::time::Duration;
 
@@ -35,10 +35,6 @@ struct Pace {
 const MIB: u64 = 1 << 20;
 
 impl Pace {
-    fn is_known(self) -> bool {
-        self.nanos_per_mib > 0
-    }
-
     fn learn(&mut self, bytes: usize, taken: Duration) {
         let mib = (bytes as u64).div_ceil(MIB).max(1);
         let new = (u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX) / mib).max(1);
@@ -52,7 +48,7 @@ impl Pace {
 
     fn of(self, bytes: usize) -> Option<Duration> {
         let mib = (bytes as u64).div_ceil(MIB);
-        self.is_known()
+        (self.nanos_per_mib > 0)
             .then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))
     }
 
@@ -75,17 +71,16 @@ pub(super) struct Paces {
 impl Paces {
     /// A pin is over, during which there was no other, if it was `alone`.
     pub(super) fn learn(&mut self, who: Who, bytes: usize, took: Took, alone: bool) {
-        let whole = took.filling + took.registering;
-        let (known, pace) = match who {
-            Who::Request => (self.request.is_known(), &mut self.request),
-            Who::Worker => (false, &mut self.worker),
+        let mut registering = took.registering;
+        if !alone && let Some(usual) = self.driver.of(bytes) {
+            registering = registering.min(usual);
+        }
+        let pace = match who {
+            Who::Request => &mut self.request,
+            Who::Worker => &mut self.worker,
         };
-        if alone || !known {
-            pace.learn(bytes, whole);
-        }
-        if alone || !self.driver.is_known() {
-            self.driver.learn(bytes, took.registering);
-        }
+        pace.learn(bytes, took.filling + registering);
+        self.driver.learn(bytes, registering);
     }
 
     /// How long such a pin takes.
@@ -145,20 +140,23 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_the_driver_says_nothing_of_a_request_s_pace() {
+    fn what_waits_for_the_driver_says_nothing_of_the_pace() {
         let mut paces = Paces::default();
-        paces.learn(Who::Request, 16 << 20, took(160, 0), false);
+        let mut learn = |filling, registering, alone| {
+            paces.learn(Who::Request, 16 << 20, took(filling, registering), alone);
+            (paces.of(Who::Request, 16 << 20), paces.of(Who::Worker, 1))
+        };
         assert_eq!(
-            paces.of(Who::Request, 1 << 20),
-            Some(10 * MS),
+            learn(8, 80, false),
+            (Some(88 * MS), None),
             "better than nothing"
         );
-        paces.learn(Who::Request, 16 << 20, took(8, 8), true);
-        let before = paces.of(Who::Request, 1 << 20);
-        paces.learn(Who::Request, 16 << 20, took(8, 800), false);
-        assert_eq!(paces.of(Who::Request, 1 << 20), before);
-        assert_eq!(paces.registered_within(MS), Some(2 << 20));
-        paces.learn(Who::Worker, 1 << 20, took(3, 1), false);
-        assert_eq!(paces.of(Who::Worker, 1 << 20), Some(4 * MS));
+        assert_eq!(learn(8, 160, true), (Some(168 * MS), None));
+        assert_eq!(
+            learn(80, 800, false),
+            (Some(240 * MS), None),
+            "filling is its own"
+        );
+        assert_eq!(paces.registered_within(10 * MS), Some(1 << 20));
     }
 }
