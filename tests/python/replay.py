@@ -1,13 +1,16 @@
 """Replays a trace on the PyTorch that runs this, and says what it pinned.
 
-usage: replay.py TRACE   (in the simulator: cargo xtask sim -- PYTHON tests/python/replay.py TRACE)
+usage: replay.py TRACE [statistics]   (in the simulator: cargo xtask sim -- PYTHON tests/python/replay.py TRACE)
 
 Traces are those of `cargo xtask trace`. The answer is one line of JSON: calls that pinned, and the
-most bytes that were pinned and requested at one moment. The models of `cargo xtask simulate` are
-held to such answers (tests/replay/src/policy/tests.rs). Uses on streams are left out: how long they
-take is the machine's affair. With PINBUDDY_SIM_LOCK=0 BUDDY_BACKING=cuda no memory is touched.
+most bytes that were pinned and requested at one moment. The simulator is asked for the pinned bytes, which
+it counts in whole pages. With `statistics` torch is asked, to the byte; that flushes the fork's cached blocks
+after each request. The models of `cargo xtask simulate` are held to such answers
+(rust-core/replay/src/replay/tests.rs). Uses on streams are left out: how long they take is the machine's
+affair. With PINBUDDY_SIM_LOCK=0 BUDDY_BACKING=cuda no memory is touched.
 """
 
+import ctypes
 import json
 import sys
 
@@ -15,12 +18,26 @@ import torch
 from release import host_stats
 
 
-def replay(lines) -> dict:
+def by_simulator() -> int:
+    text = ctypes.create_string_buffer(4096)
+    ctypes.CDLL(None).pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
+    return json.loads(text.value)["pinned_bytes"]
+
+
+def by_statistics() -> int:
+    return host_stats()["allocated_bytes.current"]
+
+
+def replay(lines, pinned_bytes) -> dict:
     torch.zeros(1, device="cuda")  # as every program does sooner or later; statistics wait for it
     blocks: dict[int, torch.Tensor] = {}
     live = largest = peak = 0
     for line in lines:
         event = json.loads(line)
+        if "format" in event:
+            if event["version"] != 1:
+                sys.exit(f"expected a trace of version 1, found version {event['version']}")
+            continue
         match event["op"]:
             case "alloc":
                 blocks[event["id"]] = torch.empty(
@@ -29,7 +46,7 @@ def replay(lines) -> dict:
                 live += event["bytes"]
                 largest = max(largest, live)
                 # Not `allocated_bytes.peak`: the engine's and upstream's are of different moments.
-                peak = max(peak, host_stats()["allocated_bytes.current"])
+                peak = max(peak, pinned_bytes())
             case "free":
                 live -= blocks.pop(event["id"]).numel()
             case "clear":
@@ -45,4 +62,5 @@ def replay(lines) -> dict:
 
 if __name__ == "__main__":
     with open(sys.argv[1]) as trace:
-        print(json.dumps(replay(trace)))
+        pinned_bytes = by_statistics if "statistics" in sys.argv else by_simulator
+        print(json.dumps(replay(trace, pinned_bytes)))

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use pinbuddy_replay::trace::Writer;
 use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
+use pinbuddy_trace::Writer;
 use tempfile::Builder;
 
 use crate::cli;
@@ -56,7 +56,7 @@ fn write(workload: &Workload, made: cli::Made, folder: &Path) -> Result<PathBuf>
         let beside = Builder::new()
             .permissions(permissions)
             .tempfile_in(folder)?;
-        let mut writer = Writer::new(BufWriter::new(beside));
+        let mut writer = Writer::new(BufWriter::new(beside))?;
         let steps = made.steps.unwrap_or(workload.steps);
         for event in workload.events(made.seed, steps) {
             writer.write(&event)?;

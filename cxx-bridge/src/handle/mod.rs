@@ -98,11 +98,7 @@ impl<M: Memory> Handle<M> {
     pub fn request_beside(&self, bytes: usize, cached: usize) -> Option<Grant> {
         self.cell.guarded(|| {
             let mut provisioner = self.cell.provisioner_to_ask()?;
-            let engine = provisioner.engine_mut();
-            if engine.is_lull(cached as u64) {
-                return None;
-            }
-            let block = engine.request_beside(bytes)?;
+            let block = provisioner.engine_mut().request_beside(bytes, cached)?;
             Some(grant(&provisioner, block))
         })
     }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use pinbuddy_replay::trace::Op;
 use pinbuddy_replay::workload::Workload;
+use pinbuddy_trace::Op;
 use serde_json::json;
 
 use super::context;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use pinbuddy_replay::checked::{Act, Checker};
-use pinbuddy_replay::trace::{Event, Reader};
+use pinbuddy_trace::checked::{Act, Checker};
+use pinbuddy_trace::{Event, Reader};
 
 /// A trace for the harness.
 #[derive(Debug, Default, PartialEq, Eq)]

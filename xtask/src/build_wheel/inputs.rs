@@ -21,8 +21,8 @@ const SOURCES: [&str; 21] = [
     "Cargo.lock",
     "LICENSE",
     "NOTICE",
-    "rust-core/Cargo.toml",
-    "rust-core/src",
+    "rust-core/engine/Cargo.toml",
+    "rust-core/engine/src",
     "cxx-bridge/Cargo.toml",
     "cxx-bridge/build.rs",
     "cxx-bridge/cpp",
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_changed_source_changes_the_digest_and_a_cache_does_not() {
         let root = tempfile::tempdir().unwrap();
-        let source = root.path().join("rust-core/src");
+        let source = root.path().join("rust-core/engine/src");
         fs::create_dir_all(source.join("__pycache__")).unwrap();
         fs::write(source.join("lib.rs"), "1").unwrap();
         let first = sources(root.path()).unwrap();

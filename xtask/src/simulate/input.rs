@@ -5,9 +5,9 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use pinbuddy_replay::checked::{Checker, Step};
-use pinbuddy_replay::trace::{Error, Event, Reader};
 use pinbuddy_replay::workload::{WORKLOADS, Workload};
+use pinbuddy_trace::checked::{Checker, Step};
+use pinbuddy_trace::{Error, Event, Reader};
 
 use super::Made;
 use crate::cli;

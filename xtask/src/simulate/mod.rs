@@ -1,7 +1,8 @@
 //! `cargo xtask simulate`: traces replayed on models of allocators, side by side.
 //!
 //! Reads a trace once, in batches that every policy replays in turn, so that a trace of any length
-//! is compared in little memory. Knows no format and no policy: those are `tests/replay`'s.
+//! is compared in little memory. Knows no format (`rust-core/trace`) and no policy
+//! (`rust-core/replay`).
 
 mod input;
 mod table;
@@ -11,9 +12,9 @@ use std::fs;
 use std::io::Write as _;
 
 use anyhow::Result;
-use pinbuddy_replay::checked::Step;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::replay::{self, Outcome, Run, processor_seconds};
+use pinbuddy_trace::checked::Step;
 use serde::Serialize;
 
 use crate::cli;

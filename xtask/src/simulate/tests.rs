@@ -61,7 +61,7 @@ fn json() {
 #[test]
 fn a_file_is_replayed_as_what_it_was_written_from() {
     let mut file = NamedTempFile::new().unwrap();
-    let mut writer = pinbuddy_replay::trace::Writer::new(file.as_file_mut());
+    let mut writer = pinbuddy_trace::Writer::new(file.as_file_mut()).unwrap();
     for event in Workload::named("kv-cache").unwrap().events(1, 50) {
         writer.write(&event).unwrap();
     }

@@ -283,14 +283,14 @@ fn the_whole_fork_with_our_files() {
         "ours/patches/source/build_it.patch",
         &patch("Build it", &diff),
     );
-    let manifest =
-        "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core\", \"cxx-bridge\", \"xtask\"]\n";
+    let manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core/engine\", \"cxx-bridge\", \"xtask\"]\n";
     fixture.write("ours/Cargo.toml", manifest);
-    for name in ["rust-core", "cxx-bridge", "xtask"] {
+    for folder in ["rust-core/engine", "cxx-bridge", "xtask"] {
+        let name = folder.rsplit('/').next().unwrap();
         let manifest =
             format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
-        fixture.write(&format!("ours/{name}/Cargo.toml"), &manifest);
-        fixture.write(&format!("ours/{name}/src/lib.rs"), "");
+        fixture.write(&format!("ours/{folder}/Cargo.toml"), &manifest);
+        fixture.write(&format!("ours/{folder}/src/lib.rs"), "");
     }
     for name in ["LICENSE", "NOTICE"] {
         fixture.write(&format!("ours/{name}"), "text\n");

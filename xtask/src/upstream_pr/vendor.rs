@@ -19,7 +19,7 @@ use crate::report::refusal::refuse;
 /// Where in PyTorch's tree.
 pub const FOLDER: &str = "third_party/pinbuddy";
 /// The crates that the library is made of.
-const CRATES: [&str; 2] = ["rust-core", "cxx-bridge"];
+const CRATES: [&str; 2] = ["rust-core/engine", "cxx-bridge"];
 /// What is copied as it is.
 const FILES: [&str; 3] = ["Cargo.lock", "LICENSE", "NOTICE"];
 const MANIFEST: &str = "Cargo.toml";
@@ -148,7 +148,7 @@ mod tests {
             "LICENSE",
             "NOTICE",
             "cxx-bridge/cpp/buddy_allocator.cpp",
-            "rust-core/src/lib.rs",
+            "rust-core/engine/src/lib.rs",
         ] {
             assert!(vendored.files.iter().any(|it| it == file), "{file}");
         }

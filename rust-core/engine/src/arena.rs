@@ -1,0 +1,266 @@
+//! The set of segments: adopts them, picks the one that serves a request, gives idle ones back.
+//!
+//! Knows segments by their names (`slots`), their kinds and their order; knows no policy (sizes, thresholds) and keeps no
+//! statistics. A dedicated region is a segment too, in another index.
+//!
+//! Invariants: a segment is of the kind `Idle` exactly where it has no
+//! block, unless it is dedicated; the fill order has one true entry for each segment that is not
+//! dedicated, and the dedicated index one for each dedicated one that is idle.
+
+use crate::dedicated::IdleDedicated;
+use crate::engine::Of;
+use crate::error::{AdoptError, Misuse};
+use crate::fill_order::FillOrder;
+use crate::handover::{IdleSegment, NewSegment};
+use crate::kind::{Class, SegmentKind};
+use crate::records::State;
+use crate::segment::Segment;
+use crate::units::{Block, Granules, SegmentId};
+
+mod slots;
+
+use slots::{Resident, Slots};
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Arena {
+    slots: Slots,
+    pub(crate) order: FillOrder,
+    pub(crate) dedicated: IdleDedicated,
+    adoptions: u64,
+    releases: u64,
+}
+
+impl Arena {
+    /// A live block of `length >= 1` granules in the fullest segment of the class that has room for
+    /// it, else in an idle one; at the lowest offset.
+    #[inline]
+    pub(crate) fn take(&mut self, length: Granules, class: Class) -> Option<Block> {
+        let place = self.order.find(length.get(), class)?;
+        self.take_at(place, length, class)
+    }
+
+    /// The same, but in no idle segment.
+    #[inline]
+    pub(crate) fn take_in_use(&mut self, length: Granules, class: Class) -> Option<Block> {
+        let place = self.order.find_in_use(length.get(), class).ok()?;
+        self.take_at(place, length, class)
+    }
+
+    /// As [`Self::take`], and else in the fullest segment of the other class.
+    pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
+        let own = self.order.find(length.get(), class);
+        let other = || self.order.find_in_use(length.get(), class.other()).ok();
+        let place = own.or_else(other)?;
+        self.take_at(place, length, class)
+    }
+
+    /// The kind and the bytes of the segment from which [`Self::take`] would serve.
+    pub(crate) fn serving(&self, length: Granules, class: Class) -> Option<(SegmentKind, usize)> {
+        let place = self.order.find(length.get(), class)?;
+        let resident = self.slots.at(self.order.slot_at(place))?;
+        Some((resident.kind, resident.segment.region().bytes))
+    }
+
+    // Inlined always, so that the block stays in registers.
+    #[inline(always)]
+    fn take_at(&mut self, place: usize, length: Granules, class: Class) -> Option<Block> {
+        let index = self.order.slot_at(place);
+        let (segment, resident) = self.slots.at_mut(index)?;
+        let start = resident.segment.take(length)?;
+        if resident.kind == SegmentKind::Idle {
+            resident.kind = class.kind();
+        }
+        let entry = resident.entry(index);
+        self.order.update(place, entry);
+        Some(Block {
+            segment,
+            offset: start.bytes(),
+            bytes: length.bytes(),
+        })
+    }
+
+    /// A live block of `length >= 1` granules at the start of the smallest idle dedicated region
+    /// that holds it, if that has at most `most` granules.
+    pub(crate) fn take_dedicated(&mut self, length: Granules, most: Granules) -> Option<Block> {
+        let fit = self.dedicated.find(length, most)?;
+        let (segment, resident) = self.slots.at_mut(fit.slot as usize)?;
+        let start = resident.segment.take(length)?;
+        let was_idle = self.dedicated.remove(&fit);
+        debug_assert!(was_idle, "a dedicated region without an entry");
+        Some(Block {
+            segment,
+            offset: start.bytes(),
+            bytes: length.bytes(),
+        })
+    }
+
+    /// Live to pending. The room is the same, so the order is.
+    #[inline]
+    pub(crate) fn defer(&mut self, block: Block) -> Result<(), Misuse> {
+        self.slots.get_mut(block.segment)?.segment.defer(block)
+    }
+
+    /// Pending to live, of which a cached block is one.
+    #[inline]
+    pub(crate) fn cache(&mut self, block: Block) -> Result<(), Misuse> {
+        self.slots.get_mut(block.segment)?.segment.cache(block)
+    }
+
+    /// Live or pending to free; what it was.
+    #[inline]
+    pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
+        let index = block.segment.slot();
+        self.releases += 1;
+        let now = self.releases;
+        let resident = self.slots.get_mut(block.segment)?;
+        let before = resident.entry(index);
+        let state = resident.segment.release(block)?;
+        if resident.is_dedicated() {
+            // That was its one block.
+            resident.idle_since = now;
+            let fit = resident.fit(index);
+            self.dedicated.insert(fit);
+            return Ok(state);
+        }
+        if resident.segment.is_idle() {
+            resident.kind = SegmentKind::Idle;
+            resident.idle_since = now;
+        }
+        let after = resident.entry(index);
+        let place = self.order.place_of(&before);
+        debug_assert!(
+            place.is_some(),
+            "a segment without an entry in the fill order"
+        );
+        if let Some(place) = place {
+            self.order.update(place, after);
+        }
+        Ok(state)
+    }
+
+    /// Makes a region a segment, of any length, or a dedicated one. O(log S) in the number of segments.
+    pub(crate) fn adopt(
+        &mut self,
+        NewSegment(segment): NewSegment,
+        dedicated: bool,
+    ) -> Result<SegmentId, AdoptError> {
+        let (id, resident) = self.slots.insert(Resident {
+            segment,
+            age: self.adoptions,
+            idle_since: self.releases,
+            kind: if dedicated {
+                SegmentKind::Dedicated
+            } else {
+                SegmentKind::Idle
+            },
+        })?;
+        self.adoptions += 1;
+        if dedicated {
+            self.dedicated.insert(resident.fit(id.slot()));
+        } else {
+            self.order.insert(resident.entry(id.slot()));
+        }
+        Ok(id)
+    }
+
+    /// Removes wholly idle segments, dedicated ones first and the oldest first of each, until they
+    /// add up to at least `at_least` bytes or none is left. O(S log S).
+    pub(crate) fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
+        self.take_idle_but(None, at_least)
+    }
+
+    /// The same, but leaves `spared`.
+    pub(crate) fn take_idle_but(
+        &mut self,
+        spared: Option<SegmentId>,
+        at_least: usize,
+    ) -> Vec<IdleSegment> {
+        let mut idle = self.idle_but(spared, |it| (!it.is_dedicated(), it.age));
+        idle.sort_unstable();
+        self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
+    }
+
+    /// The same, but those first that have been idle for the longest time, and dedicated ones last, if
+    /// at all.
+    pub(crate) fn take_least_used(
+        &mut self,
+        spared: Option<SegmentId>,
+        at_least: usize,
+        of: Of,
+    ) -> Vec<IdleSegment> {
+        let mut idle = self.idle_but(spared, |it| (it.is_dedicated(), it.idle_since, it.age));
+        idle.retain(|((dedicated, ..), _)| of == Of::All || !dedicated);
+        idle.sort_unstable();
+        self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
+    }
+
+    /// Removes that one, if it is idle.
+    pub(crate) fn take_if_idle(&mut self, id: SegmentId) -> Vec<IdleSegment> {
+        let idle = self.get(id).is_some_and(Segment::is_idle);
+        self.take_slots(idle.then_some(id.slot()).into_iter(), usize::MAX)
+    }
+
+    /// The idle segments' slots with their keys.
+    fn idle_but<K>(
+        &self,
+        spared: Option<SegmentId>,
+        key: impl Fn(&Resident) -> K,
+    ) -> Vec<(K, usize)> {
+        self.iter()
+            .filter(|(id, resident)| resident.segment.is_idle() && Some(*id) != spared)
+            .map(|(id, resident)| (key(resident), id.slot()))
+            .collect()
+    }
+
+    /// Removes these, until they add up to at least `at_least` bytes.
+    fn take_slots(
+        &mut self,
+        slots: impl Iterator<Item = usize>,
+        at_least: usize,
+    ) -> Vec<IdleSegment> {
+        let mut taken = Vec::new();
+        let mut bytes: usize = 0;
+        for index in slots {
+            if bytes >= at_least {
+                break;
+            }
+            let Some(resident) = self.slots.remove(index) else {
+                continue;
+            };
+            let dedicated = resident.is_dedicated();
+            if dedicated {
+                let was_idle = self.dedicated.remove(&resident.fit(index));
+                debug_assert!(was_idle, "an idle dedicated region without an entry");
+            }
+            let segment = resident.segment;
+            bytes = bytes.saturating_add(segment.region().bytes);
+            taken.push(IdleSegment { segment, dedicated });
+        }
+        if !taken.is_empty() {
+            let slots = &self.slots;
+            self.order.retain(|index| slots.at(index).is_some());
+        }
+        taken
+    }
+
+    /// What `id` names.
+    #[inline]
+    pub(crate) fn get(&self, id: SegmentId) -> Option<&Segment> {
+        Some(&self.slots.get(id)?.segment)
+    }
+
+    /// The segments with their ids, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SegmentId, &Resident)> {
+        self.slots.iter()
+    }
+
+    /// For tests of the audit.
+    #[cfg(test)]
+    pub(crate) fn corrupt(&mut self, id: SegmentId) -> &mut Resident {
+        self.slots.get_mut(id).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! The engine's front door: policy and statistics on top of the arena.
+//!
+//! Puts the question whose sizes the policy knows to the arena and counts the answers; knows
+//! nothing of trees or orders. Every method is a plain state change: no waiting, no I/O. Nothing
+//! here makes or drops a segment's bookkeeping: that is for the caller to do, outside its lock.
+
+use crate::arena::Arena;
+use crate::audit;
+use crate::error::{AdoptError, Misuse, Violation};
+use crate::handover::{IdleSegment, NewSegment};
+use crate::kind::Class;
+use crate::policy::{Config, Policy, exact_region};
+use crate::rival::Rival;
+use crate::rounds::Rounds;
+use crate::stats::Stats;
+use crate::units::{Block, Granules, MAX_REGION, SegmentId};
+use crate::view::{BlockView, SegmentView};
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Hand this out.
+    Block(Block),
+    /// Nothing fits: pin a region of at least so many bytes outside every lock, [`Engine::adopt`] it
+    /// and ask again.
+    Pin {
+        /// The region for this request alone, in bytes; a multiple of [`crate::GRANULE`].
+        bytes: usize,
+    },
+    /// Sizes differ from round to round: give back what [`Engine::take_outworn`] returns, outside
+    /// every lock, then pin a region of so many bytes, unless they are 0, [`Engine::adopt_home`] it
+    /// and ask again. Only an engine that is [`Engine::renewing`] says so.
+    Renew {
+        /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
+        bytes: usize,
+    },
+    /// Not the engine's: serve it as if there were no engine.
+    PassThrough,
+}
+
+/// Which idle regions are to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Segments, and when there are no more, dedicated regions.
+    All,
+    /// Segments only.
+    Segments,
+}
+
+/// Decides which pinned memory serves which request. See the crate's documentation.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) policy: Policy,
+    pub(crate) arena: Arena,
+    rounds: Rounds,
+    /// Regions that serve nothing any more and are still pinned: they count until the caller has them.
+    leaving: Vec<IdleSegment>,
+    /// All but `idle_bytes` and `largest_free_run_bytes`, which are worked out when asked for.
+    pub(crate) stats: Stats,
+}
+
+impl Engine {
+    /// An engine with nothing pinned.
+    pub fn new(config: Config) -> Self {
+        Self {
+            policy: Policy::new(&config),
+            arena: Arena::default(),
+            rounds: Rounds::off(),
+            leaving: Vec::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Decides on a request of `bytes` bytes. Empty ones, those below the threshold and those
+    /// above [`crate::MAX_REGION`] pass through.
+    ///
+    /// A block comes from the fullest segment of the request's own class (small below
+    /// [`crate::SMALL`], else large) that has room, else from a wholly idle one, at the lowest
+    /// offset. O(log n) in the size of the segment, and a scan of the segments of the class that
+    /// have room but in pieces.
+    ///
+    /// A request longer than a segment gets the smallest idle dedicated region that holds it, if
+    /// at most an eighth more than the request. O(log S) in the number of those.
+    #[inline]
+    pub fn request(&mut self, bytes: usize) -> Decision {
+        let Some(granules) = self.policy.serves(bytes) else {
+            self.stats.pass_through += 1;
+            return Decision::PassThrough;
+        };
+        if self.policy.is_dedicated(granules) {
+            return self.request_dedicated(granules);
+        }
+        let class = Class::of(bytes);
+        if self
+            .rounds
+            .notices(self.used_bytes(), granules.bytes() as u64)
+            && let Some(decision) = self.at_turn(granules, class)
+        {
+            return decision;
+        }
+        match self.arena.take(granules, class) {
+            Some(block) => self.hit(block),
+            None => self.miss(granules),
+        }
+    }
+
+    /// A block for a request while the caller caches so many bytes in blocks, from a segment that is
+    /// in use by the request's class anyway. `None`, and always at a lull and for requests longer than
+    /// a segment: release what is cached, and [`Self::request`]. Counts no miss.
+    #[inline]
+    pub fn request_beside(&mut self, bytes: usize, cached: usize) -> Option<Block> {
+        let granules = self.policy.serves(bytes)?;
+        if self.policy.is_dedicated(granules) {
+            return None;
+        }
+        if self.is_at_lull(granules.bytes() as u64, cached as u64) {
+            return None;
+        }
+        let block = self.arena.take_in_use(granules, Class::of(bytes))?;
+        self.stats.block_taken(block.bytes as u64);
+        Some(block)
+    }
+
+    /// Counts requests that the caller's cached blocks have served, and the bytes of those blocks.
+    pub fn reused(&mut self, blocks: u64, bytes: u64) {
+        self.stats.reused(blocks, bytes);
+    }
+
+    /// Pending to cached: its events are complete, and the caller keeps the block whole for the next
+    /// request of its size. It counts as live until it is released.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] where `block` is not a pending block; nothing was changed.
+    #[inline]
+    pub fn cache(&mut self, block: Block) -> Result<(), Misuse> {
+        self.arena.cache(block)?;
+        self.stats.block_cached(block.bytes as u64);
+        Ok(())
+    }
+
+    /// [`Self::request`] where it is longer than a segment. Kept apart, and not one path that ends
+    /// in the same answer, since the block then went through memory also where it comes from a
+    /// segment: a third of the cost of that.
+    #[cold]
+    fn request_dedicated(&mut self, granules: Granules) -> Decision {
+        let most = self.policy.largest_dedicated(granules);
+        match self.arena.take_dedicated(granules, most) {
+            Some(block) => self.hit(block),
+            None => self.miss(granules),
+        }
+    }
+
+    #[inline]
+    fn hit(&mut self, block: Block) -> Decision {
+        self.stats.block_taken(block.bytes as u64);
+        Decision::Block(block)
+    }
+
+    #[cold]
+    fn miss(&mut self, granules: Granules) -> Decision {
+        self.stats.misses += 1;
+        Decision::Pin {
+            bytes: exact_region(granules.bytes()).unwrap_or(MAX_REGION),
+        }
+    }
+
+    /// As [`Self::request`], for a request that was counted before, as a miss.
+    pub(crate) fn ask_again(&mut self, bytes: usize) -> Decision {
+        let misses = self.stats.misses;
+        let decision = self.request(bytes);
+        self.stats.misses = misses;
+        decision
+    }
+
+    /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where a place
+    /// that fits less well is better than another pin: for one longer than a segment a dedicated
+    /// region of up to twice its length, for others room among blocks of the other class.
+    pub(crate) fn request_loosely(&mut self, bytes: usize) -> Option<Block> {
+        self.request_up_to(bytes, Policy::largest_dedicated_loosely)
+    }
+
+    /// The same, with what the longest dedicated region is that may serve.
+    fn request_up_to(
+        &mut self,
+        bytes: usize,
+        longest: fn(&Policy, Granules) -> Granules,
+    ) -> Option<Block> {
+        let granules = self.policy.serves(bytes)?;
+        let block = if self.policy.is_dedicated(granules) {
+            let most = longest(&self.policy, granules);
+            self.arena.take_dedicated(granules, most)?
+        } else {
+            self.arena.take_anywhere(granules, Class::of(bytes))?
+        };
+        self.stats.block_taken(block.bytes as u64);
+        Some(block)
+    }
+
+    /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where nothing
+    /// more can be pinned: from its own class or an idle segment, and else from the other class;
+    /// for one longer than a segment the smallest idle dedicated region that holds it, however
+    /// large. `None` where that has no room either, and for what passes through. A block counts as
+    /// a hit; a miss was counted before.
+    pub fn request_anywhere(&mut self, bytes: usize) -> Option<Block> {
+        self.request_up_to(bytes, |_, _| Granules::new(u32::MAX))
+    }
+
+    /// The least to pin for a request of `bytes` bytes: rounded up to granules; `None` above
+    /// [`crate::MAX_REGION`]. A last resort where the segment that [`Decision::Pin`] asks for
+    /// cannot be pinned, if this is shorter than that: a region longer than a segment serves only
+    /// requests that are longer than a segment too.
+    pub fn exact_region(bytes: usize) -> Option<usize> {
+        exact_region(bytes)
+    }
+
+    /// Makes a pinned region a segment, or, if it is longer than a segment, a dedicated region.
+    /// Only moves the bookkeeping. O(S) in the number of segments.
+    ///
+    /// # Errors
+    ///
+    /// [`AdoptError`] where the region overlaps a segment or there are too many. It is then still
+    /// the caller's; its bookkeeping is dropped.
+    pub fn adopt(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
+        let region = segment.0.region();
+        let dedicated = self.policy.is_dedicated(segment.0.granules());
+        let id = self.arena.adopt(segment, dedicated)?;
+        self.stats.region_adopted(region.bytes as u64, dedicated);
+        Ok(id)
+    }
+
+    /// The address of a block's first byte.
+    ///
+    /// # Panics
+    ///
+    /// Where the block's segment was given back or never adopted.
+    #[inline]
+    pub fn address(&self, block: Block) -> usize {
+        match self.arena.get(block.segment) {
+            Some(segment) => segment.region().base + block.offset,
+            None => panic!(
+                "{}",
+                Misuse::UnknownSegment {
+                    segment: block.segment
+                }
+            ),
+        }
+    }
+
+    /// Live to pending: the user freed the block, events recorded on it are outstanding. Its
+    /// memory stays taken until [`Self::release`] (I4).
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] where `block` is not a live block; nothing was changed.
+    #[inline]
+    pub fn defer(&mut self, block: Block) -> Result<(), Misuse> {
+        self.arena.defer(block)?;
+        self.stats.block_deferred(block.bytes as u64);
+        Ok(())
+    }
+
+    /// Live or pending to free: its memory can be handed out again, merged with free neighbours.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`] where `block` is neither live nor pending; nothing was changed.
+    #[inline]
+    pub fn release(&mut self, block: Block) -> Result<(), Misuse> {
+        let was = self.arena.release(block)?;
+        self.stats.block_released(block.bytes as u64, was);
+        Ok(())
+    }
+
+    /// The statistics now. O(S) in the number of segments.
+    pub fn stats(&self) -> Stats {
+        let longest = self
+            .arena
+            .iter()
+            .map(|(_, resident)| resident.longest())
+            .max();
+        Stats {
+            idle_bytes: self.stats.pinned_bytes.current - self.stats.active_bytes.current,
+            largest_free_run_bytes: Granules::new(longest.unwrap_or(0)).bytes() as u64,
+            ..self.stats
+        }
+    }
+
+    /// Bytes of all regions.
+    pub(crate) fn pinned_bytes(&self) -> usize {
+        self.stats.pinned_bytes.current as usize
+    }
+
+    /// Bytes in blocks, live or pending.
+    pub(crate) fn in_use(&self) -> usize {
+        self.used_bytes() as usize
+    }
+
+    /// The most bytes that were in blocks at once, since that was last forgotten.
+    pub(crate) fn largest_set(&self) -> usize {
+        self.stats.largest_set as usize
+    }
+
+    /// What stock would have pinned, with one more request of `bytes`.
+    pub(crate) fn rival_bytes(&self, bytes: usize) -> usize {
+        usize::try_from(self.stats.rival.pinned_with(bytes as u64)).unwrap_or(usize::MAX)
+    }
+
+    /// Stock, on the same requests.
+    pub(crate) fn rival(&self) -> &Rival {
+        &self.stats.rival
+    }
+
+    /// Starts that anew with what is in use.
+    pub(crate) fn forget_largest_set(&mut self) {
+        self.stats.forget_largest_set();
+    }
+
+    /// Every gauge's peak becomes its current value.
+    pub fn reset_peaks(&mut self) {
+        self.stats.reset_peaks();
+    }
+
+    /// What gauges and counters accumulated becomes 0; current values and peaks stay.
+    pub fn reset_accumulated(&mut self) {
+        self.stats.reset_accumulated();
+    }
+
+    /// The segments and dedicated regions, in no particular order.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentView> {
+        self.arena.iter().map(|(id, resident)| resident.view(id))
+    }
+
+    /// The blocks of a segment in order of offset; `None` where `id` names none. O(log n) a block,
+    /// n the segment's size, however much of it is free.
+    pub fn blocks(&self, id: SegmentId) -> Option<impl Iterator<Item = BlockView>> {
+        Some(self.arena.get(id)?.blocks())
+    }
+
+    /// Rechecks I1, I2, I3 and I8 from first principles: everything is counted again from the
+    /// records of blocks. For tests and debugging: O(granules * log granules).
+    ///
+    /// # Errors
+    ///
+    /// The first [`Violation`] found: a defect of the engine.
+    pub fn audit(&self) -> Result<(), Violation> {
+        audit::audit(self)
+    }
+
+    /// [`NewSegment::new`] and [`Self::adopt`], for tests.
+    #[cfg(test)]
+    pub(crate) fn adopt_region(&mut self, base: usize, bytes: usize) -> SegmentId {
+        let region = crate::units::Region { base, bytes };
+        self.adopt(NewSegment::new(region).unwrap()).unwrap()
+    }
+}
+
+mod giving_back;
+mod renew;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! How a request that found no room comes to a block.
+//!
+//! In this order: what streams are done with; what is under way and soon over; a pin of its own,
+//! before which idle memory makes way where the allowance or the budget asks for it; and when that is
+//! refused, the last resorts (`resort`).
+
+use std::time::Duration;
+
+use crate::engine::{Decision, Engine, Of};
+use crate::handover::IdleSegment;
+
+use super::guard::Mood;
+use super::orders::Purpose;
+use super::pace::Who;
+use super::{Growth, Provisioner, Refusal, Step, Want, WarmUp};
+
+impl Provisioner {
+    /// The next step of a request; `left` is what the budget leaves.
+    #[inline]
+    pub fn step(&mut self, want: &mut Want, now: Duration, left: usize) -> Step {
+        let decision = if want.asked {
+            self.engine.ask_again(want.bytes)
+        } else {
+            self.engine.request(want.bytes)
+        };
+        match decision {
+            Decision::Block(block) => Step::Block(block),
+            decision => self.without_a_block(want, decision, now, left),
+        }
+    }
+
+    #[cold]
+    fn without_a_block(
+        &mut self,
+        want: &mut Want,
+        decision: Decision,
+        now: Duration,
+        left: usize,
+    ) -> Step {
+        want.asked = true;
+        match decision {
+            Decision::Block(block) => Step::Block(block),
+            Decision::PassThrough => pass_through(Vec::new(), None),
+            _ if self.closed => pass_through(Vec::new(), Some(Refusal::Stopped)),
+            Decision::Renew { bytes }
+                if bytes <= left.saturating_add(self.engine.idle_region_bytes()) =>
+            {
+                self.renew(want, bytes, now)
+            }
+            Decision::Renew { .. } => {
+                // Beyond the budget; nothing is given back for a region that cannot be had.
+                self.engine.home_refused();
+                Step::Reap
+            }
+            Decision::Pin { bytes } => self.make_room(want, bytes, now, left),
+        }
+    }
+
+    /// Idle regions go, and one of `bytes` bytes comes in their stead, or none.
+    fn renew(&mut self, want: &Want, bytes: usize, now: Duration) -> Step {
+        if bytes == 0 {
+            self.engine.let_go_outworn();
+            return Step::Reap;
+        }
+        let unpin = self.engine.take_outworn();
+        let purpose = Purpose {
+            who: Who::Request,
+            request: want.bytes,
+            home: true,
+        };
+        Step::Pin(self.order(bytes, purpose, unpin, now))
+    }
+
+    /// `exact` is the region for the request alone.
+    fn make_room(&mut self, want: &mut Want, exact: usize, now: Duration, left: usize) -> Step {
+        if !std::mem::replace(&mut want.reaped, true) {
+            return Step::Reap;
+        }
+        if !std::mem::replace(&mut want.counted, true) {
+            let in_use = self.engine.in_use() + exact;
+            let set = self.engine.largest_set().max(in_use);
+            self.ahead.miss(exact, in_use, set);
+        }
+        if self.settings.warm_up == WarmUp::Sync && self.is_warming() {
+            return if self.is_at_work() {
+                Step::Wait { until: None }
+            } else {
+                Step::WarmUp
+            };
+        }
+        if !want.waited
+            && let Some(until) = self.orders.wait_for(exact, now, &self.paces)
+        {
+            want.waited = true;
+            return Step::Wait { until: Some(until) };
+        }
+        let largest_set = self.engine.largest_set() as u64;
+        let learning = self.engine.is_learning();
+        let mood = self.guard.mood(self.engine.rival(), largest_set, learning);
+        if exact > self.settings.segment_bytes && want.refused.is_none() && left >= exact {
+            return self.of_its_class(want, exact, now, left, mood);
+        }
+        if mood == Mood::Yielding {
+            if let Some(block) = self.engine.request_anywhere(want.bytes) {
+                return Step::Block(block);
+            }
+            let unpin = self
+                .engine
+                .take_least_used(exact.next_power_of_two(), Of::Segments);
+            return pass_through(unpin, None);
+        }
+        if want.refused.is_some() || left < exact {
+            return self.last_resort(want, exact, now, left);
+        }
+        let allowance = self.allowance(exact);
+        let too_much = self.held() + exact > allowance;
+        let mut bytes = self.region_for(exact);
+        if mood == Mood::Loose || too_much {
+            // Before more is pinned than there should be, what is a little too large will do.
+            if let Some(block) = self.engine.request_loosely(want.bytes) {
+                return Step::Block(block);
+            }
+        }
+        if too_much || mood == Mood::Loose && self.settings.growth == Growth::Segment {
+            // Sizes differ so much that regions do not fit again. As long as stock's do: then there
+            // come to be as many as it has, and no more are pinned.
+            bytes = bytes.max(exact.next_power_of_two());
+        }
+        if too_much {
+            let beyond = (self.held() + bytes).saturating_sub(allowance);
+            self.engine.let_go_least_used(beyond, Of::Segments);
+        }
+        let most = allowance.saturating_sub(self.held()).min(left).max(exact);
+        let bytes = bytes.min(most);
+        let unpin = self.overdue(exact, bytes);
+        Step::Pin(self.order_for(want, bytes, unpin, now))
+    }
+
+    /// A request longer than a segment. Stock's classes, of which each block is as long as a request and
+    /// not as a power of two: one that is too short makes way for one that is long enough. So there are
+    /// never more of a class than stock has, and they grow to its size at most.
+    fn of_its_class(
+        &mut self,
+        want: &Want,
+        exact: usize,
+        now: Duration,
+        left: usize,
+        mood: Mood,
+    ) -> Step {
+        if let Some(block) = self.engine.request_loosely(want.bytes) {
+            return Step::Block(block);
+        }
+        let most = exact.checked_next_power_of_two().unwrap_or(exact);
+        let mut unpin = self.engine.take_idle_between(most / 2 + 1, exact);
+        let bytes = if unpin.is_empty() {
+            exact
+        } else {
+            exact.saturating_add(self.ahead.room_to_grow(exact))
+        };
+        let beyond = (self.held() + exact).saturating_sub(self.allowance(exact));
+        if beyond > 0 && mood == Mood::Well {
+            self.engine.let_go_least_used(beyond, Of::All);
+        }
+        let bytes = Engine::exact_region(bytes.min(most)).unwrap_or(exact);
+        let bytes = if bytes <= left { bytes } else { exact };
+        unpin.extend(self.overdue(exact, bytes));
+        Step::Pin(self.order_for(want, bytes, unpin, now))
+    }
+
+    /// What was let go and is unpinned before `bytes` more are pinned: where regions are short enough for
+    /// that, as much, so that no more is pinned in between; and what is too much where the worker does not
+    /// come to it, as far as that takes no longer than the pin.
+    fn overdue(&mut self, exact: usize, bytes: usize) -> Vec<IdleSegment> {
+        let most = self.allowance(exact) + self.settings.segment_bytes / 4;
+        let beyond = (self.held() + self.engine.leaving_bytes() + bytes).saturating_sub(most);
+        if beyond > 0 {
+            self.engine.take_leaving(beyond.min(2 * bytes), usize::MAX)
+        } else {
+            self.engine.take_leaving(bytes, 2 * bytes)
+        }
+    }
+
+    pub(super) fn order_for(
+        &mut self,
+        want: &Want,
+        bytes: usize,
+        unpin: Vec<IdleSegment>,
+        now: Duration,
+    ) -> super::Order {
+        let purpose = Purpose {
+            who: Who::Request,
+            request: want.bytes,
+            home: false,
+        };
+        self.order(bytes, purpose, unpin, now)
+    }
+}
+
+pub(super) fn pass_through(unpin: Vec<IdleSegment>, why: Option<Refusal>) -> Step {
+    Step::PassThrough { unpin, why }
+}

@@ -1,0 +1,197 @@
+//! Statistics: what is pinned, active and idle, and how requests were answered.
+//!
+//! Counts what the engine reports; knows no segment. Every byte pinned is counted once (I8):
+//! active + idle = pinned; active is what users have, and what is pending.
+
+use crate::gauge::Gauge;
+use crate::records::State;
+use crate::rival::Rival;
+
+/// The engine's statistics. Block sizes count as rounded up to granules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes of all segments and dedicated regions, with what is shorter than a granule at their ends.
+    pub pinned_bytes: Gauge,
+    /// Segments, dedicated regions included.
+    pub segments: Gauge,
+    /// Bytes in blocks that are live or pending: PyTorch's active bytes.
+    pub active_bytes: Gauge,
+    /// Such blocks.
+    pub active_blocks: Gauge,
+    /// Bytes in pending blocks: freed by the user, events outstanding.
+    pub pending_bytes: Gauge,
+    /// Pending blocks.
+    pub pending_blocks: Gauge,
+    /// Requests answered with a block, since the last reset of what is accumulated.
+    pub hits: u64,
+    /// Requests answered with [`crate::Decision::Pin`], since then.
+    pub misses: u64,
+    /// Requests answered with [`crate::Decision::PassThrough`], since then.
+    pub pass_through: u64,
+    /// Bytes pinned and in no block; a region's end that is shorter than a granule is idle.
+    pub idle_bytes: u64,
+    /// The longest free run that a block can be cut from, in bytes. What a dedicated region has
+    /// beside its block is idle and none.
+    pub largest_free_run_bytes: u64,
+    /// Bytes of the dedicated regions: what of the pinned bytes serves requests longer than a
+    /// segment.
+    pub dedicated_bytes: u64,
+    /// The most bytes that were in blocks at once: no reset of peaks reaches it.
+    pub(crate) largest_set: u64,
+    pub(crate) rival: Rival,
+}
+
+impl Stats {
+    #[inline]
+    pub(crate) fn block_taken(&mut self, bytes: u64) {
+        self.hits += 1;
+        self.active_bytes.add(bytes);
+        self.active_blocks.add(1);
+        self.rival.taken(bytes);
+        self.largest_set = self.largest_set.max(self.active_bytes.current);
+    }
+
+    /// Requests that cached blocks have served.
+    pub(crate) fn reused(&mut self, blocks: u64, bytes: u64) {
+        self.hits += blocks;
+        self.active_blocks.reused(blocks);
+        self.active_bytes.reused(bytes);
+    }
+
+    pub(crate) fn forget_largest_set(&mut self) {
+        self.largest_set = self.active_bytes.current;
+        self.rival.clear();
+    }
+
+    /// Pending to cached: it was active, and is until it is released.
+    #[inline]
+    pub(crate) fn block_cached(&mut self, bytes: u64) {
+        self.pending_bytes.remove(bytes);
+        self.pending_blocks.remove(1);
+    }
+
+    #[inline]
+    pub(crate) fn block_deferred(&mut self, bytes: u64) {
+        self.pending_bytes.add(bytes);
+        self.pending_blocks.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn block_released(&mut self, bytes: u64, was: State) {
+        if was == State::Pending {
+            self.pending_bytes.remove(bytes);
+            self.pending_blocks.remove(1);
+        }
+        self.active_bytes.remove(bytes);
+        self.active_blocks.remove(1);
+        self.rival.released(bytes);
+    }
+
+    pub(crate) fn region_adopted(&mut self, bytes: u64, dedicated: bool) {
+        self.pinned_bytes.add(bytes);
+        self.segments.add(1);
+        if dedicated {
+            self.dedicated_bytes += bytes;
+        }
+    }
+
+    pub(crate) fn region_given_back(&mut self, bytes: u64, dedicated: bool) {
+        self.pinned_bytes.remove(bytes);
+        self.segments.remove(1);
+        if dedicated {
+            self.dedicated_bytes -= bytes;
+        }
+    }
+
+    pub(crate) fn reset_peaks(&mut self) {
+        self.gauges().into_iter().for_each(Gauge::reset_peak);
+    }
+
+    pub(crate) fn reset_accumulated(&mut self) {
+        self.gauges().into_iter().for_each(Gauge::reset_accumulated);
+        (self.hits, self.misses, self.pass_through) = (0, 0, 0);
+    }
+
+    fn gauges(&mut self) -> [&mut Gauge; 6] {
+        [
+            &mut self.pinned_bytes,
+            &mut self.segments,
+            &mut self.active_bytes,
+            &mut self.active_blocks,
+            &mut self.pending_bytes,
+            &mut self.pending_blocks,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pending_is_active_too() {
+        let mut stats = Stats::default();
+        stats.block_taken(100);
+        stats.block_taken(50);
+        stats.block_deferred(100);
+        assert_eq!(
+            (stats.active_bytes.current, stats.active_blocks.current),
+            (150, 2)
+        );
+        assert_eq!(
+            (stats.pending_bytes.current, stats.pending_blocks.current),
+            (100, 1)
+        );
+        stats.block_released(100, State::Pending);
+        stats.block_released(50, State::Live);
+        assert_eq!(
+            (stats.active_bytes.current, stats.active_blocks.current),
+            (0, 0)
+        );
+        assert_eq!(
+            (stats.pending_bytes.current, stats.pending_blocks.current),
+            (0, 0)
+        );
+        assert_eq!(
+            (
+                stats.active_bytes.peak,
+                stats.pending_bytes.freed,
+                stats.hits
+            ),
+            (150, 100, 2)
+        );
+    }
+
+    #[test]
+    fn resets_reach_every_gauge() {
+        let gauge = Gauge {
+            current: 1,
+            peak: 2,
+            allocated: 3,
+            freed: 4,
+        };
+        let mut stats = Stats {
+            pinned_bytes: gauge,
+            segments: gauge,
+            active_bytes: gauge,
+            active_blocks: gauge,
+            pending_bytes: gauge,
+            pending_blocks: gauge,
+            ..Stats::default()
+        };
+        (stats.hits, stats.misses, stats.pass_through) = (1, 1, 1);
+        stats.reset_peaks();
+        stats.reset_accumulated();
+        let reset = Gauge {
+            current: 1,
+            peak: 1,
+            allocated: 0,
+            freed: 0,
+        };
+        assert!(
+            stats.gauges().into_iter().all(|gauge| *gauge == reset),
+            "{stats:?}"
+        );
+        assert_eq!((stats.hits, stats.misses, stats.pass_through), (0, 0, 0));
+    }
+}

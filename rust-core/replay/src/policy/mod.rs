@@ -1,0 +1,143 @@
+//! Models of allocators: what each pins for a sequence of requests. One file a model.
+//!
+//! | policy | what it is |
+//! |---|---|
+//! | [`stock`] | PyTorch's caching host allocator, as it comes |
+//! | `stock-tuned` | the same with `pinned_max_round_threshold_mb:1` |
+//! | [`buddy_181094`] | the proposal of pytorch/pytorch#181094 |
+//! | [`pinbuddy`] | our engine, driven as the bridge drives it |
+//! | `pinbuddy-exact` | the same with `BUDDY_WARMUP=off BUDDY_GROWTH=exact` |
+//!
+//! A policy knows requests and moments; not what lives, which is for [`crate::replay`] to count,
+//! and nothing of traces. Memory is numbers: nothing is pinned, and pins take no time.
+//!
+//! Invariant: `pinned` is the sum of what was pinned and not unpinned, at every moment.
+
+pub mod buddy_181094;
+pub mod pinbuddy;
+pub mod stock;
+
+mod pending;
+
+use std::fmt::Debug;
+
+use crate::streams::Until;
+
+pub(crate) use pending::{Order, Pending};
+
+/// A model of an allocator. Numbers of blocks are those of [`pinbuddy_trace::checked::Act`].
+pub trait Policy: Debug {
+    /// A request of `bytes` bytes, 1 or more; the block is called `block` until it is freed.
+    /// Whether it had to wait for the driver.
+    fn allocate(&mut self, at: u64, block: u32, bytes: u64) -> bool;
+
+    /// The block is freed, and may be used again once each of these streams has come to its
+    /// moment.
+    fn free(&mut self, block: u32, until: &[Until]);
+
+    /// `empty_cache`.
+    fn clear(&mut self, at: u64);
+
+    /// What was pinned so far.
+    fn pins(&self) -> Pins;
+
+    /// Whether all that the model knows of its memory is consistent: for tests, and slow.
+    ///
+    /// # Errors
+    ///
+    /// What is not.
+    fn audit(&self) -> Result<(), String>;
+}
+
+/// What a policy asked of the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// Calls that pinned.
+    pub pins: u64,
+    /// Calls that unpinned.
+    pub unpins: u64,
+    /// Bytes pinned now.
+    pub bytes: u64,
+    /// The most bytes that were pinned at one moment.
+    pub peak: u64,
+}
+
+impl Pins {
+    /// One more region. Sums are bounded by nothing but the trace, and stop at the end of a `u64`.
+    pub(crate) fn pin(&mut self, bytes: u64) {
+        self.pins += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.peak = self.peak.max(self.bytes);
+    }
+
+    /// Both together, of which `peak` is the most at one moment.
+    pub(crate) fn with(self, other: Self, peak: u64) -> Self {
+        Self {
+            pins: self.pins + other.pins,
+            unpins: self.unpins + other.unpins,
+            bytes: self.bytes.saturating_add(other.bytes),
+            peak,
+        }
+    }
+
+    /// One region less.
+    pub(crate) fn unpin(&mut self, bytes: u64) {
+        self.unpins += 1;
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+/// Which policy, by the name that people give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// See [`stock`].
+    Stock,
+    /// Stock with rounding up to 1 MiB only.
+    StockTuned,
+    /// See [`buddy_181094`].
+    Buddy181094,
+    /// See [`pinbuddy`]; with the settings given, by default the bridge's.
+    Pinbuddy,
+    /// `pinbuddy` with no warm-up and exact growth.
+    PinbuddyExact,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are compared.
+    pub const ALL: [Self; 5] = [
+        Self::Stock,
+        Self::StockTuned,
+        Self::Buddy181094,
+        Self::Pinbuddy,
+        Self::PinbuddyExact,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stock => "stock",
+            Self::StockTuned => "stock-tuned",
+            Self::Buddy181094 => "buddy-181094",
+            Self::Pinbuddy => "pinbuddy",
+            Self::PinbuddyExact => "pinbuddy-exact",
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// A vector's place for a block, made where there is none.
+#[inline]
+pub(crate) fn place<T: Default>(places: &mut Vec<T>, block: u32) -> &mut T {
+    let index = block as usize;
+    if index >= places.len() {
+        places.resize_with(index + 1, T::default);
+    }
+    &mut places[index]
+}
+
+#[cfg(test)]
+mod tests;

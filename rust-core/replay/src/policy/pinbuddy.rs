@@ -1,0 +1,121 @@
+//! Our engine, driven as the bridge drives it, on a machine where pins take no time.
+//!
+//! The provisioner decides, and a [`World`] carries it out: here with one thread, its cache of freed
+//! blocks, and as much memory as anybody asks for, so that what the worker pins is there before the next request, as where the
+//! program's first step takes longer than the pins.
+
+use pinbuddy_core::{Growth, MAX_REGION, Settings as Core, Stats, WarmUp};
+
+use super::{Pins, Policy};
+use crate::MIB;
+use crate::streams::Until;
+use crate::world::{Machine, World};
+
+/// What the `BUDDY_` variables of the same names say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `BUDDY_BLOCK_SIZE_MB`, in bytes.
+    pub block_bytes: u64,
+    /// `BUDDY_BLOCK_COUNT`, where it is set.
+    pub block_count: Option<u64>,
+    /// `BUDDY_THRESHOLD_MB`, in bytes.
+    pub threshold_bytes: u64,
+    /// `BUDDY_WARMUP`.
+    pub warm_up: WarmUp,
+    /// `BUDDY_GROWTH`.
+    pub growth: Growth,
+}
+
+impl Default for Settings {
+    /// The bridge's own.
+    fn default() -> Self {
+        Self {
+            block_bytes: 1024 * MIB,
+            block_count: None,
+            threshold_bytes: 4 * MIB,
+            warm_up: WarmUp::Background,
+            growth: Growth::Segment,
+        }
+    }
+}
+
+impl Settings {
+    /// These with `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
+    #[must_use]
+    pub fn exact(self) -> Self {
+        Self {
+            warm_up: WarmUp::Off,
+            growth: Growth::Exact,
+            ..self
+        }
+    }
+
+    /// As the provisioner takes them.
+    pub fn core(self) -> Core {
+        Core {
+            segment_bytes: size(self.block_bytes),
+            threshold_bytes: size(self.threshold_bytes),
+            growth: self.growth,
+            warm_up: self.warm_up,
+            count: self.block_count.map(size),
+        }
+    }
+}
+
+/// As the engine counts; what does not fit is above all that it serves.
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(MAX_REGION)
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Pinbuddy(World);
+
+impl Pinbuddy {
+    /// An engine with nothing pinned.
+    pub fn new(settings: Settings) -> Self {
+        Self(World::new(settings.core(), Machine::INSTANT, 1).caching())
+    }
+
+    /// The engine's own statistics.
+    pub fn stats(&self) -> Stats {
+        self.0.provisioner.engine().stats()
+    }
+
+    /// Everything happens that does by then, in microseconds.
+    fn come_to(&mut self, at: u64) {
+        let at = at.saturating_mul(1000);
+        while self.0.next_event() <= at {
+            self.0.advance(at);
+        }
+        self.0.advance(at);
+    }
+}
+
+impl Policy for Pinbuddy {
+    #[inline]
+    fn allocate(&mut self, at: u64, block: u32, bytes: u64) -> bool {
+        self.come_to(at);
+        self.0.request(0, block, bytes);
+        while self.0.advance(u64::MAX - 1).is_none() {}
+        self.0.served(0).missed
+    }
+
+    #[inline]
+    fn free(&mut self, block: u32, until: &[Until]) {
+        self.0.free(block, until);
+    }
+
+    fn clear(&mut self, at: u64) {
+        self.come_to(at);
+        self.0.clear();
+    }
+
+    fn pins(&self) -> Pins {
+        self.0.pins()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.0.audit()
+    }
+}

@@ -1,0 +1,94 @@
+//! What a generator writes its program with: blocks, copies, time.
+//!
+//! Time goes on by what a call takes and by what the program is said to compute. Knows no
+//! workload. Invariants: ids are never used again; `live` is what was allocated and not freed.
+
+use std::collections::BTreeSet;
+
+use pinbuddy_trace::{Event, Op};
+
+/// Microseconds that pass with each call.
+const CALL: u64 = 2;
+
+/// A block of the program.
+#[derive(Debug)]
+#[must_use = "a block that is forgotten lives to the end"]
+pub(super) struct Handle(u64);
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    events: Vec<Event>,
+    t: u64,
+    next: u64,
+    live: BTreeSet<u64>,
+    thread: u32,
+}
+
+impl Script {
+    /// A new block of `bytes` bytes.
+    pub(super) fn alloc(&mut self, bytes: u64) -> Handle {
+        self.next += 1;
+        let (id, thread) = (self.next, self.thread);
+        self.live.insert(id);
+        self.put(Op::Alloc { id, bytes, thread });
+        Handle(id)
+    }
+
+    /// The block is used on a stream.
+    pub(super) fn copy(&mut self, block: &Handle, stream: u32) {
+        self.put(Op::Event {
+            id: block.0,
+            stream,
+        });
+    }
+
+    pub(super) fn free(&mut self, block: Handle) {
+        let (id, thread) = (block.0, self.thread);
+        self.live.remove(&id);
+        self.put(Op::Free { id, thread });
+    }
+
+    pub(super) fn free_all(&mut self, blocks: impl IntoIterator<Item = Handle>) {
+        blocks.into_iter().for_each(|block| self.free(block));
+    }
+
+    /// The program computes, or waits.
+    pub(super) fn wait(&mut self, microseconds: u64) {
+        self.t += microseconds;
+    }
+
+    /// From now on this thread asks.
+    pub(super) fn on_thread(&mut self, thread: u32) {
+        self.thread = thread;
+    }
+
+    /// The step is over.
+    pub(super) fn iter(&mut self) {
+        self.put(Op::Iter);
+    }
+
+    /// `empty_cache`, once the device has done all that it was given.
+    pub(super) fn clear(&mut self) {
+        self.wait(2_000_000);
+        self.put(Op::Clear);
+    }
+
+    /// The program ends: what was kept to the end is freed.
+    pub(super) fn end(&mut self) {
+        for id in std::mem::take(&mut self.live) {
+            let thread = self.thread;
+            self.put(Op::Free { id, thread });
+        }
+    }
+
+    /// What was written since the last time.
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn put(&mut self, op: Op) {
+        self.t += CALL;
+        self.events.push(Event { t: self.t, op });
+    }
+}

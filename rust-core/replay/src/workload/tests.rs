@@ -1,0 +1,129 @@
+//! Every generator: the same seed gives the same bytes, what it writes makes sense, all that is
+//! allocated is freed, and sizes are those that its documentation says.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use pinbuddy_trace::checked::{Act, Checker};
+use pinbuddy_trace::{Op, Writer};
+
+fn bytes(workload: &Workload, seed: u64, steps: u32) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    for event in workload.events(seed, steps) {
+        writer.write(&event).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_one_others_where_sizes_vary() {
+    for workload in &WORKLOADS {
+        let steps = workload.steps.min(5);
+        let one = bytes(workload, 1, steps);
+        assert_eq!(one, bytes(workload, 1, steps), "{}", workload.name);
+        let same = one == bytes(workload, 2, steps);
+        assert_eq!(same, workload.sizes == Sizes::Fixed, "{}", workload.name);
+    }
+}
+
+#[test]
+fn names_are_unlike_and_found() {
+    let names: BTreeSet<_> = WORKLOADS.iter().map(|it| it.name).collect();
+    assert_eq!(names.len(), WORKLOADS.len());
+    assert_eq!(Workload::named("kv-cache").unwrap().steps, 2_000);
+    assert!(Workload::named("kv").is_none());
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    steps: usize,
+    allocations: usize,
+    sizes: usize,
+    smallest: u64,
+    largest: u64,
+    largest_live: u64,
+}
+
+/// What a whole workload is like; that it makes sense and frees all is checked on the way.
+fn seen(workload: &Workload) -> Seen {
+    let mut checker = Checker::default();
+    let mut sizes = BTreeSet::new();
+    let (mut steps, mut allocations, mut largest_live) = (0, 0, 0);
+    let mut last = None;
+    for (line, event) in (1..).zip(workload.events(7, workload.steps)) {
+        checker.check(line, event).unwrap();
+        largest_live = largest_live.max(checker.bytes());
+        match event.op {
+            Op::Alloc { bytes, .. } => {
+                allocations += 1;
+                sizes.insert(bytes);
+            }
+            Op::Iter => steps += 1,
+            _ => {}
+        }
+        last = Some(event);
+    }
+    assert_eq!(checker.blocks(), 0, "{}: all is freed", workload.name);
+    assert!(last.is_some());
+    Seen {
+        steps,
+        allocations,
+        sizes: sizes.len(),
+        smallest: *sizes.first().unwrap(),
+        largest: *sizes.last().unwrap(),
+        largest_live,
+    }
+}
+
+/// The figures that documentation and benchmarks speak of.
+#[test]
+fn what_the_workloads_are_like() {
+    let table: String = WORKLOADS
+        .iter()
+        .map(|workload| {
+            let Seen { steps, allocations, sizes, smallest, largest, largest_live } = seen(workload);
+            let name = workload.name;
+            format!(
+                "{name:22}{steps:6} steps {allocations:7} requests {sizes:6} sizes {smallest:9} to {largest:11} bytes, at most {largest_live:12} live\n"
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn a_last_clear_finds_what_is_kept() {
+    let kept = |name: &str| {
+        let workload = Workload::named(name).unwrap();
+        let mut checker = Checker::default();
+        let mut at_clear = 0;
+        for (line, event) in (1..).zip(workload.events(1, workload.steps)) {
+            if checker.check(line, event).unwrap().act == Act::Clear {
+                at_clear = checker.bytes();
+            }
+        }
+        at_clear
+    };
+    assert_eq!(kept("fixed-129.5mib"), 40 * mib(129.5));
+    assert_eq!(kept("training-1f1b"), 0);
+    assert!((3_700_000_000..3_710_000_000).contains(&kept("clear-181094")));
+}
+
+#[test]
+fn lengths_vary_as_documented() {
+    let workload = Workload::named("variable-lengths").unwrap();
+    let sizes: Vec<u64> = workload
+        .events(3, 40)
+        .filter_map(|event| match event.op {
+            Op::Alloc { bytes, .. } => Some(bytes),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sizes.len(), 40 * 18);
+    let bases = [3.0, 7.0, 12.0, 20.0, 33.0, 48.0, 65.0, 110.0, 200.0];
+    for (place, bytes) in sizes.iter().enumerate() {
+        let base = bases[place % 18 / 2];
+        let scale = *bytes as f64 / mib(base) as f64;
+        assert!((0.699..1.3).contains(&scale), "{place}: {bytes}");
+    }
+}

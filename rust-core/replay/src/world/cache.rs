@@ -1,0 +1,207 @@
+//! The thread caches in front of the engine, as `cxx-bridge/cpp/block_cache` has them: a freed block
+//! stays whole for the next request of exactly its size.
+//!
+//! A block goes back to the cache of the thread that it was taken for, if that thread had asked for the
+//! size before. A request that no cached block serves is cut beside them, from a segment that is in use
+//! anyway; all caches are flushed when that has no room, and once many sizes were new.
+//!
+//! Left out: which requests are known to be refused. Where the budget is used up, the allocator leaves
+//! those to stock's mechanism and flushes nothing; here each of them flushes.
+//!
+//! Invariants: to the engine a cached block is live; while caching is paused nothing is cached.
+
+use std::collections::{BTreeMap, HashSet};
+
+use pinbuddy_core::{Block, GRANULE, MAX_REGION};
+
+use super::{Held, World};
+
+/// Caches are flushed for new sizes once there were so many for each cached block.
+const NEWS_A_BLOCK: usize = 4;
+/// A thread remembers so many sizes, and then begins anew.
+const MOST_SIZES: usize = 1 << 11;
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Caches {
+    /// By thread; empty where nothing is cached.
+    threads: Vec<ThreadCache>,
+    /// How many requests have caching paused.
+    paused: u32,
+    /// Sizes that were new since the last flush.
+    news: usize,
+    blocks: usize,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct ThreadCache {
+    /// By size, in the order of the allocator's bins.
+    blocks: BTreeMap<(u64, usize), Vec<Block>>,
+    /// The hashes of the sizes that were asked for.
+    asked: HashSet<u64>,
+}
+
+/// The upper bits of a size's hash.
+fn hash(bytes: usize, bits: u32) -> u64 {
+    (bytes as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)
+}
+
+fn key(bytes: usize) -> (u64, usize) {
+    (hash(bytes, 9), bytes)
+}
+
+impl ThreadCache {
+    fn take(&mut self, bytes: usize) -> Option<Block> {
+        let blocks = self.blocks.get_mut(&key(bytes))?;
+        let block = blocks.pop();
+        if blocks.is_empty() {
+            self.blocks.remove(&key(bytes));
+        }
+        block
+    }
+
+    /// Whether the size was asked for before; for many sizes that is sometimes wrong.
+    fn ask(&mut self, bytes: usize) -> bool {
+        let size = hash(bytes, 15);
+        if self.asked.contains(&size) {
+            return true;
+        }
+        if self.asked.len() == MOST_SIZES {
+            self.asked.clear();
+        }
+        self.asked.insert(size);
+        false
+    }
+}
+
+impl Caches {
+    /// One for each thread.
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
+            threads: (0..threads).map(|_| ThreadCache::default()).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A block of exactly `bytes` bytes, from any thread's cache where this thread has asked for the
+    /// size before; and whether it had.
+    fn take(&mut self, thread: usize, bytes: usize) -> (Option<Block>, bool) {
+        let own = &mut self.threads[thread];
+        let mut found = own.take(bytes);
+        let again = found.is_some() || own.ask(bytes);
+        if found.is_none() && again {
+            found = self.threads.iter_mut().find_map(|it| it.take(bytes));
+        }
+        if found.is_some() {
+            self.blocks -= 1;
+            self.bytes -= bytes;
+        }
+        (found, again)
+    }
+
+    /// Whether the block is cached now.
+    fn put(&mut self, held: Held, block: Block) -> bool {
+        let caches = held.again && self.paused == 0;
+        if caches {
+            self.blocks += 1;
+            self.bytes += block.bytes;
+            let cache = &mut self.threads[usize::from(held.thread)];
+            cache
+                .blocks
+                .entry(key(block.bytes))
+                .or_default()
+                .push(block);
+        }
+        caches
+    }
+
+    /// A new size is asked for: whether a flush is worth while.
+    fn is_worth_a_flush(&mut self) -> bool {
+        self.news += 1;
+        self.blocks > 0 && self.news >= NEWS_A_BLOCK * self.blocks
+    }
+
+    /// All cached blocks, in the order in which the allocator releases them.
+    fn flush(&mut self) -> Vec<Block> {
+        (self.news, self.blocks, self.bytes) = (0, 0, 0);
+        let caches = self.threads.iter_mut().rev();
+        let blocks = caches.flat_map(|it| std::mem::take(&mut it.blocks).into_values().rev());
+        blocks.flatten().collect()
+    }
+}
+
+impl World {
+    /// A block for a thread's request that takes nothing of what is cached, or nothing idle: where there
+    /// is none, caching is paused until the request has been led to its end.
+    pub(super) fn before_the_engine(&mut self, index: usize, bytes: usize) -> Option<Held> {
+        let engines = self.threshold.max(1)..=MAX_REGION;
+        if self.caches.threads.is_empty() || !engines.contains(&bytes) {
+            return None;
+        }
+        let rounded = bytes.div_ceil(GRANULE) * GRANULE;
+        let (cached, again) = self.caches.take(index, rounded);
+        self.lanes[index].again = again;
+        if let Some(block) = cached {
+            return Some(Held::of(block, index, again));
+        }
+        if !again && self.caches.is_worth_a_flush() {
+            self.flush();
+        }
+        let mut found = self.beside(bytes);
+        if found.is_none() {
+            self.pause(index);
+            if self.caches.blocks > 0 {
+                self.flush();
+                found = self.beside(bytes);
+            }
+            self.reap();
+        }
+        found.map(|block| Held::of(block, index, again))
+    }
+
+    /// Cut from a segment that is in use.
+    fn beside(&mut self, bytes: usize) -> Option<Block> {
+        let cached = self.caches.bytes;
+        self.provisioner.engine_mut().request_beside(bytes, cached)
+    }
+
+    fn pause(&mut self, index: usize) {
+        self.caches.paused += 1;
+        self.lanes[index].pauses = true;
+    }
+
+    /// The engine has answered.
+    pub(super) fn resume(&mut self, index: usize) {
+        if std::mem::take(&mut self.lanes[index].pauses) {
+            self.caches.paused -= 1;
+        }
+    }
+
+    /// The block has no user, and streams are done with it.
+    #[inline]
+    pub(super) fn end_use(&mut self, held: Held, block: Block) {
+        if !self.caches.put(held, block) {
+            self.release(block);
+        }
+    }
+
+    /// The engine has all cached blocks.
+    fn flush(&mut self) {
+        for block in self.caches.flush() {
+            self.release(block);
+        }
+    }
+
+    /// The same, and what was asked for is forgotten.
+    pub(super) fn clear_caches(&mut self) {
+        self.flush();
+        for cache in &mut self.caches.threads {
+            cache.asked.clear();
+        }
+    }
+}

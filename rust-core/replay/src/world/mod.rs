@@ -1,0 +1,325 @@
+//! A process in simulated time: threads that request and free pinned memory, the worker behind them,
+//! the driver that registers one region at a time, a budget.
+//!
+//! Carries out what the provisioner decides, as the bridge does in a real process, and keeps what
+//! passes through in stock's model. Events happen in the order of their moments; where pins take no
+//! time, the worker is done before the next request. Knows no program: who drives it says when which
+//! thread wants what.
+//!
+//! Invariants: a thread has one request at a time; memory is counted as taken from before it is pinned
+//! until after it is unpinned; nothing draws random numbers.
+
+mod cache;
+mod lane;
+mod machine;
+mod worker;
+
+use std::time::Duration;
+
+use pinbuddy_core::{
+    Block, GRANULE, IdleSegment, NewSegment, Order, Provisioner, Region, SegmentId, Settings, Took,
+};
+
+use crate::policy::stock::Stock;
+use crate::policy::{Order as Queues, Pending, Pins, Policy, place};
+use crate::streams::Until;
+
+pub use lane::Served;
+pub use machine::{Machine, Nanos};
+
+use cache::Caches;
+use lane::Lane;
+use machine::at_pace;
+use worker::Worker;
+
+/// Later than anything that happens.
+const NEVER: Nanos = Nanos::MAX;
+
+/// The engine's block for a request, or none; and the thread cache that it goes to when it is freed. In
+/// granules, and so half as long as with a `Block`: with that, writing it down and reading it took a
+/// tenth of a replay.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    segment: u32,
+    start: u32,
+    /// 0 where there is none.
+    granules: u32,
+    /// Whose cache it goes to.
+    thread: u16,
+    /// Whether that thread had asked for the size before: else it is not cached.
+    again: bool,
+}
+
+impl Held {
+    #[inline]
+    fn of(block: Block, thread: usize, again: bool) -> Self {
+        Self {
+            segment: block.segment.to_u32(),
+            // Of a region that is at most MAX_REGION long.
+            start: (block.offset / GRANULE) as u32,
+            granules: (block.bytes / GRANULE) as u32,
+            thread: thread as u16,
+            again,
+        }
+    }
+
+    #[inline]
+    fn block(self) -> Option<Block> {
+        (self.granules > 0).then(|| Block {
+            segment: SegmentId::from_u32(self.segment),
+            offset: self.start as usize * GRANULE,
+            bytes: self.granules as usize * GRANULE,
+        })
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct World {
+    machine: Machine,
+    pub(crate) provisioner: Provisioner,
+    stock: Stock,
+    now: Nanos,
+    /// When the driver has done what it was given.
+    driver: Nanos,
+    lanes: Vec<Lane>,
+    worker: Worker,
+    /// By the block's number.
+    blocks: Vec<Held>,
+    pending: Pending<Held>,
+    caches: Caches,
+    /// The smallest request that the engine serves.
+    threshold: usize,
+    /// How many captures are under way, and pins of regions that are to serve all.
+    captures: u32,
+    renewals: u32,
+    /// Where the next region starts: one behind the other, none twice.
+    base: usize,
+    /// What the engine has taken out of the budget.
+    taken: u64,
+    /// Without stock's.
+    pins: Pins,
+    /// All bytes that were ever pinned, stock's included.
+    bytes_pinned: u64,
+    /// The most that the engine and stock had pinned together.
+    peak: u64,
+}
+
+impl World {
+    /// A process with so many threads and nothing pinned.
+    pub fn new(settings: Settings, machine: Machine, threads: usize) -> Self {
+        Self {
+            machine,
+            threshold: settings.threshold_bytes,
+            provisioner: Provisioner::new(settings),
+            stock: Stock::default(),
+            now: 0,
+            driver: 0,
+            lanes: (0..threads).map(|_| Lane::default()).collect(),
+            worker: Worker::default(),
+            blocks: Vec::new(),
+            pending: Pending::new(Queues::PerStream),
+            caches: Caches::default(),
+            captures: 0,
+            renewals: 0,
+            base: 1 << 32,
+            taken: 0,
+            pins: Pins::default(),
+            bytes_pinned: 0,
+            peak: 0,
+        }
+    }
+
+    /// The same with thread caches in front of the engine.
+    #[must_use]
+    pub fn caching(mut self) -> Self {
+        self.caches = Caches::new(self.lanes.len());
+        self
+    }
+
+    /// The moment that has come.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// When the next thing happens by itself.
+    pub fn next_event(&self) -> Nanos {
+        let lanes = self.lanes.iter().map(|it| it.at);
+        lanes.chain([self.worker.at]).min().unwrap_or(NEVER)
+    }
+
+    /// The next thing happens, if it does by `until`; a thread that was served by it.
+    pub fn advance(&mut self, until: Nanos) -> Option<usize> {
+        let at = self.next_event();
+        if at > until || at == NEVER {
+            self.now = self.now.max(until.min(at));
+            return None;
+        }
+        self.now = self.now.max(at);
+        if self.worker.at == at {
+            self.poll_worker();
+            self.tend_worker();
+            return None;
+        }
+        let lane = self.lanes.iter().position(|it| it.at == at)?;
+        let served = self.poll_lane(lane);
+        self.tend_worker();
+        served.then_some(lane)
+    }
+
+    /// A block is freed, and may be used again once each of these streams has come to its moment, in
+    /// microseconds. One that was not served is none.
+    #[inline]
+    pub fn free(&mut self, block: u32, until: &[Until]) {
+        let held = std::mem::take(&mut self.blocks[block as usize]);
+        match held.block() {
+            None => self.stock.free(block, until),
+            Some(block) if until.is_empty() => self.end_use(held, block),
+            Some(block) => {
+                let deferred = self.provisioner.engine_mut().defer(block);
+                debug_assert_eq!(deferred, Ok(()), "the engine's own block");
+                self.pending.push(held, until);
+            }
+        }
+    }
+
+    /// `empty_cache`.
+    pub fn clear(&mut self) {
+        self.stock.clear(self.now / 1000);
+        self.reap();
+        self.clear_caches();
+        let idle = self.provisioner.clear();
+        self.unpin(idle);
+        self.changed();
+        self.tend_worker();
+    }
+
+    /// A graph capture begins, which empties the cache. Until it ends no event is asked, ours or stock's.
+    pub fn begin_capture(&mut self) {
+        self.clear();
+        self.captures += 1;
+        self.stock.hold_back(true);
+    }
+
+    /// A capture ends.
+    pub fn end_capture(&mut self) {
+        self.captures -= 1;
+        self.stock.hold_back(self.captures > 0);
+    }
+
+    /// What the engine and stock asked of the driver.
+    pub fn pins(&self) -> Pins {
+        self.pins.with(self.stock.pins(), self.peak)
+    }
+
+    /// All bytes that were ever pinned.
+    pub fn bytes_pinned(&self) -> u64 {
+        self.bytes_pinned
+    }
+
+    /// Whether the engine's books are right, and agree with these.
+    ///
+    /// # Errors
+    ///
+    /// What is not.
+    pub fn audit(&self) -> Result<(), String> {
+        self.stock.audit()?;
+        let engine = self.provisioner.engine();
+        engine.audit().map_err(|why| why.to_string())?;
+        let stats = engine.stats();
+        let bytes = |it: &Held| u64::from(it.granules) * GRANULE as u64;
+        let live: u64 = self.blocks.iter().map(bytes).sum();
+        let pending: u64 = self.pending.iter().map(bytes).sum();
+        let cached = self.caches.bytes() as u64;
+        for (what, found, expected) in [
+            ("pinned", stats.pinned_bytes.current, self.pins.bytes),
+            (
+                "active",
+                stats.active_bytes.current,
+                live + pending + cached,
+            ),
+            ("pending", stats.pending_bytes.current, pending),
+        ] {
+            if found != expected {
+                return Err(format!("{what}: {found} by the engine, {expected} here"));
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> usize {
+        debug_assert!(self.taken <= self.machine.budget, "over the budget");
+        usize::try_from(self.machine.budget - self.taken).unwrap_or(usize::MAX)
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    #[inline]
+    fn reap(&mut self) {
+        if self.captures > 0 {
+            return;
+        }
+        while let Some(held) = self.pending.pop(self.now / 1000) {
+            let Some(block) = held.block() else { continue };
+            let cached = self.provisioner.engine_mut().cache(block);
+            debug_assert_eq!(cached, Ok(()), "a pending block");
+            self.end_use(held, block);
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, block: Block) {
+        let released = self.provisioner.engine_mut().release(block);
+        debug_assert_eq!(released, Ok(()), "the engine's own block");
+    }
+
+    /// How long that takes.
+    fn unpin(&mut self, idle: Vec<IdleSegment>) -> Nanos {
+        let bytes = |it: &IdleSegment| it.region().bytes as u64;
+        let all: u64 = idle.iter().map(bytes).sum();
+        idle.iter().for_each(|it| self.pins.unpin(bytes(it)));
+        self.taken -= all;
+        at_pace(self.machine.unpin, all)
+    }
+
+    /// Puts a pin into the driver's queue; when it is over.
+    fn queue(&mut self, takes: Nanos) -> Nanos {
+        self.driver = self.driver.max(self.now).saturating_add(takes);
+        self.driver
+    }
+
+    /// What was ordered is pinned: the block for its request, if it was made for one.
+    fn pinned(&mut self, order: &Order, took: Took) -> Option<Block> {
+        let (base, bytes) = (self.base, order.bytes);
+        self.base += bytes;
+        self.pins.pin(bytes as u64);
+        self.bytes_pinned += bytes as u64;
+        self.note_peak();
+        let segment = NewSegment::new(Region { base, bytes });
+        let adopted = segment.and_then(|it| self.provisioner.pinned(order.ticket, it, took));
+        debug_assert!(adopted.is_ok(), "{adopted:?}");
+        self.changed();
+        adopted.ok().flatten()
+    }
+
+    fn note_peak(&mut self) {
+        self.peak = self
+            .peak
+            .max(self.pins.bytes.saturating_add(self.stock.pins().bytes));
+    }
+
+    /// Who waits looks again.
+    fn changed(&mut self) {
+        for lane in &mut self.lanes {
+            if lane.waits() {
+                lane.at = self.now;
+            }
+        }
+        self.wake_worker();
+    }
+}
+
+#[cfg(test)]
+mod tests;

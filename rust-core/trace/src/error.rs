@@ -1,0 +1,178 @@
+//! Why a trace cannot be used: on which line, what was expected there, and what was found.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+use super::header::{FORMAT, VERSION};
+use super::reader::LONGEST_LINE;
+
+/// A line that cannot be used, or a file that cannot be read. What came before it stands.
+#[derive(Debug, Error)]
+#[error("line {line}: {what}")]
+pub struct Error {
+    /// Counted from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub what: What,
+}
+
+/// What is wrong with a line.
+#[non_exhaustive]
+#[derive(Debug, Error)]
+pub enum What {
+    /// The file cannot be read on.
+    #[error("expected more of the trace, found that it cannot be read: {0}")]
+    Unreadable(io::Error),
+    /// Longer than any event.
+    #[error("expected at most {LONGEST_LINE} bytes, found more")]
+    TooLong,
+    /// Not UTF-8.
+    #[error("expected UTF-8, found the byte {byte:#04x} at column {column}")]
+    NotText {
+        /// The byte that is none.
+        byte: u8,
+        /// Where it stands, counted from 1.
+        column: usize,
+    },
+    /// The last line, with neither an end nor a whole object: the writer was cut off.
+    #[error("expected a whole line, found the end of the trace after {found}")]
+    CutOff {
+        /// The line's end.
+        found: Excerpt,
+    },
+    /// Nothing, between lines with something.
+    #[error("expected an event, found an empty line")]
+    Empty,
+    /// Not a JSON object with an event's fields.
+    #[error("expected {expected}, found {found}")]
+    NotAnEvent {
+        /// In words.
+        expected: String,
+        /// In words.
+        found: Excerpt,
+    },
+    /// A header of another format.
+    #[error("expected a trace of the format \"{FORMAT}\", found {found}")]
+    OtherFormat {
+        /// The format.
+        found: Excerpt,
+    },
+    /// A header of a version that came later.
+    #[error(
+        "expected a trace of version {VERSION} at most, found version {found}: \
+         read it with the release of pinbuddy that wrote it, or a later one"
+    )]
+    Newer {
+        /// The version.
+        found: u64,
+    },
+    /// A header that is not on the first line.
+    #[error(
+        "expected an event, found a header, which is for line 1 alone: \
+         if several traces are in one file, split it before each header"
+    )]
+    LateHeader,
+    /// An op that there is not.
+    #[error("expected op to be alloc, free, event, clear or iter, found {found}")]
+    UnknownOp {
+        /// The op.
+        found: Excerpt,
+    },
+    /// A field that the op needs.
+    #[error("expected {op} to have {field}, found none")]
+    Missing {
+        /// The op.
+        op: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// A field that the op does not need.
+    #[error("expected {op} to have no {field}, found one")]
+    Superfluous {
+        /// The op.
+        op: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// A number that is none, or out of bounds.
+    #[error("expected {field} to be a whole number from {least} to {most}, found {found}")]
+    OutOfBounds {
+        /// The field.
+        field: &'static str,
+        /// The least that it may be.
+        least: u64,
+        /// The most that it may be.
+        most: u64,
+        /// What it is.
+        found: Excerpt,
+    },
+    /// Time went back.
+    #[error("expected t to be at least {before}, as on the line before, found {found}")]
+    TimeWentBack {
+        /// The time of the event before.
+        before: u64,
+        /// This event's.
+        found: u64,
+    },
+    /// A block that does not live.
+    #[error("expected {op} to name a block that lives, found id {id}, which does not")]
+    UnknownId {
+        /// The op.
+        op: &'static str,
+        /// The id.
+        id: u64,
+    },
+    /// A name that is taken.
+    #[error("expected alloc to name a new block, found id {id}, which lives since line {since}")]
+    IdInUse {
+        /// The id.
+        id: u64,
+        /// The line that allocated it.
+        since: u64,
+    },
+    /// More at once than any machine has.
+    #[error("expected at most {most} bytes to live at once, found {found}")]
+    TooMuch {
+        /// The most that may live.
+        most: u64,
+        /// With this request.
+        found: u64,
+    },
+}
+
+impl What {
+    /// This, on that line.
+    pub(crate) fn on(self, line: u64) -> Error {
+        Error { line, what: self }
+    }
+}
+
+/// A piece of a line as it can be shown: short, and without what a terminal would act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt(String);
+
+impl Excerpt {
+    const LENGTH: usize = 40;
+
+    pub(super) fn of(text: &str) -> Self {
+        let mut shown: String = text
+            .chars()
+            .take(Self::LENGTH)
+            .flat_map(char::escape_debug)
+            .collect();
+        // Quotes need no escape here.
+        shown = shown.replace("\\\"", "\"").replace("\\'", "'");
+        if text.chars().nth(Self::LENGTH).is_some() {
+            shown.push('…');
+        }
+        Self(shown)
+    }
+}
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,121 @@
+//! Lines from a stream of bytes, one at a time and none longer than an event can be.
+//!
+//! Memory is bounded by [`LONGEST_LINE`] whatever the stream holds. After an error nothing more is
+//! read: what follows a line that makes no sense makes none either.
+
+use std::io::{BufRead, ErrorKind};
+
+use super::error::{Error, Excerpt, What};
+use super::{Event, header, line};
+
+/// The longest line, in bytes and without its end. The longest that the writer makes has 110.
+pub const LONGEST_LINE: usize = 1024;
+
+/// The events of a trace, in order; the first error is the last item. Each comes with the number
+/// of its line. The header is read and is no item.
+#[derive(Debug)]
+pub struct Reader<R> {
+    from: R,
+    /// The line that is being read.
+    text: Vec<u8>,
+    line: u64,
+    over: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from `from`.
+    pub fn new(from: R) -> Self {
+        Self {
+            from,
+            text: Vec::with_capacity(LONGEST_LINE),
+            line: 0,
+            over: false,
+        }
+    }
+
+    /// Reads one line into `self.text`: whether it has an end, or nothing at the end of all.
+    fn read_line(&mut self) -> Result<Option<bool>, What> {
+        self.text.clear();
+        loop {
+            let found = match self.from.fill_buf() {
+                Ok(found) => found,
+                Err(why) if why.kind() == ErrorKind::Interrupted => continue,
+                Err(why) => return Err(What::Unreadable(why)),
+            };
+            if found.is_empty() {
+                return Ok((!self.text.is_empty()).then_some(false));
+            }
+            let end = found.iter().position(|byte| *byte == b'\n');
+            let part = &found[..end.unwrap_or(found.len())];
+            if self.text.len() + part.len() > LONGEST_LINE {
+                return Err(What::TooLong);
+            }
+            self.text.extend_from_slice(part);
+            let used = part.len() + usize::from(end.is_some());
+            self.from.consume(used);
+            if end.is_some() {
+                return Ok(Some(true));
+            }
+        }
+    }
+
+    /// The event of this line; none where it is the header.
+    fn event(&self, has_end: bool) -> Result<Option<Event>, What> {
+        let text = std::str::from_utf8(&self.text).map_err(|why| {
+            let at = why.valid_up_to();
+            What::NotText {
+                byte: self.text[at],
+                column: at + 1,
+            }
+        })?;
+        if text.trim_ascii().is_empty() {
+            return Err(What::Empty);
+        }
+        if self.line == 1
+            && let Some(read) = header::parse(text)
+        {
+            return read.map(|()| None);
+        }
+        line::parse(text).map(Some).map_err(|what| match what {
+            What::NotAnEvent { .. } if header::parse(text).is_some() => What::LateHeader,
+            What::NotAnEvent { .. } if !has_end => {
+                let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
+                What::CutOff {
+                    found: Excerpt::of(&text[from..]),
+                }
+            }
+            what => what,
+        })
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<(u64, Event), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        loop {
+            self.line += 1;
+            let event = match self.read_line() {
+                Ok(None) => {
+                    self.over = true;
+                    return None;
+                }
+                Ok(Some(has_end)) => self.event(has_end),
+                Err(what) => Err(what),
+            };
+            self.over = event.is_err();
+            let line = self.line;
+            match event {
+                Ok(None) => {}
+                Ok(Some(event)) => return Some(Ok((line, event))),
+                Err(what) => return Some(Err(what.on(line))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
