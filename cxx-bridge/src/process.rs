@@ -11,11 +11,12 @@ use std::time::Duration;
 use pinbuddy_core::{Gauge, Region, Stats};
 
 use crate::backing::{Chain, Completions, Device, Driver};
-use crate::budget::{Account, Limits};
+use crate::budget::Account;
 use crate::config::Config;
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
+use pinbuddy_machine::{Files, Limits};
 
 /// CUDA as the C++ side has it: stock's way of pinning, with stock's settings, and registration.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
         let (mut config, mut warnings) = Config::from_environment();
         if config.max_mb.value.is_some() {
-            let whole = Limits::whole(Path::new("/"));
+            let whole = Limits::whole(&Files::below(Path::new("/")));
             warnings.extend(whole.and_then(|it| config.compare_with(it)));
         }
         log::set_level(config.log.value);

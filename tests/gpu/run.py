@@ -214,18 +214,18 @@ def conclude(run: Run) -> None:
     text = report.markdown(run.results)
     (out / "results.md").write_text(text)
     print(text)
-    plot(out, run.options.programs / "xtask")
+    plot(out, run.options.programs / "xtask-bench")
     with tarfile.open(out / "logs.tar.gz", "w:gz") as logs:
         for file in sorted(run.work.glob("*.txt")):
             logs.add(file, arcname=file.name)
     shutil.rmtree(run.work)
 
 
-def plot(out: Path, xtask: Path) -> None:
+def plot(out: Path, program: Path) -> None:
     """Drawn by the packed program; results.json has all that it takes."""
     later = f"cargo xtask gpu plot {out / 'results.json'} --out {out}"
     try:
-        command = [xtask, "gpu", "plot", out / "results.json", "--out", out]
+        command = [program, "gpu", "plot", out / "results.json", "--out", out]
         done = subprocess.run(command, capture_output=True, text=True)
         said, drawn = done.stderr.strip(), done.returncode == 0
     except OSError as error:

@@ -6,16 +6,12 @@ mod source_build;
 mod test;
 pub mod upstream_pr;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use pinbuddy_core::{Growth, WarmUp};
-use pinbuddy_replay::policy::Kind;
-use pinbuddy_replay::policy::pinbuddy::Settings;
-use pinbuddy_replay::workload::WORKLOADS;
+use clap::{Args, Parser, Subcommand};
 
-use crate::bench::choice::Choice;
+use crate::build_wheel::Wanted;
 pub use source_build::{Launcher, SourceBuild};
 pub use test::{Test, TestClients, TestUpstream};
 
@@ -46,9 +42,11 @@ pub enum Command {
     /// Run a command with the simulated CUDA runtime in front of the real one
     Sim(Sim),
     /// Write workloads as traces of pinned-memory requests, for replays
-    Trace(Trace),
+    #[command(disable_help_flag = true)]
+    Trace(Handed),
     /// Replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin
-    Simulate(Simulate),
+    #[command(disable_help_flag = true)]
+    Simulate(Handed),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
     /// Build and try the fork of every supported release, one after the other
@@ -62,7 +60,16 @@ pub enum Command {
     /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and draw what it has measured
     Gpu(gpu::Gpu),
     /// Compare the fork with the official wheel and other allocators, on the same requests in turns
-    Bench(Bench),
+    #[command(disable_help_flag = true)]
+    Bench(Handed),
+}
+
+/// A command line that the program `xtask-bench` reads.
+#[derive(Clone, Debug, Args)]
+pub struct Handed {
+    /// All that follows.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// Options of `build-wheel`.
@@ -90,11 +97,26 @@ pub struct BuildWheel {
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,
+    /// Where cargo works: an empty folder compiles everything
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub cargo: Option<PathBuf>,
     /// Build PyTorch from this source tree instead of forking an official wheel
     #[arg(long, value_name = "DIR", conflicts_with_all = ["wheel", "torch"])]
     pub source: Option<PathBuf>,
     #[command(flatten)]
     pub building: SourceBuild,
+}
+
+impl From<&BuildWheel> for Wanted {
+    fn from(args: &BuildWheel) -> Self {
+        Self {
+            torch: args.torch.clone(),
+            wheel: args.wheel.clone(),
+            python: args.python.clone(),
+            out: args.out.clone(),
+            cargo: args.cargo.clone(),
+        }
+    }
 }
 
 impl BuildWheel {
@@ -107,6 +129,7 @@ impl BuildWheel {
             out: out.to_path_buf(),
             dry_run: false,
             json: false,
+            cargo: None,
             source: None,
             building: SourceBuild::default(),
         }
@@ -180,127 +203,6 @@ pub struct Sim {
     pub command: Vec<String>,
 }
 
-/// Options of `trace`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Each workload is one file of JSON lines; docs/simulate.md says what they are."
-)]
-pub struct Trace {
-    /// The workloads to write
-    #[arg(value_parser = PossibleValuesParser::new(WORKLOADS.map(|it| it.name)), hide_possible_values = true)]
-    #[arg(required_unless_present = "list", value_name = "WORKLOAD")]
-    pub workloads: Vec<String>,
-    /// Say which workloads there are
-    #[arg(long)]
-    pub list: bool,
-    #[command(flatten)]
-    pub made: Made,
-    /// Where the traces go
-    #[arg(long, value_name = "DIR", default_value = "target/traces")]
-    pub out: PathBuf,
-}
-
-/// How workloads are made.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct Made {
-    /// Where sizes that vary come from: the same seed gives the same trace
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// How many steps of a workload [default: its own number]
-    #[arg(long, value_name = "N")]
-    pub steps: Option<u32>,
-}
-
-/// Options of `simulate`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "docs/simulate.md says what is measured, and what the keys of the JSON mean."
-)]
-pub struct Simulate {
-    /// Files that `trace` wrote, or names of workloads (`cargo xtask trace --list`) [default: every
-    /// workload]
-    #[arg(value_name = "TRACE")]
-    pub traces: Vec<String>,
-    /// A policy to replay them on, any number of times [default: all of them]
-    #[arg(long = "policy", value_name = "POLICY", value_parser = policies())]
-    pub policies: Vec<Kind>,
-    #[command(flatten)]
-    pub made: Made,
-    #[command(flatten)]
-    pub settings: Pinbuddy,
-    /// Print the results as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// The settings of the policies pinbuddy and pinbuddy-exact.
-#[derive(Clone, Copy, Debug, Args)]
-#[command(next_help_heading = "Settings of pinbuddy, as the BUDDY_ variables of these names")]
-pub struct Pinbuddy {
-    /// Size of a block pinned ahead, in MiB
-    #[arg(long, value_name = "N", default_value_t = 1024)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub block_size_mb: u32,
-    /// How many of them the warm-up pins; unset, as much as demand shows
-    #[arg(long, value_name = "N")]
-    pub block_count: Option<u16>,
-    /// The smallest request that is served from them, in MiB
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub threshold_mb: u32,
-    /// When they are pinned; pinbuddy-exact has `off`
-    #[arg(long, value_enum, default_value = "background")]
-    pub warmup: WarmUpMode,
-    /// What is pinned when nothing fits; pinbuddy-exact has `exact`
-    #[arg(long, value_enum, default_value = "segment")]
-    pub growth: GrowthMode,
-}
-
-/// `BUDDY_WARMUP`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum WarmUpMode {
-    /// Behind the first request that they would serve
-    Background,
-    /// By that request
-    Sync,
-    /// When they are needed
-    Off,
-}
-
-/// `BUDDY_GROWTH`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum GrowthMode {
-    /// More than the request, up to a block, as demand shows
-    Segment,
-    /// The request
-    Exact,
-}
-
-impl Pinbuddy {
-    /// As the model takes them.
-    pub fn settings(self) -> Settings {
-        let bytes = |mib| u64::from(mib) << 20;
-        Settings {
-            block_bytes: bytes(self.block_size_mb),
-            block_count: self.block_count.map(u64::from),
-            threshold_bytes: bytes(self.threshold_mb),
-            warm_up: match self.warmup {
-                WarmUpMode::Background => WarmUp::Background,
-                WarmUpMode::Sync => WarmUp::Sync,
-                WarmUpMode::Off => WarmUp::Off,
-            },
-            growth: match self.growth {
-                GrowthMode::Segment => Growth::Segment,
-                GrowthMode::Exact => Growth::Exact,
-            },
-        }
-    }
-}
-
-fn policies() -> impl TypedValueParser<Value = Kind> {
-    let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
-    names.try_map(|name| Kind::named(&name).ok_or("no such policy"))
-}
-
 /// Options of `matrix`.
 #[derive(Debug, Args)]
 #[command(
@@ -322,59 +224,11 @@ pub struct Matrix {
     pub python: PathBuf,
 }
 
-/// Options of `bench`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Ratios are the result; times are of one machine. Under the simulator unless --real."
-)]
-pub struct Bench {
-    /// Fewer rounds and smaller workloads, for a first look
-    #[arg(long)]
-    pub quick: bool,
-    /// Write the results and their context there
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Where the plots go
-    #[arg(long, value_name = "DIR", default_value = "target/bench")]
-    pub out: PathBuf,
-    /// With this machine's CUDA runtime and GPU instead of the simulator
-    #[arg(long)]
-    pub real: bool,
-    /// Fail where a figure misses its target, for CI
-    #[arg(long)]
-    pub strict: bool,
-    /// Only these parts [default: all]
-    #[arg(long, value_name = "PART", num_args = 1.., value_delimiter = ',')]
-    pub only: Vec<Choice>,
-    /// Replay this trace (JSON lines) in the part `memory` too
-    #[arg(long, value_name = "FILE")]
-    pub trace: Vec<PathBuf>,
-    /// An environment with the fork at hand, instead of `cargo xtask venv`
-    #[arg(long, value_name = "DIR")]
-    pub fork: Option<PathBuf>,
-    /// An environment with the official wheel at hand, instead of `cargo xtask venv --stock`
-    #[arg(long, value_name = "DIR")]
-    pub stock: Option<PathBuf>,
-    /// The Python to make environments with
-    #[arg(long, value_name = "PY", default_value = "python3")]
-    pub python: PathBuf,
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, Parser as _};
+    use clap::CommandFactory as _;
 
-    use super::{Cli, Command};
-
-    /// Those of the command line are written down there for the help.
-    #[test]
-    fn the_settings_of_pinbuddy_are_by_default_the_models_own() {
-        let cli = Cli::try_parse_from(["cargo xtask", "simulate"]).unwrap();
-        let Command::Simulate(args) = cli.command else {
-            panic!("another command");
-        };
-        assert_eq!(args.settings.settings(), Default::default());
-    }
+    use super::Cli;
 
     /// Scripts and the README rely on these texts.
     #[test]
@@ -394,6 +248,7 @@ mod tests {
 
     fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
         let all = command.get_subcommands_mut();
-        all.filter(|it| it.get_name() != "help")
+        // Those that are handed on are xtask-bench's.
+        all.filter(|it| it.get_name() != "help" && !it.is_disable_help_flag_set())
     }
 }

@@ -7,7 +7,6 @@
 
 mod bench;
 mod build_plugin;
-mod build_wheel;
 mod cli;
 mod clients;
 mod doctor;
@@ -15,32 +14,35 @@ mod gpu;
 mod lint;
 mod matrix;
 mod patch;
-mod python;
-mod release;
-mod report;
 mod runtime;
 mod sim;
-mod simulate;
 mod source_build;
-mod support;
 mod test;
-mod trace;
 mod upstream;
 mod upstream_pr;
 mod venv;
-mod wheel;
 
 use std::process::ExitCode;
 
+use build_wheel::plan::Plan;
 use clap::Parser as _;
 use cli::Command;
+use support::failure;
+use xtask_build as build_wheel;
+use xtask_python as python;
+use xtask_support as support;
+use xtask_wheel as wheel;
 
 fn main() -> ExitCode {
+    if let Some(failed) = help() {
+        failure::say(&failed);
+        return ExitCode::FAILURE;
+    }
     let cli = cli::Cli::parse();
     let result = support::scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
         Command::BuildWheel(args) => match &args.source {
             Some(tree) => source_build::run(args, tree),
-            None => build_wheel::run(args),
+            None => build(args),
         },
         Command::BuildPlugin(args) => build_plugin::run(args),
         Command::Doctor(args) => doctor::run(args),
@@ -48,37 +50,49 @@ fn main() -> ExitCode {
         Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
-        Command::Trace(args) => trace::run(args),
-        Command::Simulate(args) => simulate::run(args),
+        Command::Trace(words) => match bench::hand_on(&["trace"], words)? {},
+        Command::Simulate(words) => match bench::hand_on(&["simulate"], words)? {},
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
         Command::TestClients(args) => clients::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),
         Command::Gpu(args) => gpu::run(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(words) => match bench::run(words)? {},
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            failure::say(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-/// What is wrong, and below it what that came from, innermost last.
-fn report(error: &anyhow::Error) {
-    let mut said = error.to_string();
-    eprintln!("error: {said}");
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Some causes only repeat what is within the one before.
-        if !said.ends_with(&cause) {
-            eprintln!("  because   {}", cause.replace('\n', "\n            "));
-        }
-        said = cause;
+/// `help COMMAND` where that is handed on: the program has its text, and this process becomes it. Returns what went
+/// wrong, and nothing where other help was asked for, or none.
+fn help() -> Option<anyhow::Error> {
+    let typed = support::typed::arguments();
+    let words: Vec<_> = typed.iter().map(String::as_str).collect();
+    let path: &[&str] = match words[..] {
+        ["help", "bench" | "simulate" | "trace"] => &words[1..],
+        ["help", "gpu", "plot"] => &["gpu", "plot"],
+        _ => return None,
+    };
+    let words = vec!["--help".into()];
+    bench::hand_on(path, &cli::Handed { words }).err()
+}
+
+fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {
+    if args.dry_run {
+        print!("{}", Plan::make(args)?.describe());
+        return Ok(());
     }
-    if error.chain().any(support::disk::is_full) {
-        eprintln!("  to do     free some space, then run the same command again");
+    let summary = build_wheel::build(args)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&summary)?);
+    } else {
+        print!("\n{summary}");
     }
+    Ok(())
 }

@@ -1,51 +1,17 @@
-//! The CUDA that programs of a test or a benchmark run on: simulated, or this machine's own.
+//! Which CUDA a command uses: what `--real` asks for, checked, or the simulator, built.
 
-use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Result;
 
-use crate::doctor;
-use crate::sim::Simulator;
+pub use crate::python::runtime::Runtime;
+use crate::{doctor, sim};
 
-/// One of them, ready to use.
-#[derive(Clone, Debug)]
-pub enum Runtime {
-    /// In front of the real one, with one GPU.
-    Simulated(Simulator),
-    /// The machine's, with all its GPUs.
-    Real,
-}
-
-impl Runtime {
-    /// The machine's own where `real` asks for it, refused where that has no GPU to use.
-    pub fn choose(real: bool, python: &Path) -> Result<Self> {
-        if real {
-            doctor::require_gpu(python)?;
-            return Ok(Self::Real);
-        }
-        Ok(Self::Simulated(Simulator::build()?))
+/// The machine's own where `real` asks for it, refused where that has no GPU to use.
+pub fn choose(real: bool, python: &Path) -> Result<Runtime> {
+    if real {
+        doctor::require_gpu(python)?;
+        return Ok(Runtime::Real);
     }
-
-    /// A program on it.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
-        match self {
-            Self::Simulated(simulator) => simulator.command(program, 1),
-            Self::Real => Ok(Command::new(program)),
-        }
-    }
-
-    /// For messages: `in the simulator`.
-    pub fn place(&self) -> &'static str {
-        match self {
-            Self::Simulated(_) => "in the simulator",
-            Self::Real => "on this machine",
-        }
-    }
-
-    /// Whether CUDA is this machine's own.
-    pub fn is_real(&self) -> bool {
-        matches!(self, Self::Real)
-    }
+    Ok(Runtime::Simulated(sim::build()?))
 }

@@ -1,12 +1,9 @@
 //! `cargo xtask sim`: runs a command with the simulated CUDA runtime in front of the real one.
 //!
-//! Other commands use [`Simulator`]: built once, it gives the environment of as many runs as needed.
-//! The environment is for the command alone; cargo and xtask never run under the simulator.
 //! Where the Python on PATH has no torch, that of an environment with the fork is found before it.
 
 use std::convert::Infallible;
 use std::env;
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt as _;
@@ -21,19 +18,15 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::cli;
-use crate::report::refusal::refuse;
+use crate::python::simulator::{DRIVER, PRELOAD, Simulator, before};
 use crate::support::cargo;
 use crate::support::paths;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::venv;
 
-/// What the simulator allows.
-const MOST_DEVICES: u32 = 64;
-
-/// The library to preload, as cargo names it.
-const PRELOAD: &str = "libpinbuddy_cuda_sim.so";
-/// The driver stub, as cargo names it and as the loader looks for it.
-const DRIVER: (&str, &str) = ("libpinbuddy_cuda_driver_stub.so", "libcuda.so.1");
+/// The driver stub, as cargo names it.
+const STUB: &str = "libpinbuddy_cuda_driver_stub.so";
 
 /// Replaces this process with the command, so that signals and its exit status are its own.
 pub fn run(args: &cli::Sim) -> Result<()> {
@@ -41,7 +34,7 @@ pub fn run(args: &cli::Sim) -> Result<()> {
         .command
         .split_first()
         .context("there is no command to run")?;
-    let mut command = Simulator::build()?.command(program, args.devices)?;
+    let mut command = build()?.command(program, args.devices)?;
     command.args(arguments);
     let quiet = env::var_os("PINBUDDY_SIM_QUIET").is_some_and(|it| it == "1");
     let say = |line: String| {
@@ -110,7 +103,7 @@ fn replace(command: &mut Command) -> std::io::Result<Infallible> {
     Err(command.exec())
 }
 
-fn explain(error: &std::io::Error, program: &str) -> crate::report::refusal::Refusal {
+fn explain(error: &std::io::Error, program: &str) -> crate::support::refusal::Refusal {
     let refusal = refuse(format!("{program} cannot be run")).found(error.to_string());
     match error.kind() {
         ErrorKind::NotFound => refusal
@@ -123,67 +116,18 @@ fn explain(error: &std::io::Error, program: &str) -> crate::report::refusal::Ref
     }
 }
 
-/// The simulated runtime, ready to stand in front of the real one.
-#[derive(Clone, Debug)]
-pub struct Simulator {
-    folder: PathBuf,
-}
-
-impl Simulator {
-    /// Compiles the two libraries, where they are not current, and lays them out.
-    pub fn build() -> Result<Self> {
-        let messages = saying("building the simulated CUDA runtime", build)?;
-        let folder = paths::target().join("cuda-sim");
-        install(&cargo::library(&messages, PRELOAD)?, &folder.join(PRELOAD))?;
-        install(
-            &cargo::library(&messages, DRIVER.0)?,
-            &folder.join(DRIVER.1),
-        )?;
-        Ok(Self { folder })
+/// Compiles the two libraries, where they are not current, and lays them out.
+pub fn build() -> Result<Simulator> {
+    let messages = saying("building the simulated CUDA runtime", compile)?;
+    let folder = paths::target().join("cuda-sim");
+    for (library, name) in [(PRELOAD, PRELOAD), (STUB, DRIVER)] {
+        install(&cargo::library(&messages, library)?, &folder.join(name))?;
     }
-
-    /// What to set for a command: variable and value. `devices` is how many GPUs it sees.
-    pub fn env(&self, devices: u32) -> Result<[(&'static str, OsString); 3]> {
-        if devices > MOST_DEVICES {
-            return Err(refuse("that is more GPUs than the simulator has")
-                .found(devices.to_string())
-                .expected(format!("at most {MOST_DEVICES}"))
-                .into());
-        }
-        let preload = self.folder.join(PRELOAD);
-        Ok([
-            (
-                "LD_PRELOAD",
-                before(preload.as_os_str(), env::var_os("LD_PRELOAD")),
-            ),
-            (
-                "LD_LIBRARY_PATH",
-                before(self.folder.as_os_str(), env::var_os("LD_LIBRARY_PATH")),
-            ),
-            ("PINBUDDY_SIM_DEVICES", devices.to_string().into()),
-        ])
-    }
-
-    /// A command that sees so many simulated GPUs.
-    pub fn command(&self, program: impl AsRef<OsStr>, devices: u32) -> Result<Command> {
-        let mut command = Command::new(program);
-        command.envs(self.env(devices)?);
-        Ok(command)
-    }
-}
-
-/// `first:rest`, or `first` alone.
-fn before(first: &OsStr, rest: Option<OsString>) -> OsString {
-    let mut value = first.to_owned();
-    if let Some(rest) = rest.filter(|it| !it.is_empty()) {
-        value.push(":");
-        value.push(rest);
-    }
-    value
+    Ok(Simulator::at(folder))
 }
 
 /// Runs cargo and returns its messages.
-fn build() -> Result<String> {
+fn compile() -> Result<String> {
     let shell = Shell::new()?;
     shell.change_dir(paths::root());
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -219,7 +163,7 @@ fn install(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Runs `work`, and says so where it takes more than two seconds.
-fn saying<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn saying<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let (done, finished) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -237,13 +181,6 @@ fn saying<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_set_before_stays_behind() {
-        assert_eq!(before(OsStr::new("/a"), None), "/a");
-        assert_eq!(before(OsStr::new("/a"), Some("".into())), "/a");
-        assert_eq!(before(OsStr::new("/a"), Some("/b:/c".into())), "/a:/b:/c");
-    }
 
     #[test]
     fn torch_is_found_on_path_or_else_in_the_forks_environment() {
@@ -265,23 +202,6 @@ mod tests {
         assert_eq!(Torch::of("python3.11", only("none"), &[]), Torch::Nowhere);
         assert_eq!(Torch::of("bash", only("none"), &[]), Torch::OnPath);
         assert!(!has_torch("/nowhere/python9"));
-    }
-
-    #[test]
-    fn too_many_devices_are_refused() {
-        let simulator = Simulator {
-            folder: "/sim".into(),
-        };
-        assert!(
-            simulator
-                .env(65)
-                .unwrap_err()
-                .to_string()
-                .contains("at most 64")
-        );
-        let [_, (_, libraries), (_, devices)] = simulator.env(2).unwrap();
-        assert!(libraries.to_string_lossy().starts_with("/sim"));
-        assert_eq!(devices, "2");
     }
 
     #[test]

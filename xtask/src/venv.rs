@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{current, fetch};
+use crate::python::environment::Environment;
 use crate::python::tools::Tools;
 use crate::python::{Python, pip, tools};
-use crate::report::progress::{Progress, Step};
 use crate::support::hash::Digest;
+use crate::support::progress::{Progress, Step};
 use crate::support::scratch::Scratch;
 use crate::support::{disk, links, lock, paths, watch};
 use crate::wheel::record;
@@ -47,7 +48,7 @@ pub fn run(args: &cli::Venv) -> Result<()> {
 }
 
 /// The folder of the environment with the fork of `torch`, or with the official wheel.
-pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf> {
+pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environment> {
     let _lock = lock::take("venv")?;
     let args = cli::BuildWheel::plain(torch, python, &paths::root().join("dist"));
     let plan = Plan::make(&args)?;
@@ -74,7 +75,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf
     let folder = folder(&plan, stock);
     let present = marker(&folder);
     if present.as_ref() == Some(&wanted) {
-        return Ok(folder);
+        return open(&folder, stock);
     }
     // Without its marker, whatever happens next is seen to be unfinished.
     let _ = fs::remove_file(folder.join(MARKER));
@@ -87,7 +88,16 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<PathBuf
         install(&tools, &folder, &wheel, same_python, step)
     })?;
     fs::write(folder.join(MARKER), serde_json::to_vec(&wanted)?)?;
-    Ok(folder)
+    open(&folder, stock)
+}
+
+/// An environment at hand, with the official wheel or with the fork.
+pub fn open(folder: &Path, stock: bool) -> Result<Environment> {
+    let made_by = match stock {
+        true => "cargo xtask venv --stock",
+        false => "cargo xtask venv",
+    };
+    Environment::open(folder, made_by)
 }
 
 /// An environment with `wheel` and all that it needs, in a folder that is made anew.

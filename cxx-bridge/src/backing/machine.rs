@@ -1,10 +1,10 @@
-//! What this machine offers for a region's memory, read from the text files of `/sys`.
+//! What this machine offers for a region's memory, and what the kernel and the launcher say.
 //!
-//! Numbers and words for those who decide; decides nothing. Below a root that tests choose. What
-//! cannot be read is not offered.
+//! Numbers and words for those who decide; decides nothing. The files are read by `pinbuddy-machine`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use pinbuddy_machine::{Files, Pool, node_of, nodes_with_memory, transparent_mode};
 
 use crate::launcher;
 
@@ -23,16 +23,6 @@ pub(super) struct Machine {
     pub(super) populates: bool,
     /// Whether the kernel puts pages together to huge ones when it is told to.
     pub(super) collapses: bool,
-}
-
-/// The system's pool of huge pages of one size, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pool {
-    pub(super) total: usize,
-    /// Neither in use nor promised to anybody.
-    pub(super) free: usize,
-    /// What the kernel may add of its own accord.
-    pub(super) more: usize,
 }
 
 /// `transparent_hugepage/enabled`.
@@ -59,9 +49,6 @@ pub(super) enum Shared {
     TooOld,
 }
 
-/// Where the kernel keeps what it does about transparent huge pages.
-const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
-
 impl Machine {
     /// This one.
     pub(super) fn here() -> Self {
@@ -76,18 +63,7 @@ impl Machine {
 
     /// The pool of such pages; nothing where the processor or the kernel has none.
     pub(super) fn pool(&self, pages: Pages) -> Option<Pool> {
-        let folder = self.root.join(pool_folder(pages)?);
-        let number = |name: &str| number(&folder.join(name));
-        let total = number("nr_hugepages")?;
-        let used_beyond = number("surplus_hugepages").unwrap_or(0);
-        let free = number("free_hugepages")?;
-        Some(Pool {
-            total,
-            free: free.saturating_sub(number("resv_hugepages").unwrap_or(0)),
-            more: number("nr_overcommit_hugepages")
-                .unwrap_or(0)
-                .saturating_sub(used_beyond),
-        })
+        Pool::read(&self.files(), pool_folder(pages)?)
     }
 
     pub(super) fn transparent(&self) -> Transparent {
@@ -119,27 +95,22 @@ impl Machine {
 
     /// The word in brackets; nothing where there is no such file.
     fn mode(&self, name: &str) -> Option<String> {
-        let text = fs::read_to_string(self.root.join(TRANSPARENT).join(name)).ok()?;
-        let (_, rest) = text.split_once('[')?;
-        Some(rest.split_once(']')?.0.to_owned())
+        transparent_mode(&self.files(), name)
     }
 
     /// The NUMA nodes that have memory; none where the kernel knows no nodes.
     pub(super) fn nodes(&self) -> Vec<u32> {
-        let path = self.root.join("sys/devices/system/node/has_memory");
-        fs::read_to_string(path).map_or_else(|_| Vec::new(), |text| list(&text))
+        nodes_with_memory(&self.files())
     }
 
     /// The node of the PCI device at this address, for instance `0000:1B:00.0`.
     pub(super) fn node_of(&self, pci_address: &str) -> Option<u32> {
-        let folder = pci_address.to_ascii_lowercase();
-        let path = self.root.join("sys/bus/pci/devices").join(folder);
-        // -1 where the firmware does not say.
-        fs::read_to_string(path.join("numa_node"))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        node_of(&self.files(), pci_address)
+    }
+
+    /// What the kernel writes.
+    pub(super) fn files(&self) -> Files {
+        Files::below(&self.root)
     }
 }
 
@@ -150,19 +121,6 @@ pub(super) fn pool_folder(pages: Pages) -> Option<&'static str> {
         LARGE => Some("sys/kernel/mm/hugepages/hugepages-2048kB"),
         _ => None,
     }
-}
-
-fn number(path: &Path) -> Option<usize> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// A list as the kernel writes it: `0-3,8`.
-fn list(text: &str) -> Vec<u32> {
-    let ranges = text.trim().split(',').filter_map(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    });
-    ranges.flatten().collect()
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ use super::said::Said;
 use super::tally::Tally;
 use super::touch::{Toucher, Unfilled};
 use super::{Control, Source};
-use crate::budget::Limits;
 use crate::config::memory::{Fork, HugePages, Memory};
 use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
+use pinbuddy_machine::{Limits, LockLimit};
 
 /// Makes regions as the settings ask, on this machine.
 #[derive(Debug)]
@@ -236,8 +236,8 @@ impl Maker {
     fn is_there(&self, bytes: usize) -> Result<(), Unmade> {
         let limits = Limits {
             // Of locked memory only the driver knows whether it counts.
-            locked: None,
-            ..Limits::read(&self.machine.root)
+            lock: LockLimit::default(),
+            ..Limits::read(&self.machine.files())
         };
         let wanted = bytes as u64 + bytes as u64 / SPARE;
         match limits.least() {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::claims::Claims;
-use super::{Budget, Capacity, Limits};
+use super::{Budget, Capacity};
 use crate::lock::{self, Lock};
+use pinbuddy_machine::{Files, Limits, LockLimit};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -32,6 +33,10 @@ impl Account {
             full: Lock::default(),
         }
     }
+
+    fn limits(&self) -> Limits {
+        Limits::read(&Files::below(&self.root))
+    }
 }
 
 impl Capacity for Account {
@@ -46,7 +51,7 @@ impl Capacity for Account {
         if full.is_some_and(|(since, least)| bytes >= least && since.elapsed() < MOMENT) {
             return false;
         }
-        let has_room = Budget::leaves_enough(bytes, &Limits::read(&self.root));
+        let has_room = Budget::leaves_enough(bytes, &self.limits());
         if !has_room {
             *self.full.lock() = Some((Instant::now(), bytes));
         }
@@ -57,8 +62,8 @@ impl Capacity for Account {
         lock::assert_none_held("reading limits");
         // Apart from what may be locked of it.
         let limits = Limits {
-            locked: None,
-            ..Limits::read(&self.root)
+            lock: LockLimit::default(),
+            ..self.limits()
         };
         let bytes = limits.least()?.bytes;
         Some(usize::try_from(bytes).unwrap_or(usize::MAX))

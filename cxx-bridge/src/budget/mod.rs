@@ -9,14 +9,13 @@
 
 mod account;
 mod claims;
-mod limits;
 mod quota;
 mod share;
 
 use std::path::Path;
 
 pub use account::Account;
-pub use limits::{Group, Limit, Limits, Of};
+use pinbuddy_machine::{Files, Limit, Limits, Of};
 pub(crate) use quota::Quota;
 
 use crate::config::MIB;
@@ -64,12 +63,13 @@ impl Budget {
         if let Some(max) = max_mb {
             return Self::chosen(max);
         }
-        let limits = Limits::read(root);
+        let files = Files::below(root);
+        let limits = Limits::read(&files);
         let now = claims::now();
         let other = |it: &Claim| Other {
             bytes: it.bytes,
             grows: it.grew.abs_diff(now) < GROWS,
-            inside: matches!(&limits.group, Some(group) if group.has(root, it.process)),
+            inside: matches!(&limits.cgroup, Some(tightest) if tightest.group.has(&files, it.process)),
         };
         let others: Vec<Other> = claims.of_others(root).iter().map(other).collect();
         let own = (claims.pinned(), taken as u64);

@@ -1,5 +1,7 @@
 //! Budgets on machines that are made up, and on this one.
 
+use pinbuddy_machine::{Cgroup, LockLimit};
+
 use super::*;
 
 const GIB: u64 = 1 << 30;
@@ -16,8 +18,14 @@ fn a_pin_leaves_as_much_again() {
 fn limits(available: u64, cgroup: Option<u64>, locked: Option<u64>) -> Limits {
     Limits {
         available: Some(available),
-        cgroup,
-        locked,
+        cgroup: cgroup.map(|limit| Cgroup {
+            limit,
+            ..Cgroup::default()
+        }),
+        lock: LockLimit {
+            soft: locked,
+            ..LockLimit::default()
+        },
         ..Limits::default()
     }
 }

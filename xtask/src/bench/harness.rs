@@ -1,186 +1,158 @@
-//! A process of the harness (`tests/bench/harness.cpp`) with one allocator, that measures in turns.
+//! The harness, compiled once against the official wheel; it runs with either libtorch.
+//!
+//! Invariant: a program has its name only while its stamp tells the sources and the wheel it is of.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use anyhow::{Context, Result};
 
-use super::peer::{Peer, Settings};
-use super::place::Place;
-use super::program::Program;
+use crate::python::environment::Environment;
+use crate::support::hash::Digest;
+use crate::support::paths;
+use crate::support::progress::Step;
+use crate::support::refusal::refuse;
+use crate::support::scratch::Scratch;
 
-/// What a line was answered with: numbers by name.
-#[derive(Debug, Default, PartialEq)]
-pub struct Answer(BTreeMap<String, Vec<f64>>);
-
-impl Answer {
-    fn parse(text: &str) -> Result<Self> {
-        if let Some(why) = text.strip_prefix("error ") {
-            bail!("{why}");
-        }
-        let fields = text.split_ascii_whitespace().map(|field| {
-            let (name, values) = field
-                .split_once('=')
-                .with_context(|| format!("{field} is no name=value"))?;
-            let values = values.split(',').filter(|it| !it.is_empty());
-            let values: Result<Vec<f64>, _> = values.map(str::parse).collect();
-            let values = values.with_context(|| format!("{field} holds no numbers"))?;
-            Ok((name.to_owned(), values))
-        });
-        fields.collect::<Result<_>>().map(Self)
+/// Compiles it where it is not current, and says where it is.
+pub fn ensure(stock: &Environment, step: &Step) -> Result<PathBuf> {
+    let (sources, stamp) = sources(stock.torch())?;
+    let program = paths::target().join("bench/harness");
+    let stamped = program.with_extension("stamp");
+    if program.exists() && fs::read_to_string(&stamped).is_ok_and(|it| it == stamp) {
+        return Ok(program);
     }
-
-    /// All numbers of that name.
-    pub fn list(&self, name: &str) -> Result<&[f64]> {
-        let list = self.0.get(name).map(Vec::as_slice);
-        list.with_context(|| format!("the answer has no {name}"))
-    }
-
-    /// The only one.
-    pub fn number(&self, name: &str) -> Result<f64> {
-        match self.list(name)? {
-            [number] => Ok(*number),
-            other => bail!("the answer has {} numbers called {name}", other.len()),
-        }
-    }
+    let _ = fs::remove_file(&stamped);
+    step.say("compiling the harness");
+    link(&sources, stock.torch(), &program)?;
+    fs::write(&stamped, stamp)?;
+    Ok(program)
 }
 
-/// The process. It ends when this is dropped.
-#[derive(Debug)]
-pub struct Harness {
-    /// Whose allocator it has.
-    pub peer: Peer,
-    process: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
-    complaints: File,
+/// Compiles it against that torch, wherever it is to be; it names no folder to find libtorch in.
+pub fn build(stock: &Environment, program: &Path) -> Result<()> {
+    link(&sources(stock.torch())?.0, stock.torch(), program)
 }
 
-impl Harness {
-    /// Starts one with the peer's settings and those given besides; they stand last.
-    pub fn start(
-        place: &Place,
-        program: &Program,
-        peer: Peer,
-        settings: &Settings,
-    ) -> Result<Self> {
-        let complaints = tempfile::tempfile().context("making a temporary file")?;
-        let mut command = place.command(program.path())?;
-        place.use_libtorch(&mut command, peer.is_fork())?;
-        let mut process = command
-            .arg(peer.argument())
-            .envs(settings.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(complaints.try_clone()?)
-            .spawn()
-            .with_context(|| format!("starting {}", program.path().display()))?;
-        let pipes = process.stdin.take().zip(process.stdout.take());
-        let (to, from) = pipes.context("the harness has no pipes")?;
-        Ok(Self {
-            peer,
-            process,
-            to: Some(to),
-            from: BufReader::new(from),
-            complaints,
+fn link(sources: &[PathBuf], torch: &Path, program: &Path) -> Result<()> {
+    let work = Scratch::folder(&paths::target().join("bench/work"))?;
+    let objects = compile(sources, torch, work.path())?;
+    let unfinished = Scratch::file(program)?;
+    run(Command::new("g++")
+        .args(&objects)
+        .arg("-o")
+        .arg(unfinished.path())
+        .arg(format!("-L{}", torch.join("lib").display()))
+        // Nothing refers to libtorch_cuda.so, which has to be there for CUDA to be.
+        .args([
+            "-Wl,--no-as-needed",
+            "-ltorch",
+            "-ltorch_cuda",
+            "-ltorch_cpu",
+            "-lc10",
+        ])
+        .args(["-Wl,--allow-shlib-undefined", "-pthread", "-ldl"]))?;
+    unfinished.publish(program)
+}
+
+/// The sources of the harness, and a text that changes with them and with the wheel.
+fn sources(torch: &Path) -> Result<(Vec<PathBuf>, String)> {
+    let folder = paths::root().join("tests/bench");
+    let mut sources = Vec::new();
+    let mut stamp = format!("{}\n", torch.display());
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .with_context(|| format!("listing {}", folder.display()))?
+        .map(|entry| entry.map(|it| it.path()))
+        .collect::<std::io::Result<_>>()?;
+    files.push(torch.join("version.py"));
+    files.sort();
+    for file in files {
+        stamp += &format!("{} {}\n", Digest::of_file(&file)?.hex(), file.display());
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let is_program = name.ends_with("_test.cpp") || name == "allocate_free.cpp";
+        if name.ends_with(".cpp") && !is_program {
+            sources.push(file);
+        }
+    }
+    Ok((sources, stamp))
+}
+
+/// One object a source, as many at a time as there are cores.
+fn compile(sources: &[PathBuf], torch: &Path, work: &Path) -> Result<Vec<PathBuf>> {
+    let object = |source: &PathBuf| {
+        let name = source.file_stem().unwrap_or_default();
+        work.join(name).with_extension("o")
+    };
+    let waiting = std::sync::Mutex::new(sources.iter());
+    let next = || waiting.lock().ok().and_then(|mut it| it.next());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores)
+            .map(|_| {
+                scope.spawn(|| -> Result<()> {
+                    while let Some(source) = next() {
+                        let include = torch.join("include");
+                        run(Command::new("g++")
+                            .args(["-std=c++20", "-O2", "-Wall", "-Wextra"])
+                            .arg("-Wno-interference-size")
+                            .arg("-isystem")
+                            .arg(&include)
+                            .arg("-isystem")
+                            .arg(include.join("torch/csrc/api/include"))
+                            .arg("-c")
+                            .arg(source)
+                            .arg("-o")
+                            .arg(object(source)))?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| {
+            let ended = worker.join();
+            ended.map_err(|_| anyhow::anyhow!("a thread that compiles panicked"))?
         })
-    }
-
-    /// Lets it run on one core alone: the last of those that this process may use.
-    pub fn pin_to_one_core(&self) -> Result<()> {
-        let ours = rustix::thread::sched_getaffinity(None)?;
-        let last = (0..CpuSet::MAX_CPU).rev().find(|core| ours.is_set(*core));
-        let mut one = CpuSet::new();
-        one.set(last.context("this process may use no core")?);
-        Ok(sched_setaffinity(
-            Some(Pid::from_child(&self.process)),
-            &one,
-        )?)
-    }
-
-    /// One line there, one back.
-    pub fn ask(&mut self, line: &str) -> Result<Answer> {
-        let mut answer = String::new();
-        let told = match &mut self.to {
-            Some(to) => writeln!(to, "{line}").and_then(|()| to.flush()),
-            None => Ok(()),
-        };
-        if told.is_err() || self.from.read_line(&mut answer)? == 0 {
-            return Err(self.ended(line));
-        }
-        Answer::parse(answer.trim_end())
-            .with_context(|| format!("{} was told: {line}", self.peer.name()))
-    }
-
-    fn ended(&mut self, line: &str) -> anyhow::Error {
-        let mut said = String::new();
-        let _ = self.complaints.rewind();
-        let _ = self.complaints.read_to_string(&mut said);
-        let how = match self.process.wait() {
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
-        crate::report::refusal::refuse(format!("the harness with {} ended", self.peer.name()))
-            .found(format!("{how}, told to: {line}\n{}", said.trim_end()))
-            .expected("an answer")
-            .remedy("cargo xtask doctor says what this machine has; --only runs the other parts")
-            .into()
-    }
+    })?;
+    Ok(sources.iter().map(object).collect())
 }
 
-impl Drop for Harness {
-    fn drop(&mut self) {
-        // The end of its input is the end of it.
-        drop(self.to.take());
-        let _ = self.process.wait();
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().context("running g++")?;
+    if output.status.success() {
+        return Ok(());
     }
-}
-
-/// Each is asked once a turn; who is first moves on by one from turn to turn. The answers by
-/// process, in the order of turns.
-pub fn in_turns(
-    harnesses: &mut [Harness],
-    turns: usize,
-    mut ask: impl FnMut(&mut Harness) -> Result<f64>,
-) -> Result<Vec<Vec<f64>>> {
-    let count = harnesses.len();
-    let mut seen = vec![Vec::with_capacity(turns); count];
-    for turn in 0..turns {
-        for place in 0..count {
-            let which = (turn + place) % count;
-            seen[which].push(ask(&mut harnesses[which])?);
-        }
-    }
-    Ok(seen)
+    Err(refuse("the harness of the benchmarks does not compile")
+        .found(String::from_utf8_lossy(&output.stderr).trim())
+        .expected("tests/bench to fit the official wheel's headers")
+        .remedy("cargo xtask doctor says what building needs")
+        .into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// No two of its blocks overlap, and all that is freed merges back: the model is a fair rival.
     #[test]
-    fn reads_numbers_lists_and_nothing() {
-        let answer = Answer::parse("ns=72.5 iteration_ns=1,2.5,3e3 none=").unwrap();
-        assert_eq!(answer.number("ns").unwrap(), 72.5);
-        assert_eq!(answer.list("iteration_ns").unwrap(), [1.0, 2.5, 3000.0]);
-        assert!(answer.list("none").unwrap().is_empty());
-        assert!(answer.number("none").is_err() && answer.number("iteration_ns").is_err());
-        assert!(answer.list("p99").is_err());
-        assert_eq!(Answer::parse("").unwrap(), Answer::default());
-    }
-
-    #[test]
-    fn what_is_no_answer_is_said() {
-        for (text, said) in [
-            ("error no such command: x", "no such command: x"),
-            ("72.5", "72.5 is no name=value"),
-            ("ns=fast", "ns=fast holds no numbers"),
-        ] {
-            assert_eq!(Answer::parse(text).unwrap_err().to_string(), said);
-        }
+    fn the_model_of_the_proposal_is_a_buddy_system() {
+        let folder = paths::root().join("tests/bench");
+        let work = tempfile::tempdir().unwrap();
+        let program = work.path().join("test");
+        run(Command::new("g++")
+            .args(["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror"])
+            .args([
+                folder.join("buddy_181094.cpp"),
+                folder.join("buddy_181094_test.cpp"),
+            ])
+            .arg("-o")
+            .arg(&program))
+        .unwrap();
+        let output = Command::new(&program).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }

@@ -1,185 +1,173 @@
-//! `cargo xtask bench`: the fork beside the official wheel and other allocators, in one run.
+//! `cargo xtask bench`, `simulate`, `trace` and `gpu plot`: handed on to the program `xtask-bench`.
 //!
-//! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
+//! That one has the options, and measures, replays and draws. Here it is compiled when it is asked for, and what it
+//! runs on is made: the environments, the simulator, the harness. So nothing else waits for it to compile.
 
-pub mod axis;
-mod build;
-pub mod choice;
-mod context;
-mod effort;
-mod figure;
-mod first;
-mod harness;
-mod hit;
-mod matrix;
-mod memory;
-pub mod part;
-mod peer;
-pub mod place;
-pub mod plot;
-pub mod program;
-mod rig;
-mod scaling;
-mod script;
-mod stats;
-mod threads;
-mod trace;
-pub mod worst;
+pub mod harness;
 
-use std::fs;
+use std::convert::Infallible;
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio, exit};
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
+use xshell::{Shell, cmd};
 
-use crate::cli;
-use crate::report::progress::{Progress, Step};
-use crate::report::tally::Tally;
-use crate::support::scratch::Scratch;
-use crate::support::{lock, paths};
-use effort::Effort;
-use figure::Results;
-use part::Part;
-use place::Place;
-use program::Program;
-use rig::Rig;
+use crate::cli::Handed;
+use crate::python::environment::Environment;
+use crate::runtime::{self, Runtime};
+use crate::sim::saying;
+use crate::support::progress::Progress;
+use crate::support::refusal::refuse;
+use crate::support::tally::Tally;
+use crate::support::{cargo, lock, paths};
+use crate::venv;
 
-/// The command.
-pub fn run(args: &cli::Bench) -> Result<()> {
-    let named: Vec<Part> = args.only.iter().map(|it| it.part).collect();
-    let parts = Part::chosen(&named, args.quick);
-    // Two at a time would measure each other.
-    let _lock = lock::take("bench")?;
-    let place = Place::prepare(args)?;
-    let progress = Progress::new(parts.len() + 1);
-    let effort = if args.quick {
-        Effort::Quick
-    } else {
-        Effort::Full
+/// What a command line of `bench` needs, as the program says it.
+#[derive(Deserialize)]
+struct Needs {
+    fork: Option<PathBuf>,
+    stock: Option<PathBuf>,
+    python: PathBuf,
+    real: bool,
+    steps: usize,
+}
+
+/// `bench`: makes what it needs, and hands it over with the words.
+pub fn run(handed: &Handed) -> Result<Infallible> {
+    let program = program()?;
+    let mut command = Command::new(&program);
+    command.arg("bench").args(&handed.words);
+    let needs = needs(&program, handed)?;
+    let lock = lock::take("bench")?;
+    // First what can be missing.
+    let runtime = runtime::choose(needs.real, &needs.python)?;
+    let environment = |at_hand: Option<&PathBuf>, stock: bool| match at_hand {
+        Some(folder) => venv::open(folder, stock),
+        None => venv::ensure(None, stock, &needs.python),
     };
-    let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
-    let rig = Rig {
-        place,
-        program,
-        effort,
-    };
-    let context = context::describe(&rig)?;
-    println!("{}\n", context::headline(&context));
-    let mut results = Results::default();
-    results.skip("rmm", RMM);
-    let mut failed = Vec::new();
-    for part in parts {
-        let name = part.name();
-        let shown = results.tables.len();
-        if let Err(error) =
-            progress.step(&name, |step| measure(args, &rig, part, step, &mut results))
-        {
-            // What the others found is worth as much as before.
-            crate::report(&error);
-            results.skip(&name, "it failed");
-            failed.push(name);
-        }
-        for table in &results.tables[shown..] {
-            println!("{table}");
+    let fork = environment(needs.fork.as_ref(), false)?;
+    let stock = environment(needs.stock.as_ref(), true)?;
+    let progress = Progress::new(needs.steps);
+    let harness = progress.step("the harness", |step| harness::ensure(&stock, step))?;
+    for (given, option, made) in [
+        (needs.fork.is_some(), "--fork", &fork),
+        (needs.stock.is_some(), "--stock", &stock),
+    ] {
+        if !given {
+            command.arg(option).arg(&**made);
         }
     }
-    print!("{results}");
-    for chart in &results.charts {
-        plot::write(chart, &args.out)?;
+    hand_over(&mut command, &harness, &runtime);
+    command.arg("--xtask").arg(env::current_exe()?);
+    // It takes the lock itself.
+    drop(lock);
+    become_it(command)
+}
+
+/// What the words ask for. A help text or a refusal is the program's, and so is the exit status.
+fn needs(program: &Path, handed: &Handed) -> Result<Needs> {
+    let mut command = Command::new(program);
+    command.args(["bench", "--needs"]).args(&handed.words);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("running {}", program.display()))?;
+    if let (true, Ok(needs)) = (
+        output.status.success(),
+        serde_json::from_slice(&output.stdout),
+    ) {
+        return Ok(needs);
     }
-    if !results.charts.is_empty() {
-        eprintln!(
-            "{} plots in {}",
-            results.charts.len(),
-            paths::show(&args.out)
-        );
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    exit(output.status.code().unwrap_or(1))
+}
+
+fn hand_over(command: &mut Command, harness: &Path, runtime: &Runtime) {
+    command.arg("--harness").arg(harness);
+    if let Runtime::Simulated(simulator) = runtime {
+        command.arg("--simulator").arg(simulator.folder());
     }
-    if let Some(file) = &args.json {
-        let text = serde_json::to_string_pretty(&results.json(context))? + "\n";
-        fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
-    }
-    anyhow::ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
-    if args.strict {
-        results.require_targets()?;
-    }
-    Ok(())
+}
+
+/// Replaces this process with the program, for a command that needs nothing built.
+pub fn hand_on(path: &[&str], handed: &Handed) -> Result<Infallible> {
+    let mut command = Command::new(program()?);
+    command.args(path).args(&handed.words);
+    become_it(command)
+}
+
+fn become_it(mut command: Command) -> Result<Infallible> {
+    Err(command.exec()).with_context(|| format!("running {command:?}"))
 }
 
 /// A few turns of the parts that need the harness alone: for `cargo xtask test`.
-pub fn smoke(fork: &Path, stock: &Path) -> Result<Tally> {
-    let place = Place::simulated_with(stock, fork)?;
-    let progress = Progress::new(3);
-    let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
-    let rig = Rig {
-        place,
-        program,
-        effort: Effort::Smoke,
-    };
-    let mut results = Results::default();
-    progress.step("hit", |step| hit::run(&rig, step, &mut results))?;
-    progress.step("threads", |step| threads::run(&rig, step, &mut results))?;
-    let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
-    for chart in &results.charts {
-        plot::write(chart, folder.path())?;
-    }
-    let json = results.json(context::describe(&rig)?);
-    let keys = [
-        "hit_pair_ratio",
-        "p99_ratio",
-        "miss_ratio",
-        "threads_ratio",
-        "context",
-    ];
-    for key in keys {
-        anyhow::ensure!(!json[key].is_null(), "the results have no {key}");
-    }
-    anyhow::ensure!(
-        results.all_are_positive(),
-        "a figure is no number:\n{results}"
-    );
+pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
+    let harness = harness(fork, stock)?;
+    let runtime = runtime::choose(false, Path::new("python3"))?;
+    let mut command = Command::new(program()?);
+    command.arg("smoke").arg("--fork").arg(&**fork);
+    command.arg("--stock").arg(&**stock);
+    hand_over(&mut command, &harness, &runtime);
+    succeed(&mut command)?;
     Ok(Tally::one())
 }
 
 /// The harness, compiled where it is not current.
-pub fn harness(fork: &Path, stock: &Path) -> Result<PathBuf> {
-    let place = Place::simulated_with(stock, fork)?;
-    let progress = Progress::new(1);
-    let program = progress.step("the harness", |step| Program::ensure(&place, step))?;
-    Ok(program.path().to_path_buf())
+pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
+    let stock = venv::open(stock, true)?;
+    Progress::new(1).step("the harness", |step| harness::ensure(&stock, step))
 }
 
-/// Its wheel has a CUDA runtime of its own linked in, which no simulator can stand in front of, and
-/// has no driver to ask without a GPU.
-const RMM: &str =
-    "its wheel has its own CUDA runtime linked in, which asks a real driver; not compared yet";
+/// Draws the plots of a run on a GPU into a folder, and says how many there are in it then.
+pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
+    let mut command = Command::new(program()?);
+    command.args(["gpu", "plot"]).arg(results);
+    succeed(command.arg("--out").arg(folder))?;
+    let drawn = |path: &Path| path.extension() == Some(OsStr::new("svg"));
+    let entries = std::fs::read_dir(folder)?.flatten();
+    Ok(entries.filter(|it| drawn(&it.path())).count())
+}
 
-fn measure(
-    args: &cli::Bench,
-    rig: &Rig,
-    part: Part,
-    step: &Step,
-    results: &mut Results,
-) -> Result<()> {
-    let place = &rig.place;
-    if !place.simulated()
-        && matches!(
-            part,
-            Part::Memory | Part::Scaling | Part::Production | Part::Worst
-        )
-    {
-        let why = "it counts pins of more memory than there is, which only the simulator does";
-        results.skip(&part.name(), why);
-        return Ok(());
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status();
+    let status = status.with_context(|| format!("running {command:?}"))?;
+    anyhow::ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
+
+/// Compiles the program where it is not current.
+fn program() -> Result<PathBuf> {
+    let messages = saying("compiling the benchmark and the replay", compile)?;
+    cargo::executable(&messages, "xtask-bench")
+}
+
+fn compile() -> Result<String> {
+    let shell = Shell::new()?;
+    shell.change_dir(paths::root());
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // As fast as this program was asked to be: `cargo run --release -p xtask -- simulate` measures speeds.
+    let profile = if cfg!(debug_assertions) {
+        "dev"
+    } else {
+        "release"
+    };
+    let output = cmd!(
+        shell,
+        "{cargo} build --quiet --locked --profile {profile} --package xtask-bench
+         --message-format json-render-diagnostics"
+    );
+    let output = output.quiet().ignore_status().output();
+    let output = output.context("running cargo")?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    match part {
-        Part::Hit => hit::run(rig, step, results),
-        Part::Threads => threads::run(rig, step, results),
-        Part::Scaling => scaling::run(rig, step, results),
-        Part::Memory => memory::run(rig, &args.trace, step, results),
-        Part::First => first::run(rig, step, results),
-        Part::WarmUp => script::warm_up(place, results),
-        Part::Overhead => script::overhead(place, results),
-        Part::Production => script::production(place, results),
-        Part::Worst => worst::run(rig, &choice::programs(&args.only), step, results),
-        Part::Build => build::run(args, step, results),
-    }
+    Err(refuse("the benchmark does not compile")
+        .found(String::from_utf8_lossy(&output.stderr).trim())
+        .expected("xtask/bench to compile")
+        .remedy("cargo build --package xtask-bench")
+        .into())
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Library;
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::contents;
+use crate::build_wheel::{contents, library};
 use crate::support::paths;
 use crate::wheel::name::WheelName;
 use crate::wheel::provenance::{self, Provenance};
@@ -68,7 +68,7 @@ pub fn contents(name: &WheelName, libraries: &[Library]) -> Result<Contents> {
     let bill = sbom::document(
         (&name.name, &name.version),
         None,
-        &sbom::linked_crates(root)?,
+        &library::linked_crates(root)?,
     )?;
     for (path, text) in [
         (MANIFEST.to_owned(), lines(&manifest)?),

@@ -19,9 +19,8 @@ use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{assemble, prepare};
 use crate::cli;
-use crate::release::Versions;
-use crate::report::progress::Progress;
 use crate::support::hash::Digest;
+use crate::support::progress::Progress;
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths};
 use crate::wheel::name::{self, WheelName};
@@ -29,6 +28,7 @@ use crate::wheel::platform::Floors;
 use crate::wheel::provenance::Provenance;
 use crate::wheel::writer;
 pub use summary::Summary;
+use xtask_patchkit::release::Versions;
 
 /// How much the wheel may take: each library takes a megabyte, a debug build's ten times that.
 const ROOM: u64 = 200 << 20;

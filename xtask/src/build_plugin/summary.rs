@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Library;
 use crate::build_wheel;
-use crate::report::summary::StepTime;
+use crate::build_wheel::summary::StepTime;
 use crate::support::typed;
 
 /// What came out.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::report::progress::Step;
+use crate::support::progress::Step;
 use crate::wheel::provenance::{Inputs, Named};
 
 fn library(torch: &str, platform: &str) -> Library {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Handed;
+
 /// Options of `gpu`.
 #[derive(Debug, Args)]
 pub struct Gpu {
@@ -18,7 +20,8 @@ pub enum Command {
     /// Compile the C++ programs of a run for a machine that has that torch and no compiler, with PyTorch's tests
     Programs(Programs),
     /// Draw the plots of a run's results.json
-    Plot(Plot),
+    #[command(disable_help_flag = true)]
+    Plot(Handed),
 }
 
 /// Options of `gpu programs`.
@@ -35,16 +38,5 @@ pub struct Programs {
     pub python: PathBuf,
     /// Where the folders `bin` and `pytorch` go
     #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-}
-
-/// Options of `gpu plot`.
-#[derive(Debug, Args)]
-pub struct Plot {
-    /// What the run wrote
-    #[arg(value_name = "RESULTS.json")]
-    pub results: PathBuf,
-    /// Where the plots go
-    #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
 }

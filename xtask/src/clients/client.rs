@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::report::refusal::{Refusal, refuse};
+use crate::support::refusal::{Refusal, refuse};
 
 /// A program of `tests/clients`.
 #[derive(Debug)]

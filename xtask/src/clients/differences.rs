@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::client::CLIENTS;
 use super::compare::{Difference, What};
-use crate::report::refusal::refuse;
 use crate::support::paths;
+use crate::support::refusal::refuse;
 
 /// Which of those that are compared with stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,10 @@ use super::differences::Kind;
 use crate::build_plugin;
 use crate::build_wheel::compile::Flavour;
 use crate::cli;
+use crate::python::environment::Environment;
 use crate::python::{Python, beside, pip, tools};
-use crate::report::progress::Progress;
 use crate::support::hash::Digest;
+use crate::support::progress::Progress;
 use crate::support::{disk, lock, paths};
 use crate::venv;
 
@@ -22,8 +23,8 @@ const ROOM: u64 = 1 << 30;
 /// The official wheel's, and those that are compared with it.
 #[derive(Debug)]
 pub struct Environments {
-    pub stock: PathBuf,
-    pub others: Vec<(Kind, PathBuf)>,
+    pub stock: Environment,
+    pub others: Vec<(Kind, Environment)>,
 }
 
 impl Environments {
@@ -38,7 +39,8 @@ impl Environments {
         let libraries = libraries(&python)?;
         let made = |environment: &Path, kind: &str| {
             let folder = beside_it(environment, kind);
-            beside::copy(environment, &folder, &python, Some(&libraries))
+            beside::copy(environment, &folder, &python, Some(&libraries))?;
+            Environment::open(&folder, "cargo xtask test-clients")
         };
         let others = vec![
             (Kind::Fork, made(&fork, "fork")?),
@@ -51,23 +53,29 @@ impl Environments {
     }
 
     /// Two at hand, where nothing but torch is needed.
-    pub fn of(stock: &Path, fork: &Path) -> Self {
+    pub fn of(stock: &Environment, fork: &Environment) -> Self {
         Self {
-            stock: stock.to_path_buf(),
-            others: vec![(Kind::Fork, fork.to_path_buf())],
+            stock: stock.clone(),
+            others: vec![(Kind::Fork, fork.clone())],
         }
     }
 
     /// The release, as the folders' names have it.
     pub fn torch(&self) -> String {
-        let name = self.stock.file_name().unwrap_or_default().to_string_lossy();
-        name.split('-').next().unwrap_or_default().to_owned()
+        release(&self.stock)
     }
 
     /// What is compared with stock.
     pub fn kinds(&self) -> Vec<Kind> {
         self.others.iter().map(|(kind, _)| *kind).collect()
     }
+}
+
+/// `2.15.0` of `2.15.0-stock-cp311`.
+fn release(environment: &Path) -> String {
+    let name = environment.file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    name.split('-').next().unwrap_or_default().to_owned()
 }
 
 fn plugin(args: &cli::TestClients) -> cli::BuildPlugin {
@@ -142,6 +150,6 @@ mod tests {
         assert_eq!(made, Path::new("target/venv/2.15.0-clients-fork-cp311"));
         let made = beside_it(Path::new("target/venv/2.15.0-stock-cp311"), "plugin");
         assert_eq!(made, Path::new("target/venv/2.15.0-clients-plugin-cp311"));
-        assert_eq!(Environments::of(&made, &made).torch(), "2.15.0");
+        assert_eq!(release(&made), "2.15.0");
     }
 }

@@ -19,10 +19,11 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::cli;
-use crate::report::progress::{Progress, Step};
-use crate::report::refusal::refuse;
-use crate::report::tally::Tally;
-use crate::runtime::Runtime;
+use crate::python::environment::Environment;
+use crate::runtime::{self, Runtime};
+use crate::support::progress::{Progress, Step};
+use crate::support::refusal::refuse;
+use crate::support::tally::Tally;
 use client::Client;
 use differences::Known;
 use environments::Environments;
@@ -32,7 +33,7 @@ use table::Row;
 pub fn run(args: &cli::TestClients) -> Result<()> {
     let chosen = client::choose(&args.names)?;
     let known = Known::read()?;
-    let runtime = Runtime::choose(args.real, &args.python)?;
+    let runtime = runtime::choose(args.real, &args.python)?;
     let environments = Environments::ensure(args)?;
     let rows = in_turn(&chosen, &environments, &runtime, &known)?;
     print!("\n{}", table::text(&rows));
@@ -60,7 +61,7 @@ pub fn run(args: &cli::TestClients) -> Result<()> {
 }
 
 /// The quickest, which need torch alone, with two environments at hand.
-pub fn quick(fork: &Path, stock: &Path, runtime: &Runtime) -> Result<Tally> {
+pub fn quick(fork: &Environment, stock: &Environment, runtime: &Runtime) -> Result<Tally> {
     let chosen: Vec<_> = client::CLIENTS.iter().filter(|it| it.quick).collect();
     let environments = Environments::of(stock, fork);
     let rows = in_turn(&chosen, &environments, runtime, &Known::read()?)?;

@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 
 use super::client::Client;
 use super::report::{self, Ran};
+use crate::python::environment::{Environment, clear_settings};
 use crate::runtime::Runtime;
 use crate::support::paths;
 use crate::support::scratch::Scratch;
-use crate::upstream::environment::clear_settings;
 
 /// Many times what any takes on two busy cores.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -22,10 +22,10 @@ const LIMIT: Duration = Duration::from_secs(300);
 const LAST_WORDS: usize = 8;
 
 /// The client in an environment, with settings of its defaults and no network.
-pub fn run(client: &Client, environment: &Path, runtime: &Runtime) -> Result<Ran> {
+pub fn run(client: &Client, environment: &Environment, runtime: &Runtime) -> Result<Ran> {
     let work = Scratch::folder(&paths::target().join("clients/work"))?;
     let folder = paths::root().join("tests/clients");
-    let mut command = runtime.command(environment.join("bin/python"))?;
+    let mut command = runtime.command(environment.python())?;
     clear_settings(&mut command);
     command
         .current_dir(work.path())

@@ -11,8 +11,8 @@ use super::torch::Found;
 use crate::build_wheel::compile::{TOOLS, Tool};
 use crate::build_wheel::fetch;
 use crate::python::Python;
-use crate::release::{Release, Versions};
 use crate::support::paths;
+use xtask_patchkit::release::{Release, Versions};
 
 /// The first release of g++ that knows `-std=c++20`.
 const OLDEST_COMPILER: u32 = 10;
@@ -65,7 +65,7 @@ impl Building {
         let release = wanted.map(|(_, release)| release);
         let probed = Python::probe(interpreter).and_then(|python| {
             if let Some((versions, release)) = wanted {
-                versions.check_python(release, &python)?;
+                crate::build_wheel::release::check_python(versions, release, &python)?;
             }
             Ok(python)
         });

@@ -1,15 +1,14 @@
 //! What CUDA's driver and runtime libraries say, where the loader finds them. The only file that calls
 //! them.
 //!
-//! cudarc looks each function up when it is first called and panics where it is not there: a library
-//! that is absent, or one with a part of the functions (the simulator's stub), is a normal answer here.
-//! So [`Driver::ask`] looks first, and calls nothing that it has not seen.
+//! A library that is absent, or one with a part of the functions (the simulator's stub), is a normal answer here: each
+//! function is looked up before it is called.
 //! Invariant: makes no context and allocates nothing on a device.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ptr;
 
-use cudarc::driver::sys as cuda;
-use cudarc::runtime::sys as cudart;
+use libloading::Library;
 use serde::Serialize;
 
 /// A version as CUDA counts it: 13020 is 13.2.
@@ -78,68 +77,117 @@ pub struct Gpu {
     pub address: String,
 }
 
-const NEEDED: [&str; 7] = [
-    "cuInit",
-    "cuDriverGetVersion",
-    "cuDeviceGetCount",
-    "cuDeviceGet",
-    "cuDeviceGetName",
-    "cuDeviceTotalMem_v2",
-    "cuDeviceGetPCIBusId",
-];
+/// A `CUresult` or a `cudaError_t`: 0 is success.
+type Answer = c_int;
+
+const NO_DEVICE: Answer = 100;
 
 impl Driver {
     /// Asks libcuda.
     pub fn ask() -> Self {
-        // SAFETY: loading NVIDIA's library runs its constructors, as every CUDA program does.
-        if !unsafe { cuda::is_culib_present() } {
+        let Some(library) = open(&["libcuda.so.1", "libcuda.so"]) else {
             return Self::Absent;
-        }
-        let (Ok(answer) | Err(answer)) = Self::start().and_then(|()| Self::look());
+        };
+        let (Ok(answer) | Err(answer)) = Cuda(&library).look();
         answer
-    }
-
-    fn start() -> Result<(), Self> {
-        require("cuInit")?;
-        // SAFETY: the symbol is there, and 0 is the only value for the flags.
-        succeeded(unsafe { cuda::cuInit(0) })
-    }
-
-    fn look() -> Result<Self, Self> {
-        NEEDED.into_iter().try_for_each(require)?;
-        let (mut version, mut count) = (0, 0);
-        // SAFETY: all symbols are there, the driver is started, and each call gets a place of the
-        // right type for its answer.
-        unsafe {
-            succeeded(cuda::cuDriverGetVersion(&raw mut version))?;
-            succeeded(cuda::cuDeviceGetCount(&raw mut count))?;
-        }
-        if count == 0 {
-            succeeded(cuda::CUresult::CUDA_ERROR_NO_DEVICE)?;
-        }
-        Ok(Self::Works {
-            cuda: CudaVersion(version),
-            gpus: (0..count).map(Gpu::ask).collect::<Result<_, _>>()?,
-        })
     }
 }
 
-impl Gpu {
-    /// Of a driver that has been started and has all of [`NEEDED`].
-    fn ask(ordinal: c_int) -> Result<Self, Driver> {
+/// The library.
+#[derive(Clone, Copy)]
+struct Cuda<'a>(&'a Library);
+
+impl Cuda<'_> {
+    fn look(self) -> Result<Driver, Driver> {
+        let init = self.get::<unsafe extern "C" fn(c_uint) -> Answer>("cuInit")?;
+        // SAFETY: 0 is the only value for the flags.
+        self.succeeded(unsafe { init(0) })?;
+        type Number = unsafe extern "C" fn(*mut c_int) -> Answer;
+        let (mut version, mut count) = (0, 0);
+        let (ask_version, ask_count) = (
+            self.get::<Number>("cuDriverGetVersion")?,
+            self.get::<Number>("cuDeviceGetCount")?,
+        );
+        let questions = Questions::of(self)?;
+        // SAFETY: the driver is started, and each call gets a place of the right type for its answer.
+        unsafe {
+            self.succeeded(ask_version(&raw mut version))?;
+            self.succeeded(ask_count(&raw mut count))?;
+        }
+        if count == 0 {
+            self.succeeded(NO_DEVICE)?;
+        }
+        let gpus = (0..count).map(|ordinal| questions.ask(self, ordinal));
+        Ok(Driver::Works {
+            cuda: CudaVersion(version),
+            gpus: gpus.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// A function of type `T`, as NVIDIA's header has it.
+    fn get<T: Copy>(self, symbol: &'static str) -> Result<T, Driver> {
+        // SAFETY: the callers give each function the type that cuda.h declares.
+        let found = unsafe { self.0.get::<T>(symbol.as_bytes()) };
+        found.map(|it| *it).map_err(|_| Driver::Lacks { symbol })
+    }
+
+    fn succeeded(self, answer: Answer) -> Result<(), Driver> {
+        if answer == 0 {
+            return Ok(());
+        }
+        type Name = unsafe extern "C" fn(Answer, *mut *const c_char) -> Answer;
+        let mut name = ptr::null();
+        let known = self.get::<Name>("cuGetErrorName");
+        // SAFETY: the place is of the right type, and the driver's names live as long as it is loaded.
+        let known = known.is_ok_and(|ask| unsafe { ask(answer, &raw mut name) } == 0);
+        let error = if known && !name.is_null() {
+            // SAFETY: as above.
+            let name = unsafe { CStr::from_ptr(name) };
+            name.to_string_lossy().into_owned()
+        } else if answer == NO_DEVICE {
+            "CUDA_ERROR_NO_DEVICE".to_owned()
+        } else {
+            format!("CUDA error {answer}")
+        };
+        Err(Driver::Refuses { error })
+    }
+}
+
+/// What is asked of each GPU.
+struct Questions {
+    device: unsafe extern "C" fn(*mut c_int, c_int) -> Answer,
+    name: Text,
+    memory: unsafe extern "C" fn(*mut usize, c_int) -> Answer,
+    address: Text,
+}
+
+/// Writes a text of at most that length.
+type Text = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Answer;
+
+impl Questions {
+    fn of(cuda: Cuda<'_>) -> Result<Self, Driver> {
+        Ok(Self {
+            device: cuda.get("cuDeviceGet")?,
+            name: cuda.get("cuDeviceGetName")?,
+            memory: cuda.get("cuDeviceTotalMem_v2")?,
+            address: cuda.get("cuDeviceGetPCIBusId")?,
+        })
+    }
+
+    /// Of a driver that has been started.
+    fn ask(&self, cuda: Cuda<'_>, ordinal: c_int) -> Result<Gpu, Driver> {
         const LENGTH: c_int = 128;
         let (mut device, mut memory) = (0, 0);
         let mut name = [0; LENGTH as usize];
         let mut address = [0; LENGTH as usize];
         // SAFETY: as in `look`; the texts get no more than the length that is passed with them.
         unsafe {
-            succeeded(cuda::cuDeviceGet(&raw mut device, ordinal))?;
-            succeeded(cuda::cuDeviceGetName(name.as_mut_ptr(), LENGTH, device))?;
-            succeeded(cuda::cuDeviceTotalMem_v2(&raw mut memory, device))?;
-            let place = address.as_mut_ptr();
-            succeeded(cuda::cuDeviceGetPCIBusId(place, LENGTH, device))?;
+            cuda.succeeded((self.device)(&raw mut device, ordinal))?;
+            cuda.succeeded((self.name)(name.as_mut_ptr(), LENGTH, device))?;
+            cuda.succeeded((self.memory)(&raw mut memory, device))?;
+            cuda.succeeded((self.address)(address.as_mut_ptr(), LENGTH, device))?;
         }
-        Ok(Self {
+        Ok(Gpu {
             name: text(&name),
             memory: memory as u64,
             address: text(&address).to_lowercase(),
@@ -149,35 +197,19 @@ impl Gpu {
 
 /// The version of the CUDA runtime on the loader's path. Torch brings its own, elsewhere.
 pub fn runtime() -> Option<CudaVersion> {
-    // SAFETY: as in `Driver::ask`.
-    if !unsafe { cudart::is_culib_present() } {
-        return None;
-    }
-    // SAFETY: the library is there; the symbol is only looked at.
-    let known = unsafe { cudart::culib().get::<*const c_void>(b"cudaRuntimeGetVersion\0") };
-    known.ok()?;
+    let library = open(&["libcudart.so", "libcudart.so.13", "libcudart.so.12"])?;
+    type Number = unsafe extern "C" fn(*mut c_int) -> Answer;
     let mut version = 0;
-    // SAFETY: the symbol is there, and `version` is a place for its answer.
-    let answer = unsafe { cudart::cudaRuntimeGetVersion(&raw mut version) };
-    (answer == cudart::cudaError_t::cudaSuccess).then_some(CudaVersion(version))
+    // SAFETY: cuda_runtime_api.h declares it so, and `version` is a place for its answer.
+    let answer = unsafe { library.get::<Number>("cudaRuntimeGetVersion").ok()?(&raw mut version) };
+    (answer == 0).then_some(CudaVersion(version))
 }
 
-fn require(symbol: &'static str) -> Result<(), Driver> {
-    // SAFETY: the library is there, and the symbol is only looked at.
-    let known = unsafe { cuda::culib().get::<*const c_void>(symbol.as_bytes()) };
-    match known {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Driver::Lacks { symbol }),
-    }
-}
-
-fn succeeded(answer: cuda::CUresult) -> Result<(), Driver> {
-    match answer {
-        cuda::CUresult::CUDA_SUCCESS => Ok(()),
-        error => Err(Driver::Refuses {
-            error: format!("{error:?}"),
-        }),
-    }
+fn open(names: &[&str]) -> Option<Library> {
+    // SAFETY: loading NVIDIA's library runs its constructors, as every CUDA program does.
+    names
+        .iter()
+        .find_map(|it| unsafe { Library::new(*it) }.ok())
 }
 
 fn text(buffer: &[c_char]) -> String {

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::driver::{CudaVersion, Driver};
-use super::files::{Files, field, size};
 use super::finding::Finding;
 use super::setting::Setting;
+use super::size::size;
+use pinbuddy_machine::{Files, field};
 
 const PCI: &str = "sys/bus/pci/devices";
 

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::files::Files;
 use super::finding::Finding;
 use super::setting::Setting;
+use pinbuddy_machine::Files;
 
 /// `MADV_POPULATE_WRITE` came with this one.
 const POPULATE: (u32, u32) = (5, 14);

@@ -1,26 +1,18 @@
 //! How much memory the engine may pin here, and which limit decides that.
 //!
-//! The rule is the engine's (cxx-bridge/src/budget): half of the least of what the machine has
-//! available, what the control group leaves, and the lock limit where it binds; and the huge pages
-//! that are set aside and free, which `pages` shows.
+//! The rule is the engine's (cxx-bridge/src/budget): half of the least limit that `pinbuddy-machine` reads; and the huge
+//! pages that are set aside and free, which `pages` shows.
 
 use serde::Serialize;
 
-use super::cgroup::Cgroup;
-use super::files::{Files, field, kib_field, size};
 use super::finding::Finding;
 use super::setting::Setting;
+use super::size::size;
+use pinbuddy_machine::{Cgroup, Files, Limit, Limits, LockLimit, Of};
 
 /// What the warm-up pins unless told otherwise: so many blocks of 1 GiB.
 const BLOCKS: u64 = 8;
 const BLOCK: u64 = 1 << 30;
-
-/// The bit of `CAP_IPC_LOCK` in a capability set.
-const IPC_LOCK: u64 = 1 << 14;
-
-/// Up to here the lock limit is the default of distributions and container engines, which CUDA's
-/// driver does not look at and the engine does not count.
-const LOCK_DEFAULT: u64 = 64 << 20;
 
 /// Limits in bytes; none where there is no limit, or it cannot be read.
 #[derive(Debug, Serialize)]
@@ -39,49 +31,30 @@ pub struct Memory {
     pub cgroup: Option<Cgroup>,
     /// What one process may pin.
     pub budget: Option<u64>,
+    /// The limit that it is half of.
+    #[serde(skip)]
+    deciding: Option<Limit>,
 }
-
-/// What can decide the budget, as the report says it.
-const AVAILABLE: &str = "what is available";
-const CGROUP: &str = "what the cgroup leaves";
-const LOCK: &str = "memlock";
 
 impl Memory {
     /// Reads it all.
     pub fn read(files: &Files) -> Self {
-        let info = files.text("proc/meminfo").unwrap_or_default();
-        let status = files.text("proc/self/status").unwrap_or_default();
-        let capabilities =
-            field(&status, "CapEff:").and_then(|it| u64::from_str_radix(it, 16).ok());
-        let limits = files.text("proc/self/limits").unwrap_or_default();
-        let mut lock = field(&limits, "Max locked memory")
-            .unwrap_or_default()
-            .split_whitespace()
-            .map(|it| it.parse().ok());
-        let mut memory = Self {
-            total: kib_field(&info, "MemTotal:"),
-            available: kib_field(&info, "MemAvailable:"),
-            lock_soft: lock.next().flatten(),
-            lock_hard: lock.next().flatten(),
-            may_lock_all: capabilities.is_some_and(|it| it & IPC_LOCK != 0),
-            cgroup: Cgroup::read(files),
-            budget: None,
-        };
-        memory.budget = memory.least().map(|(bytes, _)| bytes / 2);
-        memory
-    }
-
-    fn least(&self) -> Option<(u64, &'static str)> {
-        let counts = |soft: &u64| !self.may_lock_all && *soft > LOCK_DEFAULT;
-        let lock = self.lock_soft.filter(counts);
-        [
-            (self.available, AVAILABLE),
-            (self.cgroup.as_ref().map(Cgroup::left), CGROUP),
-            (lock, LOCK),
-        ]
-        .into_iter()
-        .filter_map(|(bytes, what)| Some((bytes?, what)))
-        .min_by_key(|(bytes, _)| *bytes)
+        let limits = Limits::read(files);
+        let LockLimit {
+            soft,
+            hard,
+            may_lock_all,
+        } = limits.lock;
+        Self {
+            budget: limits.least().map(|it| it.bytes / 2),
+            deciding: limits.least(),
+            total: limits.total,
+            available: limits.available,
+            lock_soft: soft,
+            lock_hard: hard,
+            may_lock_all,
+            cgroup: limits.cgroup,
+        }
     }
 
     /// Whether `bytes` can be set aside for huge pages without starving the rest. Pools are the
@@ -152,7 +125,7 @@ impl Memory {
         if holds_warm_up(soft) {
             return Finding::ok(name, shown);
         }
-        if soft <= LOCK_DEFAULT {
+        if soft <= LockLimit::DEFAULT {
             let value =
                 format!("{shown}, the default, which CUDA's driver passes; the simulator cannot");
             return Finding::ok(name, value);
@@ -170,8 +143,16 @@ impl Memory {
 
     fn allowance(&self, gpus: usize) -> Finding {
         let name = "budget";
-        let Some((least, what)) = self.least() else {
+        let Some(Limit {
+            bytes: least, of, ..
+        }) = self.deciding
+        else {
             return Finding::ok(name, "no limit is known");
+        };
+        let what = match of {
+            Of::Machine => "what is available",
+            Of::Group => "what the cgroup leaves",
+            Of::Process => "memlock",
         };
         let budget = least / 2;
         let mut value = format!("{} may be pinned, half of {what}", size(budget));
@@ -184,9 +165,9 @@ impl Memory {
             return Finding::ok(name, value);
         }
         value += &format!("; the warm-up's {BLOCKS} blocks of 1 GiB do not fit");
-        Finding::note(name, value).run(match (what, (budget >> 20) / BLOCKS) {
+        Finding::note(name, value).run(match (of, (budget >> 20) / BLOCKS) {
             // The driver pins past this limit, as far as is known; only the engine keeps to it.
-            (LOCK, _) if self.beside_lock() > budget => {
+            (Of::Process, _) if self.beside_lock() > budget => {
                 format!("export BUDDY_MAX_MB={}", self.beside_lock() >> 20)
             }
             _ if blocks > 0 => format!("export BUDDY_BLOCK_COUNT={blocks}"),

@@ -7,9 +7,7 @@
 //! Invariant: changes nothing on the machine.
 
 pub mod building;
-mod cgroup;
 mod driver;
-pub mod files;
 pub mod finding;
 mod gpu;
 mod kernel;
@@ -20,6 +18,7 @@ pub mod report;
 mod room;
 pub mod setting;
 mod shared;
+mod size;
 #[cfg(test)]
 mod tests;
 mod torch;
@@ -33,22 +32,22 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::cli;
-use crate::release::Versions;
-use crate::report::refusal::refuse;
 use crate::support::paths;
+use crate::support::refusal::refuse;
 use building::Building;
 use driver::{CudaVersion, Driver};
-use files::Files;
 use finding::{Finding, Status};
 use gpu::Gpus;
 use kernel::Kernel;
 use memory::Memory;
 use pages::HugePages;
+use pinbuddy_machine::Files;
 use report::Report;
 use setting::Setting;
 use shared::Shared;
 use torch::{Found, Torch};
 use transparent::Transparent;
+use xtask_patchkit::release::Versions;
 
 /// The command.
 pub fn run(args: &cli::Doctor) -> Result<()> {
@@ -125,7 +124,7 @@ struct Machine {
     huge_pages: HugePages,
     transparent: Transparent,
     shared: Shared,
-    nodes: Vec<numa::Node>,
+    nodes: Vec<pinbuddy_machine::Node>,
 }
 
 impl Machine {
@@ -145,7 +144,7 @@ impl Machine {
             huge_pages: HugePages::read(files),
             transparent: Transparent::read(files),
             shared: Shared::read(files),
-            nodes: numa::read(files),
+            nodes: pinbuddy_machine::nodes(files),
         }
     }
 

@@ -1,46 +1,9 @@
 //! The machine's memory nodes: their processors, their memory, and the GPUs beside them.
 
-use serde::Serialize;
-
-use super::files::{Files, kib_field, size};
 use super::finding::Finding;
 use super::gpu::Gpus;
-use super::pages::is_node;
-
-const FOLDER: &str = "sys/devices/system/node";
-
-/// One node.
-#[derive(Debug, Serialize)]
-pub struct Node {
-    /// As the kernel counts them.
-    pub id: u32,
-    /// `0-55,112-167`.
-    pub cpus: String,
-    /// In bytes.
-    pub total: u64,
-    /// In bytes; without the cache, which `MemAvailable` counts and a node does not.
-    pub free: u64,
-}
-
-/// All of them; none where the kernel knows of none.
-pub fn read(files: &Files) -> Vec<Node> {
-    let names = files.names(FOLDER).into_iter().filter(|it| is_node(it));
-    names
-        .filter_map(|name| {
-            let id = name.trim_start_matches("node").parse().ok()?;
-            let info = files.text(&format!("{FOLDER}/{name}/meminfo"))?;
-            let kib = |label| kib_field(&info, &format!("Node {id} {label}:")).unwrap_or(0);
-            Some(Node {
-                id,
-                cpus: files
-                    .text(&format!("{FOLDER}/{name}/cpulist"))
-                    .unwrap_or_default(),
-                total: kib("MemTotal"),
-                free: kib("MemFree"),
-            })
-        })
-        .collect()
-}
+use super::size::size;
+use pinbuddy_machine::Node;
 
 /// A line for each node.
 pub fn findings(nodes: &[Node], gpus: &Gpus) -> Vec<Finding> {

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::files::{Files, kib_field, size};
 use super::finding::Finding;
 use super::memory::Memory;
 use super::setting::Setting;
+use super::size::size;
+use pinbuddy_machine::{Files, POOLS, is_node, kib_field};
 
 const MIB2: u64 = 2 << 20;
 const GIB1: u64 = 1 << 30;
-const POOLS: &str = "sys/kernel/mm/hugepages";
 
 /// All pools.
 #[derive(Debug, Serialize)]
@@ -164,12 +164,6 @@ impl HugePages {
     }
 }
 
-/// `node0`, as the kernel calls a node.
-pub fn is_node(name: &str) -> bool {
-    name.strip_prefix("node")
-        .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
-}
-
 impl Pool {
     /// In bytes.
     fn free(&self) -> u64 {
@@ -187,12 +181,10 @@ impl Pool {
 
 impl Count {
     fn read(files: &Files, folder: &str) -> Self {
-        let number = |name| files.number(&format!("{folder}/{name}")).unwrap_or(0);
-        // A node has no count of promised pages; the machine has.
-        let free = number("free_hugepages").saturating_sub(number("resv_hugepages"));
+        let pool = pinbuddy_machine::Pool::read(files, folder).unwrap_or_default();
         Self {
-            total: number("nr_hugepages"),
-            free,
+            total: pool.total as u64,
+            free: pool.free as u64,
         }
     }
 }

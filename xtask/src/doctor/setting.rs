@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::files::Files;
+use pinbuddy_machine::Files;
 
 /// Decides how a command is worded.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -5,11 +5,10 @@
 
 use serde::Serialize;
 
-use super::files::Files;
 use super::finding::Finding;
 use super::kernel::Kernel;
 use super::setting::Setting;
-use super::transparent::{FOLDER, chosen};
+use pinbuddy_machine::{Files, TRANSPARENT, transparent_mode};
 
 /// The settings that decide.
 #[derive(Debug, Serialize)]
@@ -23,10 +22,9 @@ pub struct Shared {
 impl Shared {
     /// Reads them.
     pub fn read(files: &Files) -> Self {
-        let chosen = |name: &str| chosen(&files.text(&format!("{FOLDER}/{name}"))?);
         Self {
-            enabled: chosen("shmem_enabled"),
-            of_2_mib: chosen("hugepages-2048kB/shmem_enabled"),
+            enabled: transparent_mode(files, "shmem_enabled"),
+            of_2_mib: transparent_mode(files, "hugepages-2048kB/shmem_enabled"),
         }
     }
 
@@ -55,8 +53,8 @@ impl Shared {
             }
         };
         let file = match of_size {
-            "never" if all != "deny" => format!("/{FOLDER}/hugepages-2048kB/shmem_enabled"),
-            _ => format!("/{FOLDER}/shmem_enabled"),
+            "never" if all != "deny" => format!("/{TRANSPARENT}/hugepages-2048kB/shmem_enabled"),
+            _ => format!("/{TRANSPARENT}/shmem_enabled"),
         };
         Finding::note(name, line(&format!("4 KiB: {why}")))
             .machine_root(setting, format!("echo advise > {file}"))

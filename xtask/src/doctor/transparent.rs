@@ -2,12 +2,9 @@
 
 use serde::Serialize;
 
-use super::files::Files;
 use super::finding::Finding;
 use super::setting::Setting;
-
-/// Where the kernel keeps what it does about them.
-pub const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
+use pinbuddy_machine::{Files, TRANSPARENT, transparent_mode};
 
 /// The two settings that decide.
 #[derive(Debug, Serialize)]
@@ -21,10 +18,9 @@ pub struct Transparent {
 impl Transparent {
     /// Reads them.
     pub fn read(files: &Files) -> Self {
-        let chosen = |name: &str| chosen(&files.text(&format!("{FOLDER}/{name}"))?);
         Self {
-            enabled: chosen("enabled"),
-            defrag: chosen("defrag"),
+            enabled: transparent_mode(files, "enabled"),
+            defrag: transparent_mode(files, "defrag"),
         }
     }
 
@@ -50,13 +46,7 @@ impl Transparent {
         }
         let finding = Finding::note(name, value);
         files.into_iter().fold(finding, |finding, (file, _)| {
-            finding.machine_root(setting, format!("echo madvise > /{FOLDER}/{file}"))
+            finding.machine_root(setting, format!("echo madvise > /{TRANSPARENT}/{file}"))
         })
     }
-}
-
-/// The word in brackets.
-pub fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_owned())
 }

@@ -4,11 +4,11 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use crate::bench::{place, program};
+use crate::bench::harness;
 use crate::cli::gpu::Programs;
 use crate::python::{Python, tools};
-use crate::report::progress::Progress;
 use crate::support::paths;
+use crate::support::progress::Progress;
 use crate::upstream::portable;
 use crate::venv;
 
@@ -22,7 +22,7 @@ pub fn run(args: &Programs) -> Result<()> {
     let progress = Progress::new(1 + portable::STEPS);
     portable::write(&stock, args.source.as_deref(), &tools, &progress, &args.out)?;
     progress.step("compile the harness of the benchmark", |_| {
-        program::build(&place::torch_in(&stock)?, &bin.join("harness"))
+        harness::build(&stock, &bin.join("harness"))
     })?;
     println!("{}", paths::show(&args.out));
     Ok(())

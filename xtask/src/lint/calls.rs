@@ -1,5 +1,5 @@
 //! What workflows, scripts and documents call: scripts that are there, and command lines of `cargo xtask`
-//! that its own parser takes.
+//! that its own parser takes. Those that are handed on are checked by a test of xtask-bench.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,10 +9,7 @@ use clap::error::ErrorKind;
 
 use super::File;
 use crate::cli::Cli;
-
-const COMMAND: &str = "cargo xtask ";
-/// What stands for a variable or an expression.
-const VALUE: &str = "2.15.0";
+use crate::support::calls::{COMMAND, commands};
 
 /// What is wrong, a line each.
 pub fn check(root: &Path, files: &[File]) -> Vec<String> {
@@ -44,31 +41,6 @@ fn scripts(line: &str) -> impl Iterator<Item = &str> {
     words.filter(|it| it.starts_with("ci/") && it.ends_with(".sh"))
 }
 
-/// The arguments of every `cargo xtask` in a line, as the shell would give them, with a value where it has
-/// a variable.
-fn commands(line: &str) -> impl Iterator<Item = Vec<String>> {
-    line.split(COMMAND).skip(1).map(|rest| {
-        let mut rest = rest.to_owned();
-        while let Some(start) = rest.find("${{") {
-            let Some(end) = rest[start..].find("}}") else {
-                break;
-            };
-            rest.replace_range(start..start + end + 2, VALUE);
-        }
-        let end = rest
-            .find(['|', '>', '&', ';', ')', '`', '#'])
-            .unwrap_or(rest.len());
-        let words = rest[..end].split_whitespace();
-        // A list of arguments, `"${more[@]}"`, may be empty.
-        let words = words.filter(|it| !it.contains("[@]") && *it != "\"$@\"");
-        let plain = |word: &str| match word.find('$') {
-            Some(_) => VALUE.to_owned(),
-            None => word.trim_matches(['"', '\'']).to_owned(),
-        };
-        words.map(plain).collect()
-    })
-}
-
 fn refused(arguments: &[String], place: &str) -> Option<String> {
     let all = ["cargo xtask"].into_iter();
     let all = all.chain(arguments.iter().map(String::as_str));
@@ -84,17 +56,6 @@ fn refused(arguments: &[String], place: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn command_lines_are_taken_apart_as_a_shell_does() {
-        let line = "out=$(cargo xtask venv --torch \"$version\" --stock) && cargo xtask test --quick | tee x";
-        let found: Vec<_> = commands(line).collect();
-        assert_eq!(found[0], ["venv", "--torch", VALUE, "--stock"]);
-        assert_eq!(found[1], ["test", "--quick"]);
-        let line = "run: cargo xtask bench --json ${{ env.FILE }} \"${more[@]}\"";
-        let found: Vec<_> = commands(line).collect();
-        assert_eq!(found, [["bench", "--json", VALUE]]);
-    }
 
     #[test]
     fn what_the_parser_refuses_and_what_is_not_there() {

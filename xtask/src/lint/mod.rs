@@ -14,10 +14,10 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::python::Python;
-use crate::report::progress::Progress;
-use crate::report::refusal::refuse;
-use crate::report::tally::Tally;
 use crate::support::paths;
+use crate::support::progress::Progress;
+use crate::support::refusal::refuse;
+use crate::support::tally::Tally;
 use programs::Programs;
 
 /// A file of the checkout, by its path there.

@@ -11,8 +11,8 @@ use xshell::{Cmd, Shell, cmd};
 
 use super::File;
 use crate::python::{Python, pip, tools};
-use crate::report::progress::Step;
 use crate::support::paths;
+use crate::support::progress::Step;
 
 /// Pinned, because another version has other opinions. actionlint's is the fork that is kept up.
 const PACKAGES: [&str; 3] = [

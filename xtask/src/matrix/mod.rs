@@ -12,9 +12,9 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use crate::cli;
-use crate::release::{Release, Versions};
-use crate::report::refusal::refuse;
 use crate::support::paths;
+use crate::support::refusal::refuse;
+use xtask_patchkit::release::{Release, Versions};
 
 /// The command.
 pub fn run(args: &cli::Matrix) -> Result<()> {

@@ -10,31 +10,22 @@ use anyhow::{Context, Result};
 use super::table::{Outcome, Row};
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{self, fetch};
+use crate::build_wheel::{self, Reached, fetch};
 use crate::cli;
+use crate::python::environment;
 use crate::python::tools;
-use crate::report::progress::Progress;
-use crate::report::refusal::refuse;
-use crate::sim::Simulator;
+use crate::support::progress::Progress;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::{lock, paths, relay};
-use crate::upstream::environment;
 use crate::venv;
-
-/// The steps of `build-wheel` that end a stage.
-const ENDS: [(&str, usize); 4] = [
-    ("verify it", 0),
-    ("apply the series", 1),
-    ("compile the library", 2),
-    ("link it in", 3),
-];
 
 /// How one release fares; an error is told at once, and in its row.
 pub fn release(version: &str, args: &cli::Matrix) -> Row {
     let mut row = Row::new(version);
     let start = Instant::now();
     if let Err(error) = stages(&mut row, args) {
-        crate::report(&error);
+        crate::support::failure::say(&error);
         let failed = row.stages.iter_mut().find(|it| **it == Outcome::NotRun);
         if let Some(stage) = failed {
             let line = error.to_string();
@@ -62,16 +53,12 @@ fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
     let cargo = paths::target().join(Flavour::Wheel.target());
     let built = {
         let _lock = lock::take("build")?;
-        build_wheel::link(&plan, &cargo, &progress).and_then(|(ready, made)| {
+        let mut reached = |stage| row.stages[column(stage)] = Outcome::Ok;
+        build_wheel::link(&plan, &cargo, &progress, &mut reached).and_then(|(ready, made)| {
             let wheel = (!args.quick).then(|| build_wheel::write(&plan, &ready, &made, &progress));
             Ok((ready.facts.cuda.clone(), wheel.transpose()?.map(|it| it.0)))
         })
     };
-    for (step, _) in progress.times() {
-        if let Some((_, stage)) = ENDS.iter().find(|(end, _)| *end == step) {
-            row.stages[*stage] = Outcome::Ok;
-        }
-    }
     let (cuda, wheel) = built?;
     row.cuda = Some(cuda);
     let Some(wheel) = wheel else { return Ok(()) };
@@ -82,6 +69,16 @@ fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
     environment.smoke()?;
     row.stages[5] = Outcome::Ok;
     Ok(())
+}
+
+/// The column of a stage.
+fn column(reached: Reached) -> usize {
+    match reached {
+        Reached::Verified => 0,
+        Reached::Patched => 1,
+        Reached::Compiled => 2,
+        Reached::Linked => 3,
+    }
 }
 
 /// An official wheel that the cache does not have yet: what will be fetched goes again at the end.
@@ -124,7 +121,7 @@ impl<'a> Environment<'a> {
     }
 
     fn smoke(&self) -> Result<()> {
-        let mut command = Simulator::build()?.command(self.folder.join("bin/python"), 1)?;
+        let mut command = crate::sim::build()?.command(self.folder.join("bin/python"), 1)?;
         environment::clear_settings(&mut command);
         command.arg(paths::root().join("tests/python/smoke.py"));
         succeed(&mut command, "tests/python/smoke.py")

@@ -9,17 +9,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::judge::Files;
-use super::series::Patch;
 use crate::build_wheel::fetch;
 use crate::python::{Python, tools};
-use crate::release::{Release, Versions};
-use crate::report::progress::Progress;
 use crate::support::hash::Digest;
+use crate::support::progress::Progress;
 use crate::support::{lock, paths};
 use crate::wheel::header::{self, in_wheel};
 use crate::wheel::name::WheelName;
 use crate::wheel::verify::{self, Expected};
+use xtask_patchkit::judge::Files;
+use xtask_patchkit::release::{Release, Versions};
+use xtask_patchkit::series::Patch;
 
 /// What `series` changes, as `release` ships it. `python` is the interpreter whose wheel is fetched,
 /// where one has to be.
@@ -66,8 +66,9 @@ fn from_wheel(
     let read = |path: &Path, name: &WheelName| {
         let expected = Expected {
             name,
-            release,
+            release: &release.version,
             header,
+            header_sha256: &release.header_sha256,
             cache,
         };
         verify::texts(path, &expected, names)

@@ -15,9 +15,9 @@ use xshell::{Shell, cmd};
 
 use super::plan::Plan;
 use crate::python::{pip, tools};
-use crate::report::progress::Step;
-use crate::report::refusal::refuse;
 use crate::support::paths;
+use crate::support::progress::Step;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 
 const MARKER: &str = "pinbuddy-source.json";

@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::patch::tree::Tree;
-use crate::report::refusal::refuse;
+use crate::support::refusal::refuse;
+use xtask_patchkit::tree::Tree;
 
 const PROJECT: &str = "pyproject.toml";
 const LEGACY: &str = "setuptools.build_meta:__legacy__";

@@ -9,10 +9,10 @@ use anyhow::{Context, Result};
 
 use super::plan::Plan;
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::{contents, inputs};
-use crate::report::progress::Step;
+use crate::build_wheel::{contents, inputs, library};
 use crate::support::hash::Digest;
 use crate::support::paths;
+use crate::support::progress::Step;
 use crate::support::scratch::Scratch;
 use crate::wheel::header::in_wheel;
 use crate::wheel::name::WheelName;
@@ -105,6 +105,7 @@ pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, St
         name: &name,
         header: (&header, &plan.release.patched_sha256),
         provenance: &provenance,
+        library: LIBRARY,
         asks: ASKS,
     };
     result::verify(unfinished.path(), &promise, step)
@@ -141,7 +142,7 @@ fn assemble(base: &mut Checked, name: &WheelName, provenance: &Provenance) -> Re
     let bill = sbom::document(
         ("torch", &name.version),
         Some((&from.name, &provenance.torch_version, &from.sha256)),
-        &sbom::linked_crates(root)?,
+        &library::linked_crates(root)?,
     )?;
     text(format!("{info}/{}", sbom::NAME), bill);
     Ok(Contents { stem, files })

@@ -12,9 +12,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
-use crate::patch::git;
-use crate::patch::judge::Files;
-use crate::report::progress::Step;
+use crate::support::progress::Step;
+use xtask_patchkit::git;
+use xtask_patchkit::judge::Files;
 
 /// What a build leaves at the root of a tree that is no checkout, and git's own.
 const LEFT_BEHIND: [&str; 3] = [".git", "build", "dist"];

@@ -24,16 +24,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::build_wheel::summary::{self, StepTime, Summary};
 use crate::build_wheel::{commit, inputs};
 use crate::cli;
-use crate::patch::replace;
-use crate::release::Versions;
-use crate::report::progress::{Progress, Step};
-use crate::report::summary::{self, StepTime, Summary};
 use crate::support::hash::Digest;
+use crate::support::progress::{Progress, Step};
 use crate::support::{lock, paths};
 use plan::{Asked, Plan};
 use prerequisites::Seen;
+use xtask_patchkit::release::Versions;
+use xtask_patchkit::replace;
 
 const STEPS: usize = 6;
 

@@ -11,16 +11,16 @@ use super::prerequisites::PER_JOB;
 use super::toolkit::Toolkit;
 use super::variables::{Environment, Variables, Wanted};
 use crate::cli::SourceBuild;
-use crate::doctor::files::Files;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::memory::Memory;
-use crate::patch::series::{self, Patch};
-use crate::patch::tree::Tree;
 use crate::python::Python;
-use crate::release::{Release, Versions};
-use crate::report::refusal::refuse;
 use crate::support::hash::Digest;
 use crate::support::paths;
+use crate::support::refusal::refuse;
+use pinbuddy_machine::Files;
+use xtask_patchkit::release::{Release, Versions};
+use xtask_patchkit::series::{self, Patch};
+use xtask_patchkit::tree::Tree;
 
 /// All decisions.
 pub struct Plan {

@@ -10,12 +10,12 @@ use super::plan::Plan;
 use super::toolkit::Toolkit;
 use crate::build_wheel::compile::TOOLS;
 use crate::doctor::building::Program;
-use crate::doctor::files::Files;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::memory::Memory;
 use crate::doctor::setting::Setting;
-use crate::report::refusal::refuse;
+use crate::support::refusal::refuse;
 use crate::support::{disk, paths};
+use pinbuddy_machine::Files;
 
 /// What one compiler takes of kernels that are full of templates, in bytes.
 pub const PER_JOB: u64 = 4 << 30;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 
 use super::plan::Plan;
-use crate::patch::judge::{Files, Trial};
-use crate::patch::outcome::Outcome;
-use crate::patch::{change, git, unsaved};
-use crate::report::refusal::refuse;
+use crate::support::refusal::refuse;
+use xtask_patchkit::judge::{Files, Trial};
+use xtask_patchkit::outcome::Outcome;
+use xtask_patchkit::{change, git, unsaved};
 
 /// What the series touch, before and after. A series that is in the tree already stays as it is.
 pub fn patched(plan: &Plan) -> Result<(Files, Files)> {

@@ -14,10 +14,10 @@ use super::variables::Environment;
 use super::{make, series};
 use crate::cli::{Launcher, SourceBuild};
 use crate::doctor::finding::Finding;
-use crate::release::Versions;
-use crate::report::progress::Progress;
 use crate::support::hash::Digest;
+use crate::support::progress::Progress;
 use crate::wheel::provenance::Provenance;
+use xtask_patchkit::release::Versions;
 
 const HEADER: &str = "aten/src/ATen/core/CachingHostAllocator.h";
 const STOCK: &str = "one\ntwo\nthree\n";
@@ -277,7 +277,7 @@ fn the_dry_run_names_every_command_and_variable() {
         keep: false,
     };
     let mut plan = stand_in.plan(&building);
-    plan.python = crate::python::tests::python311();
+    plan.python = crate::python::python311();
     let extra = [
         ("CMAKE_BUILD_TYPE", "Release"),
         ("SCCACHE_BUCKET", "hidden"),

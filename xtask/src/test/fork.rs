@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::report::tally::{self, Tally};
 use crate::runtime::Runtime;
 use crate::support::scratch::Scratch;
+use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
 use crate::venv;
 

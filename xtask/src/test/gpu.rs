@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::fork;
 use crate::bench;
 use crate::gpu::plot;
-use crate::report::tally::Tally;
-use crate::runtime::Runtime;
+use crate::runtime;
 use crate::support::scratch::Scratch;
+use crate::support::tally::Tally;
 use crate::support::{paths, relay};
 
 const SUITE: &str = "GPU tests";
@@ -35,7 +35,7 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     let harness = bench::harness(fork, stock)?;
     let out = Scratch::folder(&paths::target().join("gpu-trial"))?;
     let only = [&[SUITE][..], &MEASUREMENTS].concat().join(",");
-    let mut command = Runtime::choose(false, python)?.command(fork.join("bin/python"))?;
+    let mut command = runtime::choose(false, python)?.command(fork.join("bin/python"))?;
     command
         .arg(paths::root().join("tests/gpu/run.py"))
         .args(["--simulator", "--quick", "--only", &only])

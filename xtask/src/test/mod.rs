@@ -8,7 +8,7 @@ mod simulator;
 mod source;
 mod wheel;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use anyhow::Result;
@@ -18,11 +18,12 @@ use crate::build_wheel::{self, plan::Plan};
 use crate::cli;
 use crate::clients;
 use crate::lint;
-use crate::report::refusal::refuse;
-use crate::report::table::Table;
-use crate::report::tally::Tally;
-use crate::runtime::Runtime;
+use crate::python::environment::Environment;
+use crate::runtime;
 use crate::support::paths;
+use crate::support::refusal::refuse;
+use crate::support::table::Table;
+use crate::support::tally::Tally;
 use crate::upstream;
 use crate::venv;
 
@@ -85,7 +86,7 @@ const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 /// What a GPU is needed for, and nothing else.
 fn on_gpu(table: &mut Table) -> Result<()> {
     let args = build_args(None);
-    let runtime = Runtime::choose(true, &args.python)?;
+    let runtime = runtime::choose(true, &args.python)?;
     let python = args.python.as_path();
     if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
@@ -119,14 +120,14 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: O
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
             table.row(FORK, || {
-                let runtime = Runtime::choose(false, python)?;
+                let runtime = runtime::choose(false, python)?;
                 fork::python_tests(&fork, &stock, python, &runtime)
             });
             if newest {
                 table.row(BENCH, || bench::smoke(&fork, &stock));
                 table.row(GPU, || gpu::trial(&fork, &stock, python));
                 table.row(CLIENTS, || {
-                    let runtime = Runtime::choose(false, python)?;
+                    let runtime = runtime::choose(false, python)?;
                     clients::quick(&fork, &stock, &runtime)
                 });
             }
@@ -143,7 +144,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: O
     table.row(UPSTREAM, || upstream_tests(torch, source));
 }
 
-fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(PathBuf, PathBuf)> {
+fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(Environment, Environment)> {
     let torch = args.torch.as_deref();
     let fork = venv::ensure(torch, false, python)?;
     Ok((fork, venv::ensure(torch, true, python)?))

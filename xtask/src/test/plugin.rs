@@ -12,14 +12,14 @@ use anyhow::{Context, Result};
 use super::fork;
 use crate::build_plugin::{self, Summary as Plugin};
 use crate::build_wheel::compile::Flavour;
+use crate::build_wheel::summary::Summary;
 use crate::cli;
 use crate::python::{Python, beside};
-use crate::report::refusal::refuse;
-use crate::report::summary::Summary;
-use crate::report::tally::Tally;
-use crate::runtime::Runtime;
+use crate::runtime;
 use crate::support::paths;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
+use crate::support::tally::Tally;
 use crate::venv;
 use crate::wheel::provenance::Provenance;
 
@@ -70,7 +70,7 @@ pub fn python_tests(
     let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
     let wheel = plugin.path.display().to_string();
     venv::require(&environment, python, &[&wheel, "pytest", "pytest-xdist"])?;
-    let runtime = Runtime::choose(false, python)?;
+    let runtime = runtime::choose(false, python)?;
     fork::untimed(&environment, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")

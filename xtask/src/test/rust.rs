@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::report::tally::{self, Tally};
+use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
 
 /// nextest where it is installed, cargo's own runner otherwise.

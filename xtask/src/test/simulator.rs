@@ -9,11 +9,10 @@ use crate::build_wheel::plan::Plan;
 use crate::build_wheel::tree;
 use crate::cli;
 use crate::python::{pip, tools};
-use crate::release::Versions;
-use crate::report::progress::Progress;
-use crate::report::tally::{self, Tally};
-use crate::sim::Simulator;
+use crate::support::progress::Progress;
+use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
+use xtask_patchkit::release::Versions;
 
 /// Reads C headers for bindgen; pinned, because what it writes is compared byte for byte.
 const LIBCLANG: &str = "libclang==18.1.1";
@@ -55,7 +54,7 @@ fn joined(folders: &[PathBuf]) -> Result<String> {
 
 /// Copies, streams, events and pinned memory of the official wheel, on two simulated GPUs.
 pub fn under_stock(stock: &Path) -> Result<Tally> {
-    let mut command = Simulator::build()?.command(stock.join("bin/python"), 2)?;
+    let mut command = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
     command
         .args([
             "-m",

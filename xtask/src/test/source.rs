@@ -11,15 +11,15 @@ use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::prepare::{self, Prepared};
 use crate::cli;
-use crate::patch::git::{self, Direction};
-use crate::patch::series;
 use crate::python::pip;
-use crate::report::progress::Progress;
-use crate::report::refusal::refuse;
-use crate::report::tally::Tally;
+use crate::support::progress::Progress;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
+use crate::support::tally::Tally;
 use crate::support::{links, lock, paths};
 use crate::wheel::platform::needed;
+use xtask_patchkit::git::{self, Direction};
+use xtask_patchkit::series;
 
 /// The newest before 4, which the oldest release needs, too.
 const CMAKE: [&str; 2] = ["cmake>=3.27,<4", "ninja"];

@@ -6,13 +6,13 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::build_wheel::plan::Plan;
+use crate::build_wheel::summary::Summary;
 use crate::build_wheel::{self, fetch};
 use crate::cli;
 use crate::python::tools;
-use crate::report::refusal::refuse;
-use crate::report::summary::Summary;
-use crate::report::tally::Tally;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
+use crate::support::tally::Tally;
 use crate::support::{paths, relay};
 
 /// An independent reader compares the fork wheel with the official one.

@@ -12,9 +12,9 @@ use super::environment::Environment;
 use super::outcome::{Outcome, Outcomes};
 use super::process;
 use super::source::Source;
-use crate::report::progress::Step;
-use crate::report::refusal::refuse;
 use crate::support::paths;
+use crate::support::progress::Step;
+use crate::support::refusal::refuse;
 
 /// Debian's package with GoogleTest.
 const PACKAGE: &str = "libgtest-dev";

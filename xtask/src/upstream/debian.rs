@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use super::archive::Archive;
-use crate::report::progress::Step;
-use crate::report::refusal::{Refusal, refuse};
 use crate::support::hash::Digest;
 use crate::support::paths;
+use crate::support::progress::Step;
+use crate::support::refusal::{Refusal, refuse};
 use crate::support::scratch::Scratch;
 
 /// Debian's name of the release, of the package, and the version that the tests are known to fit.

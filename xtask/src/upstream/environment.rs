@@ -1,13 +1,13 @@
 //! One virtual environment with torch in it: where its parts are, and that it sees a GPU.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::report::refusal::refuse;
+use crate::python::environment::clear_settings;
 use crate::runtime::Runtime;
+use crate::support::refusal::refuse;
 
 /// Asks torch itself. Without a GPU upstream's C++ tests would pass by doing nothing, so whether
 /// there is one is asked too.
@@ -106,16 +106,4 @@ impl Environment {
             cuda_runtime,
         })
     }
-}
-
-/// Settings of the caller's that would change what is tested.
-pub fn clear_settings(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("BUDDY_") || text.starts_with("PYTORCH_") || text.starts_with("PYTHON")
-        {
-            command.env_remove(name);
-        }
-    }
-    command.env("PINBUDDY_SIM_QUIET", "1");
 }

@@ -15,6 +15,7 @@ mod process;
 mod python;
 mod seam;
 mod source;
+pub mod tested;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,18 +26,18 @@ use crate::build_wheel::tree;
 use crate::cli;
 use crate::python::Python;
 use crate::python::tools::{self, Tools};
-use crate::release::Versions;
-use crate::report::progress::{Progress, Step};
-use crate::report::refusal::refuse;
-use crate::report::tally::Tally;
-use crate::runtime::Runtime;
+use crate::runtime::{self, Runtime};
 use crate::support::paths;
-use crate::upstream_pr::tested::Tested;
+use crate::support::progress::{Progress, Step};
+use crate::support::refusal::refuse;
+use crate::support::tally::Tally;
 use crate::venv;
 use environment::Environment;
 use outcome::{Baseline, Outcome, Outcomes, Run, Served, Verdict};
 use seam::Seam;
 use source::{Selection, Source};
+use tested::Tested;
+use xtask_patchkit::release::Versions;
 
 /// A way to run the tests.
 struct Configuration {
@@ -101,7 +102,7 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
     let interpreter = Path::new("python3");
     let python = Python::probe(interpreter)?;
     // First what can be missing.
-    let runtime = Runtime::choose(args.real, interpreter)?;
+    let runtime = runtime::choose(args.real, interpreter)?;
     let environments = if args.stock || args.seam { 1 } else { 2 };
     let others = match (args.stock, args.seam) {
         (_, true) => 3,
@@ -245,7 +246,7 @@ impl Bench {
     ) -> Result<Run> {
         let command = |program: &Path| -> Result<Command> {
             let mut command = self.runtime.command(program)?;
-            environment::clear_settings(&mut command);
+            crate::python::environment::clear_settings(&mut command);
             command.envs(configuration.settings.iter().copied());
             if let Some(seam) = seam {
                 seam.in_front(&mut command);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::report::tally::Tally;
+use crate::support::tally::Tally;
 
 /// Tests of the tree that is used where none is named, which fail with the official wheel too: (test,
 /// reason).

@@ -13,10 +13,10 @@ use super::source::{Selection, Source};
 use super::{cpp, debian};
 use crate::build_wheel::tree;
 use crate::python::tools::Tools;
-use crate::release::Versions;
-use crate::report::progress::Progress;
-use crate::runtime::Runtime;
+use crate::runtime;
 use crate::support::paths;
+use crate::support::progress::Progress;
+use xtask_patchkit::release::Versions;
 
 /// How many steps `write` reports.
 pub const STEPS: usize = 3;
@@ -35,7 +35,7 @@ pub fn write(
         let root = source.map_or_else(|| debian::ensure(step), |it| Ok(it.to_path_buf()))?;
         Source::open(&root, Selection::Gpu)
     })?;
-    let runtime = Runtime::choose(false, Path::new("python3"))?;
+    let runtime = runtime::choose(false, Path::new("python3"))?;
     let environment = progress.step("look at the official wheel in the simulator", |_| {
         Environment::probe("the official wheel", stock, &runtime)
     })?;

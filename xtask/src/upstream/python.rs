@@ -13,8 +13,8 @@ use super::source::Source;
 use crate::python::Python;
 use crate::python::pip;
 use crate::python::tools::Tools;
-use crate::report::progress::Step;
 use crate::support::paths;
+use crate::support::progress::Step;
 use crate::support::scratch::Scratch;
 
 /// What test_cuda.py and torch.testing import beyond torch.

@@ -15,14 +15,14 @@ use xshell::{Shell, cmd};
 use super::cpp;
 use super::environment::Environment;
 use super::outcome::{Outcome, Outcomes};
-use crate::patch::git::{self, Direction};
-use crate::patch::series::{self, Patch};
-use crate::patch::tree::Tree;
-use crate::release::Versions;
-use crate::report::refusal::refuse;
 use crate::runtime::Runtime;
 use crate::support::paths;
+use crate::support::refusal::refuse;
 use crate::wheel::header::in_wheel;
+use xtask_patchkit::git::{self, Direction};
+use xtask_patchkit::release::Versions;
+use xtask_patchkit::series::{self, Patch};
+use xtask_patchkit::tree::Tree;
 
 /// A tree's own CUDA backend.
 const BACKEND: &str = "aten/src/ATen/cuda/CachingHostAllocator.cpp";

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::report::refusal::refuse;
 use crate::runtime::Runtime;
+use crate::support::refusal::refuse;
 
 /// The C++ test, in PyTorch's tree.
 pub const CPP_TEST: &str = "aten/src/ATen/test/cuda_caching_host_allocator_test.cpp";

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::patch::lint::names;
-use crate::report::refusal::refuse;
+use crate::support::refusal::refuse;
+use xtask_patchkit::lint::names;
 
 /// What was measured, where it is in the file, and what it is relative to.
 const ROWS: [(&str, &str, &str); 9] = [

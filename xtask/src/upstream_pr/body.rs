@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use super::lint::Report;
 use super::proposal::Proposal;
-use super::tested::Tested;
 use crate::cli::upstream_pr::Kind;
+use crate::upstream::tested::Tested;
 
 /// What it is made of.
 pub struct Body<'a> {

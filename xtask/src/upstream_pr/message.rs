@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use crate::patch::lint::{self, TRAILERS};
+use xtask_patchkit::lint::{self, TRAILERS};
 
 /// A commit's subject, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ mod lint;
 mod message;
 mod proposal;
 mod repository;
-pub mod tested;
 #[cfg(test)]
 mod tests;
 mod vendor;
@@ -21,15 +20,15 @@ use anyhow::{Context, Result};
 
 use crate::cli::upstream_pr::{Kind, UpstreamPr};
 use crate::python::Python;
-use crate::release::Versions;
-use crate::report::progress::Progress;
-use crate::report::refusal::refuse;
 use crate::support::paths;
+use crate::support::progress::Progress;
+use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use body::Body;
 use lint::Report;
 use proposal::{Change, Proposal};
 use repository::Repository;
+use xtask_patchkit::release::Versions;
 
 /// The form that PyTorch's tree has for pull requests.
 const FORM: &str = ".github/PULL_REQUEST_TEMPLATE.md";

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::message::Message;
-use super::tested::Tested;
 use super::vendor::{self, Vendored};
 use crate::cli::upstream_pr::Kind;
-use crate::patch::judge::{Reader, Trial};
-use crate::patch::outcome::Outcome;
-use crate::patch::series::{self, Patch};
-use crate::patch::tree::Tree;
-use crate::release::{Release, Versions};
-use crate::report::refusal::refuse;
+use crate::support::refusal::refuse;
+use crate::upstream::tested::Tested;
+use xtask_patchkit::judge::{Reader, Trial};
+use xtask_patchkit::outcome::Outcome;
+use xtask_patchkit::release::{Release, Versions};
+use xtask_patchkit::series::{self, Patch};
+use xtask_patchkit::tree::Tree;
 
 /// All of it.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Proposal {
     }
 }
 
-fn refused(shown: &str, release: &Release, outcome: &Outcome) -> crate::report::refusal::Refusal {
+fn refused(shown: &str, release: &Release, outcome: &Outcome) -> crate::support::refusal::Refusal {
     let refusal = refuse(format!("there is nothing to propose for {shown}"))
         .found(outcome.to_string())
         .expected(format!(

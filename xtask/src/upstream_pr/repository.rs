@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 use xshell::{Cmd, Shell, cmd};
 
-use crate::patch::commits::{EXPORT, SETTINGS};
-use crate::patch::git;
-use crate::report::refusal::refuse;
+use crate::support::refusal::refuse;
 use crate::upstream_pr::message::Message;
+use xtask_patchkit::commits::{EXPORT, SETTINGS};
+use xtask_patchkit::git;
 
 /// The repository of one checkout.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::upstream_pr::{Kind, UpstreamPr};
-use crate::patch::tests::fixture::{ADDED, Fixture, HEADER, patch, patched, pristine};
 use crate::support::hash::Digest;
+use xtask_patchkit::fixture::{ADDED, Fixture, HEADER, patch, patched, pristine};
 
 const NOTE: &str = "docs/note.md";
 
@@ -285,17 +285,29 @@ fn the_whole_fork_with_our_files() {
     );
     let manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core/engine\", \"cxx-bridge\", \"xtask\"]\n";
     fixture.write("ours/Cargo.toml", manifest);
-    for folder in ["rust-core/engine", "cxx-bridge", "xtask"] {
-        let name = folder.rsplit('/').next().unwrap();
-        let manifest =
-            format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+    let bridge =
+        "[features]\ntorch = []\n[dependencies]\npinbuddy-core.path = \"../rust-core/engine\"\n";
+    let mut lock = "version = 4\n".to_owned();
+    for (folder, name, more, needs) in [
+        (
+            "cxx-bridge",
+            "pinbuddy-bridge",
+            bridge,
+            "dependencies = [\"pinbuddy-core\"]\n",
+        ),
+        ("rust-core/engine", "pinbuddy-core", "", ""),
+        ("xtask", "xtask", "", ""),
+    ] {
+        let package = format!("name = \"{name}\"\nversion = \"0.1.0\"\n");
+        lock += &format!("\n[[package]]\n{package}{needs}");
+        let manifest = format!("[package]\n{package}edition = \"2024\"\n{more}");
         fixture.write(&format!("ours/{folder}/Cargo.toml"), &manifest);
         fixture.write(&format!("ours/{folder}/src/lib.rs"), "");
     }
     for name in ["LICENSE", "NOTICE"] {
         fixture.write(&format!("ours/{name}"), "text\n");
     }
-    fixture.write("ours/Cargo.lock", "version = 4\n");
+    fixture.write("ours/Cargo.lock", &lock);
     let mut args = args(&fixture);
     args.kind = Kind::Full;
     insta::assert_snapshot!("full", propose(&fixture, &args));

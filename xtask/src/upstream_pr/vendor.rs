@@ -13,13 +13,12 @@ use xshell::{Shell, cmd};
 
 use super::message::Message;
 use super::proposal::{Change, Step};
-use crate::patch::lint::names;
-use crate::report::refusal::refuse;
+use crate::build_wheel::library;
+use crate::support::refusal::refuse;
+use xtask_patchkit::lint::names;
 
 /// Where in PyTorch's tree.
 pub const FOLDER: &str = "third_party/pinbuddy";
-/// The crates that the library is made of.
-const CRATES: [&str; 2] = ["rust-core/engine", "cxx-bridge"];
 /// What is copied as it is.
 const FILES: [&str; 3] = ["Cargo.lock", "LICENSE", "NOTICE"];
 const MANIFEST: &str = "Cargo.toml";
@@ -60,16 +59,19 @@ pub fn step(root: &Path) -> Result<Step> {
 fn gather(root: &Path) -> Result<Vendored> {
     let folder = tempfile::tempdir().context("making a folder for our sources")?;
     let mut files = Vec::new();
-    for name in CRATES.iter().chain(&FILES) {
+    let crates = library::folders(root)?;
+    for name in crates.iter().map(String::as_str).chain(FILES) {
         copy(root, folder.path(), name, &mut files)?;
     }
     let path = root.join(MANIFEST);
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let manifest = workspace(&text).with_context(|| format!("in {}", path.display()))?;
+    let manifest = workspace(&text, &crates).with_context(|| format!("in {}", path.display()))?;
     fs::write(folder.path().join(MANIFEST), manifest)?;
     files.push(MANIFEST.to_owned());
-    prune(folder.path())?;
+    prune(folder.path(), &crates)?;
+    // A crate may lie in another's folder.
     files.sort();
+    files.dedup();
     Ok(Vendored { folder, files })
 }
 
@@ -90,9 +92,9 @@ fn copy(from: &Path, to: &Path, relative: &str, files: &mut Vec<String>) -> Resu
 }
 
 /// The workspace's manifest with these crates only.
-fn workspace(text: &str) -> Result<String> {
+fn workspace(text: &str, crates: &[String]) -> Result<String> {
     let mut manifest: Table = toml::from_str(text)?;
-    let members: Vec<Value> = CRATES.iter().map(|&it| it.into()).collect();
+    let members: Vec<Value> = crates.iter().map(|it| it.as_str().into()).collect();
     let workspace = manifest.get_mut("workspace").and_then(Value::as_table_mut);
     let workspace = workspace.context("no [workspace]")?;
     workspace.insert("members".into(), members.into());
@@ -100,7 +102,7 @@ fn workspace(text: &str) -> Result<String> {
     if let Some(Value::Table(all)) = workspace.get_mut("dependencies") {
         all.retain(|_, it| {
             let path = it.get("path").and_then(Value::as_str);
-            path.is_none_or(|it| CRATES.contains(&it))
+            path.is_none_or(|path| crates.iter().any(|it| it == path))
         });
     }
     // Speeds up programs that are not here.
@@ -111,7 +113,7 @@ fn workspace(text: &str) -> Result<String> {
 }
 
 /// Takes out of Cargo.lock what only the others need, so that `--locked` works; no network is needed.
-fn prune(folder: &Path) -> Result<()> {
+fn prune(folder: &Path, crates: &[String]) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(folder);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -127,7 +129,7 @@ fn prune(folder: &Path) -> Result<()> {
         .found(String::from_utf8_lossy(&output.stderr).trim())
         .expected(format!(
             "{} with what Cargo.toml and Cargo.lock name",
-            CRATES.join(", ")
+            crates.join(", ")
         ))
         .remedy("cargo fetch --locked, in the checkout of pinbuddy")
         .into())

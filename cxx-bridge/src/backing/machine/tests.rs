@@ -1,5 +1,9 @@
 //! Machines that are made up, for all tests, and what is read of them.
 
+use std::fs;
+
+use pinbuddy_machine::TRANSPARENT;
+
 use super::*;
 
 /// A machine of these files, with four cores and a kernel of today; the folder goes with it.

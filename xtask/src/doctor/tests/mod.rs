@@ -197,40 +197,6 @@ fn drivers_that_serve_nothing() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// The doctor and the engine's budget read the same files; they must see the same.
-#[test]
-fn the_budget_is_the_engines() {
-    let roots = [
-        Root::new()
-            .memory(8, 4)
-            .lock("65536", "65536", "0000000000004000"),
-        Root::new().memory(8, 4).lock("65536", "65536", "0"),
-        Root::new()
-            .memory(8, 4)
-            .file("proc/self/cgroup", "0::/pod/main")
-            .file("sys/fs/cgroup/pod/memory.max", "10000")
-            .file("sys/fs/cgroup/pod/memory.current", "9000")
-            .file("sys/fs/cgroup/pod/memory.stat", "inactive_file 6000")
-            .file("sys/fs/cgroup/pod/main/memory.max", "max")
-            .file("sys/fs/cgroup/pod/main/memory.current", "9000"),
-        Root::new()
-            .memory(8, 4)
-            .file("proc/self/cgroup", "4:hugetlb,memory:/docker/x")
-            .file("sys/fs/cgroup/memory/memory.limit_in_bytes", "5000")
-            .file("sys/fs/cgroup/memory/memory.usage_in_bytes", "6000"),
-        Root::new(),
-    ];
-    for (number, root) in roots.iter().enumerate() {
-        let engine = limits::Limits::read(root.path()).least();
-        let doctor = Machine::read(root.path(), asked(0)).memory.budget;
-        assert_eq!(engine.map(|it| it.bytes / 2), doctor, "machine {number}");
-    }
-}
-
-/// The engine's own reader, which this crate does not depend on.
-#[path = "../../../../cxx-bridge/src/budget/limits.rs"]
-mod limits;
-
 #[test]
 fn this_machine() {
     let machine = Machine::read(Path::new("/"), Asked::here(Path::new("python3")));

@@ -8,10 +8,10 @@ use xshell::{Shell, cmd};
 
 use super::Copy;
 use super::tools::Toolbox;
-use crate::patch::git;
-use crate::patch::hunk::{self, FileDiff, Hunk, Line};
-use crate::report::progress::Step;
+use crate::support::progress::Step;
 use crate::upstream_pr::repository::Repository;
+use xtask_patchkit::git;
+use xtask_patchkit::hunk::{self, FileDiff, Hunk, Line};
 
 const SETTINGS: &str = ".clang-format";
 /// What clang-format is used for.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use xshell::{Shell, cmd};
 
 use super::repository::Repository;
-use crate::report::progress::Step;
+use crate::support::progress::Step;
 use config::{FILE, Linter, Needs, PATHS};
 pub use report::{Report, Said};
 use tools::Toolbox;

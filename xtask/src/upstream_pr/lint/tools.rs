@@ -9,9 +9,9 @@ use serde_json::Value;
 use xshell::Cmd;
 
 use crate::python::pip;
-use crate::report::progress::Step;
 use crate::support::hash::Digest;
 use crate::support::paths;
+use crate::support::progress::Step;
 
 /// Where a tree pins the binaries of its linters.
 const BINARIES: &str = "tools/linter/adapters/s3_init_config.json";

@@ -1,0 +1,203 @@
+//! Memory control groups, v1 and v2: limits, use, and which processes they hold.
+
+use serde::Serialize;
+
+use crate::files::{Files, field};
+
+/// A control group, as a line of `/proc/PID/cgroup` names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    controllers: String,
+    path: String,
+}
+
+impl Group {
+    /// Whether a process is in it or below it.
+    pub fn has(&self, files: &Files, process: u32) -> bool {
+        let text = files.text(&format!("proc/{process}/cgroup"));
+        text.is_some_and(|text| lines(&text).any(|line| self.is_above(line)))
+    }
+
+    fn is_above(&self, (controllers, path): (&str, &str)) -> bool {
+        let below = match path.strip_prefix(&*self.path) {
+            // The mount itself: of what is not below it the kernel says so.
+            Some(rest) if self.path == "/" => !rest.starts_with(".."),
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        below && controllers == self.controllers
+    }
+}
+
+/// Controllers and path of each line.
+fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        Some((fields.next()?, fields.next()?))
+    })
+}
+
+/// A group with a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cgroup {
+    /// 1 or 2.
+    pub version: u32,
+    /// The file that holds the limit, from the root.
+    pub file: String,
+    /// The limit in bytes.
+    pub limit: u64,
+    /// What is in use, in bytes.
+    pub used: u64,
+    /// The part of it that is cache, which the kernel drops first.
+    pub cache: u64,
+    /// Which one it is.
+    #[serde(skip)]
+    pub group: Group,
+}
+
+/// Above this, v1 means that there is no limit.
+const UNLIMITED: u64 = 1 << 60;
+
+/// The names of one version's files.
+struct Version {
+    number: u32,
+    mount: &'static str,
+    limit: &'static str,
+    usage: &'static str,
+    /// The line of `memory.stat` with the cache that the kernel drops first.
+    reclaimable: &'static str,
+}
+
+const V1: Version = Version {
+    number: 1,
+    mount: "sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    reclaimable: "total_inactive_file ",
+};
+const V2: Version = Version {
+    number: 2,
+    mount: "sys/fs/cgroup",
+    limit: "memory.max",
+    usage: "memory.current",
+    reclaimable: "inactive_file ",
+};
+
+/// Where one group's files are.
+struct Place {
+    version: &'static Version,
+    folder: String,
+    group: Group,
+}
+
+impl Cgroup {
+    /// Of this process's group and all above it, the one that leaves least.
+    pub fn tightest(files: &Files) -> Option<Self> {
+        let places = places(files).into_iter();
+        places
+            .filter_map(|it| it.read(files))
+            .min_by_key(Self::left)
+    }
+
+    /// The least that one of them allows in all, in bytes.
+    pub fn least_limit(files: &Files) -> Option<u64> {
+        places(files).iter().filter_map(|it| it.limit(files)).min()
+    }
+
+    /// What may still be taken, in bytes; cache does not count as taken.
+    pub fn left(&self) -> u64 {
+        let used = self.used.saturating_sub(self.cache);
+        self.limit.saturating_sub(used)
+    }
+}
+
+impl Place {
+    fn limit(&self, files: &Files) -> Option<u64> {
+        let limit = files.number(&format!("{}/{}", self.folder, self.version.limit));
+        limit.filter(|limit| *limit < UNLIMITED)
+    }
+
+    fn read(self, files: &Files) -> Option<Cgroup> {
+        let (folder, version) = (&self.folder, self.version);
+        let stat = files.text(&format!("{folder}/memory.stat"));
+        let cache = stat
+            .as_deref()
+            .and_then(|it| field(it, version.reclaimable));
+        Some(Cgroup {
+            version: version.number,
+            limit: self.limit(files)?,
+            used: files.number(&format!("{folder}/{}", version.usage))?,
+            cache: cache.and_then(|it| it.parse().ok()).unwrap_or(0),
+            file: format!("/{folder}/{}", version.limit),
+            group: self.group,
+        })
+    }
+}
+
+/// For each hierarchy with memory: the mount, and each folder down to this process's group. Inside a container the
+/// path is often that of the host, and only the mount itself is there.
+fn places(files: &Files) -> Vec<Place> {
+    let text = files.text("proc/self/cgroup").unwrap_or_default();
+    let mut places = Vec::new();
+    for (controllers, path) in lines(&text) {
+        let version = match controllers {
+            "" => &V2,
+            list if list.split(',').any(|it| it == "memory") => &V1,
+            _ => continue,
+        };
+        let mut at = String::new();
+        let mut place = |path: &str| {
+            places.push(Place {
+                version,
+                folder: format!("{}{path}", version.mount),
+                group: Group {
+                    controllers: controllers.to_owned(),
+                    path: if path.is_empty() { "/" } else { path }.to_owned(),
+                },
+            });
+        };
+        place("");
+        for part in path.split('/').filter(|it| !matches!(*it, "" | "." | "..")) {
+            at = format!("{at}/{part}");
+            place(&at);
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(controllers: &str, path: &str) -> Group {
+        Group {
+            controllers: controllers.to_owned(),
+            path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_group_holds_what_is_below_it() {
+        let pod = group("", "/pod");
+        for (path, inside) in [
+            ("/pod/main", true),
+            ("/pod/side/below", true),
+            ("/pod", true),
+            ("/podium", false),
+            ("/", false),
+            ("/../other", false),
+        ] {
+            assert_eq!(pod.is_above(("", path)), inside, "{path}");
+            let root = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(root.path().join("proc/7")).unwrap();
+            std::fs::write(root.path().join("proc/7/cgroup"), format!("0::{path}\n")).unwrap();
+            let files = Files::below(root.path());
+            assert_eq!(pod.has(&files, 7), inside, "{path}");
+            assert!(!pod.has(&files, 8));
+        }
+        assert!(!pod.is_above(("memory", "/pod")));
+        let mount = group("hugetlb,memory", "/");
+        let is_inside = |path| mount.is_above(("hugetlb,memory", path));
+        assert!(is_inside("/docker/x") && is_inside("/") && !is_inside("/../y"));
+    }
+}

@@ -1,0 +1,20 @@
+//! What a machine offers for pinned memory, read from the text files of `/proc` and `/sys`.
+//!
+//! The engine's budget and `cargo xtask doctor` read a machine here, so that both see the same. Numbers and words only:
+//! knows no policy and no messages. All files are below a root that tests choose. A file that cannot be read means that
+//! the machine does not offer it, or does not limit it.
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod files;
+mod limits;
+mod lock;
+mod numa;
+mod pages;
+
+pub use cgroup::{Cgroup, Group};
+pub use files::{Files, field, kib_field};
+pub use limits::{Limit, Limits, Of};
+pub use lock::LockLimit;
+pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory};
+pub use pages::{POOLS, Pool, TRANSPARENT, transparent_mode};

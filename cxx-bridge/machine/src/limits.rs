@@ -1,0 +1,86 @@
+//! What the kernel says is left: for the machine, for this process's control group, for locking.
+//!
+//! Knows no policy. A limit that cannot be read counts as none.
+
+use crate::cgroup::Cgroup;
+use crate::files::{Files, kib_field};
+use crate::lock::LockLimit;
+
+/// One limit, with its name for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What is left under it, in bytes.
+    pub bytes: u64,
+    /// What it is.
+    pub name: &'static str,
+    /// What counts in it.
+    pub of: Of,
+}
+
+/// What counts in a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// All that lives on the machine.
+    Machine,
+    /// What lives in a control group.
+    Group,
+    /// This process alone; and what it has is not taken off.
+    Process,
+}
+
+/// What is left, in bytes; `None` where there is no such limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// `MemAvailable`: what the machine can give without swapping.
+    pub available: Option<u64>,
+    /// `MemTotal`: what the machine has.
+    pub total: Option<u64>,
+    /// Of the control group and each one above it, the one that allows least.
+    pub cgroup: Option<Cgroup>,
+    /// `RLIMIT_MEMLOCK`.
+    pub lock: LockLimit,
+}
+
+impl Limits {
+    /// What the files say.
+    pub fn read(files: &Files) -> Self {
+        let meminfo = files.text("proc/meminfo").unwrap_or_default();
+        Self {
+            available: kib_field(&meminfo, "MemAvailable:"),
+            total: kib_field(&meminfo, "MemTotal:"),
+            cgroup: Cgroup::tightest(files),
+            lock: LockLimit::read(files),
+        }
+    }
+
+    /// Those that there are.
+    pub fn all(&self) -> impl Iterator<Item = Limit> {
+        let group = "memory that the control group leaves";
+        let named = [
+            (self.available, "MemAvailable", Of::Machine),
+            (self.cgroup.as_ref().map(Cgroup::left), group, Of::Group),
+            (self.lock.binding(), "RLIMIT_MEMLOCK", Of::Process),
+        ];
+        named.into_iter().filter_map(|(bytes, name, of)| {
+            let bytes = bytes?;
+            Some(Limit { bytes, name, of })
+        })
+    }
+
+    /// All that a process on the machine could ever have, and who has it: of its memory and of what its control groups
+    /// allow, the less.
+    pub fn whole(files: &Files) -> Option<(u64, &'static str)> {
+        let meminfo = files.text("proc/meminfo").unwrap_or_default();
+        let machine = kib_field(&meminfo, "MemTotal:").map(|it| (it, "this machine has"));
+        let group = Cgroup::least_limit(files).map(|it| (it, "the control group allows"));
+        machine.into_iter().chain(group).min()
+    }
+
+    /// The least of them.
+    pub fn least(&self) -> Option<Limit> {
+        self.all().min_by_key(|limit| limit.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Limits read from folders that are made up, and from this machine.
+
+use std::fs;
+
+use super::*;
+
+fn read(root: &tempfile::TempDir) -> Limits {
+    Limits::read(&Files::below(root.path()))
+}
+
+/// What the control group leaves.
+fn left(limits: &Limits) -> Option<u64> {
+    limits.cgroup.as_ref().map(Cgroup::left)
+}
+
+fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+#[test]
+fn reads_a_machine_with_no_groups() {
+    let root = machine(&[
+        ("proc/meminfo", "MemTotal:  100 kB\nMemAvailable:   64 kB\n"),
+        (
+            "proc/self/limits",
+            "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  67108865  67108866  bytes\n",
+        ),
+        ("proc/self/cgroup", "0::/\n"),
+    ]);
+    let limits = read(&root);
+    assert_eq!(
+        (limits.available, left(&limits), limits.lock.binding()),
+        (Some(65536), None, Some(67_108_865))
+    );
+    assert_eq!(limits.least().unwrap().name, "MemAvailable");
+    assert_eq!(
+        Limits::whole(&Files::below(root.path())),
+        Some((102_400, "this machine has"))
+    );
+}
+
+#[test]
+fn the_lock_limit_does_not_bind_who_may_pass_it() {
+    let limits = (
+        "proc/self/limits",
+        "Max locked memory  99999999  99999999  bytes\n",
+    );
+    for (capabilities, expected) in [
+        ("0000000000004000", None),
+        ("0000000000000000", Some(99_999_999)),
+    ] {
+        let status = format!("Name:\tpython\nCapEff:\t{capabilities}\n");
+        let root = machine(&[limits, ("proc/self/status", &status)]);
+        assert_eq!(read(&root).lock.binding(), expected);
+    }
+}
+
+#[test]
+fn a_lock_limit_that_everybody_has_is_no_choice() {
+    for limit in ["65536", "8388608", "67108864"] {
+        let text = format!("Max locked memory  {limit}  {limit}  bytes\n");
+        let root = machine(&[("proc/self/limits", &text)]);
+        assert_eq!(read(&root).lock.binding(), None);
+    }
+}
+
+#[test]
+fn version_2_counts_every_group_above_and_not_the_cache() {
+    let root = machine(&[
+        ("proc/self/cgroup", "0::/pod/main\n"),
+        ("sys/fs/cgroup/pod/memory.max", "10000\n"),
+        ("sys/fs/cgroup/pod/memory.current", "9000\n"),
+        (
+            "sys/fs/cgroup/pod/memory.stat",
+            "anon 1000\ninactive_file 6000\n",
+        ),
+        ("sys/fs/cgroup/pod/main/memory.max", "max\n"),
+        ("sys/fs/cgroup/pod/main/memory.current", "9000\n"),
+    ]);
+    let limits = read(&root);
+    assert_eq!(left(&limits), Some(7000));
+    assert_eq!(
+        Limits::whole(&Files::below(root.path())),
+        Some((10000, "the control group allows"))
+    );
+}
+
+#[test]
+fn shared_memory_is_in_use_and_no_cache() {
+    // Blocks of 6000 bytes that forked children share: a group counts them as shmem, and once.
+    let stat = "anon 1000\nfile 7000\nshmem 6000\ninactive_anon 6500\ninactive_file 500\n";
+    let root = machine(&[
+        ("proc/self/cgroup", "0::/pod\n"),
+        ("sys/fs/cgroup/pod/memory.max", "10000\n"),
+        ("sys/fs/cgroup/pod/memory.current", "8500\n"),
+        ("sys/fs/cgroup/pod/memory.stat", stat),
+    ]);
+    assert_eq!(left(&read(&root)), Some(2000));
+    let stat =
+        "cache 7000\nshmem 6000\ntotal_cache 7000\ntotal_shmem 6000\ntotal_inactive_file 500\n";
+    let root = machine(&[
+        ("proc/self/cgroup", "4:memory:/\n"),
+        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "8500\n"),
+        ("sys/fs/cgroup/memory/memory.stat", stat),
+    ]);
+    assert_eq!(left(&read(&root)), Some(2000));
+}
+
+#[test]
+fn version_1_in_a_container_is_at_the_mount() {
+    let root = machine(&[
+        (
+            "proc/self/cgroup",
+            "5:cpu:/docker/x\n4:hugetlb,memory:/docker/x\n",
+        ),
+        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "5000\n"),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "6000\n"),
+        (
+            "sys/fs/cgroup/memory/memory.stat",
+            "total_inactive_file 500\n",
+        ),
+    ]);
+    let limits = read(&root);
+    assert_eq!(left(&limits), Some(0), "over its limit");
+}
+
+#[test]
+fn no_limit_is_no_limit() {
+    let root = machine(&[
+        ("proc/self/cgroup", "4:memory:/\n"),
+        (
+            "sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "9223372036854771712\n",
+        ),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "6000\n"),
+        (
+            "proc/self/limits",
+            "Max locked memory  unlimited  unlimited  bytes\n",
+        ),
+    ]);
+    assert_eq!(read(&root), Limits::default());
+    assert_eq!(Limits::default().least(), None);
+}

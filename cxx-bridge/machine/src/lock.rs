@@ -1,0 +1,47 @@
+//! `RLIMIT_MEMLOCK`, and whether it binds this process.
+
+use crate::files::{Files, field};
+
+/// The bit of `CAP_IPC_LOCK`, with which the kernel lets a process lock what it wants.
+const IPC_LOCK: u64 = 1 << 14;
+
+/// In bytes; none where it is unlimited or cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockLimit {
+    /// The soft limit.
+    pub soft: Option<u64>,
+    /// The hard limit.
+    pub hard: Option<u64>,
+    /// `CAP_IPC_LOCK`: the limit does not bind.
+    pub may_lock_all: bool,
+}
+
+impl LockLimit {
+    /// Distributions and container engines set 64 KiB, 8 MiB or 64 MiB for everybody, for a few keys. CUDA's driver pins
+    /// without regard to the limit, so counting such a default would turn the engine off where nothing stands in its
+    /// way.
+    pub const DEFAULT: u64 = 64 << 20;
+
+    /// Reads it.
+    pub fn read(files: &Files) -> Self {
+        let status = files.text("proc/self/status").unwrap_or_default();
+        let capabilities = field(&status, "CapEff:");
+        let capabilities = capabilities.and_then(|it| u64::from_str_radix(it, 16).ok());
+        let limits = files.text("proc/self/limits").unwrap_or_default();
+        // Soft, hard, unit; "unlimited" is no number.
+        let line = field(&limits, "Max locked memory").unwrap_or_default();
+        let mut numbers = line.split_whitespace().map(|it| it.parse().ok());
+        Self {
+            soft: numbers.next().flatten(),
+            hard: numbers.next().flatten(),
+            may_lock_all: capabilities.is_some_and(|it| it & IPC_LOCK != 0),
+        }
+    }
+
+    /// The soft limit where somebody chose it for such a program: not where the process may pass it, and not where it
+    /// is a default.
+    pub fn binding(&self) -> Option<u64> {
+        let soft = self.soft.filter(|soft| *soft > Self::DEFAULT);
+        soft.filter(|_| !self.may_lock_all)
+    }
+}

@@ -1,0 +1,67 @@
+//! NUMA nodes: their processors, their memory, and the devices beside them.
+
+use serde::Serialize;
+
+use crate::files::{Files, kib_field};
+
+const FOLDER: &str = "sys/devices/system/node";
+
+/// One node.
+#[derive(Debug, Serialize)]
+pub struct Node {
+    /// As the kernel counts them.
+    pub id: u32,
+    /// `0-55,112-167`.
+    pub cpus: String,
+    /// In bytes.
+    pub total: u64,
+    /// In bytes; without the cache, which `MemAvailable` counts and a node does not.
+    pub free: u64,
+}
+
+/// All of them; none where the kernel knows of none.
+pub fn nodes(files: &Files) -> Vec<Node> {
+    let names = files.names(FOLDER).into_iter().filter(|it| is_node(it));
+    let read = |name: String| {
+        let id = name.trim_start_matches("node").parse().ok()?;
+        let info = files.text(&format!("{FOLDER}/{name}/meminfo"))?;
+        let kib = |label| kib_field(&info, &format!("Node {id} {label}:")).unwrap_or(0);
+        let cpus = files.text(&format!("{FOLDER}/{name}/cpulist"));
+        Some(Node {
+            id,
+            cpus: cpus.unwrap_or_default(),
+            total: kib("MemTotal"),
+            free: kib("MemFree"),
+        })
+    };
+    names.filter_map(read).collect()
+}
+
+/// `node0`, as the kernel calls a node.
+pub fn is_node(name: &str) -> bool {
+    name.strip_prefix("node")
+        .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
+}
+
+/// Those that have memory; none where the kernel knows of none.
+pub fn nodes_with_memory(files: &Files) -> Vec<u32> {
+    let text = files.text(&format!("{FOLDER}/has_memory"));
+    list(&text.unwrap_or_default())
+}
+
+/// The node of the PCI device at this address, for instance `0000:1B:00.0`.
+pub fn node_of(files: &Files, pci_address: &str) -> Option<u32> {
+    let folder = pci_address.to_ascii_lowercase();
+    // -1 where the firmware does not say.
+    let node = files.text(&format!("sys/bus/pci/devices/{folder}/numa_node"))?;
+    node.parse().ok()
+}
+
+/// A list as the kernel writes it: `0-3,8`.
+fn list(text: &str) -> Vec<u32> {
+    let ranges = text.split(',').filter_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    });
+    ranges.flatten().collect()
+}

@@ -1,0 +1,226 @@
+//! `cargo xtask bench`: the fork beside the official wheel and other allocators, in one run.
+//!
+//! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
+
+pub mod axis;
+mod build;
+pub mod choice;
+mod context;
+mod effort;
+mod figure;
+mod first;
+mod harness;
+mod hit;
+mod matrix;
+mod memory;
+pub mod part;
+mod peer;
+pub mod place;
+pub mod plot;
+mod rig;
+mod scaling;
+mod script;
+mod stats;
+mod threads;
+mod trace;
+pub mod worst;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::cli::{self, Handed};
+use effort::Effort;
+use figure::Results;
+use part::Part;
+use place::Place;
+use rig::Rig;
+use serde::Serialize;
+use xtask_python::environment::Environment;
+use xtask_python::runtime::Runtime;
+use xtask_python::simulator::Simulator;
+use xtask_support::progress::{Progress, Step};
+use xtask_support::refusal::refuse;
+use xtask_support::scratch::Scratch;
+use xtask_support::{lock, paths};
+
+/// The command.
+pub fn run(args: &cli::Bench) -> Result<()> {
+    let named: Vec<Part> = args.only.iter().map(|it| it.part).collect();
+    let parts = Part::chosen(&named, args.quick);
+    let steps = parts.len() + BUILT;
+    if args.needs {
+        println!("{}", serde_json::to_string(&Needs::of(args, steps))?);
+        return Ok(());
+    }
+    // Two at a time would measure each other.
+    let _lock = lock::take("bench")?;
+    let effort = if args.quick {
+        Effort::Quick
+    } else {
+        Effort::Full
+    };
+    let rig = rig(&args.fork, &args.stock, &args.handed, effort)?;
+    let progress = Progress::going_on(BUILT, steps);
+    let context = context::describe(&rig)?;
+    println!("{}\n", context::headline(&context));
+    let mut results = Results::default();
+    results.skip("rmm", RMM);
+    let mut failed = Vec::new();
+    for part in parts {
+        let name = part.name();
+        let shown = results.tables.len();
+        if let Err(error) =
+            progress.step(&name, |step| measure(args, &rig, part, step, &mut results))
+        {
+            // What the others found is worth as much as before.
+            xtask_support::failure::say(&error);
+            results.skip(&name, "it failed");
+            failed.push(name);
+        }
+        for table in &results.tables[shown..] {
+            println!("{table}");
+        }
+    }
+    print!("{results}");
+    for chart in &results.charts {
+        plot::write(chart, &args.out)?;
+    }
+    if !results.charts.is_empty() {
+        eprintln!(
+            "{} plots in {}",
+            results.charts.len(),
+            paths::show(&args.out)
+        );
+    }
+    if let Some(file) = &args.json {
+        let text = serde_json::to_string_pretty(&results.json(context))? + "\n";
+        fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
+    anyhow::ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    if args.strict {
+        results.require_targets()?;
+    }
+    Ok(())
+}
+
+/// How many steps are over once the harness is compiled.
+const BUILT: usize = 1;
+
+/// What a command line needs built: `cargo xtask bench` asks before it hands that over.
+#[derive(Debug, Serialize)]
+struct Needs<'a> {
+    fork: &'a Option<PathBuf>,
+    stock: &'a Option<PathBuf>,
+    python: &'a Path,
+    real: bool,
+    steps: usize,
+}
+
+impl<'a> Needs<'a> {
+    fn of(args: &'a cli::Bench, steps: usize) -> Self {
+        Self {
+            fork: &args.fork,
+            stock: &args.stock,
+            python: &args.python,
+            real: args.real,
+            steps,
+        }
+    }
+}
+
+/// What was handed over.
+fn rig(
+    fork: &Option<PathBuf>,
+    stock: &Option<PathBuf>,
+    handed: &Handed,
+    effort: Effort,
+) -> Result<Rig> {
+    let (Some(fork), Some(stock), Some(harness)) = (fork, stock, &handed.harness) else {
+        return Err(refuse("the benchmark builds nothing itself")
+            .expected("--fork DIR, --stock DIR and --harness FILE")
+            .remedy("cargo xtask bench makes them")
+            .into());
+    };
+    let runtime = match &handed.simulator {
+        Some(folder) => Runtime::Simulated(Simulator::at(folder.clone())),
+        None => Runtime::Real,
+    };
+    Ok(Rig {
+        place: Place {
+            fork: Environment::open(fork, "cargo xtask venv")?,
+            stock: Environment::open(stock, "cargo xtask venv --stock")?,
+            runtime,
+        },
+        program: harness.clone(),
+        effort,
+    })
+}
+
+/// A few turns of the parts that need the harness alone: for `cargo xtask test`.
+pub fn smoke(args: &cli::Smoke) -> Result<()> {
+    let (fork, stock) = (Some(args.fork.clone()), Some(args.stock.clone()));
+    let rig = rig(&fork, &stock, &args.handed, Effort::Smoke)?;
+    let progress = Progress::new(2);
+    let mut results = Results::default();
+    progress.step("hit", |step| hit::run(&rig, step, &mut results))?;
+    progress.step("threads", |step| threads::run(&rig, step, &mut results))?;
+    let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
+    for chart in &results.charts {
+        plot::write(chart, folder.path())?;
+    }
+    let json = results.json(context::describe(&rig)?);
+    let keys = [
+        "hit_pair_ratio",
+        "p99_ratio",
+        "miss_ratio",
+        "threads_ratio",
+        "context",
+    ];
+    for key in keys {
+        anyhow::ensure!(!json[key].is_null(), "the results have no {key}");
+    }
+    anyhow::ensure!(
+        results.all_are_positive(),
+        "a figure is no number:\n{results}"
+    );
+    Ok(())
+}
+
+/// Its wheel has a CUDA runtime of its own linked in, which no simulator can stand in front of, and
+/// has no driver to ask without a GPU.
+const RMM: &str =
+    "its wheel has its own CUDA runtime linked in, which asks a real driver; not compared yet";
+
+fn measure(
+    args: &cli::Bench,
+    rig: &Rig,
+    part: Part,
+    step: &Step,
+    results: &mut Results,
+) -> Result<()> {
+    let place = &rig.place;
+    if !place.simulated()
+        && matches!(
+            part,
+            Part::Memory | Part::Scaling | Part::Production | Part::Worst
+        )
+    {
+        let why = "it counts pins of more memory than there is, which only the simulator does";
+        results.skip(&part.name(), why);
+        return Ok(());
+    }
+    match part {
+        Part::Hit => hit::run(rig, step, results),
+        Part::Threads => threads::run(rig, step, results),
+        Part::Scaling => scaling::run(rig, step, results),
+        Part::Memory => memory::run(rig, &args.trace, step, results),
+        Part::First => first::run(rig, step, results),
+        Part::WarmUp => script::warm_up(place, results),
+        Part::Overhead => script::overhead(place, results),
+        Part::Production => script::production(place, results),
+        Part::Worst => worst::run(rig, &choice::programs(&args.only), step, results),
+        Part::Build => build::run(args, step, results),
+    }
+}

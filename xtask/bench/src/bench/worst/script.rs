@@ -1,0 +1,71 @@
+//! One run of a program of `tests/python/worst`, with stock or the fork, and what it prints.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+use super::program::{Program, Run};
+use crate::bench::effort::Effort;
+use crate::bench::rig::Rig;
+use xtask_support::paths;
+use xtask_support::refusal::refuse;
+
+/// Numbers by name.
+pub type Figures = BTreeMap<String, f64>;
+
+/// A process of its own; what it says on standard error is shown where it fails.
+pub fn run(rig: &Rig, program: &Program, fork: bool) -> Result<Figures> {
+    let (Run::Beside(file, arguments) | Run::Alone(file, arguments)) = program.run else {
+        anyhow::bail!("{} is no script", program.name);
+    };
+    let place = &rig.place;
+    let mut command = place.command(place.environment(fork).python())?;
+    command
+        .current_dir(paths::root().join("tests/python/worst"))
+        .arg(format!("{file}.py"))
+        .args(arguments)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    if rig.effort != Effort::Full {
+        command.arg("--quick");
+    }
+    let output = command
+        .output()
+        .with_context(|| format!("running {file}.py"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match parse(&said) {
+        Some(figures) if output.status.success() => Ok(figures),
+        _ => {
+            let which = if fork { "the fork" } else { "stock" };
+            let errors = String::from_utf8_lossy(&output.stderr);
+            Err(refuse(format!("{} failed with {which}", program.name))
+                .found(format!("{}\n{}", output.status, errors.trim()))
+                .expected("figures as one line of JSON")
+                .remedy("cargo xtask sim -- PYTHON tests/python/worst/NAME.py runs it by itself")
+                .into())
+        }
+    }
+}
+
+/// The last line.
+fn parse(said: &str) -> Option<Figures> {
+    serde_json::from_str(said.lines().last()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_what_counts() {
+        let figures = parse("a remark\n{\"seconds\": 0.25, \"pins\": 7}\n").unwrap();
+        assert_eq!((figures["seconds"], figures["pins"]), (0.25, 7.0));
+        for said in [
+            "",
+            "no figures\n",
+            "{\"seconds\": 1}\nand a remark\n",
+            "[1]\n",
+        ] {
+            assert!(parse(said).is_none(), "{said}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The benchmark, replays of traces, and plots: a program that `cargo xtask` starts, and that builds nothing itself.
+//!
+//! It is handed two environments with torch, the harness and the simulator. Simulations, traces and plots need none of
+//! them: the program also works where there is no checkout.
+
+#![allow(
+    unreachable_pub,
+    reason = "in a program, pub says what a module offers the others"
+)]
+
+mod bench;
+mod cli;
+mod gpu_plot;
+mod simulate;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use cli::{Command, GpuCommand};
+use xtask_support::{failure, scratch};
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let result = scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
+        Command::Trace(args) => trace::run(args),
+        Command::Simulate(args) => simulate::run(args),
+        Command::Gpu(args) => match &args.command {
+            GpuCommand::Plot(args) => gpu_plot::run(args),
+        },
+        Command::Bench(args) => bench::run(args),
+        Command::Smoke(args) => bench::smoke(args),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            failure::say(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

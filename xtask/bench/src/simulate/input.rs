@@ -1,0 +1,80 @@
+//! Where the steps come from: a file, or a workload that is made as it is replayed.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use pinbuddy_replay::workload::{WORKLOADS, Workload};
+use pinbuddy_trace::checked::{Checker, Step};
+use pinbuddy_trace::{Error, Event, Reader};
+
+use super::Made;
+use crate::cli;
+use xtask_support::refusal::refuse;
+
+/// A trace that is being read.
+pub(super) struct Input {
+    name: String,
+    made: Option<Made>,
+    events: Box<dyn Iterator<Item = Result<(u64, Event), Error>>>,
+    checker: Checker,
+}
+
+/// The traces of these names, or every workload.
+pub(super) fn all(names: &[String], made: cli::Made) -> Result<Vec<Input>> {
+    if names.is_empty() {
+        return Ok(WORKLOADS.iter().map(|it| Input::make(it, made)).collect());
+    }
+    let open = |name: &String| match Workload::named(name) {
+        Some(workload) => Ok(Input::make(workload, made)),
+        None => Input::open(name),
+    };
+    names.iter().map(open).collect()
+}
+
+impl Input {
+    fn make(workload: &'static Workload, made: cli::Made) -> Self {
+        let steps = made.steps.unwrap_or(workload.steps);
+        let seed = made.seed;
+        Self {
+            name: workload.name.to_owned(),
+            made: Some(Made { seed, steps }),
+            events: Box::new((1..).zip(workload.events(seed, steps)).map(Ok)),
+            checker: Checker::default(),
+        }
+    }
+
+    fn open(name: &str) -> Result<Self> {
+        let file = File::open(Path::new(name)).map_err(|why| {
+            refuse(format!("there is no trace {name}"))
+                .found(why.to_string())
+                .expected("a file, or the name of a workload")
+                .remedy("cargo xtask trace --list")
+        })?;
+        Ok(Self {
+            name: name.to_owned(),
+            made: None,
+            events: Box::new(Reader::new(BufReader::with_capacity(1 << 16, file))),
+            checker: Checker::default(),
+        })
+    }
+
+    /// Appends the next steps, at most so many; none at the end.
+    pub(super) fn read(&mut self, steps: &mut Vec<Step>, most: usize) -> Result<()> {
+        let in_file = || format!("{} is no trace", self.name);
+        for item in self.events.by_ref().take(most) {
+            let (line, event) = item.with_context(in_file)?;
+            steps.push(self.checker.check(line, event).with_context(in_file)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn made(&self) -> Option<Made> {
+        self.made
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask trace`: workloads as files, for whoever replays them.
+//!
+//! Invariant: a file under a workload's name is whole; it is written beside and moved there.
+
+use std::fs::{self, Permissions};
+use std::io::BufWriter;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
+use pinbuddy_trace::Writer;
+use tempfile::Builder;
+
+use crate::cli;
+use xtask_support::paths;
+
+/// The command.
+pub fn run(args: &cli::Trace) -> Result<()> {
+    if args.list {
+        print!("{}", list());
+        return Ok(());
+    }
+    fs::create_dir_all(&args.out)
+        .with_context(|| format!("{} cannot be made", args.out.display()))?;
+    for name in &args.workloads {
+        // The command line knows the names.
+        let workload = Workload::named(name).with_context(|| format!("no workload {name}"))?;
+        let file = write(workload, args.made, &args.out)?;
+        println!("{}", paths::show(&file));
+    }
+    Ok(())
+}
+
+/// Every workload, in a line each.
+fn list() -> String {
+    let width = WORKLOADS.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    let line = |it: &Workload| {
+        let Workload {
+            name, about, steps, ..
+        } = it;
+        let sizes = match it.sizes {
+            Sizes::Fixed => "fixed sizes",
+            Sizes::Vary => "sizes vary",
+        };
+        format!("{name:width$}  {steps:>5} steps, {sizes:11}  {about}\n")
+    };
+    WORKLOADS.iter().map(line).collect()
+}
+
+fn write(workload: &Workload, made: cli::Made, folder: &Path) -> Result<PathBuf> {
+    let file = folder.join(format!("{}.jsonl", workload.name));
+    let written = || -> Result<()> {
+        // As any other file, and not for its owner alone.
+        let permissions = Permissions::from_mode(0o666);
+        let beside = Builder::new()
+            .permissions(permissions)
+            .tempfile_in(folder)?;
+        let mut writer = Writer::new(BufWriter::new(beside))?;
+        let steps = made.steps.unwrap_or(workload.steps);
+        for event in workload.events(made.seed, steps) {
+            writer.write(&event)?;
+        }
+        let beside = writer.finish()?.into_inner()?;
+        beside.persist(&file)?;
+        Ok(())
+    };
+    written().with_context(|| format!("{} cannot be written", file.display()))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list() {
+        insta::assert_snapshot!(list());
+    }
+
+    #[test]
+    fn a_file_for_a_workload_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let workload = Workload::named("fixed-2.083gib").unwrap();
+        let made = cli::Made {
+            seed: 1,
+            steps: None,
+        };
+        let file = write(workload, made, folder.path()).unwrap();
+        insta::assert_snapshot!(fs::read_to_string(&file).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

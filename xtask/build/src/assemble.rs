@@ -1,0 +1,110 @@
+//! Puts the fork's own files together: what was compiled, patched and rewritten, and the papers.
+
+use anyhow::Result;
+
+use crate::compile::LIBRARY;
+use crate::prepare::Prepared;
+use crate::{contents, library};
+use xtask_support::hash::Digest;
+use xtask_support::paths;
+use xtask_wheel::metadata;
+use xtask_wheel::name::WheelName;
+use xtask_wheel::platform::Floors;
+use xtask_wheel::provenance::{self, Provenance};
+use xtask_wheel::sbom;
+use xtask_wheel::verify::Checked;
+use xtask_wheel::writer::{Contents, NewFile};
+
+/// What compiling and linking have made.
+pub struct Made {
+    /// libtorch_pinbuddy.so.
+    pub library: Vec<u8>,
+    /// libtorch.so, asking for it.
+    pub libtorch: Vec<u8>,
+    /// What the two need of a system.
+    pub floors: Floors,
+    /// The platform tag that this makes true.
+    pub tag: String,
+}
+
+/// What is known of a library that was compiled against `ready`, whose `header` is patched.
+pub fn provenance(ready: &Prepared, header: &str, library: &[u8], floors: &Floors) -> Provenance {
+    Provenance {
+        format: 1,
+        version: ready.fork_version.clone(),
+        torch_version: ready.facts.torch_version.clone(),
+        inputs: ready.inputs.clone(),
+        header_sha256: (
+            ready.facts.header_sha256.clone(),
+            Digest::of(&ready.headers[header]).hex(),
+        ),
+        library_sha256: Digest::of(library).hex(),
+        floors: floors
+            .newest
+            .iter()
+            .map(|(set, version)| (set.clone(), version.to_string()))
+            .collect(),
+    }
+}
+
+/// Every file of the fork that is not the base wheel's.
+pub fn assemble(
+    official: &mut Checked,
+    name: &WheelName,
+    ready: &Prepared,
+    provenance: &Provenance,
+    made: &Made,
+) -> Result<Contents> {
+    let root = paths::root();
+    let old = format!("{}.dist-info", official.stem);
+    let stem = format!("torch-{}", name.version);
+    let new = format!("{stem}.dist-info");
+    let mut files = contents::ours(root, &new)?;
+    let licences: Vec<String> = files
+        .keys()
+        .filter_map(|path| Some(path.strip_prefix(&format!("{new}/licenses/"))?.to_owned()))
+        .collect();
+    for (path, bytes) in &ready.headers {
+        files.insert(path.clone(), NewFile::text(bytes.clone()));
+    }
+    files.insert(
+        format!("torch/lib/{LIBRARY}"),
+        NewFile::library(made.library.clone()),
+    );
+    files.insert(
+        "torch/lib/libtorch.so".into(),
+        NewFile::library(made.libtorch.clone()),
+    );
+    let mut text = |path: String, contents: Vec<u8>| files.insert(path, NewFile::text(contents));
+    let version_py = official.text("torch/version.py")?;
+    text(
+        "torch/version.py".into(),
+        metadata::rewrite_version_py(&version_py, &name.version)?.into(),
+    );
+    let licences: Vec<&str> = licences.iter().map(String::as_str).collect();
+    let metadata = official.text(&format!("{old}/METADATA"))?;
+    text(
+        format!("{new}/METADATA"),
+        metadata::rewrite_metadata(&metadata, &name.version, &licences)?.into(),
+    );
+    let wheel = official.text(&format!("{old}/WHEEL"))?;
+    text(
+        format!("{new}/WHEEL"),
+        metadata::rewrite_wheel(&wheel, &name.tags())?.into(),
+    );
+    let top_level = format!("{old}/top_level.txt");
+    if official.rows.contains_key(&top_level) {
+        let list = contents::top_level(&official.text(&top_level)?);
+        text(format!("{new}/top_level.txt"), list.into());
+    }
+    text(format!("{new}/{}", provenance::NAME), provenance.to_json()?);
+    let base = &ready.base;
+    let from = (base.name.to_string(), &base.name.version, &base.sha256);
+    let bill = sbom::document(
+        ("torch", &name.version),
+        Some((&from.0, from.1, from.2)),
+        &library::linked_crates(root)?,
+    )?;
+    text(format!("{new}/{}", sbom::NAME), bill);
+    Ok(Contents { stem, files })
+}

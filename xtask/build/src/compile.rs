@@ -1,0 +1,250 @@
+//! Compiles the bridge against the patched headers, the same bytes wherever the checkout is.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use xshell::{Shell, cmd};
+
+use xtask_python::tools::Tools;
+use xtask_support::cargo;
+use xtask_support::progress::Step;
+use xtask_support::refusal::refuse;
+
+/// Our library's name in torch/lib.
+pub const LIBRARY: &str = "libtorch_pinbuddy.so";
+
+/// Which library to build.
+#[derive(Clone, Copy, Debug)]
+pub enum Flavour {
+    /// The wheel's.
+    Wheel,
+    /// One that asserts what must hold, for tests.
+    Debug,
+}
+
+impl Flavour {
+    /// Cargo's profile.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Wheel => "wheel",
+            Self::Debug => "wheel-debug",
+        }
+    }
+
+    /// Where cargo works, below our own target folder: flavours do not undo each other's work.
+    pub fn target(self) -> &'static str {
+        match self {
+            Self::Wheel => "wheel/cargo",
+            Self::Debug => "wheel/cargo-debug",
+        }
+    }
+}
+
+/// What the bridge is compiled against.
+pub struct Against<'a> {
+    /// Patched headers, laid out as in the wheel.
+    pub overlay: &'a Path,
+    /// The extracted wheel.
+    pub tree: &'a Path,
+    /// CUDA's headers; the first folder has the libraries beside it.
+    pub cuda: &'a [PathBuf],
+    /// `torch.__version__` of the fork.
+    pub fork_version: &'a str,
+}
+
+/// A program that building runs, and the packages that have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    /// As it is called.
+    pub name: &'static str,
+    /// On Debian's kind of system.
+    pub apt: &'static str,
+    /// On Red Hat's.
+    pub dnf: &'static str,
+}
+
+/// All of them.
+pub const TOOLS: [Tool; 4] = [
+    tool("g++", "g++", "gcc-c++"),
+    tool("cargo", "cargo", "cargo"),
+    tool("rustc", "rustc", "rust"),
+    tool("git", "git", "git"),
+];
+
+const fn tool(name: &'static str, apt: &'static str, dnf: &'static str) -> Tool {
+    Tool { name, apt, dnf }
+}
+
+impl Tool {
+    /// The first line of what it says of itself, where it runs.
+    pub fn version(self) -> Option<String> {
+        let shell = Shell::new().ok()?;
+        let name = self.name;
+        let text = cmd!(shell, "{name} --version")
+            .quiet()
+            .ignore_stderr()
+            .read()
+            .ok()?;
+        Some(text.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn remedy(self) -> String {
+        let Self { name, apt, dnf } = self;
+        let rust = match name {
+            "cargo" | "rustc" => "install Rust with rustup, or ",
+            _ => "",
+        };
+        format!("{rust}apt-get install {apt}, or dnf install {dnf}")
+    }
+}
+
+/// The compilers' versions, or a refusal that names the package to install.
+pub fn compilers() -> Result<BTreeMap<String, String>> {
+    let mut versions = BTreeMap::new();
+    for tool in TOOLS {
+        let name = tool.name;
+        let Some(version) = tool.version() else {
+            return Err(refuse(format!("there is no {name} on the PATH"))
+                .expected(format!("a working `{name} --version`"))
+                .remedy(tool.remedy())
+                .into());
+        };
+        // git and cargo leave no trace in the bytes.
+        if matches!(name, "g++" | "rustc") {
+            versions.insert(name.to_owned(), version);
+        }
+    }
+    Ok(versions)
+}
+
+/// Builds the library and returns its path.
+pub fn compile(
+    root: &Path,
+    target: &Path,
+    against: &Against<'_>,
+    flavour: Flavour,
+    step: &Step,
+) -> Result<PathBuf> {
+    let profile = flavour.profile();
+    let include = against.tree.join("torch/include");
+    let api = include.join("torch/csrc/api/include");
+    let folders = env::join_paths([&against.overlay.join("torch/include"), &include, &api])
+        .context("a folder with a colon in its name cannot be an include folder")?;
+    let shell = Shell::new()?;
+    shell.change_dir(root);
+    let mut command = cmd!(
+        shell,
+        "cargo build -p pinbuddy-bridge --profile {profile} --features torch --locked --target-dir {target} --message-format json-render-diagnostics"
+    )
+    .env("PINBUDDY_TORCH_INCLUDE", folders)
+    .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
+    .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
+    .env("PINBUDDY_FORK_VERSION", against.fork_version)
+    .env("CARGO_ENCODED_RUSTFLAGS", rust_flags(root, target).join("\x1f"))
+    .env("CXXFLAGS", cxx_flags(root, target, against).join(" "))
+    .env("CC_SHELL_ESCAPED_FLAGS", "1")
+    .env("CXX", "g++");
+    // Settings of the caller's that would change the bytes, or where they land.
+    for name in [
+        "CFLAGS",
+        "RUSTFLAGS",
+        "CARGO_BUILD_TARGET",
+        "CARGO_INCREMENTAL",
+        "MAKEFLAGS",
+        "CARGO_MAKEFLAGS",
+        "PINBUDDY_DEBUG",
+    ] {
+        command = command.env_remove(name);
+    }
+    if matches!(flavour, Flavour::Debug) {
+        command = command.env("PINBUDDY_DEBUG", "1");
+    }
+    for (name, _) in
+        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_"))
+    {
+        command = command.env_remove(name);
+    }
+    step.say("cargo build");
+    let output = command
+        .quiet()
+        .ignore_status()
+        .output()
+        .context("running cargo")?;
+    if !output.status.success() {
+        return Err(refuse("the library does not compile")
+            .found(String::from_utf8_lossy(&output.stderr).trim())
+            .expected("cxx-bridge to compile against the patched headers")
+            .into());
+    }
+    cargo::library(
+        &String::from_utf8_lossy(&output.stdout),
+        "libpinbuddy_bridge.so",
+    )
+}
+
+/// Paths that would otherwise end up in panic messages and `__FILE__`, and what stands for them.
+fn rust_flags(root: &Path, target: &Path) -> Vec<String> {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let mut flags = Vec::new();
+    // The last match wins, so the more special paths come later.
+    for (from, to) in [
+        (cargo.as_path(), "cargo"),
+        (root, "pinbuddy"),
+        (target, "target"),
+    ] {
+        flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+    }
+    flags
+}
+
+fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>) -> Vec<String> {
+    let cuda = against.cuda.iter().map(|it| (it.as_path(), "cuda"));
+    [
+        (root, "pinbuddy"),
+        (target, "target"),
+        (against.tree, "torch-wheel"),
+        (against.overlay, "torch-wheel"),
+    ]
+    .into_iter()
+    .chain(cuda)
+    .map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
+    .collect()
+}
+
+/// As a shell would take it, for `CC_SHELL_ESCAPED_FLAGS`.
+fn quote(flag: &str) -> String {
+    format!("'{}'", flag.replace('\'', r"'\''"))
+}
+
+/// libtorch.so, asking the loader for our library too.
+pub fn add_needed(libtorch: &Path, work: &Path, tools: &Tools) -> Result<PathBuf> {
+    let patched = work.join("libtorch.so");
+    fs::copy(libtorch, &patched).with_context(|| format!("copying {}", libtorch.display()))?;
+    let (shell, patchelf) = (Shell::new()?, &tools.patchelf);
+    let output = cmd!(shell, "{patchelf} --add-needed {LIBRARY} {patched}")
+        .quiet()
+        .ignore_status()
+        .output()?;
+    anyhow::ensure!(
+        output.status.success(),
+        "patchelf could not add {LIBRARY} to {}: {}",
+        libtorch.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(patched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_a_space_or_a_quote() {
+        assert_eq!(quote("-I/a b/it's"), r"'-I/a b/it'\''s'");
+    }
+}

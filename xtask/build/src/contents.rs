@@ -1,0 +1,71 @@
+//! The files of this repository that travel in the wheel: headers, the Python package, licences.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::inputs;
+use xtask_support::paths;
+use xtask_wheel::writer::NewFile;
+
+/// Those of a fork wheel, by path in the wheel, whose .dist-info is `dist_info`.
+pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
+    let moves = [
+        (
+            "cxx-bridge/include/pinbuddy",
+            "torch/include/pinbuddy".to_owned(),
+        ),
+        ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
+        ("LICENSE", format!("{dist_info}/licenses/pinbuddy/LICENSE")),
+        ("NOTICE", format!("{dist_info}/licenses/pinbuddy/NOTICE")),
+    ];
+    gather(root, &moves)
+}
+
+/// Every file below the first of each pair, below the second in the wheel.
+pub fn gather(root: &Path, moves: &[(&str, String)]) -> Result<BTreeMap<String, NewFile>> {
+    let mut files = BTreeMap::new();
+    for (from, to) in moves {
+        let mut found = BTreeMap::new();
+        inputs::collect(root, from, &mut found)?;
+        ensure!(
+            !found.is_empty(),
+            "{} is missing or empty, and belongs in the wheel",
+            paths::show(&root.join(from))
+        );
+        for name in found.into_keys() {
+            let path = root.join(&name);
+            let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+            files.insert(name.replacen(from, to, 1), NewFile::text(bytes));
+        }
+    }
+    Ok(files)
+}
+
+/// top_level.txt with our package in it, sorted as it is written elsewhere.
+pub fn top_level(text: &str) -> String {
+    let mut names: Vec<&str> = text
+        .lines()
+        .chain(["pinbuddy"])
+        .filter(|line| !line.is_empty())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::top_level;
+
+    #[test]
+    fn our_package_is_listed_once() {
+        assert_eq!(
+            top_level("torch\nfunctorch\n"),
+            "functorch\npinbuddy\ntorch\n"
+        );
+        assert_eq!(top_level("pinbuddy\ntorch"), "pinbuddy\ntorch\n");
+    }
+}

@@ -1,0 +1,231 @@
+//! The official wheel: from a file at hand, from the cache, or by pip into the cache.
+//!
+//! Invariant: a wheel in the cache is whole, and its SHA-256 lies beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::fits;
+use xtask_patchkit::release::Release;
+use xtask_python::Python;
+use xtask_python::pip;
+use xtask_python::tools::Tools;
+use xtask_support::disk;
+use xtask_support::hash::Digest;
+use xtask_support::progress::Step;
+use xtask_support::refusal::refuse;
+use xtask_support::scratch::Scratch;
+use xtask_wheel::name::WheelName;
+
+/// pip holds the download and its copy for a moment; the larger wheels have 920 MB.
+pub const ROOM: u64 = 2_000_000_000;
+
+/// A wheel on this machine.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its file name, taken apart.
+    pub name: WheelName,
+    /// Of the whole file.
+    pub sha256: String,
+}
+
+/// The folder of fetched wheels in the cache.
+pub fn folder(cache: &Path) -> PathBuf {
+    cache.join("wheels")
+}
+
+/// `--wheel FILE`: the name must fit the interpreter; the rest is for the verifier.
+pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
+    let path = fs::canonicalize(path).map_err(|error| {
+        refuse(format!("{} cannot be read", path.display()))
+            .found(error.to_string())
+            .expected("an official torch wheel")
+            .remedy("pass the path of one, or leave --wheel out to fetch it")
+    })?;
+    let name = WheelName::parse(&path.file_name().unwrap_or_default().to_string_lossy())?;
+    if name.name != "torch" {
+        return Err(refuse(format!("{name} is not a torch wheel"))
+            .expected("torch-VERSION-….whl")
+            .into());
+    }
+    fits::check(&name, python)?;
+    Ok((path, name))
+}
+
+/// The wheel in the cache that fits, if there is one. Looks at names only.
+pub fn cached(cache: &Path, release: &Release, python: &Python) -> Option<(PathBuf, WheelName)> {
+    let mut found: Vec<_> = fs::read_dir(folder(cache))
+        .ok()?
+        .flatten()
+        .filter_map(|entry| {
+            let name = WheelName::parse(entry.file_name().to_str()?).ok()?;
+            let right = name.name == "torch" && name.public_version() == release.version;
+            let fits =
+                right && fits::check(&name, python).is_ok() && sidecar(&entry.path()).exists();
+            fits.then(|| (entry.path(), name))
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.pop()
+}
+
+/// The wheel from the cache, fetched first where it is not there or not whole.
+pub fn official(
+    cache: &Path,
+    release: &Release,
+    python: &Python,
+    tools: &Tools,
+    step: &Step,
+) -> Result<Base> {
+    if let Some((path, name)) = cached(cache, release, python) {
+        step.say("checking the cached wheel");
+        let sha256 = Digest::of_file(&path)?.hex();
+        let recorded = fs::read_to_string(sidecar(&path)).unwrap_or_default();
+        if recorded.split_whitespace().next() == Some(sha256.as_str()) {
+            return Ok(Base { path, name, sha256 });
+        }
+        step.note(&format!(
+            "{name} in the cache has changed since it was fetched; fetching it again"
+        ));
+        fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+    }
+    download(cache, release, python, tools, step)
+}
+
+/// A wheel that is gone once this is dropped.
+#[derive(Debug)]
+pub struct Temporary {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its file name, taken apart.
+    pub name: WheelName,
+    scratch: Scratch,
+}
+
+/// Fetches the wheel beside the cache's, for who needs a look at it and no more.
+pub fn temporary(
+    cache: &Path,
+    release: &Release,
+    python: &Python,
+    tools: &Tools,
+    step: &Step,
+) -> Result<Temporary> {
+    let folder = folder(cache);
+    disk::require(&folder, ROOM, "fetch the official wheel")?;
+    let scratch = Scratch::folder(&folder.join("download"))?;
+    let destination = scratch.path().join("wheel");
+    let requirement = format!("torch=={}", release.version);
+    let shown = destination.display().to_string();
+    let arguments = [
+        "--no-deps",
+        "--only-binary=:all:",
+        "--resume-retries=20",
+        "--dest",
+        &shown,
+        &requirement,
+    ];
+    step.say(format!("downloading {requirement}"));
+    let goal = format!("download {requirement}");
+    pip::download(&tools.python, &arguments, scratch.path(), &goal, step)?;
+    let file = fs::read_dir(&destination)?
+        .flatten()
+        .map(|entry| entry.path())
+        .next();
+    let file = file.with_context(|| {
+        format!("pip said that it downloaded {requirement}, but there is no file")
+    })?;
+    let (path, name) = at_hand(&file, python)?;
+    Ok(Temporary {
+        path,
+        name,
+        scratch,
+    })
+}
+
+fn download(
+    cache: &Path,
+    release: &Release,
+    python: &Python,
+    tools: &Tools,
+    step: &Step,
+) -> Result<Base> {
+    let fetched = temporary(cache, release, python, tools, step)?;
+    step.say("hashing");
+    let sha256 = Digest::of_file(&fetched.path)?.hex();
+    let path = folder(cache).join(fetched.name.to_string());
+    // The hash first: a wheel without one is not looked at.
+    let hash = Scratch::file(&sidecar(&path))?;
+    fs::write(hash.path(), format!("{sha256}  {}\n", fetched.name))?;
+    hash.publish(&sidecar(&path))?;
+    fs::File::open(&fetched.path)?.sync_all()?;
+    fs::rename(&fetched.path, &path)
+        .with_context(|| format!("moving the wheel to {}", path.display()))?;
+    drop(fetched.scratch);
+    Ok(Base {
+        path,
+        name: fetched.name,
+        sha256,
+    })
+}
+
+/// Removes the wheel that fits from the cache, where it is.
+pub fn forget(cache: &Path, release: &Release, python: &Python) {
+    if let Some((wheel, _)) = cached(cache, release, python) {
+        let _ = fs::remove_file(sidecar(&wheel));
+        let _ = fs::remove_file(wheel);
+    }
+}
+
+fn sidecar(wheel: &Path) -> PathBuf {
+    let mut name = wheel.file_name().unwrap_or_default().to_os_string();
+    name.push(".sha256");
+    wheel.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_python::python311;
+
+    fn release() -> Release {
+        Release {
+            version: "2.15.0".into(),
+            header_sha256: String::new(),
+            patched_sha256: String::new(),
+            series: "2.15.0".into(),
+            pythons: Vec::new(),
+            source_series: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_a_fitting_wheel_with_its_hash_counts_as_cached() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = folder(cache.path());
+        fs::create_dir(&folder).unwrap();
+        let right = "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl";
+        for name in [
+            right,
+            &right.replace("cp311", "cp312"),
+            &right.replace("2.15", "2.14"),
+        ] {
+            fs::write(folder.join(name), "").unwrap();
+            fs::write(folder.join(format!("{name}.sha256")), "").unwrap();
+        }
+        let (path, _) = cached(cache.path(), &release(), &python311()).unwrap();
+        assert_eq!(path, folder.join(right));
+        fs::remove_file(folder.join(format!("{right}.sha256"))).unwrap();
+        assert!(cached(cache.path(), &release(), &python311()).is_none());
+    }
+
+    #[test]
+    fn a_wheel_that_is_not_there() {
+        insta::assert_snapshot!(
+            at_hand(Path::new("/nowhere/torch.whl"), &python311()).unwrap_err()
+        );
+    }
+}

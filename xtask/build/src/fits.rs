@@ -1,0 +1,66 @@
+//! Whether an interpreter can have a wheel: pip's question, asked before anything is fetched or built.
+
+use anyhow::Result;
+
+use xtask_python::Python;
+use xtask_support::refusal::{Refusal, refuse};
+use xtask_wheel::name::{WheelName, glibc};
+
+/// Refuses an interpreter that pip would not install the wheel in.
+pub fn check(name: &WheelName, python: &Python) -> Result<()> {
+    let platform = |tag| platform_fits(tag, python);
+    let fits = name.python.split('.').any(|tag| tag == python.python_tag())
+        && name.abi.split('.').any(|tag| tag == python.abi_tag())
+        && name.platform.split('.').any(platform);
+    if fits {
+        Ok(())
+    } else {
+        Err(misfit(name, python).into())
+    }
+}
+
+fn misfit(name: &WheelName, python: &Python) -> Refusal {
+    let digits = name.python.trim_start_matches("cp");
+    let (major, minor) = digits.split_at(digits.len().min(1));
+    refuse(format!(
+        "{name} is not for the Python at {}",
+        python.executable.display()
+    ))
+    .found(python.describe())
+    .expected(format!(
+        "Python {major}.{minor} with tags {}-{}-{}",
+        name.python, name.abi, name.platform
+    ))
+    .remedy(format!(
+        "--python python{major}.{minor}, or a wheel for this Python"
+    ))
+}
+
+fn platform_fits(tag: &str, python: &Python) -> bool {
+    let Some(kind) = tag.strip_suffix(&format!("_{}", python.machine)) else {
+        return false;
+    };
+    kind == "linux" || glibc(kind).is_some_and(|floor| floor <= python.glibc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_python::python311;
+
+    const OFFICIAL: &str = "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl";
+
+    #[test]
+    fn another_python() {
+        let fits = |name: &str| check(&WheelName::parse(name).unwrap(), &python311());
+        fits(OFFICIAL).unwrap();
+        insta::assert_snapshot!(fits(&OFFICIAL.replace("cp311", "cp312")).unwrap_err());
+        for other in [
+            OFFICIAL.replace("cp311-cp311", "cp311-cp311t"),
+            OFFICIAL.replace("2_28", "2_39"),
+            OFFICIAL.replace("x86_64", "aarch64"),
+        ] {
+            assert!(fits(&other).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a fork wheel is made of, so that a later run can tell whether one is still current.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::fetch::Base;
+use crate::library;
+use crate::plan::Plan;
+use xtask_patchkit::release::Cuda;
+use xtask_python::tools::Tools;
+use xtask_support::hash::{Digest, Hasher};
+use xtask_support::paths;
+use xtask_wheel::provenance::{Inputs, Named};
+
+/// Our files that decide what is in the wheel besides crates.
+const FILES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "LICENSE", "NOTICE"];
+
+/// What only tests and measurements are made of.
+const TESTS: [&str; 4] = ["benches", "examples", "tests", "tests.rs"];
+
+/// Gathers them.
+pub fn gather(
+    plan: &Plan,
+    base: &Base,
+    cuda: &Cuda,
+    compilers: &BTreeMap<String, String>,
+    tools: &Tools,
+) -> Result<Inputs> {
+    let mut versions = compilers.clone();
+    versions.insert("patchelf".into(), tools.patchelf_version.clone());
+    versions.insert("cuda".into(), cuda.packages.join(" "));
+    Ok(Inputs {
+        base_wheel: Named {
+            name: base.name.to_string(),
+            sha256: base.sha256.clone(),
+        },
+        series: plan.release.series.clone(),
+        patches: plan
+            .series
+            .iter()
+            .map(|it| Named {
+                name: it.name.clone(),
+                sha256: it.sha256.clone(),
+            })
+            .collect(),
+        pinbuddy: env!("CARGO_PKG_VERSION").into(),
+        source_sha256: sources(paths::root())?,
+        tools: versions,
+    })
+}
+
+/// The digest of all of them.
+pub fn sources(root: &Path) -> Result<String> {
+    let mut files = BTreeMap::new();
+    let crates = library::folders_with(root, &[env!("CARGO_PKG_NAME")])?;
+    for source in crates.iter().map(String::as_str).chain(FILES) {
+        collect(root, source, &mut files)?;
+    }
+    files.retain(|path, _| !path.split('/').any(|part| TESTS.contains(&part)));
+    let mut hasher = Hasher::default();
+    for (name, digest) in files {
+        writeln!(hasher, "{digest}  {name}")?;
+    }
+    Ok(hasher.finish().hex())
+}
+
+/// Adds the file, or all files below the folder, at `relative`. Caches are left out.
+pub fn collect(root: &Path, relative: &str, files: &mut BTreeMap<String, String>) -> Result<()> {
+    let path = root.join(relative);
+    let name = relative.rsplit('/').next().unwrap_or_default();
+    if !path.exists() || matches!(name, "__pycache__" | "snapshots") || name.starts_with('.') {
+        return Ok(());
+    }
+    if path.is_file() {
+        files.insert(relative.to_owned(), Digest::of_file(&path)?.hex());
+        return Ok(());
+    }
+    for entry in fs::read_dir(&path).with_context(|| format!("listing {}", path.display()))? {
+        let name = entry?.file_name();
+        collect(
+            root,
+            &format!("{relative}/{}", name.to_string_lossy()),
+            files,
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_support::paths;
+
+    #[test]
+    fn a_changed_source_changes_the_digest_and_a_cache_does_not() {
+        let root = tempfile::tempdir().unwrap();
+        let source = root.path().join("engine/src");
+        fs::create_dir_all(source.join("__pycache__")).unwrap();
+        let digest = || {
+            let mut files = BTreeMap::new();
+            collect(root.path(), "engine", &mut files).unwrap();
+            files
+        };
+        fs::write(source.join("lib.rs"), "1").unwrap();
+        let first = digest();
+        for other in ["__pycache__/x", ".hidden"] {
+            fs::write(source.join(other), "1").unwrap();
+        }
+        assert_eq!(digest(), first);
+        fs::write(source.join("lib.rs"), "2").unwrap();
+        assert_ne!(digest(), first);
+    }
+
+    #[test]
+    fn of_this_checkout() {
+        for file in FILES {
+            assert!(paths::root().join(file).exists(), "{file}");
+        }
+        assert_eq!(sources(paths::root()).unwrap().len(), 64, "a digest");
+    }
+}

@@ -1,0 +1,163 @@
+//! What our library is made of, as cargo knows it: the crates that are linked into it, and the folders of ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use cargo_metadata::{
+    CargoOpt, DependencyKind, Metadata, MetadataCommand, Package, PackageId, TargetKind,
+};
+use serde::Deserialize;
+
+use xtask_wheel::sbom::{self, Crate};
+
+/// The library's own crate.
+const BRIDGE: &str = "pinbuddy-bridge";
+
+/// The crates in the library of the checkout at `root`.
+pub fn linked_crates(root: &Path) -> Result<Vec<Crate>> {
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    let sums = checksums(&lock)?;
+    let linked = Linked::of(&ask(root)?, &[BRIDGE])?;
+    let crates = linked.0.into_iter().map(|(package, depends_on)| {
+        let (name, version) = (package.name.to_string(), package.version.to_string());
+        Crate {
+            license: package.license,
+            sha256: sums.get(&(name.clone(), version.clone())).cloned(),
+            name,
+            version,
+            depends_on,
+        }
+    });
+    let mut crates: Vec<_> = crates.collect();
+    crates.sort();
+    Ok(crates)
+}
+
+/// The folders, relative to `root`, of our own crates in the library.
+pub fn folders(root: &Path) -> Result<Vec<String>> {
+    folders_with(root, &[])
+}
+
+/// The same, and those of other crates of ours with all that they need.
+pub fn folders_with(root: &Path, more: &[&str]) -> Result<Vec<String>> {
+    let roots = [&[BRIDGE], more].concat();
+    let linked = Linked::of(&ask(root)?, &roots)?;
+    let ours = linked.0.iter().filter(|(it, _)| it.source.is_none());
+    let mut folders = Vec::new();
+    for (package, _) in ours {
+        let folder = package
+            .manifest_path
+            .parent()
+            .context("a manifest has a folder")?;
+        let inside = folder.as_std_path().strip_prefix(root);
+        let inside = inside.with_context(|| format!("{folder} is outside of the checkout"))?;
+        folders.push(inside.display().to_string());
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn ask(root: &Path) -> Result<Metadata> {
+    let platform = ["--locked", "--filter-platform=x86_64-unknown-linux-gnu"];
+    MetadataCommand::new()
+        .manifest_path(root.join("cxx-bridge/Cargo.toml"))
+        .features(CargoOpt::SomeFeatures(vec!["torch".to_owned()]))
+        .other_options(platform.map(str::to_owned))
+        .exec()
+        .context("asking cargo for the crates in the library")
+}
+
+type Checksums = BTreeMap<(String, String), String>;
+
+fn checksums(lock: &str) -> Result<Checksums> {
+    #[derive(Deserialize)]
+    struct Lock {
+        package: Vec<Locked>,
+    }
+    #[derive(Deserialize)]
+    struct Locked {
+        name: String,
+        version: String,
+        checksum: Option<String>,
+    }
+    let lock: Lock = toml::from_str(lock).context("in Cargo.lock")?;
+    let listed = lock.package.into_iter();
+    Ok(listed
+        .filter_map(|it| Some(((it.name, it.version), it.checksum?)))
+        .collect())
+}
+
+/// Packages, each with the URLs of those that it is linked with.
+struct Linked(Vec<(Package, BTreeSet<String>)>);
+
+impl Linked {
+    /// Walks from the packages named along normal dependencies. Procedural macros run at build time only.
+    fn of(metadata: &Metadata, roots: &[&str]) -> Result<Self> {
+        let resolve = metadata.resolve.as_ref();
+        let nodes = &resolve.context("cargo resolved nothing")?.nodes;
+        let package = |id: &PackageId| {
+            let mut all = metadata.packages.iter();
+            all.find(|it| it.id == *id)
+                .with_context(|| format!("cargo names no package {id}"))
+        };
+        let is_root = |it: &&Package| it.source.is_none() && roots.contains(&it.name.as_str());
+        let named = metadata.packages.iter().filter(is_root);
+        let mut queue: Vec<_> = named.map(|it| &it.id).collect();
+        anyhow::ensure!(
+            queue.len() == roots.len(),
+            "cargo knows not all of {roots:?}"
+        );
+        let (mut seen, mut linked) = (BTreeSet::new(), Vec::new());
+        while let Some(id) = queue.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let mut depends_on = BTreeSet::new();
+            let node = nodes.iter().find(|it| it.id == *id);
+            for dependency in node.into_iter().flat_map(|it| &it.deps) {
+                let kinds = &mut dependency.dep_kinds.iter();
+                let other = package(&dependency.pkg)?;
+                if kinds.any(|it| it.kind == DependencyKind::Normal) && !is_macro(other) {
+                    depends_on.insert(sbom::purl(&other.name, &other.version.to_string()));
+                    queue.push(&dependency.pkg);
+                }
+            }
+            linked.push((package(id)?.clone(), depends_on));
+        }
+        Ok(Self(linked))
+    }
+}
+
+fn is_macro(package: &Package) -> bool {
+    let mut kinds = package.targets.iter().flat_map(|it| &it.kind);
+    kinds.any(|it| *it == TargetKind::ProcMacro)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_support::paths;
+
+    #[test]
+    fn only_what_is_linked() {
+        let crates = linked_crates(paths::root()).unwrap();
+        let found = |name: &str| crates.iter().find(|it| it.name == name);
+        assert!(found("pinbuddy-core").is_some_and(|it| it.sha256.is_none()));
+        assert!(found("libc").is_some_and(|it| it.sha256.is_some()));
+        // A procedural macro, what build.rs uses, and what tests use.
+        for other in ["cxxbridge-macro", "serde_derive", "cc", "insta"] {
+            assert!(found(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn folders_are_those_of_the_crates_and_of_what_they_need() {
+        let folders = folders(paths::root()).unwrap();
+        let has = |folder: &str| folders.iter().any(|it| it == folder);
+        assert!(has("cxx-bridge") && has("cxx-bridge/machine"));
+        assert!(!folders.iter().any(|it| it.starts_with("xtask")));
+        let all = folders_with(paths::root(), &["xtask-wheel"]).unwrap();
+        assert!(all.iter().any(|it| it == "xtask/support"), "wheels need it");
+    }
+}

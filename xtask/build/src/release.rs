@@ -1,0 +1,96 @@
+//! Whether somebody's Python has a wheel of a release. Refusals end in the command that was typed, with what would do
+//! instead.
+
+use anyhow::Result;
+
+use xtask_patchkit::release::{Release, Versions, numbers};
+use xtask_python::Python;
+use xtask_support::refusal::{Refusal, refuse};
+use xtask_support::typed;
+
+/// Refuses a Python that the release has no official wheel for.
+pub fn check_python(versions: &Versions, release: &Release, python: &Python) -> Result<()> {
+    match no_wheel_for(versions, release, python, &typed::arguments()) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(()),
+    }
+}
+
+fn no_wheel_for(
+    versions: &Versions,
+    release: &Release,
+    python: &Python,
+    typed: &[String],
+) -> Option<Refusal> {
+    let (version, pythons, own) = (&release.version, &release.pythons, python.short());
+    if pythons.is_empty() || pythons.contains(&own) {
+        return None;
+    }
+    let mut remedy = Vec::new();
+    let minor = |it: &&String| numbers(it).get(1).map(|it| it.abs_diff(python.version.1));
+    let with_lock = pythons.iter().filter(|it| !it.ends_with('t'));
+    if let Some(other) = with_lock.min_by_key(minor) {
+        remedy.push(typed::with(typed, "--python", &format!("python{other}")));
+    }
+    let sorted = versions.sorted();
+    let older = sorted.iter().rev().find(|it| it.pythons.contains(&own));
+    if let Some(older) = older {
+        let command = typed::with(typed, "--torch", &older.version);
+        remedy.push(format!("{command}  # the newest one for Python {own}"));
+    }
+    let refusal = refuse(format!(
+        "torch {version} has no official wheel for Python {own}"
+    ))
+    .found(python.describe())
+    .expected(format!("one of Python {}", pythons.join(", ")));
+    Some(refusal.remedy(remedy.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_python::python311;
+
+    fn versions() -> Versions {
+        let release = |(version, pythons): (&str, &str)| {
+            let hash = "a".repeat(64);
+            format!(
+                "[[release]]\nversion = \"{version}\"\npythons = {pythons}\nheader_sha256 = \"{hash}\"\n\
+                 patched_sha256 = \"\"\nseries = \"x\"\n"
+            )
+        };
+        let releases = [
+            ("2.15.0", "[\"3.12\", \"3.13\", \"3.14\", \"3.14t\"]"),
+            ("2.9.0", "[\"3.11\"]"),
+            ("2.9.1", "[\"3.10\", \"3.11\"]"),
+        ];
+        let source = release(("2.6.0", "[]")).replace("release", "source_release");
+        let text = releases.map(release).concat() + &source;
+        Versions::parse(&format!("header = \"x.h\"\n{text}[cuda]\n")).unwrap()
+    }
+
+    fn typed(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_python_without_a_wheel() {
+        let versions = versions();
+        let newest = versions.find(None).unwrap();
+        let line = typed("build-wheel --python python3");
+        let refused = |python: &Python| {
+            let refusal = no_wheel_for(&versions, newest, python, &line);
+            refusal.map(|it| it.to_string()).unwrap_or_default()
+        };
+        let mut python = python311();
+        let older = refused(&python);
+        python.version = (3, 9, 2);
+        insta::assert_snapshot!("no_wheel", format!("{older}\n\n{}", refused(&python)));
+        python.version = (3, 13, 0);
+        assert_eq!(refused(&python), "");
+        python.free_threaded = true;
+        assert!(refused(&python).contains("no official wheel for Python 3.13t"));
+        python.version = (3, 14, 0);
+        assert_eq!(refused(&python), "");
+    }
+}

@@ -1,0 +1,204 @@
+//! A checkout of ours and a tree of the release that its series is for, in a temporary folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::change::{self, Wanted};
+use crate::git::Direction;
+use crate::release::Versions;
+use crate::verify;
+use xtask_support::hash::Digest;
+
+pub const HEADER: &str = "aten/src/ATen/core/A.h";
+pub const ADDED: &str = "aten/src/ATen/core/B.h";
+
+/// A folder of this test, or of another process that runs one.
+pub enum Folder {
+    Own(TempDir),
+    Other(PathBuf),
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Other(folder) => folder,
+        }
+    }
+}
+
+/// A checkout of ours with a series of two patches, and a tree of the release that they are for.
+pub struct Fixture {
+    pub folder: Folder,
+    pub versions: Versions,
+}
+
+/// The header that the release ships.
+pub fn pristine() -> String {
+    (1..=30).fold(String::new(), |text, line| {
+        text + &format!("line number {line}\n")
+    })
+}
+
+pub fn patched() -> String {
+    let text = pristine().replace("number 5\n", "number five\n");
+    text.replace("number 20\n", "number 20\nline number 20.5\n")
+}
+
+pub fn patch(subject: &str, diff: &str) -> String {
+    format!(
+        "From {} Mon Sep 17 00:00:00 2001\nFrom: pinbuddy developers <pinbuddy@localhost>\n\
+         Date: Sat, 21 Nov 2026 00:00:00 +0000\nSubject: [PATCH] {subject}\n\nWhy.\n\n\
+         Reason: a test\nForwarded: no\n\n{diff}",
+        "0".repeat(40)
+    )
+}
+
+impl Fixture {
+    #[allow(clippy::new_without_default, reason = "it makes folders")]
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let versions = format!(
+            "header = \"{HEADER}\"\n[[release]]\nversion = \"2.15.0\"\nheader_sha256 = \"{}\"\n\
+             patched_sha256 = \"{}\"\nseries = \"2.15.0\"\n[cuda]\n",
+            Digest::of(pristine().as_bytes()).hex(),
+            Digest::of(patched().as_bytes()).hex(),
+        );
+        let fixture = Self {
+            folder: Folder::Own(folder),
+            versions: toml::from_str(&versions).unwrap(),
+        };
+        fixture.write("ours/patches/versions.toml", &versions);
+        fixture.write(
+            "ours/patches/2.15.0/series",
+            "say_five.patch\nadd_a_half.patch\n",
+        );
+        let first = format!(
+            "diff --git a/{HEADER} b/{HEADER}\n--- a/{HEADER}\n+++ b/{HEADER}\n@@ -4,3 +4,3 @@\n line number 4\n-line number 5\n\
+             +line number five\n line number 6\n"
+        );
+        fixture.write(
+            "ours/patches/2.15.0/say_five.patch",
+            &patch("Say five", &first),
+        );
+        let second = format!(
+            "--- a/{HEADER}\n+++ b/{HEADER}\n@@ -19,4 +19,5 @@\n line number 19\n line number 20\n\
+             +line number 20.5\n line number 21\n line number 22\n\
+             --- /dev/null\n+++ b/{ADDED}\n@@ -0,0 +1 @@\n+new\n"
+        );
+        fixture.write(
+            "ours/patches/2.15.0/add_a_half.patch",
+            &patch("Add a half", &second),
+        );
+        fixture.write("tree/version.txt", "2.15.0a0\n");
+        fixture.write(&format!("tree/{HEADER}"), &pristine());
+        fixture
+    }
+
+    /// One that is there.
+    pub fn at(folder: &Path) -> Self {
+        Self {
+            folder: Folder::Other(folder.to_path_buf()),
+            versions: Versions::read(&folder.join("ours")).unwrap(),
+        }
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn header(&self, text: &str) {
+        self.write(&format!("tree/{HEADER}"), text);
+    }
+
+    pub fn ours(&self) -> PathBuf {
+        self.folder.path().join("ours")
+    }
+
+    pub fn tree(&self) -> PathBuf {
+        self.folder.path().join("tree")
+    }
+
+    /// With names of temporary folders taken out.
+    pub fn shown(&self, text: &str) -> String {
+        let real = fs::canonicalize(self.folder.path()).unwrap();
+        let text = text.replace(&real.display().to_string(), "");
+        text.replace(&self.folder.path().display().to_string(), "")
+    }
+
+    pub fn verify(&self) -> String {
+        match verify::on_tree(&self.ours(), &self.versions, &self.tree()) {
+            Ok(verified) => self.shown(&verify::describe(&[verified])),
+            Err(error) => self.shown(&format!("error: {error}\n")),
+        }
+    }
+
+    pub fn change(&self, direction: Direction, force: bool) -> String {
+        let tree = self.tree();
+        let wanted = Wanted {
+            source: &tree,
+            torch: None,
+            force,
+        };
+        match change::change(&self.ours(), &self.versions, wanted, direction) {
+            Ok(said) => self.shown(&said),
+            Err(error) => self.shown(&format!("error: {error:#}\n")),
+        }
+    }
+
+    pub fn read(&self) -> String {
+        fs::read_to_string(self.tree().join(HEADER)).unwrap()
+    }
+
+    /// Settings of somebody's git that would show in commits and patches, were they heard.
+    pub fn configure_git_oddly(&self) {
+        for [name, value] in [
+            ["core.autocrlf", "true"],
+            ["core.hooksPath", "/nowhere"],
+            ["commit.gpgsign", "true"],
+            ["diff.noprefix", "true"],
+            ["diff.context", "7"],
+            ["format.attach", "x"],
+            ["format.coverLetter", "true"],
+            ["format.headers", "X-Header: x"],
+            ["format.numbered", "true"],
+            ["format.outputDirectory", "/nowhere"],
+            ["format.signOff", "true"],
+            ["i18n.commitEncoding", "ISO-8859-1"],
+        ] {
+            self.git(&["config", name, value]);
+        }
+    }
+
+    pub fn git(&self, arguments: &[&str]) {
+        let mut git = std::process::Command::new("git");
+        let configured = [
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x",
+            "-c",
+            "init.defaultBranch=x",
+        ];
+        git.args(configured)
+            .arg("-C")
+            .arg(self.tree())
+            .args(arguments);
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    pub fn json(&self) -> String {
+        let verified = verify::on_tree(&self.ours(), &self.versions, &self.tree()).unwrap();
+        self.shown(&serde_json::to_string_pretty(&verified).unwrap())
+    }
+
+    pub fn remove(&self, path: &str) {
+        let path: &Path = path.as_ref();
+        fs::remove_file(self.folder.path().join(path)).unwrap();
+    }
+}

@@ -1,0 +1,223 @@
+//! `cargo xtask patch lint`: are the patches as we want them to be read, before anybody applies them?
+//!
+//! Knows the checked-in files only: no wheel, no tree, no git.
+//! Invariant: says all that is wrong, not only the first.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::hunk::{self, FileDiff, Line};
+use crate::release::Versions;
+use xtask_wheel::header::in_wheel;
+
+/// How many of upstream's lines, taken out or added among them, a release's series may change.
+const MOST: usize = 60;
+/// What a patch begins with. Exports always write the same, so that they are the same bytes.
+const OPENING: [&str; 3] = [
+    "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001",
+    "From: pinbuddy developers <pinbuddy@localhost>",
+    "Date: ",
+];
+/// What the message of a patch ends with.
+pub const TRAILERS: [&str; 2] = ["Reason: ", "Forwarded: "];
+
+/// All that is wrong in the checkout at `root`.
+pub fn check(root: &Path, versions: &Versions) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let patches = root.join("patches");
+    let headers: BTreeSet<_> = versions.with_sources().map(|it| &it.series).collect();
+    let sources = versions.with_sources().flat_map(|it| &it.source_series);
+    let sources: BTreeSet<_> = sources.chain(&versions.pull_request).collect();
+    for (folders, of) in [(&headers, Of::Headers), (&sources, Of::Sources)] {
+        for name in folders {
+            let shown = format!("patches/{name}");
+            wrong.extend(check_series(&patches.join(name), &shown, of)?);
+        }
+    }
+    for name in names(&patches)? {
+        if name != "versions.toml" && !headers.contains(&name) && !sources.contains(&name) {
+            wrong.push(format!(
+                "patches/{name}: no release in versions.toml names it"
+            ));
+        }
+    }
+    Ok(wrong)
+}
+
+/// What a series may change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Headers that a wheel has.
+    Headers,
+    /// Anything in a source tree.
+    Sources,
+}
+
+fn check_series(folder: &Path, shown: &str, of: Of) -> Result<Vec<String>> {
+    let list = folder.join("series");
+    let list = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+    let lines = list.lines().map(str::trim);
+    let listed: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let mut wrong = Vec::new();
+    let present = names(folder)?;
+    for name in present.iter().filter(|name| *name != "series") {
+        if !listed.contains(&name.as_str()) {
+            wrong.push(format!("{shown}/{name}: not in series"));
+        }
+    }
+    let mut changed = 0;
+    for (number, name) in listed.iter().enumerate() {
+        if listed[..number].contains(name) {
+            wrong.push(format!("{shown}/series: names {name} twice"));
+        } else if !present.iter().any(|it| it == name) {
+            wrong.push(format!(
+                "{shown}/series: names {name:?}, which is not there"
+            ));
+        } else {
+            let path = folder.join(name);
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+            let file = format!("{shown}/{name}");
+            wrong.extend(
+                check_message(name, &text)
+                    .into_iter()
+                    .map(|it| format!("{file}: {it}")),
+            );
+            let diffs = hunk::parse(&text).with_context(|| format!("in {file}"))?;
+            wrong.extend(
+                check_diffs(&diffs, of)
+                    .into_iter()
+                    .map(|it| format!("{file}: {it}")),
+            );
+            changed += count(&text, &diffs);
+        }
+    }
+    if changed > MOST {
+        wrong.push(format!(
+            "{shown}: changes {changed} lines of upstream's files, and {MOST} are the most; put more of it into files of ours"
+        ));
+    }
+    Ok(wrong)
+}
+
+fn check_message(name: &str, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut lines = text.lines();
+    for expected in OPENING {
+        let line = lines.next().unwrap_or_default();
+        if !line.starts_with(expected) {
+            wrong.push(format!("expected {expected:?}, found {line:?}"));
+        }
+    }
+    match subject(text) {
+        None => wrong.push("expected \"Subject: [PATCH] …\" below them".to_owned()),
+        Some(subject) => {
+            let wanted = file_name(&subject);
+            if name != wanted {
+                wrong.push(format!("its subject would name it {wanted}"));
+            }
+        }
+    }
+    let message: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .take_while(|line| !line.starts_with("diff --git ") && !line.starts_with("---"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let end = message.len().saturating_sub(TRAILERS.len());
+    let (body, trailers) = message.split_at(end);
+    if body.is_empty() {
+        wrong.push("its message does not say why".to_owned());
+    }
+    for (number, expected) in TRAILERS.iter().enumerate() {
+        let line = trailers.get(number).copied().unwrap_or_default();
+        if !line.starts_with(expected) || line.len() == expected.len() {
+            wrong.push(format!(
+                "expected \"{expected}…\" at the end of its message, found {line:?}"
+            ));
+        }
+    }
+    wrong
+}
+
+/// What a patch's subject says; it may go on in lines that begin with a blank.
+pub fn subject(text: &str) -> Option<String> {
+    let headers = text.lines().take_while(|line| !line.is_empty());
+    let lines = headers.skip(OPENING.len()).map(str::trim);
+    let subject = lines.collect::<Vec<_>>().join(" ");
+    subject.strip_prefix("Subject: [PATCH] ").map(str::to_owned)
+}
+
+/// `open_the_seam.patch` of `Open the seam`.
+pub fn file_name(subject: &str) -> String {
+    let words = subject
+        .split(|it: char| !it.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(str::to_ascii_lowercase).collect();
+    words.join("_") + ".patch"
+}
+
+fn check_diffs(diffs: &[FileDiff], of: Of) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for diff in diffs {
+        if of == Of::Headers && in_wheel(&diff.path).is_none() {
+            wrong.push(format!("{} is no header that a wheel has", diff.path));
+        }
+        for line in diff.hunks.iter().flat_map(|hunk| reformatted(&hunk.lines)) {
+            wrong.push(format!("only reformats upstream's {:?}", line.trim()));
+        }
+    }
+    wrong
+}
+
+/// Lines that come back with nothing but other blanks.
+fn reformatted(lines: &[Line]) -> Vec<&str> {
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    let added = lines.iter().filter_map(|line| match line {
+        Line::Added(text) => Some(bare(text)),
+        _ => None,
+    });
+    let added = added.filter(|text| !text.is_empty());
+    let mut added: Vec<String> = added.collect();
+    let mut found = Vec::new();
+    for line in lines {
+        let Line::Removed(text) = line else { continue };
+        if let Some(place) = added.iter().position(|it| *it == bare(text)) {
+            added.swap_remove(place);
+            found.push(text.as_str());
+        }
+    }
+    found
+}
+
+/// Lines changed in upstream's files: a line taken out and one put in its place are one. Files that the
+/// patch adds are ours.
+fn count(text: &str, diffs: &[FileDiff]) -> usize {
+    let ours = |diff: &FileDiff| text.contains(&format!("--- /dev/null\n+++ b/{}\n", diff.path));
+    let upstream = diffs.iter().filter(|diff| !ours(diff));
+    let of_hunk = |lines: &[Line]| {
+        let removed = lines.iter().filter(|it| matches!(it, Line::Removed(_)));
+        let added = lines.iter().filter(|it| matches!(it, Line::Added(_)));
+        removed.count().max(added.count())
+    };
+    upstream
+        .flat_map(|diff| &diff.hunks)
+        .map(|hunk| of_hunk(&hunk.lines))
+        .sum()
+}
+
+/// What is in a folder, sorted.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}

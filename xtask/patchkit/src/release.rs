@@ -1,0 +1,172 @@
+//! `patches/versions.toml`: what each supported release ships, and what our series makes of it.
+
+mod asked;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use xtask_support::refusal::refuse;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Versions {
+    /// The header that the series change, as upstream's tree names it.
+    pub header: String,
+    /// The supported releases, in any order.
+    #[serde(rename = "release")]
+    pub releases: Vec<Release>,
+    /// Releases whose wheels cannot be forked, only their sources: see the file.
+    #[serde(rename = "source_release", default)]
+    pub source_releases: Vec<Release>,
+    /// The folder of the series that a pull request has on top of a release's.
+    #[serde(default)]
+    pub pull_request: Option<String>,
+    /// The headers to compile against, by CUDA version.
+    pub cuda: BTreeMap<String, Cuda>,
+}
+
+/// One supported release.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// As in `torch==VERSION`.
+    pub version: String,
+    /// The Pythons that there is an official wheel for: `3.14`, or `3.14t` without the global lock.
+    #[serde(default)]
+    pub pythons: Vec<String>,
+    /// Upstream's header as the official wheel ships it.
+    pub header_sha256: String,
+    /// The same header after the series.
+    pub patched_sha256: String,
+    /// The folder of the series below `patches/`.
+    pub series: String,
+    /// The folders of what a source build needs besides, in this order: none where nobody tried.
+    #[serde(default)]
+    pub source_series: Vec<String>,
+}
+
+/// Where the CUDA headers for one CUDA version come from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cuda {
+    /// The include folders below where the packages are installed; the first has
+    /// `cuda_runtime_api.h`, and the libraries beside it.
+    pub include: Vec<String>,
+    /// Requirements, as pip takes them.
+    pub packages: Vec<String>,
+}
+
+impl Versions {
+    /// Reads the file in the checkout at `root`.
+    pub fn read(root: &Path) -> Result<Self> {
+        let path = root.join("patches/versions.toml");
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("in {}", path.display()))
+    }
+
+    /// Reads the text of such a file.
+    pub fn parse(text: &str) -> Result<Self> {
+        let versions: Self = toml::from_str(text)?;
+        anyhow::ensure!(!versions.releases.is_empty(), "no [[release]] at all");
+        for release in versions.with_sources() {
+            anyhow::ensure!(
+                release.header_sha256.len() == 64,
+                "release {}: header_sha256 is not a SHA-256",
+                release.version
+            );
+        }
+        Ok(versions)
+    }
+
+    /// Also those that can only be built from source.
+    pub fn with_sources(&self) -> impl Iterator<Item = &Release> {
+        self.releases.iter().chain(&self.source_releases)
+    }
+
+    /// All releases with fork wheels, the newest last.
+    pub fn sorted(&self) -> Vec<&Release> {
+        let mut known: Vec<&Release> = self.releases.iter().collect();
+        known.sort_by_key(|release| numbers(&release.version));
+        known
+    }
+
+    /// The CUDA headers for the version that torch/version.py names.
+    pub fn cuda(&self, version: &str) -> Result<&Cuda> {
+        self.cuda.get(version).ok_or_else(|| {
+            let known: Vec<_> = self.cuda.keys().map(String::as_str).collect();
+            refuse(format!("this wheel is for CUDA {version}, whose headers patches/versions.toml does not name"))
+                .found(format!("CUDA {version}"))
+                .expected(format!("one of {}", known.join(", ")))
+                .remedy(format!("add [cuda.\"{version}\"] with its packages to patches/versions.toml"))
+                .into()
+        })
+    }
+}
+
+/// `2.15.0` as numbers, so that 2.15 comes after 2.9.
+pub fn numbers(version: &str) -> Vec<u32> {
+    version
+        .split('.')
+        .map(|part| part.parse().unwrap_or(0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions() -> Versions {
+        let release = |version: &str| {
+            format!(
+                "[[release]]\nversion = \"{version}\"\nheader_sha256 = \"{}\"\npatched_sha256 = \"\"\nseries = \"{version}\"\n",
+                "a".repeat(64)
+            )
+        };
+        let cuda = "[cuda.\"13.2\"]\ninclude = [\"nvidia/cu13/include\"]\npackages = [\"nvidia-cuda-crt==13.2.86\"]\n";
+        Versions::parse(&format!(
+            "header = \"x.h\"\n{}{}{cuda}",
+            release("2.15.0"),
+            release("2.9.1")
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn other_cuda_versions_list_the_known() {
+        insta::assert_snapshot!(versions().cuda("11.8").unwrap_err(), @r#"
+        this wheel is for CUDA 11.8, whose headers patches/versions.toml does not name
+          found     CUDA 11.8
+          expected  one of 13.2
+          to do     add [cuda."11.8"] with its packages to patches/versions.toml
+        "#);
+    }
+
+    #[test]
+    fn a_typo_is_an_error() {
+        assert!(Versions::parse("header = \"x\"\nhaeder = \"y\"\nrelease = []\n[cuda]\n").is_err());
+    }
+
+    #[test]
+    fn scripts_know_the_same_releases() {
+        let root = xtask_support::paths::root();
+        let output = std::process::Command::new(root.join("ci/releases.sh")).output();
+        let listed = String::from_utf8(output.unwrap().stdout).unwrap();
+        let versions = Versions::read(root).unwrap();
+        let known: Vec<_> = versions.sorted().iter().map(|it| &it.version).collect();
+        assert_eq!(listed.lines().collect::<Vec<_>>(), known);
+    }
+
+    #[test]
+    fn the_checked_in_file_is_good() {
+        let versions = Versions::read(xtask_support::paths::root()).unwrap();
+        for release in &versions.releases {
+            assert!(!release.pythons.is_empty(), "{}", release.version);
+        }
+    }
+}

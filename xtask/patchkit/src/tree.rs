@@ -1,0 +1,128 @@
+//! A PyTorch source tree, in git or not: which release it is, and its files.
+//!
+//! Invariant: reads only.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::judge::{self, Reader};
+use crate::release::{Release, Versions};
+use xtask_support::hash::Digest;
+use xtask_support::refusal::refuse;
+
+/// Where upstream writes down its version: `2.15.0`, or `2.15.0a0` also at the tag.
+const VERSION: &str = "version.txt";
+
+/// A folder that looks like one.
+#[derive(Debug)]
+pub struct Tree {
+    /// Its root.
+    pub root: PathBuf,
+    /// The first word of version.txt.
+    pub version: Option<String>,
+    /// SHA-256 of the header that series change, if it is there.
+    pub header: Option<String>,
+}
+
+impl Tree {
+    /// Looks at a folder, and refuses one that is no PyTorch tree.
+    pub fn open(root: &Path, versions: &Versions) -> Result<Self> {
+        let root = std::fs::canonicalize(root)
+            .map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
+        Self::read_by(&root, versions, &|path| judge::read(&root, path))
+    }
+
+    /// The same of a tree that is not in a folder; `root` is what messages call it.
+    pub fn read_by(root: &Path, versions: &Versions, read: &Reader<'_>) -> Result<Self> {
+        let version = read(VERSION)?.and_then(|it| {
+            let word = String::from_utf8_lossy(&it)
+                .split_whitespace()
+                .next()?
+                .to_owned();
+            Some(word)
+        });
+        let header = read(&versions.header)?;
+        if version.is_none() && header.is_none() {
+            let found = format!("neither {VERSION} nor {}", versions.header);
+            return Err(not_a_tree(root, &found, versions).into());
+        }
+        Ok(Self {
+            root: root.to_path_buf(),
+            version,
+            header: header.map(|bytes| Digest::of(&bytes).hex()),
+        })
+    }
+
+    /// A file by its upstream path.
+    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        judge::read(&self.root, path)
+    }
+
+    /// The release that it is. The header's hash decides, before the series or after it; version.txt
+    /// where several releases ship one header, or none ships this one.
+    pub fn release<'a>(&self, versions: &'a Versions) -> Result<&'a Release> {
+        let named = self.numbers();
+        let same = |it: &&Release| Some(it.version.as_str()) == named;
+        let mut known: Vec<&Release> = versions.source_releases.iter().collect();
+        known.extend(versions.sorted());
+        let by_header: Vec<&Release> = known
+            .iter()
+            .copied()
+            .filter(|it| {
+                self.header.as_ref() == Some(&it.header_sha256)
+                    || self.header.as_ref() == Some(&it.patched_sha256)
+            })
+            .collect();
+        let by_header = by_header
+            .iter()
+            .copied()
+            .find(same)
+            .or(by_header.last().copied());
+        by_header
+            .or_else(|| known.iter().copied().find(same))
+            .with_context(|| self.unknown(versions))
+    }
+
+    /// `2.15.0` of `2.15.0a0+git1234`.
+    fn numbers(&self) -> Option<&str> {
+        let version = self.version.as_deref()?;
+        let end = version.find(|it: char| !it.is_ascii_digit() && it != '.');
+        Some(&version[..end.unwrap_or(version.len())])
+    }
+
+    fn unknown(&self, versions: &Versions) -> xtask_support::refusal::Refusal {
+        let known: Vec<_> = versions
+            .sorted()
+            .iter()
+            .map(|it| it.version.as_str())
+            .collect();
+        let found = format!(
+            "{VERSION}: {}\n{}: SHA-256 {}",
+            self.version.as_deref().unwrap_or("not there"),
+            versions.header,
+            self.header.as_deref().unwrap_or("not there"),
+        );
+        refuse(format!(
+            "{} is no release that there is a series for",
+            self.root.display()
+        ))
+        .found(found)
+        .expected(format!(
+            "one of {}, or a header that one of them ships",
+            known.join(", ")
+        ))
+        .remedy(format!(
+            "git checkout v{}, in a clone of pytorch; or see what moved: cargo xtask patch drift --source {}",
+            known.last().copied().unwrap_or_default(),
+            self.root.display()
+        ))
+    }
+}
+
+fn not_a_tree(root: &Path, found: &str, versions: &Versions) -> xtask_support::refusal::Refusal {
+    refuse(format!("{} is not a PyTorch source tree", root.display()))
+        .found(found)
+        .expected(format!("a folder with {VERSION} and {}", versions.header))
+        .remedy("pass the root of a clone of pytorch, or of an unpacked source archive")
+}

@@ -1,0 +1,122 @@
+//! A virtual environment with torch in it: what every program with torch is run by.
+//!
+//! Invariant: where there is one, its folder has an interpreter and the package torch. Nothing was run to find out.
+
+use std::fs;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use xtask_support::refusal::refuse;
+
+/// One of them; where a path is wanted, its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    folder: PathBuf,
+    torch: PathBuf,
+}
+
+impl Environment {
+    /// The one in a folder. `made_by` is the command that makes such an environment.
+    pub fn open(folder: &Path, made_by: &str) -> Result<Self> {
+        let python = interpreter(folder);
+        if !python.exists() {
+            return Err(
+                refuse(format!("{} is no virtual environment", folder.display()))
+                    .expected(format!("{}", python.display()))
+                    .remedy(format!("{made_by} makes one and prints its path"))
+                    .into(),
+            );
+        }
+        let lib = folder.join("lib");
+        let torch = fs::read_dir(&lib)
+            .with_context(|| format!("listing {}", lib.display()))?
+            .flatten()
+            .map(|python| python.path().join("site-packages/torch"))
+            .find(|torch| torch.is_dir());
+        let Some(torch) = torch else {
+            return Err(refuse(format!("there is no torch in {}", folder.display()))
+                .remedy(format!(
+                    "{made_by} makes one that has it, and prints its path"
+                ))
+                .into());
+        };
+        Ok(Self {
+            folder: std::path::absolute(folder)?,
+            torch: std::path::absolute(torch)?,
+        })
+    }
+
+    /// Its interpreter.
+    pub fn python(&self) -> PathBuf {
+        interpreter(&self.folder)
+    }
+
+    /// The package's folder.
+    pub fn torch(&self) -> &Path {
+        &self.torch
+    }
+
+    /// What the wheel that it was made from calls itself: `2.15.0+cu132`.
+    pub fn version(&self) -> Result<String> {
+        let file = self.torch.join("version.py");
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let mut lines = text.lines();
+        let version = lines.find_map(|it| it.strip_prefix("__version__ = "));
+        let version = version.map(|it| it.trim_matches(['\'', '"']).to_owned());
+        version.with_context(|| format!("{} has no __version__", file.display()))
+    }
+}
+
+impl Deref for Environment {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// The interpreter of a virtual environment, whatever else is in it.
+pub fn interpreter(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
+}
+
+/// Settings of the caller's that would change what is tested.
+pub fn clear_settings(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("BUDDY_") || text.starts_with("PYTORCH_") || text.starts_with("PYTHON")
+        {
+            command.env_remove(name);
+        }
+    }
+    command.env("PINBUDDY_SIM_QUIET", "1");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_with_an_interpreter_and_torch_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Environment::open(folder.path(), "cargo xtask venv");
+        let refused = || open().unwrap_err().to_string();
+        assert!(refused().contains("is no virtual environment"));
+        fs::create_dir_all(folder.path().join("bin")).unwrap();
+        fs::write(folder.path().join("bin/python"), "").unwrap();
+        let site = folder.path().join("lib/python3.11/site-packages");
+        fs::create_dir_all(&site).unwrap();
+        assert!(refused().contains("there is no torch in"));
+        fs::create_dir_all(site.join("torch")).unwrap();
+        let text = "__version__ = '2.15.0+cu132'\n";
+        fs::write(site.join("torch/version.py"), text).unwrap();
+        let environment = open().unwrap();
+        assert_eq!(environment.version().unwrap(), "2.15.0+cu132");
+        assert_eq!(environment.torch(), site.join("torch"));
+        assert_eq!(environment.join("bin/python"), environment.python());
+    }
+}

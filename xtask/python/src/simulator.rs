@@ -1,0 +1,107 @@
+//! The simulated CUDA runtime, in front of the real one.
+//!
+//! Built once, it gives the environment of as many runs as needed. The environment is for the command alone; cargo and
+//! xtask never run under the simulator.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use xtask_support::refusal::refuse;
+
+/// What the simulator allows.
+const MOST_DEVICES: u32 = 64;
+
+/// The library to preload, as cargo names it.
+pub const PRELOAD: &str = "libpinbuddy_cuda_sim.so";
+/// The driver stub, as the loader looks for it.
+pub const DRIVER: &str = "libcuda.so.1";
+
+/// Ready to stand in front of the real one.
+#[derive(Clone, Debug)]
+pub struct Simulator {
+    folder: PathBuf,
+}
+
+impl Simulator {
+    /// The one whose libraries, [`PRELOAD`] and [`DRIVER`], lie in that folder.
+    pub fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where its libraries are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What to set for a command: variable and value. `devices` is how many GPUs it sees.
+    pub fn env(&self, devices: u32) -> Result<[(&'static str, OsString); 3]> {
+        if devices > MOST_DEVICES {
+            return Err(refuse("that is more GPUs than the simulator has")
+                .found(devices.to_string())
+                .expected(format!("at most {MOST_DEVICES}"))
+                .into());
+        }
+        let preload = self.folder.join(PRELOAD);
+        Ok([
+            (
+                "LD_PRELOAD",
+                before(preload.as_os_str(), env::var_os("LD_PRELOAD")),
+            ),
+            (
+                "LD_LIBRARY_PATH",
+                before(self.folder.as_os_str(), env::var_os("LD_LIBRARY_PATH")),
+            ),
+            ("PINBUDDY_SIM_DEVICES", devices.to_string().into()),
+        ])
+    }
+
+    /// A command that sees so many simulated GPUs.
+    pub fn command(&self, program: impl AsRef<OsStr>, devices: u32) -> Result<Command> {
+        let mut command = Command::new(program);
+        command.envs(self.env(devices)?);
+        Ok(command)
+    }
+}
+
+/// `first:rest`, or `first` alone.
+pub fn before(first: &OsStr, rest: Option<OsString>) -> OsString {
+    let mut value = first.to_owned();
+    if let Some(rest) = rest.filter(|it| !it.is_empty()) {
+        value.push(":");
+        value.push(rest);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_before_stays_behind() {
+        assert_eq!(before(OsStr::new("/a"), None), "/a");
+        assert_eq!(before(OsStr::new("/a"), Some("".into())), "/a");
+        assert_eq!(before(OsStr::new("/a"), Some("/b:/c".into())), "/a:/b:/c");
+    }
+
+    #[test]
+    fn too_many_devices_are_refused() {
+        let simulator = Simulator {
+            folder: "/sim".into(),
+        };
+        assert!(
+            simulator
+                .env(65)
+                .unwrap_err()
+                .to_string()
+                .contains("at most 64")
+        );
+        let [_, (_, libraries), (_, devices)] = simulator.env(2).unwrap();
+        assert!(libraries.to_string_lossy().starts_with("/sim"));
+        assert_eq!(devices, "2");
+    }
+}

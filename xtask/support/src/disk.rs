@@ -1,0 +1,103 @@
+//! Room on a disk, asked for before gigabytes are written.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::refusal::refuse;
+
+/// What a file system has free.
+#[derive(Clone, Copy, Debug)]
+pub struct Free {
+    /// In bytes, for who is not root.
+    pub bytes: u64,
+    /// Which file system it is.
+    pub device: u64,
+}
+
+/// The file system that `folder` is, or will be, on; none where it does not answer.
+pub fn free(folder: &Path) -> Option<Free> {
+    let existing = folder.ancestors().find(|it| it.is_dir())?;
+    let status = rustix::fs::statvfs(existing).ok()?;
+    Some(Free {
+        bytes: status.f_bavail.saturating_mul(status.f_frsize),
+        device: std::fs::metadata(existing).ok()?.dev(),
+    })
+}
+
+/// Refuses when the file system that `folder` is, or will be, on has less than `bytes` free.
+pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
+    // Without an answer, the write itself will tell.
+    let Some(Free { bytes: free, .. }) = free(folder) else {
+        return Ok(());
+    };
+    if free >= bytes {
+        return Ok(());
+    }
+    Err(refuse(format!(
+        "not enough room in {} to {purpose}",
+        folder.display()
+    ))
+    .found(format!("{} MB free", free / 1_000_000))
+    .expected(format!("{} MB", bytes.div_ceil(1_000_000)))
+    .remedy("free some space, then run the same command again")
+    .into())
+}
+
+/// Refuses a folder for results that cannot be written to, before the work rather than after it.
+pub fn require_writable(folder: &Path) -> Result<()> {
+    let probe = std::fs::create_dir_all(folder).and_then(|()| {
+        let file = tempfile::Builder::new()
+            .prefix(".pinbuddy-")
+            .tempfile_in(folder)?;
+        file.close()
+    });
+    probe.map_err(|error| {
+        refuse(format!("{} cannot be written to", folder.display()))
+            .found(error.to_string())
+            .expected("a folder for the wheel")
+            .remedy("pass another one with --out")
+            .into()
+    })
+}
+
+/// Whether an error says that a disk filled up after all.
+pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let kind = error
+        .downcast_ref::<std::io::Error>()
+        .map(std::io::Error::kind);
+    matches!(kind, Some(StorageFull | QuotaExceeded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_room() {
+        require(Path::new("/tmp/not/there/yet"), 1, "test").unwrap();
+        let error = require(Path::new("/tmp"), u64::MAX, "test")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("not enough room in /tmp to test"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_recognised() {
+        let full = std::io::Error::from_raw_os_error(28);
+        let error = anyhow::Error::new(full).context("writing the wheel");
+        assert!(error.chain().any(is_full));
+        assert!(!anyhow::anyhow!("another").chain().any(is_full));
+    }
+
+    #[test]
+    fn a_file_is_no_folder() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(require_writable(file.path()).is_err());
+    }
+}

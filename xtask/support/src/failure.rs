@@ -1,0 +1,21 @@
+//! How a command that failed says so, on standard error.
+
+use anyhow::Error;
+
+use crate::disk;
+
+/// What is wrong, and below it what that came from, innermost last.
+pub fn say(error: &Error) {
+    let mut said = error.to_string();
+    eprintln!("error: {said}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some causes only repeat what is within the one before.
+        if !said.ends_with(&cause) {
+            eprintln!("  because   {}", cause.replace('\n', "\n            "));
+        }
+        said = cause;
+    }
+    if error.chain().any(disk::is_full) {
+        eprintln!("  to do     free some space, then run the same command again");
+    }
+}

@@ -1,0 +1,150 @@
+//! The one table at the end of `test`: a row for each kind of test.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::tally::Tally;
+
+/// Its rows so far.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    name: String,
+    tally: Tally,
+    took: Duration,
+    note: String,
+}
+
+impl Table {
+    /// Runs something that counts its own tests; an error is one failure.
+    pub fn row(&mut self, name: &str, run: impl FnOnce() -> Result<Tally>) {
+        let mut tally = Tally::default();
+        if self
+            .value(name, || run().map(|counted| tally = counted))
+            .is_some()
+            && let Some(row) = self.rows.last_mut()
+        {
+            row.tally = tally;
+        }
+    }
+
+    /// Runs something whose result is needed later; it counts as one test.
+    pub fn value<T>(&mut self, name: &str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        eprintln!("\n== {name}");
+        let start = Instant::now();
+        let result = run();
+        let mut row = Row {
+            name: name.to_owned(),
+            tally: Tally::one(),
+            took: start.elapsed(),
+            note: String::new(),
+        };
+        if let Err(error) = &result {
+            crate::failure::say(error);
+            row.tally = Tally {
+                failed: 1,
+                ..Tally::default()
+            };
+            row.note = error
+                .to_string()
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+        }
+        self.rows.push(row);
+        result.ok()
+    }
+
+    /// Counts as a failure what could not even start.
+    pub fn not_run(&mut self, name: &str, why: &str) {
+        let tally = Tally {
+            failed: 1,
+            ..Tally::default()
+        };
+        self.rows.push(Row {
+            name: name.to_owned(),
+            tally,
+            took: Duration::ZERO,
+            note: format!("not run: {why}"),
+        });
+    }
+
+    /// All rows together.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.rows.iter().for_each(|row| total.add(row.tally));
+        total
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
+        let width = longest.unwrap_or(0).max(27) + 1;
+        writeln!(
+            f,
+            "{:<width$}{:>7}{:>7}{:>8}{:>9}",
+            "", "passed", "failed", "skipped", "seconds"
+        )?;
+        for Row {
+            name,
+            tally,
+            took,
+            note,
+        } in &self.rows
+        {
+            let Tally {
+                passed,
+                failed,
+                skipped,
+            } = tally;
+            let line = format!(
+                "{name:<width$}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
+                took.as_secs_f64()
+            );
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_and_what_was_not_run_count() {
+        let mut table = Table::default();
+        table.row("Rust tests", || {
+            Ok(Tally {
+                passed: 40,
+                failed: 0,
+                skipped: 2,
+            })
+        });
+        assert_eq!(table.value("wheel", || Ok(7)), Some(7));
+        table.row("same bytes twice", || {
+            anyhow::bail!("two builds differ\n  found x")
+        });
+        table.not_run("PyTorch's own tests", "there is no wheel");
+        for row in &mut table.rows {
+            row.took = Duration::from_millis(1234);
+        }
+        assert_eq!(
+            table.total(),
+            Tally {
+                passed: 41,
+                failed: 2,
+                skipped: 2
+            }
+        );
+        insta::assert_snapshot!(table.to_string());
+    }
+}

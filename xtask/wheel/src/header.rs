@@ -1,0 +1,101 @@
+//! The upstream header that the series changes: is it the one that they were written against?
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::verify::Expected;
+use xtask_support::hash::Digest;
+use xtask_support::refusal::refuse;
+
+/// Where upstream's tree has a file that a wheel has under `torch/include/`.
+pub fn in_wheel(upstream: &str) -> Option<String> {
+    let plain = !upstream
+        .split('/')
+        .any(|part| matches!(part, "" | "." | ".."));
+    let inside = upstream.strip_prefix("aten/src/").or_else(|| {
+        let public = upstream.starts_with("c10/") || upstream.starts_with("torch/csrc/");
+        public.then_some(upstream)
+    })?;
+    (plain && inside.ends_with(".h")).then(|| format!("torch/include/{inside}"))
+}
+
+/// Keeps a copy by its hash, and refuses one that is not the pinned one.
+pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String> {
+    let found = Digest::of(text.as_bytes()).hex();
+    let kept = keep(expected, &found, text)?;
+    let pinned = expected.header_sha256;
+    if found == pinned {
+        return Ok(found);
+    }
+    Err(refuse(format!(
+        "{} in {shown} is not the one that the series was written against",
+        expected.header
+    ))
+    .found(format!("SHA-256 {found}"))
+    .expected(format!("SHA-256 {pinned} (patches/versions.toml)"))
+    .remedy(show_difference(expected, &kept))
+    .into())
+}
+
+/// The pinned header may be at hand from an earlier run; upstream's tag has it always.
+fn show_difference(expected: &Expected<'_>, found: &Path) -> String {
+    let pinned = place(expected.cache, expected.header, expected.header_sha256);
+    let found = found.display();
+    let difference = if pinned.exists() {
+        format!("diff -u {} {found}", pinned.display())
+    } else {
+        let version = expected.release;
+        let inside = expected.header.trim_start_matches("torch/include/");
+        format!(
+            "curl -fsSL https://raw.githubusercontent.com/pytorch/pytorch/v{version}/aten/src/{inside} | diff -u - {found}"
+        )
+    };
+    format!(
+        "{difference}\nshows the difference; the official wheel of the release is what is supported"
+    )
+}
+
+fn keep(expected: &Expected<'_>, hash: &str, text: &str) -> Result<PathBuf> {
+    let path = place(expected.cache, expected.header, hash);
+    if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
+        return Ok(path);
+    }
+    let scratch = xtask_support::scratch::Scratch::file(&path)?;
+    fs::write(scratch.path(), text).with_context(|| format!("writing {}", path.display()))?;
+    scratch.publish(&path)?;
+    Ok(path)
+}
+
+/// Where a copy of `header` with that hash is kept.
+pub fn place(cache: &Path, header: &str, hash: &str) -> PathBuf {
+    let name = header.rsplit('/').next().unwrap_or_default();
+    cache.join("headers").join(hash).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_wheel;
+
+    #[test]
+    fn only_public_headers_have_a_place() {
+        let header = in_wheel("aten/src/ATen/core/CachingHostAllocator.h");
+        assert_eq!(
+            header.as_deref(),
+            Some("torch/include/ATen/core/CachingHostAllocator.h")
+        );
+        assert_eq!(
+            in_wheel("c10/core/Seam.h").as_deref(),
+            Some("torch/include/c10/core/Seam.h")
+        );
+        for elsewhere in [
+            "aten/src/../../x.h",
+            "setup.py",
+            "aten/src/ATen/core/x.cpp",
+            "/etc/x.h",
+        ] {
+            assert_eq!(in_wheel(elsewhere), None);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Opens a wheel that nobody vouches for. Refuses whatever could write outside its folder, hide one
+//! file behind another, or ask for more than it can be; knows nothing of torch.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use zip::{CompressionMethod, ZipArchive};
+
+use xtask_support::hash::{Digest, Hasher, copy};
+use xtask_support::refusal::refuse;
+
+/// The most that one entry, and all together, may unpack to.
+const LARGEST_ENTRY: u64 = 8 << 30;
+const LARGEST_TOTAL: u64 = 32 << 30;
+/// Texts such as METADATA and RECORD, which are read whole.
+const LARGEST_TEXT: u64 = 64 << 20;
+
+/// A wheel whose list of entries is sound. What is in them is still to be verified.
+pub struct Archive {
+    /// The zip crate's view of it.
+    pub zip: ZipArchive<BufReader<File>>,
+    /// One for each entry, in the archive's order.
+    pub entries: Vec<Entry>,
+    /// The file name, for messages.
+    pub shown: String,
+}
+
+/// An entry as the central directory describes it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its path.
+    pub name: String,
+    /// Its unpacked size.
+    pub size: u64,
+    /// A folder, which RECORD does not list.
+    pub folder: bool,
+}
+
+impl Archive {
+    /// Opens and checks the list of entries.
+    pub fn open(path: &Path) -> Result<Self> {
+        let shown = path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned();
+        let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+        let bytes = file.metadata()?.len();
+        // The zip crate's raw copies are not to be trusted beyond 32-bit offsets.
+        if bytes > u64::from(u32::MAX) {
+            return Err(refuse(format!("{shown} is larger than 4 GiB"))
+                .found(format!("{bytes} bytes"))
+                .expected("an archive without 64-bit offsets, as all official torch wheels are")
+                .remedy("use the official wheel of the release")
+                .into());
+        }
+        let zip = ZipArchive::new(BufReader::with_capacity(256 << 10, file)).map_err(|error| {
+            corrupt(
+                &shown,
+                &format!("{bytes} bytes, and: {error}"),
+                "a whole zip archive",
+            )
+        })?;
+        let mut archive = Self {
+            zip,
+            entries: Vec::new(),
+            shown,
+        };
+        archive
+            .check()
+            .map_err(|reason| corrupt(&archive.shown, &reason, "a wheel as pip would take it"))?;
+        Ok(archive)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        if self.zip.has_duplicate_names() {
+            return Err("two entries with one name".into());
+        }
+        self.zip
+            .validate_header_consistency()
+            .map_err(|error| error.to_string())?;
+        if self
+            .zip
+            .has_overlapping_entries()
+            .map_err(|error| error.to_string())?
+        {
+            return Err("entries that share bytes".into());
+        }
+        let mut total = 0;
+        for index in 0..self.zip.len() {
+            let file = self
+                .zip
+                .by_index_raw(index)
+                .map_err(|error| error.to_string())?;
+            let name = file.name().map_err(|error| error.to_string())?.into_owned();
+            check_name(&name)?;
+            if file.is_symlink() {
+                return Err(format!("a symbolic link: {name:?}"));
+            }
+            if file.encrypted() {
+                return Err(format!("an encrypted entry: {name:?}"));
+            }
+            if !matches!(
+                file.compression(),
+                CompressionMethod::Stored | CompressionMethod::Deflated
+            ) {
+                return Err(format!(
+                    "a compression that wheels do not use: {} in {name:?}",
+                    file.compression()
+                ));
+            }
+            total += file.size();
+            if file.size() > LARGEST_ENTRY || total > LARGEST_TOTAL {
+                return Err(format!("{name:?} unpacks to {} bytes", file.size()));
+            }
+            let folder = name.ends_with('/');
+            self.entries.push(Entry {
+                name,
+                size: file.size(),
+                folder,
+            });
+        }
+        self.check_no_file_is_a_folder()
+    }
+
+    fn check_no_file_is_a_folder(&self) -> Result<(), String> {
+        let files: HashSet<&str> = self.files().map(|entry| entry.name.as_str()).collect();
+        for entry in &self.entries {
+            let mut path = entry.name.trim_end_matches('/');
+            if entry.folder && files.contains(path) {
+                return Err(format!("both a file and a folder: {path:?}"));
+            }
+            while let Some((parent, _)) = path.rsplit_once('/') {
+                if files.contains(parent) {
+                    return Err(format!("both a file and a folder: {parent:?}"));
+                }
+                path = parent;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries that hold something.
+    pub fn files(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.folder)
+    }
+
+    /// Streams one entry into `sink`; the digest is of what was really there.
+    pub fn stream(&mut self, index: usize, sink: &mut dyn Write) -> Result<(Digest, u64)> {
+        let Entry { name, size, .. } = self.entries[index].clone();
+        let file = self
+            .zip
+            .by_index(index)
+            .map_err(|error| self_corrupt(&self.shown, &name, &error))?;
+        let mut hasher = Hasher::default();
+        let mut tee = Tee {
+            sink,
+            hasher: &mut hasher,
+            sink_failed: false,
+        };
+        // One byte more than announced is enough to see that it lied.
+        let copied = copy(&mut file.take(size + 1), &mut tee);
+        match copied {
+            Ok(_) => {}
+            Err(error) if tee.sink_failed => {
+                return Err(error).context(format!("extracting {name}"));
+            }
+            Err(error) => return Err(self_corrupt(&self.shown, &name, &error).into()),
+        }
+        let bytes = hasher.bytes();
+        Ok((hasher.finish(), bytes))
+    }
+
+    /// A small text by name, or `None` where there is no such entry.
+    pub fn text(&mut self, name: &str) -> Result<Option<String>> {
+        let Some(index) = self.entries.iter().position(|entry| entry.name == name) else {
+            return Ok(None);
+        };
+        if self.entries[index].size > LARGEST_TEXT {
+            let found = format!("{name} of {} bytes", self.entries[index].size);
+            return Err(corrupt(&self.shown, &found, "a text of a few megabytes at most").into());
+        }
+        let mut bytes = Vec::new();
+        self.stream(index, &mut bytes)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| corrupt(&self.shown, &format!("{name} in another encoding"), "UTF-8"))?;
+        Ok(Some(text))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let path = name.strip_suffix('/').unwrap_or(name);
+    let bad = path.is_empty()
+        || path.contains(['\\', '\0', '\n', '\r'])
+        || path.split('/').any(|part| matches!(part, "" | "." | ".."))
+        || path.as_bytes().get(1) == Some(&b':');
+    if bad {
+        Err(format!(
+            "a path that leaves the wheel's folder or is not plain: {name:?}"
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// The archive itself is damaged, or made to do damage.
+pub fn corrupt(shown: &str, found: &str, expected: &str) -> xtask_support::refusal::Refusal {
+    refuse(format!("{shown} is corrupt, truncated or tampered with"))
+        .found(found)
+        .expected(expected)
+        .remedy("delete it and fetch it again; without --wheel, `cargo xtask build-wheel` does so")
+}
+
+fn self_corrupt(
+    shown: &str,
+    name: &str,
+    error: &dyn std::fmt::Display,
+) -> xtask_support::refusal::Refusal {
+    corrupt(shown, &format!("{name}: {error}"), "an entry that unpacks")
+}
+
+/// Writes to both, and remembers whose failure a failure was.
+struct Tee<'a> {
+    sink: &'a mut dyn Write,
+    hasher: &'a mut Hasher,
+    sink_failed: bool,
+}
+
+impl Write for Tee<'_> {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        if let Err(error) = self.sink.write_all(buffer) {
+            self.sink_failed = true;
+            return Err(error);
+        }
+        self.hasher.write(buffer)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.sink.flush()
+    }
+}

@@ -1,0 +1,175 @@
+//! RECORD: one CSV row per file, with its hash and size. Reads any, writes ours.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, bail};
+
+use xtask_support::hash::Digest;
+
+/// What RECORD says of one file; `None` for RECORD's own row.
+pub type Fingerprint = Option<(String, u64)>;
+
+/// One row as we write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The path inside the wheel.
+    pub path: String,
+    /// `sha256=…` and the size.
+    pub fingerprint: Fingerprint,
+}
+
+impl Row {
+    /// The row of a file with these contents.
+    pub fn of(path: &str, bytes: &[u8]) -> Self {
+        Self::with(path, Digest::of(bytes), bytes.len() as u64)
+    }
+
+    /// The row of a file that was hashed elsewhere.
+    pub fn with(path: &str, digest: Digest, size: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            fingerprint: Some((format!("sha256={}", digest.base64()), size)),
+        }
+    }
+}
+
+/// Reads a RECORD into a map; a path that occurs twice is an error.
+pub fn parse(text: &str) -> Result<BTreeMap<String, Fingerprint>> {
+    let mut rows = BTreeMap::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        let fields = split(line).with_context(|| format!("RECORD, line {}", number + 1))?;
+        let [path, hash, size] = <[String; 3]>::try_from(fields).map_err(|it| {
+            anyhow::anyhow!(
+                "RECORD, line {}: {} fields instead of 3",
+                number + 1,
+                it.len()
+            )
+        })?;
+        let fingerprint = if hash.is_empty() {
+            None
+        } else {
+            if !hash.starts_with("sha256=") {
+                bail!(
+                    "RECORD, line {}: {path} has the hash {hash}, and only sha256 is read here",
+                    number + 1
+                );
+            }
+            let size = size
+                .parse()
+                .with_context(|| format!("RECORD, line {}: the size {size:?}", number + 1))?;
+            Some((hash, size))
+        };
+        if rows.insert(path.clone(), fingerprint).is_some() {
+            bail!("RECORD lists {path} twice");
+        }
+    }
+    Ok(rows)
+}
+
+/// Writes rows in the order given.
+pub fn format(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for Row { path, fingerprint } in rows {
+        let path = quote(path);
+        let _ = match fingerprint {
+            Some((hash, size)) => writeln!(text, "{path},{hash},{size}"),
+            None => writeln!(text, "{path},,"),
+        };
+    }
+    text
+}
+
+fn quote(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+/// One CSV line into its fields. Quoted fields may hold commas and doubled quotes, not line ends.
+fn split(line: &str) -> Result<Vec<String>> {
+    let mut fields = Vec::new();
+    let mut rest = line;
+    loop {
+        let field = if let Some(quoted) = rest.strip_prefix('"') {
+            let (field, after) = unquote(quoted)?;
+            rest = after;
+            field
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let field = rest[..end].to_owned();
+            rest = &rest[end..];
+            field
+        };
+        fields.push(field);
+        match rest.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if rest.is_empty() => return Ok(fields),
+            None => bail!("text after a closing quote: {rest:?}"),
+        }
+    }
+}
+
+/// The field up to its closing quote, and what follows that.
+fn unquote(text: &str) -> Result<(String, &str)> {
+    let mut field = String::new();
+    let mut rest = text;
+    loop {
+        let Some(end) = rest.find('"') else {
+            bail!("a quote that never closes")
+        };
+        field.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(next) => {
+                field.push('"');
+                rest = next;
+            }
+            None => return Ok((field, rest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_commas_and_quotes_survive() {
+        let rows = [
+            Row::of("torch/a,b.py", b"x"),
+            Row::of("torch/say \"hi\".py", b""),
+            Row {
+                path: "torch-1.dist-info/RECORD".into(),
+                fingerprint: None,
+            },
+        ];
+        let text = format(&rows);
+        insta::assert_snapshot!(text);
+        let read = parse(&text).unwrap();
+        assert_eq!(read.len(), rows.len());
+        for row in rows {
+            assert_eq!(read[&row.path], row.fingerprint);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, complaint) in [
+            ("a,sha256=x,1\na,sha256=x,1\n", "twice"),
+            ("a,md5=x,1\n", "only sha256"),
+            ("a,sha256=x\n", "2 fields"),
+            ("\"a,sha256=x,1\n", "line 1"),
+            ("\"a\"b,sha256=x,1\n", "line 1"),
+            ("a,sha256=x,many\n", "the size"),
+        ] {
+            let error = format!("{:#}", parse(text).unwrap_err());
+            assert!(error.contains(complaint), "{error}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Reads a finished fork wheel as a stranger would, before it gets its name.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use super::metadata::{self, TorchVersion};
+use super::name::WheelName;
+use super::platform::needed;
+use super::provenance::{self, Provenance};
+use super::{sbom, verify};
+use xtask_support::hash::Digest;
+use xtask_support::progress::Step;
+
+/// What must be true of it.
+pub struct Promise<'a> {
+    /// The name that it will get.
+    pub name: &'a WheelName,
+    /// The header that the series changes, and what it must be now.
+    pub header: (&'a str, &'a str),
+    /// What its provenance must say.
+    pub provenance: &'a Provenance,
+    /// Our library's name in torch/lib.
+    pub library: &'a str,
+    /// The library that asks the loader for ours, by its path in the wheel.
+    pub asks: &'a str,
+}
+
+/// Every byte against RECORD, and every promise.
+pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
+    let mut wheel = verify::open(path)?;
+    let dist_info = format!("{}.dist-info", wheel.stem);
+    let version = &promise.name.version;
+    ensure!(
+        wheel.stem == format!("torch-{version}"),
+        "the .dist-info is {dist_info}"
+    );
+    let metadata = wheel.text(&format!("{dist_info}/METADATA"))?;
+    let found = metadata::header(&metadata, "Version");
+    ensure!(
+        found == Some(version),
+        "METADATA has the version {found:?} instead of {version}"
+    );
+    let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
+    ensure!(
+        torch.version == *version,
+        "torch/version.py has {} instead of {version}",
+        torch.version
+    );
+    let tags = wheel.text(&format!("{dist_info}/WHEEL"))?;
+    ensure!(
+        metadata::tags(&tags) == promise.name.tags(),
+        "WHEEL's tags are not those of {}",
+        promise.name
+    );
+    let header = Digest::of(wheel.text(promise.header.0)?.as_bytes()).hex();
+    ensure!(
+        header == promise.header.1,
+        "{} has the SHA-256 {header}",
+        promise.header.0
+    );
+    let written: Provenance =
+        serde_json::from_str(&wheel.text(&format!("{dist_info}/{}", provenance::NAME))?)?;
+    ensure!(
+        written == *promise.provenance,
+        "{} is not what was written",
+        provenance::NAME
+    );
+    wheel.text(&format!("{dist_info}/{}", sbom::NAME))?;
+    check_loading(&mut wheel, promise)?;
+    wheel.verify_all(step, |_| Ok(None))
+}
+
+/// A library that programs load asks for ours, and ours answers to that name.
+fn check_loading(wheel: &mut verify::Checked, promise: &Promise<'_>) -> Result<()> {
+    let (asks, ours) = (promise.asks, promise.library);
+    let (names, _) = needed(&wheel.bytes(asks)?)?;
+    ensure!(
+        names.iter().any(|name| name == ours),
+        "{asks} needs {names:?}, not {ours}"
+    );
+    let bytes = wheel.bytes(&format!("torch/lib/{ours}"))?;
+    ensure!(
+        Digest::of(&bytes).hex() == promise.provenance.library_sha256,
+        "{ours} is not the library that was compiled"
+    );
+    let (_, own) = needed(&bytes)?;
+    ensure!(
+        own.as_deref() == Some(ours),
+        "the SONAME of {ours} is {own:?}"
+    );
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The CycloneDX bill of materials (PEP 770): the official wheel of a fork, and the crates in our library.
+//!
+//! No serial number and no time in it: the same inputs give the same file.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// Its place in the .dist-info.
+pub const NAME: &str = "sboms/pinbuddy.cdx.json";
+
+/// A crate that is linked into the library.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Crate {
+    /// As Cargo.toml has it.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// As Cargo.toml has it.
+    pub license: Option<String>,
+    /// From Cargo.lock; a workspace member has none.
+    pub sha256: Option<String>,
+    /// The package URLs of the crates that it is linked with.
+    pub depends_on: BTreeSet<String>,
+}
+
+/// The package URL of a crate.
+pub fn purl(name: &str, version: &str) -> String {
+    format!("pkg:cargo/{name}@{version}")
+}
+
+/// The document of a wheel, by name and version. `base` is the official wheel that it repacks, if
+/// any: name, version and hash.
+pub fn document(
+    wheel: (&str, &str),
+    base: Option<(&str, &str, &str)>,
+    crates: &[Crate],
+) -> Result<Vec<u8>> {
+    let (name, version) = wheel;
+    let root = format!("pkg:pypi/{name}@{}", version.replace('+', "%2B"));
+    let torch = base.map(|(file, version, sha256)| {
+        let purl = format!("pkg:pypi/torch@{version}?file_name={file}");
+        json!({
+            "type": "library", "bom-ref": purl, "name": "torch", "version": version, "purl": purl,
+            "description": "the official wheel, which the fork repacks",
+            "hashes": [{ "alg": "SHA-256", "content": sha256 }],
+        })
+    });
+    let torch_purl = torch.as_ref().map(|it| it["purl"].clone());
+    let components: Vec<Value> = torch
+        .into_iter()
+        .chain(crates.iter().map(component))
+        .collect();
+    let bridge = crates
+        .iter()
+        .find(|it| it.name == "pinbuddy-bridge")
+        .map(|it| Value::from(purl(&it.name, &it.version)));
+    let direct: Vec<Value> = [torch_purl.clone(), bridge].into_iter().flatten().collect();
+    let mut dependencies = vec![json!({ "ref": root, "dependsOn": direct })];
+    dependencies.extend(torch_purl.map(|it| json!({ "ref": it, "dependsOn": [] })));
+    dependencies.extend(
+        crates
+            .iter()
+            .map(|it| json!({ "ref": purl(&it.name, &it.version), "dependsOn": it.depends_on })),
+    );
+    let document = json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": { "type": "library", "bom-ref": root, "name": name, "version": version, "purl": root },
+        },
+        "components": components,
+        "dependencies": dependencies,
+    });
+    let mut text = serde_json::to_vec_pretty(&document)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn component(it: &Crate) -> Value {
+    let purl = purl(&it.name, &it.version);
+    let mut component = json!({
+        "type": "library", "bom-ref": purl, "name": it.name, "version": it.version, "purl": purl,
+    });
+    if let Some(license) = &it.license {
+        // Cargo's old spelling of OR.
+        component["licenses"] = json!([{ "expression": license.replace('/', " OR ") }]);
+    }
+    if let Some(sha256) = &it.sha256 {
+        component["hashes"] = json!([{ "alg": "SHA-256", "content": sha256 }]);
+    }
+    component
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, depends_on: &[&str]) -> Crate {
+        Crate {
+            name: name.into(),
+            version: "0.1.0".into(),
+            license: Some("MIT/Apache-2.0".into()),
+            sha256: (name == "libc").then(|| "cd".repeat(32)),
+            depends_on: depends_on.iter().map(|it| purl(it, "0.1.0")).collect(),
+        }
+    }
+
+    #[test]
+    fn a_whole_document() {
+        let crates = [one("libc", &[]), one("pinbuddy-bridge", &["libc"])];
+        let base = (
+            "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+            "2.15.0",
+            &*"ab".repeat(32),
+        );
+        let document = document(
+            ("torch", "2.15.0+cu132.pinbuddy.0.1.0"),
+            Some(base),
+            &crates,
+        )
+        .unwrap();
+        insta::assert_snapshot!(String::from_utf8(document).unwrap());
+    }
+}

@@ -1,0 +1,376 @@
+//! Small synthetic wheels: a good one, and every way in which one can be bad.
+
+use std::fs;
+use std::io::{Cursor, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::name::WheelName;
+use super::record::{self, Row};
+use super::verify::{self, Expected};
+use super::writer::{self, Contents, NewFile};
+use xtask_support::hash::Digest;
+use xtask_support::progress::Step;
+
+const NAME: &str = "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl";
+const HEADER: &str = "torch/include/ATen/core/CachingHostAllocator.h";
+const INFO: &str = "torch-2.15.0.dist-info";
+
+/// The files of a wheel that is being made up, before RECORD.
+struct Made {
+    files: Vec<(String, Vec<u8>)>,
+    /// RECORD's text instead of the true one.
+    record: Option<String>,
+    folder: TempDir,
+}
+
+impl Made {
+    fn good() -> Self {
+        let version = "__version__ = '2.15.0+cu132'\ncuda: Optional[str] = '13.2'\nhip: Optional[str] = None\n";
+        let files = [
+            ("torch/version.py", version),
+            ("torch/a,b.py", "untouched = 1\n"),
+            ("torch/lib/libc10.so", "not really a library"),
+            (HEADER, "upstream's header\n"),
+            (
+                &format!("{INFO}/METADATA"),
+                "Metadata-Version: 2.4\nName: torch\nVersion: 2.15.0\n\n",
+            ),
+            (
+                &format!("{INFO}/WHEEL"),
+                "Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_28_x86_64\n",
+            ),
+        ];
+        let files = files
+            .map(|(name, text)| (name.to_owned(), text.into()))
+            .into();
+        Self {
+            files,
+            record: None,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn set(mut self, name: &str, text: &str) -> Self {
+        self.files.retain(|(present, _)| present != name);
+        self.files.insert(0, (name.to_owned(), text.into()));
+        self
+    }
+
+    fn true_record(&self) -> String {
+        let mut rows: Vec<Row> = self
+            .files
+            .iter()
+            .map(|(name, bytes)| Row::of(name, bytes))
+            .collect();
+        rows.push(Row {
+            path: format!("{INFO}/RECORD"),
+            fingerprint: None,
+        });
+        record::format(&rows)
+    }
+
+    fn record(mut self, change: impl FnOnce(String) -> String) -> Self {
+        self.record = Some(change(self.true_record()));
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let record = self.record.clone().unwrap_or_else(|| self.true_record());
+        let record = (format!("{INFO}/RECORD"), record.into_bytes());
+        for (name, bytes) in self.files.iter().chain([&record]) {
+            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(NAME)
+    }
+
+    /// Writes `bytes` as the wheel and verifies it; the message has no path of this machine.
+    fn verify_bytes(&self, bytes: &[u8]) -> Result<verify::Facts, String> {
+        fs::write(self.path(), bytes).unwrap();
+        let name = WheelName::parse(NAME).unwrap();
+        let cache = self.folder.path();
+        let expected = Expected {
+            name: &name,
+            release: "2.15.0",
+            header: HEADER,
+            header_sha256: &Digest::of(b"upstream's header\n").hex(),
+            cache,
+        };
+        let tree = cache.join("tree");
+        fs::create_dir_all(&tree).unwrap();
+        verify::verify(&self.path(), &expected, &tree, &Step::silent())
+            .map_err(|error| format!("{error:#}").replace(&cache.display().to_string(), "CACHE"))
+    }
+
+    fn refusal(&self) -> String {
+        self.verify_bytes(&self.bytes()).unwrap_err()
+    }
+}
+
+#[test]
+fn a_good_wheel_is_verified_and_extracted() {
+    let made = Made::good();
+    let facts = made.verify_bytes(&made.bytes()).unwrap();
+    assert_eq!(
+        (facts.torch_version.as_str(), facts.cuda.as_str()),
+        ("2.15.0+cu132", "13.2")
+    );
+    let tree = made.folder.path().join("tree");
+    assert!(tree.join(HEADER).exists() && tree.join("torch/lib/libc10.so").exists());
+    assert!(
+        !tree.join("torch/version.py").exists(),
+        "not needed to compile"
+    );
+}
+
+#[test]
+fn what_record_does_not_bear_out() {
+    let swapped = |text: String| text.replace("sha256=", "sha256=x");
+    insta::assert_snapshot!("wrong_hash", Made::good().record(swapped).refusal());
+    insta::assert_snapshot!(
+        "unlisted",
+        Made::good()
+            .record(|text| {
+                text.lines()
+                    .filter(|line| !line.contains("a,b"))
+                    .fold(String::new(), |all, line| all + line + "\n")
+            })
+            .refusal()
+    );
+    insta::assert_snapshot!(
+        "missing",
+        Made::good()
+            .record(|text| format!("torch/gone.py,sha256=x,1\n{text}"))
+            .refusal()
+    );
+    let mut made = Made::good();
+    made.files.retain(|(name, _)| !name.contains("dist-info"));
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    zip.start_file("torch/version.py", SimpleFileOptions::default())
+        .unwrap();
+    insta::assert_snapshot!(
+        "no_record",
+        made.verify_bytes(&zip.finish().unwrap().into_inner())
+            .unwrap_err()
+    );
+}
+
+#[test]
+fn a_row_without_a_hash_verifies_nothing() {
+    let made = Made::good().record(|text| {
+        let rows = record::parse(&text).unwrap().into_iter();
+        let rows: Vec<Row> = rows
+            .map(|(path, fingerprint)| Row {
+                fingerprint: fingerprint.filter(|_| path != "torch/a,b.py"),
+                path,
+            })
+            .collect();
+        record::format(&rows)
+    });
+    assert!(
+        made.refusal().contains("torch/a,b.py"),
+        "{}",
+        made.refusal()
+    );
+}
+
+#[test]
+fn truncated_or_changed_bytes() {
+    let made = Made::good();
+    let bytes = made.bytes();
+    for length in [0, 10, bytes.len() / 2, bytes.len() - 1] {
+        let error = made.verify_bytes(&bytes[..length]).unwrap_err();
+        assert!(
+            error.contains("is corrupt, truncated or tampered with"),
+            "{length}: {error}"
+        );
+    }
+    // Whatever byte is changed, what is extracted is either right or refused.
+    for at in (0..bytes.len()).step_by(7) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x55;
+        if made.verify_bytes(&changed).is_ok() {
+            assert_eq!(
+                fs::read(made.folder.path().join("tree").join(HEADER)).unwrap(),
+                b"upstream's header\n"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_that_leave_the_folder() {
+    for name in [
+        "../evil.py",
+        "/etc/evil",
+        "torch/../../evil",
+        "torch\\evil.py",
+        "C:evil",
+        "torch//x.py",
+        "./x",
+    ] {
+        let made = Made::good().set(name, "x");
+        let error = made.refusal();
+        assert!(
+            error.contains("a path that leaves the wheel's folder"),
+            "{name}: {error}"
+        );
+        assert!(!made.folder.path().join("evil.py").exists());
+    }
+    let error = Made::good().set("torch/version.py/x", "x").refusal();
+    assert!(error.contains("both a file and a folder"), "{error}");
+}
+
+#[test]
+fn one_name_twice() {
+    let made = Made::good().set("torch/x1.py", "1").set("torch/x2.py", "2");
+    let mut bytes = made.bytes();
+    // In the local headers and in the directory; RECORD's text is compressed.
+    let places: Vec<_> = (0..bytes.len() - 11)
+        .filter(|&at| &bytes[at..at + 11] == b"torch/x2.py")
+        .collect();
+    assert!(places.len() >= 2);
+    for at in places {
+        bytes[at + 7] = b'1';
+    }
+    insta::assert_snapshot!("twice", made.verify_bytes(&bytes).unwrap_err());
+}
+
+#[test]
+fn more_than_four_gigabytes() {
+    let made = Made::good();
+    fs::write(made.path(), made.bytes()).unwrap();
+    // A hole in the file, not 5 GiB of disk.
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(made.path())
+        .unwrap();
+    file.set_len(5 << 30).unwrap();
+    insta::assert_snapshot!("too_large", verify::open(&made.path()).err().unwrap());
+}
+
+#[test]
+fn a_symbolic_link() {
+    let made = Made::good();
+    let mut zip = ZipWriter::new_append(Cursor::new(made.bytes())).unwrap();
+    zip.add_symlink("torch/link", "/etc/passwd", SimpleFileOptions::default())
+        .unwrap();
+    insta::assert_snapshot!(
+        "symlink",
+        made.verify_bytes(&zip.finish().unwrap().into_inner())
+            .unwrap_err()
+    );
+}
+
+#[test]
+fn another_build_or_release() {
+    let version = "torch/version.py";
+    let cpu = "__version__ = '2.15.0+cpu'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n";
+    insta::assert_snapshot!("cpu", Made::good().set(version, cpu).refusal());
+    let rocm =
+        "__version__ = '2.15.0+rocm7'\ncuda: Optional[str] = None\nhip: Optional[str] = '7.1'\n";
+    insta::assert_snapshot!("rocm", Made::good().set(version, rocm).refusal());
+    let other = "__version__ = '2.14.1+cu132'\ncuda: Optional[str] = '13.2'\n";
+    insta::assert_snapshot!("release", Made::good().set(version, other).refusal());
+    let fork = "__version__ = '2.15.0+cu132.pinbuddy.0.1.0'\ncuda: Optional[str] = '13.2'\n";
+    assert!(
+        Made::good()
+            .set(version, fork)
+            .refusal()
+            .contains("is not the official torch")
+    );
+    let tags = "Wheel-Version: 1.0\nTag: cp312-cp312-manylinux_2_28_x86_64\n";
+    insta::assert_snapshot!(
+        "renamed",
+        Made::good().set(&format!("{INFO}/WHEEL"), tags).refusal()
+    );
+    let metadata = "Metadata-Version: 2.4\nName: torch\nVersion: 2.14.1\n\n";
+    insta::assert_snapshot!(
+        "renamed_version",
+        Made::good()
+            .set(&format!("{INFO}/METADATA"), metadata)
+            .refusal()
+    );
+}
+
+#[test]
+fn a_header_that_drifted() {
+    insta::assert_snapshot!(
+        "drifted",
+        Made::good()
+            .set(HEADER, "upstream's newer header\n")
+            .refusal()
+    );
+    // With the pinned one at hand, the command needs no network.
+    let made = Made::good();
+    made.verify_bytes(&made.bytes()).unwrap();
+    let drifted = Made::good().set(HEADER, "upstream's newer header\n");
+    let error = made.verify_bytes(&drifted.bytes()).unwrap_err();
+    let command = error
+        .lines()
+        .find_map(|line| line.split_once("to do     "))
+        .unwrap()
+        .1;
+    let cache = made.folder.path().display().to_string();
+    let output = std::process::Command::new("sh")
+        .args(["-c", &command.replace("CACHE", &cache)])
+        .output()
+        .unwrap();
+    let difference = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        difference.contains("-upstream's header")
+            && difference.contains("+upstream's newer header")
+    );
+}
+
+#[test]
+fn the_fork_is_complete_in_order_and_the_same_every_time() {
+    let made = Made::good();
+    fs::write(made.path(), made.bytes()).unwrap();
+    let stem = "torch-2.15.0+cu132.pinbuddy.0.1.0";
+    let mut contents = Contents {
+        stem: stem.into(),
+        ..Contents::default()
+    };
+    for (name, text) in [
+        ("torch/version.py", "new"),
+        ("torch/include/pinbuddy/x.h", "ours"),
+        (&format!("{stem}.dist-info/pinbuddy.json"), "{}"),
+    ] {
+        contents.files.insert(name.into(), NewFile::text(text));
+    }
+    let write = |name: &str| -> PathBuf {
+        let out = made.folder.path().join(name);
+        let mut base = verify::open(&made.path()).unwrap();
+        writer::write(&mut base, &contents, &out, &Step::silent()).unwrap();
+        out
+    };
+    let (first, second) = (write("first.whl"), write("second.whl"));
+    assert_eq!(fs::read(&first).unwrap(), fs::read(second).unwrap());
+    let mut fork = verify::open(&first).unwrap();
+    fork.verify_all(&Step::silent(), |_| Ok(None)).unwrap();
+    let names: Vec<_> = fork
+        .archive
+        .entries
+        .iter()
+        .map(|entry| entry.name.clone())
+        .collect();
+    insta::assert_snapshot!("order", names.join("\n"));
+    insta::assert_snapshot!(
+        "fork_record",
+        fork.archive
+            .text(&format!("{stem}.dist-info/RECORD"))
+            .unwrap()
+            .unwrap()
+    );
+    assert!(Path::new(&first).exists());
+}

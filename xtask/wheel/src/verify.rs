@@ -1,0 +1,293 @@
+//! Verifies an official wheel in one streaming pass, and keeps what compiling needs from it.
+//!
+//! Order: the cheap refusals first (tags, CUDA, the header), then every byte against RECORD.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::metadata::{self, TorchVersion};
+use super::name::WheelName;
+use super::reader::{Archive, corrupt};
+use super::record::{self, Fingerprint};
+use crate::header;
+use xtask_support::hash::Digest;
+use xtask_support::progress::Step;
+use xtask_support::refusal::{Refusal, refuse};
+
+/// What is known of a wheel once it has been verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// `2.15.0+cu132`.
+    pub torch_version: String,
+    /// `13.2`.
+    pub cuda: String,
+    /// `torch-2.15.0`, the stem of its .dist-info folder.
+    pub stem: String,
+    /// Of the header that the series changes.
+    pub header_sha256: String,
+}
+
+/// An archive with its RECORD, and nothing verified yet.
+pub struct Checked {
+    /// The archive.
+    pub archive: Archive,
+    /// RECORD, by path.
+    pub rows: BTreeMap<String, Fingerprint>,
+    /// The stem of the .dist-info folder.
+    pub stem: String,
+}
+
+/// Opens a wheel and compares its list of entries with RECORD's.
+pub fn open(path: &Path) -> Result<Checked> {
+    let mut archive = Archive::open(path)?;
+    let stems: Vec<String> = archive
+        .files()
+        .filter_map(|entry| entry.name.strip_suffix(".dist-info/RECORD"))
+        .filter(|stem| !stem.contains('/'))
+        .map(str::to_owned)
+        .collect();
+    let [stem] = <[String; 1]>::try_from(stems).map_err(|stems| {
+        let found = format!("{} .dist-info folders with a RECORD", stems.len());
+        corrupt(
+            &archive.shown,
+            &found,
+            "one, with a list of every file and its hash",
+        )
+    })?;
+    let own = format!("{stem}.dist-info/RECORD");
+    let text = archive.text(&own)?.unwrap_or_default();
+    let rows = record::parse(&text).map_err(|error| {
+        corrupt(
+            &archive.shown,
+            &format!("{error:#}"),
+            "a RECORD that can be read",
+        )
+    })?;
+    for entry in archive.files() {
+        // Signatures of RECORD are the only files that it may leave out.
+        if !rows.contains_key(&entry.name) && !is_signature(&entry.name) {
+            let found = format!("{} is in the archive, but not in RECORD", entry.name);
+            return Err(corrupt(&archive.shown, &found, "every file listed").into());
+        }
+    }
+    let unhashed = rows
+        .iter()
+        .find(|(path, row)| row.is_none() && **path != own && !is_signature(path));
+    if let Some((path, _)) = unhashed {
+        let found = format!("{path} has no hash in RECORD");
+        return Err(corrupt(&archive.shown, &found, "a hash for every file").into());
+    }
+    let present: std::collections::HashSet<&str> =
+        archive.files().map(|entry| entry.name.as_str()).collect();
+    if let Some(missing) = rows.keys().find(|path| !present.contains(path.as_str())) {
+        let found = format!("{missing} is in RECORD, but not in the archive");
+        return Err(corrupt(&archive.shown, &found, "every listed file").into());
+    }
+    Ok(Checked {
+        archive,
+        rows,
+        stem,
+    })
+}
+
+/// `RECORD.jws` and `RECORD.p7s` sign a RECORD that a fork no longer has.
+pub fn is_signature(name: &str) -> bool {
+    name.ends_with(".dist-info/RECORD.jws") || name.ends_with(".dist-info/RECORD.p7s")
+}
+
+impl Checked {
+    /// A small text whose hash is RECORD's.
+    pub fn text(&mut self, name: &str) -> Result<String> {
+        let Some(text) = self.archive.text(name)? else {
+            return Err(
+                corrupt(&self.archive.shown, &format!("no {name}"), "a torch wheel").into(),
+            );
+        };
+        self.compare(name, Digest::of(text.as_bytes()), text.len() as u64)?;
+        Ok(text)
+    }
+
+    /// An entry's contents, not compared with its row.
+    pub fn bytes(&mut self, name: &str) -> Result<Vec<u8>> {
+        let index = self.archive.entries.iter().position(|it| it.name == name);
+        let mut bytes = Vec::new();
+        self.archive
+            .stream(index.with_context(|| format!("no {name}"))?, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Every entry against its row. `sink_for` says where the contents go, if anywhere.
+    pub fn verify_all(
+        &mut self,
+        step: &Step,
+        mut sink_for: impl FnMut(&str) -> Result<Option<Box<dyn Write>>>,
+    ) -> Result<()> {
+        step.total(self.archive.entries.iter().map(|entry| entry.size).sum());
+        for index in 0..self.archive.entries.len() {
+            let entry = self.archive.entries[index].clone();
+            if entry.folder {
+                continue;
+            }
+            let mut sink = sink_for(&entry.name)?.unwrap_or_else(|| Box::new(io::sink()));
+            let (digest, size) = self.archive.stream(index, &mut sink)?;
+            sink.flush()
+                .with_context(|| format!("extracting {}", entry.name))?;
+            self.compare(&entry.name, digest, size)?;
+            step.advance(size);
+        }
+        Ok(())
+    }
+
+    fn compare(&self, name: &str, digest: Digest, size: u64) -> Result<()> {
+        let Some(Some((hash, length))) = self.rows.get(name) else {
+            return Ok(());
+        };
+        let found = format!("sha256={}", digest.base64());
+        if *hash == found && *length == size {
+            return Ok(());
+        }
+        let found = format!("{name}: {found}, {size} bytes");
+        Err(corrupt(
+            &self.archive.shown,
+            &found,
+            &format!("{hash}, {length} bytes (RECORD)"),
+        )
+        .into())
+    }
+}
+
+/// What the verifier compares a wheel with.
+pub struct Expected<'a> {
+    /// The wheel's own name.
+    pub name: &'a WheelName,
+    /// The release that it should be: `2.15.0`.
+    pub release: &'a str,
+    /// The header's path in the wheel.
+    pub header: &'a str,
+    /// The header's SHA-256.
+    pub header_sha256: &'a str,
+    /// Where headers are kept, for the command that shows a difference.
+    pub cache: &'a Path,
+}
+
+/// Verifies the whole wheel and extracts what compiling needs into `tree`.
+pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) -> Result<Facts> {
+    let mut wheel = open(path)?;
+    let facts = check_identity(&mut wheel, expected)?;
+    let mut made: BTreeMap<PathBuf, ()> = BTreeMap::new();
+    wheel.verify_all(step, |name| {
+        if !needed_to_compile(name) {
+            return Ok(None);
+        }
+        let file = tree.join(name);
+        let parent = file.parent().unwrap_or(tree).to_path_buf();
+        if made.insert(parent.clone(), ()).is_none() {
+            fs::create_dir_all(&parent)
+                .with_context(|| format!("creating {}", parent.display()))?;
+        }
+        let file = File::create(&file).with_context(|| format!("creating {}", file.display()))?;
+        Ok(Some(Box::new(BufWriter::new(file))))
+    })?;
+    Ok(facts)
+}
+
+/// The refusals of [`verify`] that need only a few small files, for a wheel whose bytes were verified before:
+/// the name of the file is not among them.
+pub fn identify(path: &Path, expected: &Expected<'_>) -> Result<Facts> {
+    check_identity(&mut open(path)?, expected)
+}
+
+/// Some texts of a wheel, each against its row of RECORD; none for what the wheel does not have. Nothing
+/// else of it is read, but for what says which wheel it is.
+pub fn texts(
+    path: &Path,
+    expected: &Expected<'_>,
+    names: &[String],
+) -> Result<Vec<Option<String>>> {
+    let mut wheel = open(path)?;
+    check_identity(&mut wheel, expected)?;
+    let read = |name: &String| {
+        let listed = wheel.rows.contains_key(name);
+        listed.then(|| wheel.text(name)).transpose()
+    };
+    names.iter().map(read).collect()
+}
+
+/// The refusals that need only a few small files: a wrong name, wrong tags, wrong release, no CUDA, another header.
+fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts> {
+    let shown = wheel.archive.shown.clone();
+    let dist_info = format!("{}.dist-info", wheel.stem);
+    let metadata = wheel.text(&format!("{dist_info}/METADATA"))?;
+    let inside = metadata::header(&metadata, "Version").unwrap_or_default();
+    if inside != expected.name.version {
+        return Err(renamed(&shown, &expected.name.version, inside, "METADATA").into());
+    }
+    let tags = wheel.text(&format!("{dist_info}/WHEEL"))?;
+    let (mut inside, mut outside) = (metadata::tags(&tags), expected.name.tags());
+    inside.sort_unstable();
+    outside.sort_unstable();
+    if inside != outside {
+        let (outside, inside) = (outside.join(", "), inside.join(", "));
+        return Err(renamed(&shown, &outside, &inside, "WHEEL").into());
+    }
+    let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
+    let release = expected.release;
+    if torch.version.split('+').next() != Some(release) || torch.version.contains("pinbuddy") {
+        return Err(
+            refuse(format!("{shown} is not the official torch {release}"))
+                .found(format!("torch {} (torch/version.py)", torch.version))
+                .expected(format!("torch {release}"))
+                .remedy("pass --torch with the wheel's own version, or another wheel")
+                .into(),
+        );
+    }
+    let Some(cuda) = torch.cuda.clone() else {
+        let kind = torch.hip.as_ref().map_or("the CPU build".into(), |hip| {
+            format!("the ROCm {hip} build")
+        });
+        return Err(refuse(format!(
+            "{shown} is a build without CUDA, which has no pinned memory to serve"
+        ))
+        .found(format!("torch {}, {kind}", torch.version))
+        .expected("a CUDA build")
+        .remedy("leave --wheel out to fetch the CUDA build, or pass a wheel of one")
+        .into());
+    };
+    let header = wheel.text(expected.header)?;
+    let header_sha256 = header::check(&header, expected, &shown)?;
+    Ok(Facts {
+        torch_version: torch.version,
+        cuda,
+        stem: wheel.stem.clone(),
+        header_sha256,
+    })
+}
+
+fn renamed(shown: &str, outside: &str, inside: &str, file: &str) -> Refusal {
+    refuse(format!(
+        "{shown} was renamed: its name and its {file} file disagree"
+    ))
+    .found(outside)
+    .expected(format!("{inside} ({file})"))
+    .remedy("give the file its original name back, or fetch it again")
+}
+
+/// Headers, and the libraries that ours is linked against.
+fn needed_to_compile(name: &str) -> bool {
+    const LIBRARIES: [&str; 5] = [
+        "libc10.so",
+        "libc10_cuda.so",
+        "libtorch_cpu.so",
+        "libtorch_cuda.so",
+        "libtorch.so",
+    ];
+    name.starts_with("torch/include/")
+        || name
+            .strip_prefix("torch/lib/")
+            .is_some_and(|library| LIBRARIES.contains(&library))
+}
