@@ -10,11 +10,12 @@ import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 from measure import environment
+from plugin import IS_PLUGIN
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
+from start import start
 
 BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
@@ -41,8 +42,27 @@ counts_active = pytest.mark.skipif(
 )
 
 
+# Which passes of `cargo xtask test` a test is in (xtask/src/test/fork.rs), and how its programs start.
+MARKS = [
+    "timing: compares times; with the released library alone, and with nothing beside it",
+    "release: depends on the library, so it is in the pass with the released one as well as in that with assertions",
+    "fork_wheel: needs a torch that is a fork, and no plug-in; in the pass with the released library",
+    "real_start(why): its programs import torch themselves, and are not forked",
+]
+
+
 def pytest_configure(config):
-    config.addinivalue_line("markers", "timing: compares times; left out for a debug build")
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("fork_wheel"):
+            # The pass with assertions has none, so there would be no other.
+            item.add_marker("release")
+            item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
 
 
 def interpreter(which: str) -> str:
@@ -88,22 +108,19 @@ class Outcome:
 
 
 @pytest.fixture
-def run():
+def run(request):
     """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its
     own, with no BUDDY_ variable but those given, and requires that it succeeds."""
+    may_fork = os.environ.get("PINBUDDY_TEST_START") != "real" and not request.node.get_closest_marker("real_start")
+    # A fork wheel's torch has the library in it, and cannot be imported without.
+    forked = {"stock": may_fork, "fork": may_fork and IS_PLUGIN}
 
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
         if not from_minor(10) and ALLOC_CONF in variables:
             variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
         skip_on_a_real_gpu(program, variables)
-        done = subprocess.run(
-            [interpreter(which), "-c", textwrap.dedent(program)],
-            # Where `program` can be imported from.
-            cwd=Path(__file__).parent,
-            env=environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=300,
+        done = start(
+            interpreter(which), textwrap.dedent(program), environment(**variables), timeout=300, forked=forked[which]
         )
         if check and done.returncode != 0:
             pytest.fail(f"{which} exited with {done.returncode}:\n{done.stderr}")

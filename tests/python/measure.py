@@ -8,14 +8,17 @@ people.
 
 import argparse
 import datetime
+import itertools
 import json
+import math
 import os
 import platform
 import statistics
 import subprocess
-import tempfile
 import time
 from pathlib import Path
+
+import native
 
 MIB = 1 << 20
 SOURCE = Path(__file__).parent.parent / "bench" / "allocate_free.cpp"
@@ -49,17 +52,6 @@ def context(stock: str, fork: str) -> dict:
         "stock": versions[0],
         "fork": versions[1],
     }
-
-
-def compile_pairs(stock: Path, out: Path) -> Path:
-    """Compiles the pair benchmark once, against the official wheel; it runs with either."""
-    program = out / "allocate_free"
-    command = ["g++", "-std=c++20", "-O2", "-w", str(SOURCE), "-o", str(program)]
-    command += [f"-I{stock}/include", f"-L{stock}/lib", "-Wl,--no-as-needed"]
-    command += ["-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
-    environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD",)}
-    subprocess.run(command, check=True, env=environment)
-    return program
 
 
 def in_turn(turn: int, stock, fork) -> tuple:
@@ -115,26 +107,27 @@ def compare_pairs(
     pairs, turns = 10_000, 60
     core = max(os.sched_getaffinity(0))
     times, ratios = {"stock": [], "fork": []}, []
-    with tempfile.TemporaryDirectory() as folder:
-        program = compile_pairs(stock, Path(folder))
-        for _ in range(processes):
-            with (
-                Pairs(program, stock, size, live, core) as theirs,
-                Pairs(program, fork, size, live, core, **variables) as ours,
-            ):
-                for process in (theirs, ours):
-                    process.turn(10 * pairs)
-                seen = {theirs: [], ours: []}
-                for turn in range(turns):
-                    for process in in_turn(turn, theirs, ours):
-                        seen[process].append(process.turn(pairs))
-            neighbours = zip(seen[ours], seen[theirs])
-            ratios.append(statistics.median(ours_ns / theirs_ns for ours_ns, theirs_ns in neighbours))
-            times["stock"] += seen[theirs]
-            times["fork"] += seen[ours]
+    # Compiled once, against the official wheel; it runs with either.
+    program = native.program(SOURCE, stock, "-O2")
+    for _ in range(processes):
+        with (
+            Pairs(program, stock, size, live, core) as theirs,
+            Pairs(program, fork, size, live, core, **variables) as ours,
+        ):
+            for process in (theirs, ours):
+                process.turn(10 * pairs)
+            seen = {theirs: [], ours: []}
+            for turn in range(turns):
+                for process in in_turn(turn, theirs, ours):
+                    seen[process].append(process.turn(pairs))
+        neighbours = zip(seen[ours], seen[theirs])
+        ratios.append(statistics.median(ours_ns / theirs_ns for ours_ns, theirs_ns in neighbours))
+        times["stock"] += seen[theirs]
+        times["fork"] += seen[ours]
     return {
         "ratio": statistics.median(ratios),
         "ratio_spread": [min(ratios), max(ratios)],
+        "ratios": ratios,
         "stock_ns": statistics.median(times["stock"]),
         "fork_ns": statistics.median(times["fork"]),
     }
@@ -154,10 +147,10 @@ def compare_imports(stock: str, fork: str) -> dict:
         subprocess.run([python, *IMPORT], check=True)
         return (time.perf_counter() - start) * 1e3
 
-    return _compare_in_turns(milliseconds, stock, fork, None)
+    return _compare_in_turns(milliseconds, stock, fork)
 
 
-def compare_import_work(stock: str, fork: str, within: float) -> dict:
+def compare_import_work(stock: str, fork: str) -> dict:
     """The same in processor time, which does not swing by half a second where a disk is slow or a
     neighbour busy; what the fork adds, a library to map and to relocate, is work."""
 
@@ -169,7 +162,7 @@ def compare_import_work(stock: str, fork: str, within: float) -> dict:
             raise subprocess.CalledProcessError(process.returncode, process.args)
         return (usage.ru_utime + usage.ru_stime) * 1e3
 
-    return _compare_in_turns(milliseconds, stock, fork, within)
+    return _compare_in_turns(milliseconds, stock, fork)
 
 
 LOADING = """
@@ -181,7 +174,7 @@ print((time.perf_counter() - start) * 1e3)
 """
 
 
-def compare_loading(stock: str, fork: str, within: float | None = None) -> dict:
+def compare_loading(stock: str, fork: str) -> dict:
     """How much longer libtorch.so takes to load with our library in it, in ms: what the fork adds
     to `import torch`, without the noise of all the rest."""
 
@@ -189,27 +182,39 @@ def compare_loading(stock: str, fork: str, within: float | None = None) -> dict:
         command = [python, "-c", LOADING, str(torch_folder(python) / "lib")]
         return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
-    return _compare_in_turns(milliseconds, stock, fork, within)
+    return _compare_in_turns(milliseconds, stock, fork)
 
 
-def _compare_in_turns(milliseconds, stock: str, fork: str, within: float | None) -> dict:
-    """Ten turns; with a bound, up to sixty until the median of all differences so far is within:
-    noise that ten turns show is gone in sixty, and what is really slower stays."""
+def _compare_in_turns(milliseconds, stock: str, fork: str) -> dict:
+    """Ten turns, after one that fills the system's caches."""
     times = {stock: [], fork: []}
     for python in (stock, fork):
         milliseconds(python)
-    for turn in range(10 if within is None else 60):
+    for turn in range(10):
         for python in in_turn(turn, stock, fork):
             times[python].append(milliseconds(python))
-        differences = [ours - theirs for ours, theirs in zip(times[fork], times[stock])]
-        if turn >= 9 and within is not None and statistics.median(differences) <= within:
-            break
+    differences = [ours - theirs for ours, theirs in zip(times[fork], times[stock])]
     return {
         "delta_ms": statistics.median(differences),
         "stock_ms": statistics.median(times[stock]),
         "spread_ms": [min(differences), max(differences)],
-        "turns": len(differences),
+        "deltas_ms": differences,
     }
+
+
+def at_least(samples: list[float]) -> float:
+    """A lower bound of the median that the samples are drawn around, at a confidence of 95 %.
+
+    The sign test's: of n samples fewer than k are below the median with the chance that n throws of a coin give
+    fewer than k heads. The bound is the k-th smallest sample, for the largest k with a chance of 5 % or less. It
+    assumes nothing of how the noise is distributed. Fewer than five samples have no such bound.
+    """
+    n = len(samples)
+    chances = itertools.accumulate(math.comb(n, heads) / 2**n for heads in range(n))
+    k = sum(chance <= 0.05 for chance in chances)
+    if k == 0:
+        raise ValueError(f"{n} samples are too few for a bound")
+    return sorted(samples)[k - 1]
 
 
 def arguments(description: str) -> argparse.Namespace:

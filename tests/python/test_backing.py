@@ -103,6 +103,7 @@ def test_what_the_kernel_says_about_each_page_size(run):
     assert small == 0 or any("BUDDY_HUGE_PAGES: " in it for it in outcome.warnings), outcome.stderr
 
 
+@pytest.mark.timing
 def test_a_region_counts_once_with_all_the_time_that_it_took(run):
     outcome = run(
         HEAD

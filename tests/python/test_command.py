@@ -13,6 +13,8 @@ import pytest
 from measure import environment
 from pinbuddy.__main__ import settings_table
 
+pytestmark = pytest.mark.release
+
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 
 

@@ -6,34 +6,29 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import native
 import pytest
 from measure import environment
 from plugin import IS_PLUGIN, library
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cpp/pinned.cpp"
 # A machine with a GPU may have nothing but Python; elsewhere a missing compiler is a failure.
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PINBUDDY_TEST_REAL") == "1" and shutil.which("g++") is None,
-    reason="there is no compiler on this machine",
-)
+pytestmark = [
+    pytest.mark.release,
+    pytest.mark.skipif(
+        os.environ.get("PINBUDDY_TEST_REAL") == "1" and shutil.which("g++") is None,
+        reason="there is no compiler on this machine",
+    ),
+]
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "96", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
+@pytest.fixture
+def program():
     import torch
 
     folder = Path(torch.__file__).parent
-    include, lib = folder / "include", folder / "lib"
-    out = tmp_path_factory.mktemp("cpp") / "pinned"
-    command = ["g++", "-std=c++20", "-w", str(EXAMPLE), "-o", str(out)]
-    command += [f"-I{include}", f"-I{include}/torch/csrc/api/include", f"-L{lib}", f"-Wl,-rpath,{lib}"]
-    command += ["-Wl,--no-as-needed", "-ltorch", "-ltorch_cuda", "-ltorch_cpu", "-lc10"]
-    # The loader's search for CUDA's libraries is torch's own.
-    command += ["-Wl,--allow-shlib-undefined"]
-    done = subprocess.run(command, env=environment(LD_PRELOAD=""), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return out
+    return native.program(EXAMPLE, folder, f"-Wl,-rpath,{folder}/lib")
 
 
 def start(program: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:

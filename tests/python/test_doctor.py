@@ -7,7 +7,8 @@ import sys
 import pytest
 from measure import environment
 from pinbuddy import _doctor
-from plugin import IS_PLUGIN
+
+pytestmark = pytest.mark.release
 
 
 def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
@@ -49,7 +50,7 @@ def test_disabled_is_the_reason_even_where_there_is_no_gpu():
     assert done.returncode == 1 and "BUDDY_DISABLE=1 leaves it in place" in done.stdout
 
 
-@pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here")
+@pytest.mark.fork_wheel
 def test_a_fork_with_the_plug_in_beside_it_says_how_to_mend_it(tmp_path):
     """As pip leaves it: the plug-in's own record, whoever's files the package has."""
     plugin = tmp_path / "pinbuddy-0.1.0.dist-info"

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+pytestmark = [pytest.mark.release, pytest.mark.real_start("how a process ends is what is tested")]
+
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 HEAD = "from program import *\ntensor = pinned(8)\n"
 

@@ -1,16 +1,16 @@
 """What the fork costs where it leaves requests to upstream: at most 5 % a pair, 20 ms of work an import.
 
-Machines are noisy, so each measurement takes turns with stock's, and one above its bound is
-repeated or goes on: what is really slower stays above.
+Machines are noisy, so each measurement takes turns with stock's, as many as are fixed here, and fails where even the
+lower bound of its median, at 95 %, is above what is allowed: seven of eight rounds, or nine of ten, were slower.
 """
 
 import os
 import sys
 
 import pytest
-from measure import MIB, compare_import_work, compare_loading, compare_pairs, torch_folder
+from measure import MIB, at_least, compare_import_work, compare_loading, compare_pairs, torch_folder
 
-ATTEMPTS = 4
+ROUNDS = 8
 
 pytestmark = pytest.mark.timing
 
@@ -33,10 +33,8 @@ def pythons():
 )
 def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
     stock, fork = (torch_folder(python) for python in pythons)
-    seen = []
-    while len(seen) < ATTEMPTS and (not seen or seen[-1] > 1.05):
-        seen.append(compare_pairs(stock, fork, size, **variables)["ratio"])
-    assert seen[-1] <= 1.05, f"fork / stock: {seen}"
+    ratios = compare_pairs(stock, fork, size, processes=ROUNDS, **variables)["ratios"]
+    assert at_least(ratios) <= 1.05, f"fork / stock: {ratios}"
 
 
 # Figures of the allocator's own: nothing is locked, and as much as the test needs is pinned ahead.
@@ -61,17 +59,15 @@ HELD = {
 )
 def test_many_blocks_at_once_cost_no_more_than_stocks(pythons, size, live, variables):
     stock, fork = (torch_folder(python) for python in pythons)
-    seen = []
-    while len(seen) < ATTEMPTS and (not seen or seen[-1] > 1):
-        seen.append(compare_pairs(stock, fork, size, live, processes=3, **variables)["ratio"])
-    assert seen[-1] <= 1, f"fork / stock: {seen}"
+    ratios = compare_pairs(stock, fork, size, live, processes=ROUNDS, **variables)["ratios"]
+    assert at_least(ratios) <= 1, f"fork / stock: {ratios}"
 
 
 def test_importing_torch_is_at_most_20_ms_more_work(pythons):
-    seen = compare_import_work(*pythons, within=20)
-    assert seen["delta_ms"] <= 20, seen
+    seen = compare_import_work(*pythons)
+    assert at_least(seen["deltas_ms"]) <= 20, seen
 
 
 def test_our_library_loads_in_a_few_milliseconds(pythons):
-    seen = compare_loading(*pythons, within=5)
-    assert seen["delta_ms"] <= 5, seen
+    seen = compare_loading(*pythons)
+    assert at_least(seen["deltas_ms"]) <= 5, seen

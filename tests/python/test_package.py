@@ -13,6 +13,8 @@ from conftest import MIB, engine_segment
 from pinbuddy import _types
 from plugin import IS_PLUGIN
 
+pytestmark = pytest.mark.release
+
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 # Two segments, pinned by the first request or by warm_up().
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}

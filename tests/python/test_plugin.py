@@ -20,7 +20,10 @@ from measure import environment
 from pinbuddy import _match
 from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, torch_in
 
-pytestmark = pytest.mark.skipif(not IS_PLUGIN, reason="torch is a fork here, with no plug-in")
+pytestmark = [
+    pytest.mark.skipif(not IS_PLUGIN, reason="torch is a fork here, with no plug-in"),
+    pytest.mark.real_start("how torch finds the plug-in is what is tested"),
+]
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 

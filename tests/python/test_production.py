@@ -5,6 +5,7 @@ import sys
 
 import production
 import pytest
+from conftest import interpreter
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("PINBUDDY_TEST_REAL") == "1",
@@ -12,10 +13,17 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def pythons():
-    stock = os.environ.get("PINBUDDY_STOCK_PYTHON")
-    assert stock, "PINBUDDY_STOCK_PYTHON is not set; run the tests with `cargo xtask test`"
+@pytest.fixture
+def pythons(run, monkeypatch):
+    """Its programs are started as those of any other test."""
+    stock = interpreter("stock")
+
+    def answer(python: str, program: str, **settings: str):
+        which = "stock" if python == stock else "fork"
+        (value,) = run("from program import *\n" + program, which, **settings).value
+        return value
+
+    monkeypatch.setattr(production, "run", answer)
     return stock, sys.executable
 
 

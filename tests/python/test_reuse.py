@@ -5,13 +5,15 @@ shows on the device; `torch.cuda._sleep` holds a stream for as long as a test ne
 """
 
 import os
-import subprocess
 from pathlib import Path
 
+import native
 import pinbuddy
 import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment
 from release import host_stats
+
+pytestmark = pytest.mark.release
 
 SIZE = 8 * MIB
 # A second and a half at the simulator's clock: far longer than the test body takes.
@@ -112,8 +114,7 @@ def counting(tmp_path_factory):
     """A library that counts queries of events, ahead of what is loaded anyway."""
     library = tmp_path_factory.mktemp("queries") / "event_queries.so"
     source = Path(__file__).parents[1] / "stress/event_queries.c"
-    compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True, env=compiling)
+    native.compile(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)])
     return f"{library}:{os.environ.get('LD_PRELOAD', '')}".rstrip(":")
 
 

@@ -8,6 +8,7 @@ from conftest import BLOCK_MB, BLOCKS, MIB, THRESHOLD_MB, engine_segment
 from plugin import IS_PLUGIN
 
 
+@pytest.mark.release
 def test_the_fork_says_what_it_is(torch):
     assert pinbuddy.enabled()
     assert torch.__version__ == torch.version.__version__

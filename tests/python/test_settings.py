@@ -48,8 +48,11 @@ def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, 
 
 
 ONLY_IMPORTED = "import torch; print('[]')"
+when_imported = pytest.mark.real_start("what an import says is what is tested")
 
 
+@pytest.mark.release
+@when_imported
 @pytest.mark.parametrize(
     "variables, said",
     [
@@ -65,11 +68,14 @@ def test_settings_are_reported_when_torch_is_imported(run, variables, said):
     assert said in warning
 
 
+@pytest.mark.release
+@when_imported
 @pytest.mark.parametrize("quiet", [{"BUDDY_DISABLE": "1"}, {"BUDDY_LOG": "off"}])
 def test_nothing_is_reported_where_nobody_wants_to_know(run, quiet):
     assert run(ONLY_IMPORTED, BUDDY_TYPO="1", BUDDY_THRESHOLD_MB="much", **quiet).warnings == []
 
 
+@pytest.mark.release
 def test_good_values_are_used_and_say_nothing(run):
     outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64)
     assert outcome.value == {
@@ -117,6 +123,7 @@ DECISIONS = """
 """
 
 
+@pytest.mark.release
 def test_disabled_every_decision_is_stocks(run):
     """I7: the same blocks are handed out, and the same counts come of it."""
     stock = run(DECISIONS, "stock").value
@@ -205,6 +212,7 @@ def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
         assert count == (what in said), outcome.stderr
 
 
+@pytest.mark.release
 def test_no_gpu_is_no_trouble(run):
     outcome = run(
         """
@@ -216,6 +224,7 @@ def test_no_gpu_is_no_trouble(run):
     assert outcome.value == [False, False, []]
 
 
+@pytest.mark.release
 def test_the_configuration_is_plain_data(run):
     outcome = run("import json, pinbuddy; print(json.dumps(pinbuddy.config()))", BUDDY_BLOCK_COUNT=2)
     count, threshold = (outcome.value[f"BUDDY_{name}"] for name in ("BLOCK_COUNT", "THRESHOLD_MB"))
@@ -224,6 +233,7 @@ def test_the_configuration_is_plain_data(run):
     assert json.dumps(outcome.value)
 
 
+@pytest.mark.release
 def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     """I9. Only a debug build can be made to break down; a released one has no such entry."""
     outcome = run(
@@ -256,8 +266,9 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     assert len(outcome.warnings) == 1 and "retired" in outcome.warnings[0], outcome.stderr
 
 
+@pytest.mark.release
 def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
-    """`cargo xtask test` runs these tests twice: as released, and with the library's assertions."""
+    """`cargo xtask test` runs some of these tests twice: as released, and with the library's assertions."""
     expected = int(os.environ.get("PINBUDDY_EXPECT_DEBUG", "0"))
     outcome = run(
         """

@@ -1,16 +1,17 @@
 """Many threads at once: blocks stay their owners', counters add up, nothing waits for ever."""
 
-import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
+import native
 import pinbuddy
 import pytest
-from conftest import MIB
+from conftest import MIB, interpreter
 from measure import environment, torch_folder
 from plugin import for_cpp
+
+pytestmark = pytest.mark.release
 
 THREADS = 16
 STRESS = Path(__file__).parent.parent / "stress"
@@ -136,17 +137,19 @@ def test_threads_that_all_come_first(run):
     assert outcome.warnings == []
 
 
-def compiled(name, folder):
+@pytest.fixture
+def stress():
+    return native_program("blocks")
+
+
+@pytest.fixture
+def bounded():
+    return native_program("bounded")
+
+
+def native_program(name: str):
     """``run(*arguments, VARIABLE=value)`` of a stress program with the library that is tested."""
-    torch = torch_folder(sys.executable)
-    program = folder / name
-    command = ["g++", "-std=c++20", "-O2", "-w", "-pthread", str(STRESS / f"{name}.cpp")]
-    command += ["-o", str(program)]
-    command += [f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include"]
-    command += [f"-L{torch}/lib", "-Wl,--no-as-needed"]
-    command += ["-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
-    compiling = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    subprocess.run(command, check=True, env=compiling)
+    program = native.program(STRESS / f"{name}.cpp", torch_folder(interpreter("stock")), "-O2", "-pthread")
 
     def run(*arguments: int, **variables):
         return subprocess.run(
@@ -158,16 +161,6 @@ def compiled(name, folder):
         )
 
     return run
-
-
-@pytest.fixture(scope="module")
-def stress(tmp_path_factory):
-    return compiled("blocks", tmp_path_factory.mktemp("stress"))
-
-
-@pytest.fixture(scope="module")
-def bounded(tmp_path_factory):
-    return compiled("bounded", tmp_path_factory.mktemp("stress"))
 
 
 @pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])

@@ -1,13 +1,9 @@
 """The programs of `cargo xtask bench --only worst` run with either wheel, and print what is judged of them."""
 
-import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import interpreter
-from measure import environment
 
 HERE = Path(__file__).parent / "worst"
 # One of each way to be judged that takes seconds; the benchmark runs all.
@@ -22,16 +18,13 @@ PRINTED = {
 @pytest.mark.skipif(os.environ.get("PINBUDDY_TEST_REAL") == "1", reason="the simulator counts")
 @pytest.mark.parametrize("which", ["stock", "fork"])
 @pytest.mark.parametrize("name", PRINTED)
-def test_prints_its_figures(name, which):
-    done = subprocess.run(
-        [interpreter(which), f"{name}.py", "--quick"],
-        cwd=HERE,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout.splitlines()[-1])
+def test_prints_its_figures(run, name, which):
+    program = f"""
+    import os, runpy, sys
+    os.chdir({str(HERE)!r})
+    sys.argv, sys.path[0] = ["{name}.py", "--quick"], {str(HERE)!r}
+    runpy.run_path("{name}.py", run_name="__main__")
+    """
+    figures = run(program, which).value
     assert PRINTED[name] <= figures.keys()
     assert all(isinstance(value, (int, float)) for value in figures.values())

@@ -17,6 +17,13 @@ pub struct Test {
     /// do are skipped
     #[arg(long, conflicts_with = "quick")]
     pub real: bool,
+    /// What proves a release rather than a change, too: a second build for equal bytes, the CMake of source
+    /// builds, what runs on a GPU tried in the simulator, and the programs of Python tests started for real
+    #[arg(long, conflicts_with_all = ["quick", "real"])]
+    pub nightly: bool,
+    /// Only the rows of the table whose names contain this, and what they need
+    #[arg(long, value_name = "TEXT", conflicts_with = "quick")]
+    pub only: Option<String>,
     /// A PyTorch source tree to take PyTorch's own tests from [default: Debian's 2.6.0 source package]
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins.
+//! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins; what proves a
+//! release rather than a change waits for `--nightly`, and the table says so.
 
 mod fork;
 mod gpu;
@@ -26,6 +27,7 @@ use crate::support::table::Table;
 use crate::support::tally::Tally;
 use crate::upstream;
 use crate::venv;
+use fork::Pass;
 
 /// The command.
 pub fn run(args: &cli::Test) -> Result<()> {
@@ -33,21 +35,32 @@ pub fn run(args: &cli::Test) -> Result<()> {
         // What cannot be built is refused before anything else runs.
         Plan::make(&build_args(args.torch.as_deref()))?;
     }
-    let mut table = Table::default();
+    let mut table = Table::of(args.only.as_deref());
     let source = args.source.as_deref();
     if args.real {
         on_gpu(&mut table)?;
     } else if let Some(torch) = &args.torch {
-        with_torch(&mut table, &build_args(Some(torch)), false, source);
+        let scope = Scope {
+            newest: false,
+            nightly: args.nightly,
+            source,
+        };
+        with_torch(&mut table, &build_args(Some(torch)), &scope);
     } else {
         table.row("scripts and workflows", lint::check);
         if args.quick {
             table.row(RUST, rust::all);
         } else {
-            whole(&mut table, source);
+            whole(&mut table, args.nightly, source);
         }
     }
     eprint!("\n{table}");
+    if !(args.nightly || args.quick || args.real) {
+        eprintln!("\nnot run: {NIGHTLY}; every night, or with --nightly");
+    }
+    if let Some(only) = &args.only {
+        eprintln!("\nonly rows with {only:?} in their names were run");
+    }
     let total = table.total();
     println!("{} passed, {} failed", total.passed, total.failed);
     if total.failed == 0 {
@@ -57,7 +70,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
 }
 
 /// All that compiles or runs.
-fn whole(table: &mut Table, source: Option<&Path>) {
+fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
     let args = build_args(None);
     // An environment downloads and unpacks for a minute, and compilers compute. What goes wrong with it is
     // said by the row of environments, which does it again.
@@ -66,8 +79,15 @@ fn whole(table: &mut Table, source: Option<&Path>) {
         table.row(RUST, rust::all);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
-    with_torch(table, &args, true, source);
-    table.row("the CMake of source builds", || source::cmake(&args));
+    let scope = Scope {
+        newest: true,
+        nightly,
+        source,
+    };
+    with_torch(table, &args, &scope);
+    if nightly {
+        table.row(CMAKE, || source::cmake(&args));
+    }
     table.row(SEAM, || seam_tests(source));
 }
 
@@ -82,6 +102,10 @@ const GPU: &str = "a run for a GPU, tried in the simulator";
 const PLUGIN: &str = "the plug-in as a wheel";
 const CLIENTS: &str = "three clients beside stock";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
+const CMAKE: &str = "the CMake of source builds";
+/// What proves a release, for people.
+const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, and \
+                       real starts of the Python tests' programs";
 
 /// What a GPU is needed for, and nothing else.
 fn on_gpu(table: &mut Table) -> Result<()> {
@@ -90,58 +114,78 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     let python = args.python.as_path();
     if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
-            fork::python_tests(&fork, &stock, python, &runtime)
+            fork::python_tests(Pass::Behaviour, &fork, &stock, python, &runtime)
         });
     }
     Ok(())
 }
 
-/// The wheel, what is in it, and what it does. Only the `newest` release is tried with the benchmark,
-/// with what runs on a GPU and with clients, too. `source` is where PyTorch's own tests come from.
-fn with_torch(table: &mut Table, args: &cli::BuildWheel, newest: bool, source: Option<&Path>) {
+/// What is run of a release.
+struct Scope<'a> {
+    /// Only the newest one is tried with the benchmark, with what runs on a GPU and with clients, too.
+    newest: bool,
+    /// With what proves a release rather than a change.
+    nightly: bool,
+    /// Where PyTorch's own tests come from.
+    source: Option<&'a Path>,
+}
+
+impl Scope<'_> {
+    fn has(&self, row: &str) -> bool {
+        let newest = self.newest || ![BENCH, GPU, CLIENTS].contains(&row);
+        newest && (self.nightly || ![SAME_BYTES, GPU].contains(&row))
+    }
+}
+
+/// The wheel, what is in it, and what it does.
+fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     let in_environments = [SIMULATOR, FORK, BENCH, GPU, CLIENTS, ASSERTING];
-    let in_environments = || {
-        in_environments
-            .into_iter()
-            .filter(move |row| newest || ![BENCH, GPU, CLIENTS].contains(row))
-    };
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
-        for row in first.into_iter().chain(in_environments()).chain([UPSTREAM]) {
+        let rows = first.into_iter().chain(in_environments).chain([UPSTREAM]);
+        for row in rows.filter(|row| scope.has(row)) {
             table.not_run(row, "there is no fork wheel");
         }
         return;
     };
     let (python, torch) = (args.python.as_path(), args.torch.as_deref());
     table.row(INVARIANTS, || wheel::invariants(args, &built));
-    table.row(SAME_BYTES, || wheel::reproducible(args, &built));
-    table.row(PLUGIN, || plugin::wheel(torch, python, &built));
+    if scope.has(SAME_BYTES) {
+        table.row(SAME_BYTES, || wheel::reproducible(args, &built));
+    }
+    table.row(PLUGIN, || {
+        plugin::wheel(torch, python, &built, scope.nightly)
+    });
     match table.value(ENVIRONMENTS, || environments(args, python)) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
             table.row(FORK, || {
                 let runtime = runtime::choose(false, python)?;
-                fork::python_tests(&fork, &stock, python, &runtime)
+                fork::python_tests(Pass::Release, &fork, &stock, python, &runtime)
             });
-            if newest {
+            if scope.has(BENCH) {
                 table.row(BENCH, || bench::smoke(&fork, &stock));
+            }
+            if scope.has(GPU) {
                 table.row(GPU, || gpu::trial(&fork, &stock, python));
+            }
+            if scope.has(CLIENTS) {
                 table.row(CLIENTS, || {
                     let runtime = runtime::choose(false, python)?;
                     clients::quick(&fork, &stock, &runtime)
                 });
             }
             table.row(ASSERTING, || {
-                plugin::python_tests(torch, &fork, &stock, python)
+                plugin::python_tests(torch, &fork, &stock, python, scope.nightly)
             });
         }
         None => {
-            for row in in_environments() {
+            for row in in_environments.into_iter().filter(|row| scope.has(row)) {
                 table.not_run(row, "there are no environments");
             }
         }
     }
-    table.row(UPSTREAM, || upstream_tests(torch, source));
+    table.row(UPSTREAM, || upstream_tests(torch, scope.source));
 }
 
 fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(Environment, Environment)> {

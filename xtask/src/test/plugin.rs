@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::fork;
+use super::fork::{self, Pass};
 use crate::build_plugin::{self, Summary as Plugin};
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
@@ -23,43 +23,42 @@ use crate::support::tally::Tally;
 use crate::venv;
 use crate::wheel::provenance::Provenance;
 
-/// The plug-in that people get: the same bytes twice, and the library of the fork wheel that was built.
-pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary) -> Result<Tally> {
+/// The plug-in that people get: the same bytes twice where `twice`, and the library of the fork wheel that was built.
+pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) -> Result<Tally> {
     let first = build(torch, python, Flavour::Wheel, &paths::root().join("dist"))?;
-    let again = Scratch::folder(&paths::target().join("wheel/again"))?;
-    let second = build(torch, python, Flavour::Wheel, again.path())?;
     let library = Provenance::read(&fork.path)?.library_sha256;
-    for (what, found, expected) in [
-        (
-            "two builds of the plug-in differ",
-            &second.sha256,
-            &first.sha256,
-        ),
-        (
-            "the plug-in's library is not the fork's",
-            &first.libraries[0].sha256,
-            &library,
-        ),
-    ] {
+    let mut same = vec![(
+        "the plug-in's library is not the fork's",
+        first.libraries[0].sha256.clone(),
+        library,
+    )];
+    if twice {
+        let again = Scratch::folder(&paths::target().join("wheel/again"))?;
+        let second = build(torch, python, Flavour::Wheel, again.path())?;
+        let what = "two builds of the plug-in differ";
+        same.push((what, second.sha256, first.sha256));
+    }
+    let mut tally = Tally::default();
+    for (what, found, expected) in same {
         if found != expected {
             return Err(refuse(what)
                 .found(format!("SHA-256 {found}"))
                 .expected(format!("SHA-256 {expected}"))
                 .into());
         }
+        tally.add(Tally::one());
     }
-    let mut tally = Tally::one();
-    tally.add(Tally::one());
     Ok(tally)
 }
 
 /// pytest with the debug build as a plug-in, except what measures time. A test fails where the library that
-/// was loaded is another.
+/// was loaded is another. With `real_starts` no program is forked (`tests/python/start.py`).
 pub fn python_tests(
     torch: Option<&str>,
     fork: &Path,
     stock: &Path,
     python: &Path,
+    real_starts: bool,
 ) -> Result<Tally> {
     let folder = paths::target().join("wheel/plugin");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -71,10 +70,13 @@ pub fn python_tests(
     let wheel = plugin.path.display().to_string();
     venv::require(&environment, python, &[&wheel, "pytest", "pytest-xdist"])?;
     let runtime = runtime::choose(false, python)?;
-    fork::untimed(&environment, stock, &runtime, |command| {
+    fork::pytest(Pass::Behaviour, &environment, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
+        if real_starts {
+            command.env("PINBUDDY_TEST_START", "real");
+        }
     })
 }
 

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::simulator;
 use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
 
@@ -20,7 +21,10 @@ pub fn all() -> Result<Tally> {
 /// Its other tests are no business of this row, and are not counted as skipped.
 pub fn ignored(package: &str, variables: &[(&str, String)]) -> Result<Tally> {
     let tally = if has_nextest() {
-        nextest(&["--package", package, "--run-ignored", "only"], variables)
+        // Of the workspace: alone the package would be compiled anew, with fewer features of what it depends on.
+        let of = format!("package({package})");
+        let arguments = ["--workspace", "--run-ignored", "only", "-E", &of];
+        nextest(&arguments, variables)
     } else {
         cargo(&["--package", package, "--", "--ignored"], variables)
     };
@@ -56,6 +60,8 @@ fn command(runner: &[&str], arguments: &[&str], variables: &[(&str, String)]) ->
         // Snapshots are compared, never rewritten, whatever the caller's shell says.
         .env("INSTA_UPDATE", "no")
         .env("INSTA_FORCE_PASS", "0")
+        // Part of what bindgen is compiled of: the same for every row, or it is compiled for each.
+        .env("LIBCLANG_PATH", simulator::libclang())
         .envs(variables.iter().map(|(name, value)| (name, value)));
     command
 }

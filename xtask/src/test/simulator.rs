@@ -27,7 +27,7 @@ pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
     let newest = versions.cuda.last_key_value();
     let (_, newest) = newest.context("versions.toml names no CUDA")?;
     let last_12 = versions.cuda(CUDA_12)?;
-    let clang = paths::target().join("tools").join(LIBCLANG);
+    let clang = clang();
     let (cuda_13, cuda_12) = Progress::new(1).step("get CUDA's headers and libclang", |step| {
         if !clang.exists() {
             pip::install_into(&tools.python, &[LIBCLANG], true, &clang, step)?;
@@ -38,14 +38,19 @@ pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
         ))
     })?;
     let variables = [
-        (
-            "LIBCLANG_PATH",
-            clang.join("clang/native").display().to_string(),
-        ),
         ("PINBUDDY_CUDA12_INCLUDE", joined(&cuda_12)?),
         ("PINBUDDY_CUDA_INCLUDE", joined(&cuda_13)?),
     ];
     super::rust::ignored("pinbuddy-cuda-sim", &variables)
+}
+
+fn clang() -> PathBuf {
+    paths::target().join("tools").join(LIBCLANG)
+}
+
+/// The folder of libclang, once it is there.
+pub fn libclang() -> PathBuf {
+    clang().join("clang/native")
 }
 
 fn joined(folders: &[PathBuf]) -> Result<String> {

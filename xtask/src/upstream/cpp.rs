@@ -102,18 +102,23 @@ pub fn compile(
     let shell = Shell::new()?;
     // Warnings are upstream's own business. Every library is named, because nothing in the test
     // refers to libtorch_cuda.so, which has to be there for CUDA to be.
-    let output = cmd!(
+    let command = cmd!(
         shell,
         "g++ -std=c++20 -O1 -w -isystem {include} -isystem {api} {packages...}
          -include {report} {test} -o {program} -L{lib} -Wl,--no-as-needed -ltorch -ltorch_cuda
          -ltorch_cpu -lc10 -lc10_cuda {runtime} -lgtest -pthread -Wl,-rpath,{lib} -Wl,-rpath,{runtime_folder}"
-    )
-    .quiet()
-    .ignore_status()
-    .output()
-    .context("running g++")?;
+    );
+    let inputs = environment.inputs()?.text(&command.to_string())?;
+    let inputs = inputs.file(&report)?.file(&test)?;
+    inputs.make(&program, || compiled(command, environment, &test))?;
+    Ok(program)
+}
+
+fn compiled(command: xshell::Cmd<'_>, environment: &Environment, test: &Path) -> Result<()> {
+    let output = command.quiet().ignore_status().output();
+    let output = output.context("running g++")?;
     if output.status.success() {
-        return Ok(program);
+        return Ok(());
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
     let errors: Vec<&str> = complaint

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::python::environment::clear_settings;
 use crate::runtime::Runtime;
 use crate::support::refusal::refuse;
+use crate::support::stamp::Inputs;
 
 /// Asks torch itself. Without a GPU upstream's C++ tests would pass by doing nothing, so whether
 /// there is one is asked too.
@@ -105,5 +106,15 @@ impl Environment {
             include,
             cuda_runtime,
         })
+    }
+}
+
+impl Environment {
+    /// What compiling against it depends on: its release, and the header that forks and releases differ in.
+    pub fn inputs(&self) -> Result<Inputs> {
+        Inputs::default()
+            .text(&self.torch.display().to_string())?
+            .file(&self.torch.join("version.py"))?
+            .file(&self.torch.join("include/ATen/core/CachingHostAllocator.h"))
     }
 }

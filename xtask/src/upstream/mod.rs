@@ -6,6 +6,7 @@
 //! what only the fork fails fails the run.
 
 mod archive;
+mod baseline;
 mod cpp;
 mod debian;
 pub mod environment;
@@ -142,8 +143,12 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
         let (environment, program) = bench.prepare(name, &folder, &tools, &progress)?;
         for configuration in *configurations {
             runs.push(
-                progress.step(&format!("test: {}", configuration.title), |_| {
-                    bench.run(configuration, &environment, &program, None)
+                progress.step(&format!("test: {}", configuration.title), |step| {
+                    if *stock && !bench.runtime.is_real() {
+                        bench.baseline(configuration, &environment, &program, step)
+                    } else {
+                        bench.run(configuration, &environment, &program, None)
+                    }
                 })?,
             );
         }
@@ -234,6 +239,35 @@ impl Bench {
         let include = tree::ensure_cuda(&paths::cache(), cuda, tools, step)?;
         let folder = paths::target().join("upstream/seam");
         Seam::make(environment, &include, self.source.root(), &folder)
+    }
+
+    /// The official wheel's, which are the same as long as nothing that they depend on changes.
+    fn baseline(
+        &self,
+        configuration: &Configuration,
+        environment: &Environment,
+        program: &Path,
+        step: &Step,
+    ) -> Result<Run> {
+        let run = || {
+            Ok(self
+                .run(configuration, environment, program, None)?
+                .outcomes)
+        };
+        let outcomes = baseline::outcomes(
+            environment,
+            program,
+            &self.source,
+            &self.requirements,
+            step,
+            run,
+        )?;
+        Ok(Run {
+            title: configuration.title,
+            baseline: true,
+            outcomes,
+            served: Served::Any,
+        })
     }
 
     /// All tests in one configuration.

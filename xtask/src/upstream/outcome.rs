@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use crate::support::tally::Tally;
 
 /// Tests of the tree that is used where none is named, which fail with the official wheel too: (test,
@@ -16,7 +18,7 @@ const KNOWN_STOCK_FAILURES: &[(&str, &str)] = &[(
 )];
 
 /// How one test ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It ran and passed.
     Passed,
@@ -48,6 +50,16 @@ impl Outcome {
 
 /// Every test by name, of one file.
 pub type Outcomes = BTreeMap<String, Outcome>;
+
+/// Whether nothing is wrong with them, or it is known why.
+pub fn is_explained(outcomes: &Outcomes) -> bool {
+    let explained = |(name, outcome): (&String, &Outcome)| match outcome {
+        Outcome::Passed | Outcome::Skipped(_) => true,
+        Outcome::Failed(_) => known(name).is_some(),
+        Outcome::Crashed(_) => false,
+    };
+    !outcomes.is_empty() && outcomes.iter().all(explained)
+}
 
 /// What one configuration gave.
 #[derive(Clone, Debug)]

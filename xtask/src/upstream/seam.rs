@@ -59,34 +59,37 @@ impl Seam {
         if let Some(name) = &versions.pull_request {
             patches.extend(series::read(&root.join("patches").join(name))?);
         }
-        let _ = fs::remove_dir_all(folder);
-        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        let sources = folder.join("sources");
+        let _ = fs::remove_dir_all(&sources);
+        fs::create_dir_all(&sources).with_context(|| format!("creating {}", sources.display()))?;
         let site = environment
             .torch
             .parent()
             .context("torch is in no folder")?;
-        let include = patched(&patches, site, folder)?;
+        let include = patched(&patches, site, &sources)?;
         let mut files = patches.iter().flat_map(|it| &it.files);
         let is_test = |(path, adds): &(&String, &bool)| **adds && path.ends_with(".cpp");
         let (test, _) = files.find(is_test).context("no patch adds a test")?;
+        let own = tree.join(BACKEND);
+        let same = |it: &Tree| it.header.as_ref() == Some(&release.header_sha256);
+        let from_tree = own.is_file() && Tree::open(tree, &versions).is_ok_and(|it| same(&it));
         let build = Build {
             environment,
             cuda_include,
             include: &include,
+            patches: &patches,
+            tree: from_tree.then_some(own.as_path()),
         };
         let program = folder.join("host_allocator_subclass_test");
         build.run(
-            &folder.join(test),
+            &sources.join(test),
             &program,
             &["-lgtest_main", "-lgtest", "-pthread"],
         )?;
-        let own = tree.join(BACKEND);
         let library = folder.join("libseam_backend.so");
         // Bound to itself: the wheel's library has functions of the same names for another layout.
         let mut flags = vec!["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic"];
         let define = format!("-DPINBUDDY_TREE_BACKEND=\"{}\"", own.display());
-        let same = |it: &Tree| it.header.as_ref() == Some(&release.header_sha256);
-        let from_tree = own.is_file() && Tree::open(tree, &versions).is_ok_and(|it| same(&it));
         if from_tree {
             flags.push(&define);
         }
@@ -189,14 +192,20 @@ struct Build<'a> {
     environment: &'a Environment,
     cuda_include: &'a [PathBuf],
     include: &'a Path,
+    patches: &'a [Patch],
+    /// The tree's own backend, where that is compiled.
+    tree: Option<&'a Path>,
 }
 
 impl Build<'_> {
+    /// Compiles `target`, unless it is there and of the same sources.
     fn run(&self, source: &Path, target: &Path, flags: &[&str]) -> Result<()> {
         let Self {
             environment,
             cuda_include,
             include,
+            patches,
+            tree,
         } = self;
         let torch = environment.torch.join("include");
         let api = torch.join("torch/csrc/api/include");
@@ -207,16 +216,25 @@ impl Build<'_> {
         let packages = environment.include.iter().chain(*cuda_include);
         let packages = packages.flat_map(|folder| ["-isystem".as_ref(), folder.as_os_str()]);
         let shell = Shell::new()?;
-        let output = cmd!(
+        let command = cmd!(
             shell,
             "g++ -std=c++20 -O1 -w -DUSE_CUDA -I{include} -isystem {torch} -isystem {api} {packages...}
              {source} -o {target} -L{lib} -Wl,--no-as-needed -ltorch -ltorch_cuda
              -ltorch_cpu -lc10_cuda -lc10 {runtime} {flags...} -Wl,-rpath,{lib} -Wl,-rpath,{runtime_folder}"
-        )
-        .quiet()
-        .ignore_status()
-        .output()
-        .context("running g++")?;
+        );
+        let mut inputs = environment.inputs()?.text(&command.to_string())?;
+        for file in patches.iter().map(|it| it.path.as_path()).chain([source]) {
+            inputs = inputs.file(file)?;
+        }
+        if let Some(tree) = tree {
+            inputs = inputs.file(tree)?;
+        }
+        inputs.make(target, || self.compiled(command, source))
+    }
+
+    fn compiled(&self, command: xshell::Cmd<'_>, source: &Path) -> Result<()> {
+        let output = command.quiet().ignore_status().output();
+        let output = output.context("running g++")?;
         if output.status.success() {
             return Ok(());
         }
@@ -230,7 +248,7 @@ impl Build<'_> {
         .found(errors.join("\n"))
         .expected(format!(
             "it to fit the headers of torch {} with the patches",
-            environment.version
+            self.environment.version
         ))
         .remedy("refresh the patches, or mend what is named above")
         .into())

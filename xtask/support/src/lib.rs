@@ -14,6 +14,7 @@ pub mod progress;
 pub mod refusal;
 pub mod relay;
 pub mod scratch;
+pub mod stamp;
 pub mod table;
 pub mod tally;
 pub mod typed;

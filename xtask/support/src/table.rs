@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::tally::Tally;
+use super::tally::{Tally, Timed};
 
 /// Its rows so far.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Row>,
+    /// Only rows whose names contain it are run.
+    only: Option<String>,
 }
 
 #[derive(Debug)]
@@ -22,8 +24,19 @@ struct Row {
 }
 
 impl Table {
+    /// One that runs the rows whose names contain `only`, and whatever else has a value.
+    pub fn of(only: Option<&str>) -> Self {
+        Self {
+            rows: Vec::new(),
+            only: only.map(str::to_owned),
+        }
+    }
+
     /// Runs something that counts its own tests; an error is one failure.
     pub fn row(&mut self, name: &str, run: impl FnOnce() -> Result<Tally>) {
+        if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
+            return;
+        }
         let mut tally = Tally::default();
         if self
             .value(name, || run().map(|counted| tally = counted))
@@ -79,8 +92,30 @@ impl Table {
     /// All rows together.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
-        self.rows.iter().for_each(|row| total.add(row.tally));
+        self.rows
+            .iter()
+            .for_each(|row| total.add(row.tally.clone()));
         total
+    }
+}
+
+/// How many of the slowest tests are shown.
+const SLOWEST: usize = 10;
+
+impl Table {
+    fn slowest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut timed: Vec<(&Timed, &str)> = Vec::new();
+        for row in &self.rows {
+            timed.extend(row.tally.timed.iter().map(|it| (it, row.name.as_str())));
+        }
+        timed.sort_by_key(|(test, _)| std::cmp::Reverse(test.took));
+        if !timed.is_empty() {
+            writeln!(f, "\nseconds  the slowest tests")?;
+        }
+        for (Timed { name, took }, row) in timed.into_iter().take(SLOWEST) {
+            writeln!(f, "{:>7.1}  {name}  ({row})", took.as_secs_f64())?;
+        }
+        Ok(())
     }
 }
 
@@ -104,6 +139,7 @@ impl fmt::Display for Table {
                 passed,
                 failed,
                 skipped,
+                ..
             } = tally;
             let line = format!(
                 "{name:<width$}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
@@ -111,7 +147,7 @@ impl fmt::Display for Table {
             );
             writeln!(f, "{}", line.trim_end())?;
         }
-        Ok(())
+        self.slowest(f)
     }
 }
 
@@ -123,10 +159,15 @@ mod tests {
     fn failures_and_what_was_not_run_count() {
         let mut table = Table::default();
         table.row("Rust tests", || {
+            let timed = (1..=12).map(|seconds| Timed {
+                name: format!("test_{seconds}"),
+                took: Duration::from_secs(seconds),
+            });
             Ok(Tally {
                 passed: 40,
                 failed: 0,
                 skipped: 2,
+                timed: timed.collect(),
             })
         });
         assert_eq!(table.value("wheel", || Ok(7)), Some(7));
@@ -137,14 +178,9 @@ mod tests {
         for row in &mut table.rows {
             row.took = Duration::from_millis(1234);
         }
-        assert_eq!(
-            table.total(),
-            Tally {
-                passed: 41,
-                failed: 2,
-                skipped: 2
-            }
-        );
+        let total = table.total();
+        let counts = (total.passed, total.failed, total.skipped);
+        assert_eq!(counts, (41, 2, 2));
         insta::assert_snapshot!(table.to_string());
     }
 }

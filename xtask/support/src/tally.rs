@@ -1,9 +1,11 @@
-//! How many tests passed, read from what their runners print.
+//! How many tests passed and how long each took, read from what their runners print.
+
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 /// Of one row of the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Ran and were right.
     pub passed: usize,
@@ -11,6 +13,17 @@ pub struct Tally {
     pub failed: usize,
     /// Say themselves that they do not apply.
     pub skipped: usize,
+    /// Those that say how long they took.
+    pub timed: Vec<Timed>,
+}
+
+/// One test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timed {
+    /// As its runner names it.
+    pub name: String,
+    /// From its start to its end.
+    pub took: Duration,
 }
 
 impl Tally {
@@ -38,12 +51,19 @@ impl Tally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.timed.extend(other.timed);
     }
 }
 
 /// `Summary [  1.2s] 40 tests run: 38 passed (1 slow), 1 failed, 1 timed out, 3 skipped`.
 pub fn nextest(text: &str) -> Tally {
-    let mut tally = Tally::default();
+    let mut tally = Tally {
+        timed: text
+            .lines()
+            .filter_map(|it| nextest_time(&plain(it)))
+            .collect(),
+        ..Tally::default()
+    };
     let summary = text
         .lines()
         .rev()
@@ -67,6 +87,22 @@ pub fn nextest(text: &str) -> Tally {
         }
     }
     tally
+}
+
+/// `        PASS [   1.204s] ( 7/41) package::program name_of_the_test`.
+fn nextest_time(line: &str) -> Option<Timed> {
+    let rest = line.trim_start().strip_prefix("PASS [")?;
+    let (seconds, rest) = rest.split_once("s]")?;
+    let name = rest.split_once(')').map_or(rest, |(_, name)| name);
+    timed(name, seconds)
+}
+
+fn timed(name: &str, seconds: &str) -> Option<Timed> {
+    let took = Duration::try_from_secs_f64(seconds.trim().parse().ok()?).ok()?;
+    Some(Timed {
+        name: name.trim().to_owned(),
+        took,
+    })
 }
 
 /// `test result: ok. 12 passed; 0 failed; 1 ignored; …`, once per test binary.
@@ -100,23 +136,30 @@ pub fn junit(text: &str) -> Result<Tally> {
     let (_, suite) = text
         .split_once("<testsuite ")
         .context("a report without a test suite")?;
-    let suite = suite.split('>').next().unwrap_or_default();
-    let number = |name: &str| -> usize {
-        let value = suite
-            .split_once(&format!("{name}=\""))
-            .map_or("", |(_, rest)| rest);
-        value
-            .split('"')
-            .next()
-            .and_then(|it| it.parse().ok())
-            .unwrap_or(0)
+    let (suite, cases) = suite.split_once('>').unwrap_or((suite, ""));
+    let number = |name| attribute(suite, name).parse().unwrap_or(0_usize);
+    let case = |it: &str| {
+        let name = format!("{}::{}", attribute(it, "classname"), attribute(it, "name"));
+        timed(&name, attribute(it, "time"))
     };
     let (failed, skipped) = (number("failures") + number("errors"), number("skipped"));
     Ok(Tally {
         passed: number("tests").saturating_sub(failed + skipped),
         failed,
         skipped,
+        timed: cases.split("<testcase ").skip(1).filter_map(case).collect(),
     })
+}
+
+/// The value of an attribute in what begins with a tag's attributes.
+fn attribute<'a>(text: &'a str, name: &str) -> &'a str {
+    let text = text.split('>').next().unwrap_or_default();
+    let padded = format!(" {name}=\"");
+    let value = text.strip_prefix(&padded[1..]);
+    let value = value.or_else(|| Some(text.split_once(&padded)?.1));
+    value
+        .and_then(|it| it.split('"').next())
+        .unwrap_or_default()
 }
 
 /// `Ran 22 tests in 1.2s`, then `OK` or `FAILED (failures=1, errors=2, skipped=3)`.
@@ -176,6 +219,7 @@ mod tests {
             passed,
             failed,
             skipped,
+            timed: Vec::new(),
         };
         let text = "\x1b[32m     Summary\x1b[0m [   1.204s] 41 tests run: 38 passed (1 slow), 2 failed, 1 timed out, 3 skipped\n";
         assert_eq!(nextest(text), tally(38, 3, 3));
@@ -184,6 +228,34 @@ mod tests {
         assert_eq!(cargo(text), tally(14, 1, 1));
         let text = r#"<?xml?><testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="20" time="1">"#;
         assert_eq!(junit(text).unwrap(), tally(14, 3, 3));
+    }
+
+    #[test]
+    fn each_test_has_its_time() {
+        let text = "\x1b[32m        PASS\x1b[0m [   1.250s] (  7/41) \x1b[35mcore::model\x1b[0m it_holds\n\
+                    PASS [   0.5s] core::model other\n Summary [ 2.0s] 2 tests run: 2 passed";
+        let xml = r#"<testsuites><testsuite name="pytest" errors="0" failures="0" skipped="0" tests="2" time="9">
+            <testcase classname="test_a" name="test_b[a&gt;b]" time="2.5"><failure>&lt;time=&quot;7&quot;</failure></testcase>
+            <testcase classname="test_a" name="test_c" time="0.25" /></testsuite></testsuites>"#;
+        let seen = |tally: Tally| -> Vec<_> {
+            let timed = tally.timed.into_iter();
+            timed.map(|it| (it.name, it.took.as_millis())).collect()
+        };
+        let named = |name: &str, milliseconds| (name.to_owned(), milliseconds);
+        assert_eq!(
+            seen(nextest(text)),
+            [
+                named("core::model it_holds", 1250),
+                named("core::model other", 500)
+            ]
+        );
+        assert_eq!(
+            seen(junit(xml).unwrap()),
+            [
+                named("test_a::test_b[a&gt;b]", 2500),
+                named("test_a::test_c", 250)
+            ]
+        );
     }
 
     #[test]

@@ -1,0 +1,100 @@
+"""A program that is forked is started as ``python -c`` starts it, and ends as that does."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from conftest import interpreter
+from measure import environment
+from start import Zygote, start
+
+SETTINGS = {"BUDDY_MAX_MB": "7", "PINBUDDY_SIM_DEVICES": "2"}
+
+
+def both(program: str, **variables: str) -> list:
+    """What becomes of it, started for real and forked."""
+    stock = interpreter("stock")
+    return [start(stock, program, environment(**variables), 60, forked) for forked in (False, True)]
+
+
+def test_it_finds_what_it_would_after_a_real_start():
+    program = """
+import ctypes, json, os, sys
+import __main__
+def here(): pass
+libc = ctypes.CDLL(None)
+libc.getenv.restype = ctypes.c_char_p
+there = ["torch" in sys.modules, "pinbuddy" in sys.modules]
+import torch.nn
+facts = {
+    "arguments": sys.argv, "main": [__name__, __main__.here is here, sorted(it for it in vars() if it[:2] == "__")],
+    "torch": [there, torch.__spec__.origin, torch.nn.Module.__module__, sys.modules["torch"] is torch],
+    "folder": os.getcwd(), "path": sys.path, "input": sys.stdin.read(),
+    "settings": [os.environ["BUDDY_MAX_MB"], libc.getenv(b"BUDDY_MAX_MB").decode(), libc.getenv(b"BUDDY_OTHER")],
+    "environment": sorted(os.environ.items()),
+    "descriptors": sorted(os.listdir("/proc/self/fd")),
+    "devices": torch.cuda.device_count(),
+    "works": [torch.zeros(3, device="cuda").sum().item(), torch.ones(1 << 20).sum().item()],
+    "loader": str(__loader__), "terminal": [it.isatty() for it in (sys.stdin, sys.stdout, sys.stderr)],
+}
+print(json.dumps(facts))
+"""
+    real, forked = both(program, **SETTINGS)
+    assert forked.stderr == real.stderr
+    assert json.loads(forked.stdout) == json.loads(real.stdout)
+    assert json.loads(real.stdout)["settings"] == ["7", "7", None] and json.loads(real.stdout)["devices"] == 2
+
+
+def test_settings_that_a_program_makes_before_it_imports_torch_count(run):
+    program = """
+    import json, os
+    os.environ["BUDDY_MAX_MB"] = "77"
+    import torch, pinbuddy
+    print(json.dumps(pinbuddy.config()["BUDDY_MAX_MB"]["value"]))
+    """
+    assert run(program, BUDDY_MAX_MB=66).value == 77
+
+
+@pytest.mark.parametrize(
+    "ending, status",
+    [
+        ("pass", 0),
+        ("sys.exit(3)", 3),
+        ("sys.exit('why')", 1),
+        ("os._exit(4)", 4),
+        ("raise ValueError('broke')", 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT),
+        ("os.close(1); os.close(2)", 0),
+    ],
+)
+def test_it_ends_as_after_a_real_start(ending, status):
+    """Exit handlers run, and what is buffered is written; or neither, where the ending is hard."""
+    head = "import atexit, os, signal, sys\natexit.register(print, 'at exit')\nprint('begun')\n"
+    real, forked = both(head + ending)
+    assert (forked.returncode, forked.stdout) == (real.returncode, real.stdout)
+    assert forked.returncode == status
+    # A traceback has the line of the zygote that runs the program, too.
+    assert forked.stderr.splitlines()[-1:] == real.stderr.splitlines()[-1:]
+
+
+def test_one_that_takes_too_long_is_killed_and_the_next_one_runs():
+    stock = interpreter("stock")
+    with pytest.raises(subprocess.TimeoutExpired):
+        start(stock, "import time; time.sleep(60)", environment(), 0.5, True)
+    assert start(stock, "print(7)", environment(), 60, True).stdout == "7\n"
+
+
+def test_no_two_draw_the_same_random_numbers():
+    program = "import random, uuid; print(random.random(), uuid.uuid4())"
+    first, second = (start(interpreter("stock"), program, environment(), 60, True).stdout for _ in range(2))
+    assert first != second
+
+
+@pytest.mark.parametrize("name", ["PYTORCH_ALLOC_CONF", "PYTHONPATH", "LD_PRELOAD", "TORCH_DEVICE_BACKEND_AUTOLOAD"])
+def test_what_is_read_while_torch_is_imported_needs_a_real_start(name):
+    stock, program = interpreter("stock"), "import os; print(os.getppid())"
+    assert start(stock, program, environment(**{name: ""}), 60, True).stdout == f"{os.getpid()}\n"
+    assert start(stock, program, environment(), 60, True).stdout == f"{Zygote.running[stock].process.pid}\n"

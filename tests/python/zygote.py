@@ -1,0 +1,93 @@
+"""Imports torch once, without our library, and forks a process for each program that it is sent.
+
+usage: zygote.py DESCRIPTOR     (a socket of sequenced packets; `start.py` is at its other end)
+
+A request is the program with its environment, folder and standard streams. The answers are the child's process id
+and, once it has ended, its exit status. The child has imported torch and nothing else has happened in it: one thread,
+no CUDA, no setting of ours read. It takes the request's environment and runs the program as ``python -c`` does, to the
+interpreter's ordinary end. When the program imports torch, which it does at once, the plug-in is loaded.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import types
+from importlib.machinery import BuiltinImporter
+from importlib.util import spec_from_loader
+
+import torch
+
+
+class Imported:
+    """Has the program's first `import torch` find what is here already, and do what is left of an import: to load
+    the plug-in, with the settings that the environment has by then."""
+
+    def find_spec(self, name: str, path=None, target=None):
+        return spec_from_loader(name, self) if name == "torch" else None
+
+    def create_module(self, spec) -> types.ModuleType:
+        self.spec = torch.__spec__
+        return torch
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self.spec
+        sys.meta_path.remove(self)
+        if torch._is_device_backend_autoload_enabled():
+            torch._import_device_backends()
+
+
+def serve(control: socket.socket) -> tuple[dict, list[int]]:
+    """Forks for each request. Returns in children only, with the request and its streams."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        message, streams, _, _ = socket.recv_fds(control, 1 << 20, 3)
+        if not message:
+            sys.exit()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            return json.loads(message), streams
+        for stream in streams:
+            os.close(stream)
+        control.send(str(child).encode())
+        _, status = os.waitpid(child, 0)
+        control.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def become(request: dict, streams: list[int]) -> types.ModuleType:
+    """Makes this process the one that was asked for, and returns its ``__main__``."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    for name in os.environ.keys() - request["environment"].keys():
+        del os.environ[name]
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.argv, sys.path[0] = ["-c"], ""
+    sys.orig_argv = [sys.executable, "-c", request["program"]]
+    del sys.modules["torch"]
+    sys.meta_path.insert(0, Imported())
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    # As `python -c` has them.
+    main.__annotations__, main.__builtins__, main.__loader__ = {}, __builtins__, BuiltinImporter
+    return main
+
+
+def only_thread() -> None:
+    """A thread would be missing in children, with whatever it held."""
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"zygote.py: `import torch` has started {threads - 1} threads; children would not have them")
+
+
+only_thread()
+# What an import leaves is no garbage: children need not look through it when they end, nor copy its pages.
+gc.collect()
+gc.freeze()
+with socket.socket(fileno=int(sys.argv[1])) as control:
+    request, streams = serve(control)
+main = become(request, streams)
+exec(compile(request["program"], "<string>", "exec"), main.__dict__)
