@@ -35,7 +35,7 @@ pub(super) struct Wanted {
     /// What the warm-up wants in all, so that the advice is good for more than one region.
     pub(super) ahead: usize,
     /// Whether transparent huge pages were slower than those of 4 KiB a moment ago.
-    pub(super) crawls: bool,
+    pub(super) stalls: bool,
 }
 
 /// Rounding up to whole pages may add one part of so many to a region: a small one does not get a
@@ -131,7 +131,7 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
 
 /// How such memory gets transparent huge pages, or why it gets none.
 fn transparent(wanted: Wanted, machine: &Machine) -> Result<Pages, String> {
-    if wanted.crawls {
+    if wanted.stalls {
         let why = "transparent huge pages took longer than pages of 4 KiB a moment ago";
         return Err(why.to_owned());
     }

@@ -4,13 +4,13 @@
 //! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
 //! behind [`Memory`] in a process is the chain in `register`: `region` makes memory of our own, of the
 //! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
-//! mapped by `mapping` and filled by `touch`, `collapse` and `crawl`; CUDA registers it in `pieces`, or allocates
+//! mapped by `mapping` and filled by `touch`, `collapse` and `compaction`; CUDA registers it in `pieces`, or allocates
 //! where that fails. How much it may be is the budget's affair.
 
 mod areas;
 pub(crate) mod background;
 mod collapse;
-mod crawl;
+mod compaction;
 mod driver;
 mod huge;
 mod machine;

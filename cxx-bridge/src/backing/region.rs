@@ -10,7 +10,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::areas::Areas;
-use super::crawl::Crawl;
+use super::compaction::Stalls;
 use super::huge::{self, Link, Plan, Wanted};
 use super::machine::Machine;
 use super::mapping::Mapping;
@@ -33,7 +33,7 @@ pub(super) struct Maker {
     /// What the warm-up wants in all.
     ahead: usize,
     areas: Areas,
-    crawl: Crawl,
+    stalls: Stalls,
     /// When no region could be had from what is set aside.
     nothing_since: Lock<Option<Instant>>,
     said: Said,
@@ -94,7 +94,7 @@ impl Maker {
             machine,
             ahead,
             areas: Areas::default(),
-            crawl: Crawl::default(),
+            stalls: Stalls::default(),
             nothing_since: Lock::default(),
             said: Said::default(),
         }
@@ -178,7 +178,7 @@ impl Maker {
             fork: self.settings.fork.value,
             bytes,
             ahead: self.ahead,
-            crawls: self.crawl.was_just_seen(),
+            stalls: self.stalls.was_just_seen(),
         };
         huge::plan(wanted, &self.machine)
     }

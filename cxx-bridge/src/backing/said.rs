@@ -9,7 +9,7 @@ use crate::log;
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pages: AtomicBool,
-    crawls: AtomicBool,
+    stalls: AtomicBool,
     scattered: AtomicBool,
     numa: AtomicBool,
     chosen: AtomicBool,
@@ -23,7 +23,7 @@ impl Said {
     pub(super) fn has_said_nothing(&self) -> bool {
         let all = [
             &self.pages,
-            &self.crawls,
+            &self.stalls,
             &self.scattered,
             &self.numa,
             &self.chosen,
@@ -41,8 +41,8 @@ impl Said {
     }
 
     /// Transparent huge pages are slow here.
-    pub(super) fn crawls(&self, asked_for: bool, line: impl FnOnce() -> String) {
-        once(&self.crawls, asked_for, || {
+    pub(super) fn stalls(&self, asked_for: bool, line: impl FnOnce() -> String) {
+        once(&self.stalls, asked_for, || {
             format!("BUDDY_HUGE_PAGES: {}", line())
         });
     }

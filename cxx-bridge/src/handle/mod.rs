@@ -3,19 +3,19 @@
 //! What is pinned, when and how much is the provisioner's to decide, in its `cell`; the `pinner` pins.
 //! The handle wires the two, and knows nothing of PyTorch but whom to tell that streams are to be asked.
 //! Here: the acts that need no memory. How a request is led
-//! to its block is in `requests`, what a thread pins ahead in `worker`, how orders are carried out in
-//! `orders`, how memory is given back in `clear`, the end of the process and its children
+//! to its block is in `requests`, what a thread pins ahead in `worker`, how permits are carried out in
+//! `permits`, how memory is given back in `clear`, the end of the process and its children
 //! in `ends`.
 //!
 //! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every
-//! order is reported back, by a panic too, so that nobody waits for a pin that is no more; blocks that
+//! permit is reported back, by a panic too, so that nobody waits for a pin that is no more; blocks that
 //! live when the engine retires stay valid.
 
 mod cell;
 mod clear;
 mod ends;
 mod notices;
-mod orders;
+mod permits;
 mod pinner;
 mod report;
 mod requests;

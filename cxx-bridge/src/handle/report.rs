@@ -54,7 +54,7 @@ impl<M: Memory> Handle<M> {
                 "mode": self.config.warm_up.value,
                 "phase": progress.map_or("done", |it| it.phase),
                 "pinned": progress.map_or(0, |it| it.pinned),
-                "owed": progress.map_or(0, |it| it.owed),
+                "owed": progress.map_or(0, |it| it.deficit),
                 "stopped": self.notices.why_stopped(),
             },
             "budget": self.pinner.decided_budget().map(|Budget { bytes, why }| {

@@ -62,7 +62,7 @@ impl<M: Memory> Handle<M> {
     }
 
     /// What the first step of a request is told. Most find what lies ready, and for them no clock is
-    /// read and no budget: only a program in rounds may be told to pin as its first step.
+    /// read and no budget: only a program in phases may be told to pin as its first step.
     #[inline]
     fn at_first(&self) -> (Duration, usize) {
         match self.config.growth.value {
@@ -96,9 +96,9 @@ impl<M: Memory> Handle<M> {
                 Answer::AskAgain => steps -= 1,
                 Answer::ToDo(Step::Reap) => self.completions.reap(),
                 Answer::ToDo(Step::WarmUp) => self.warm_up_here(),
-                Answer::ToDo(Step::Pin(order)) => {
-                    let (bytes, device) = (order.bytes, self.pinner.memory.device());
-                    match self.carry_out(order, device, &Own(&self.cell)) {
+                Answer::ToDo(Step::Pin(permit)) => {
+                    let (bytes, device) = (permit.bytes, self.pinner.memory.device());
+                    match self.carry_out(permit, device, &Own(&self.cell)) {
                         Ok(Some(grant)) => return Some(grant),
                         Ok(None) => {}
                         Err(refused) => {

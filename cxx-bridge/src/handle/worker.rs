@@ -1,10 +1,10 @@
-//! The worker: a thread that pins ahead of requests what the provisioner says.
+//! The worker: a thread that pins ahead of requests, as the provisioner says.
 //!
-//! Where a program waits for all of it, it is a thread like the program's own, or the one that asked.
-//! Knows neither what is pinned ahead nor how much. Invariants: there is one worker at most; one
-//! that ends, by a panic too, says so.
+//! If the program waits for the whole warm-up, the worker is a thread of normal priority, or the
+//! waiting thread itself. Knows neither what is pinned ahead nor how much. Invariants: there is at
+//! most one worker; one that ends, by a panic too, reports it.
 
-use pinbuddy_core::{GoOn, Ticket, Work};
+use pinbuddy_core::{GoOn, PermitId, Work};
 
 use super::Handle;
 use super::cell::EngineCell;
@@ -12,18 +12,18 @@ use crate::backing::{Control, Device, Memory, background};
 use crate::config::Mode;
 use crate::log::{self, Bytes};
 
-/// A pin that nobody asked for yet.
+/// A pin ahead of requests, which the provisioner may pause or stop.
 #[derive(Debug)]
 struct Ahead<'a> {
     cell: &'a EngineCell,
-    ticket: Ticket,
+    id: PermitId,
 }
 
 impl Control for Ahead<'_> {
     fn go_on(&self) -> bool {
         let mut awake = self.cell.provisioner();
         while let Some(provisioner) = awake {
-            match provisioner.go_on(self.ticket) {
+            match provisioner.go_on(self.id) {
                 GoOn::Yes => return true,
                 GoOn::Stop => return false,
                 GoOn::Wait => awake = self.cell.sleep(provisioner, None),
@@ -33,11 +33,11 @@ impl Control for Ahead<'_> {
     }
 }
 
-/// The time of one worker, from when it was hired.
+/// One worker's time, from hiring on; dropping it reports the end.
 #[derive(Debug)]
 struct Shift<'a> {
     cell: &'a EngineCell,
-    /// The provisioner knows that it has ended.
+    /// The provisioner has said that there is nothing left to do.
     over: bool,
 }
 
@@ -60,8 +60,8 @@ impl Drop for Shift<'_> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// Starts pinning what is owed, in a thread of its own, whatever the mode; with `wait`, returns
-    /// when that is over. Whether the engine is on and there is a device.
+    /// Starts pinning the missing segments in a thread of its own, whatever the mode; with `wait`,
+    /// returns when that has ended. False if the engine is off or there is no device.
     pub fn warm_up(&'static self, wait: bool) -> bool {
         self.cell
             .guarded(|| {
@@ -86,7 +86,7 @@ impl<M: Memory> Handle<M> {
             .is_some()
     }
 
-    /// Has a thread do what there is to do, if nobody does.
+    /// Starts a worker, if there is work and no worker.
     pub(super) fn hire(&'static self) {
         let hired = self.cell.provisioner().is_some_and(|mut it| it.hire());
         if hired {
@@ -94,14 +94,14 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// Somebody was hired: a thread is to do the work.
+    /// The provisioner has hired: starts the thread.
     #[cold]
     pub(super) fn hired(&'static self) {
         self.work_in_a_thread(self.config.warm_up.value != Mode::Sync);
     }
 
-    /// Does the worker's work on this thread, at full speed; where somebody does it already, sleeps
-    /// until something changes.
+    /// Does the worker's work on this thread, at full speed; if there is a worker already, sleeps until
+    /// something changes.
     pub(super) fn warm_up_here(&self) {
         let _waiting = background::wait();
         let Some(mut provisioner) = self.cell.provisioner() else {
@@ -123,7 +123,7 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// `behind` the program, or with all that the machine has.
+    /// With `behind`, at low priority and with rests; else at full speed.
     fn work_in_a_thread(&'static self, behind: bool) {
         let shift = Shift::of(&self.cell);
         let device = self.pinner.memory.device();
@@ -134,22 +134,22 @@ impl<M: Memory> Handle<M> {
                 background::enter();
             }
             let mut shift = shift;
-            // It ends after a panic has retired the engine, so that who waits for it finds that out.
+            // Dropped after a panic has retired the engine, so that threads that wait see that.
             self.cell.guarded(|| {
                 self.work(&mut shift, device);
                 Some(())
             });
         };
         if let Err(why) = thread.spawn(work) {
-            // The shift went with the thread that never was. What there is to do stays, and the next
-            // request that finds no room tries again.
+            // Dropping the closure ended the shift. The work stays, and the next request that misses
+            // tries again.
             self.once(&self.notices.no_thread, || {
                 format!("no thread for the warm-up: {why}")
             });
         }
     }
 
-    /// Does what there is to do, until there is nothing.
+    /// Does the worker's work until there is none left.
     fn work(&self, shift: &mut Shift<'_>, device: Device) {
         let Some((wanted, before)) = self.begin_to_work() else {
             return;
@@ -161,12 +161,12 @@ impl<M: Memory> Handle<M> {
                 return;
             };
             match provisioner.work(self.cell.now(), left) {
-                Work::Pin(order) => {
+                Work::Pin(permit) => {
                     drop(provisioner);
-                    let (bytes, ticket) = (order.bytes, order.ticket);
+                    let (bytes, id) = (permit.bytes, permit.id);
                     let cell = &self.cell;
-                    let control = Ahead { cell, ticket };
-                    if let Err(refused) = self.carry_out(order, device, &control) {
+                    let control = Ahead { cell, id };
+                    if let Err(refused) = self.carry_out(permit, device, &control) {
                         self.say_refused_ahead(bytes, &refused);
                     }
                 }
@@ -189,8 +189,8 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// What is owed is cut to what there is room for: how many segments were owed, and how many were
-    /// pinned before.
+    /// Cuts the deficit to what the budget allows; returns the deficit before, and how many segments
+    /// were pinned before.
     fn begin_to_work(&self) -> Option<(usize, usize)> {
         let most = self.pinner.room_for_regions_of(self.config.block_bytes());
         let (wanted, before) = {

@@ -1,9 +1,8 @@
 //! The engine's three ways to serve: a split and a merge among many free blocks, a steady hit, and
 //! churn.
 //!
-//! `cargo bench -p pinbuddy-core --bench engine`; `-- hit` for those with that name. How costs
-//! grow, in one table, is `scaling`'s; instructions, which noise does not touch, are counted by
-//! `ci/instructions.sh`.
+//! `cargo bench -p pinbuddy-core --bench engine`; `-- hit` for a name. `scaling` shows in one table how
+//! costs grow; `ci/instructions.sh` counts instructions, without noise.
 
 mod pool;
 
@@ -21,8 +20,7 @@ fn main() {
     divan::main();
 }
 
-/// A block cut from behind so many free ones, of one granule each between taken ones, and merged
-/// again.
+/// A block cut behind so many free granules, each between taken ones, and merged again.
 #[divan::bench(args = [100, 1_000, 10_000, 100_000, 1_000_000])]
 fn split_and_merge(bencher: Bencher, free: usize) {
     let mut engine = engine(16 * GIB, 1);
@@ -40,7 +38,7 @@ fn hit(bencher: Bencher, bytes: usize) {
     bencher.bench_local(|| pair(&mut engine, bytes));
 }
 
-/// A block deferred, as where a stream still uses it, before it is released.
+/// A block that is deferred, as if a stream still used it, before it is released.
 #[divan::bench]
 fn hit_with_an_event(bencher: Bencher) {
     let mut engine = engine(GIB, 8);

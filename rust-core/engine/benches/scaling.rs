@@ -1,4 +1,4 @@
-//! What a request and its release cost, and that the cost does not grow with what else there is.
+//! What a request and its release cost, beside ever more other segments and blocks.
 //!
 //! Plain `std::time`, median of rounds, ns per request + release. Addresses are numbers, so a
 //! 16 GiB segment costs its bookkeeping only. Run: `cargo bench -p pinbuddy-core --bench scaling`.
@@ -16,7 +16,7 @@ const ROUNDS: usize = 9;
 const PAIRS: usize = 50_000;
 
 fn main() {
-    // `cargo test --benches` runs this too, in debug mode: then show only that it works.
+    // `cargo test --benches` runs this too, in debug mode, only to see that it works.
     let pairs = if cfg!(debug_assertions) { 100 } else { PAIRS };
     fresh(pairs);
     free_blocks(pairs);
@@ -25,7 +25,7 @@ fn main() {
     dedicated(pairs);
 }
 
-/// Splitting and merging in a segment with little else in it.
+/// Splitting and merging in a nearly empty segment.
 fn fresh(pairs: usize) {
     println!(
         "1 GiB segment, ns per pair{:>14}{:>14}",
@@ -41,7 +41,7 @@ fn fresh(pairs: usize) {
     ] {
         let mut engine = engine(GIB, 1);
         let alone = pair(&mut engine, bytes, pairs);
-        // Of the same class; now nothing large starts where a buddy does.
+        // A block of the same class, so that no large block starts where a buddy does.
         let odd = if bytes < SMALL {
             GRANULE
         } else {
@@ -53,7 +53,7 @@ fn fresh(pairs: usize) {
     }
 }
 
-/// Holes of one granule between blocks of one granule: as fragmented as can be.
+/// Holes of one granule between blocks of one granule: the worst fragmentation.
 fn free_blocks(pairs: usize) {
     println!(
         "\n16 GiB segment, ns per pair{:>13}{:>14}{:>14}",
@@ -75,7 +75,7 @@ fn free_blocks(pairs: usize) {
     }
 }
 
-/// A random block out, one of its size in: every access is somewhere else in the bookkeeping.
+/// A random block is released and one of its size taken: each access is elsewhere in the bookkeeping.
 fn live_blocks(pairs: usize) {
     println!("\n16 GiB segment, ns per pair{:>13}", "random");
     for live in [100, 1_000, 10_000, 100_000, 1_000_000] {
@@ -94,8 +94,8 @@ fn live_blocks(pairs: usize) {
     }
 }
 
-/// Many segments whose room is in pieces of 4 MiB, and an idle one: where 64 MiB go, past all the
-/// others; 8 MiB too, after a look at each; 4 KiB too, since the others are for large blocks.
+/// Many segments with free runs of 4 MiB, and an idle one, which serves all of these: 64 MiB, which skip
+/// the others; 8 MiB, after a scan of them; 4 KiB, since the others are for large blocks.
 fn segments(pairs: usize) {
     println!(
         "\n64 MiB segments, ns per pair{:>12}{:>14}{:>14}{:>14}",

@@ -1,9 +1,8 @@
 //! The program whose instructions `ci/instructions.sh` counts: `instructions SCENARIO PAIRS`.
 //!
-//! Each scenario does its preparations and then so many pairs of a request and a release. Counted
-//! with two numbers of pairs, the difference is what the pairs cost, and the preparations and the
-//! process drop out. Nothing is random, no clock is read: the same program executes the same
-//! instructions each time.
+//! Each scenario prepares and then makes so many pairs of a request and a release. The difference
+//! between two numbers of pairs is what the pairs cost. Nothing is random and no clock is read, so
+//! every run executes the same instructions.
 
 #[path = "../benches/pool/mod.rs"]
 mod pool;
@@ -85,7 +84,7 @@ fn split(pairs: usize, free: usize) {
     }
 }
 
-/// 200 blocks of 4 to 36 MiB, of which one after the other makes way for one of another size.
+/// 200 blocks of 4 to 36 MiB, replaced one after the other by blocks of other sizes.
 fn churn(pairs: usize) {
     let mut engine = engine(GIB, 12);
     let size = |n: usize| (4 + n * 7 % 33) * MIB;

@@ -1,11 +1,11 @@
-//! The set of segments: adopts them, picks the one that serves a request, gives idle ones back.
+//! The set of segments: adopts them, picks the one that serves a request, removes idle ones.
 //!
-//! Knows segments by their names (`slots`), their kinds and their order; knows no policy (sizes, thresholds) and keeps no
-//! statistics. A dedicated region is a segment too, in another index.
+//! Knows segments by their ids (`slots`), their kinds and their order; knows no policy (sizes,
+//! thresholds) and keeps no statistics. A dedicated region is a segment too, in another index.
 //!
-//! Invariants: a segment is of the kind `Idle` exactly where it has no
-//! block, unless it is dedicated; the fill order has one true entry for each segment that is not
-//! dedicated, and the dedicated index one for each dedicated one that is idle.
+//! Invariants: a segment that is not dedicated is of the kind `Idle` exactly if it has no block. The
+//! fill order has one correct entry for each segment that is not dedicated, and the dedicated index
+//! has one for each idle dedicated region.
 
 use crate::dedicated::IdleDedicated;
 use crate::engine::Of;
@@ -32,22 +32,22 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// A live block of `length >= 1` granules in the fullest segment of the class that has room for
-    /// it, else in an idle one; at the lowest offset.
+    /// A live block of `length >= 1` granules, at the lowest offset in the fullest segment of the class
+    /// that has room, else in an idle segment.
     #[inline]
     pub(crate) fn take(&mut self, length: Granules, class: Class) -> Option<Block> {
         let place = self.order.find(length.get(), class)?;
         self.take_at(place, length, class)
     }
 
-    /// The same, but in no idle segment.
+    /// The same, never in an idle segment.
     #[inline]
     pub(crate) fn take_in_use(&mut self, length: Granules, class: Class) -> Option<Block> {
         let place = self.order.find_in_use(length.get(), class).ok()?;
         self.take_at(place, length, class)
     }
 
-    /// As [`Self::take`], and else in the fullest segment of the other class.
+    /// As [`Self::take`], else in the fullest segment of the other class.
     pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
         let own = self.order.find(length.get(), class);
         let other = || self.order.find_in_use(length.get(), class.other()).ok();
@@ -55,7 +55,7 @@ impl Arena {
         self.take_at(place, length, class)
     }
 
-    /// The kind and the bytes of the segment from which [`Self::take`] would serve.
+    /// The kind and the length of the segment from which [`Self::take`] would serve.
     pub(crate) fn serving(&self, length: Granules, class: Class) -> Option<(SegmentKind, usize)> {
         let place = self.order.find(length.get(), class)?;
         let resident = self.slots.at(self.order.slot_at(place))?;
@@ -95,19 +95,19 @@ impl Arena {
         })
     }
 
-    /// Live to pending. The room is the same, so the order is.
+    /// Live to pending. Free granules stay the same, and so does the fill order.
     #[inline]
     pub(crate) fn defer(&mut self, block: Block) -> Result<(), Misuse> {
         self.slots.get_mut(block.segment)?.segment.defer(block)
     }
 
-    /// Pending to live, of which a cached block is one.
+    /// Pending to live: a cached block counts as live.
     #[inline]
     pub(crate) fn cache(&mut self, block: Block) -> Result<(), Misuse> {
         self.slots.get_mut(block.segment)?.segment.cache(block)
     }
 
-    /// Live or pending to free; what it was.
+    /// Live or pending to free; returns the state before.
     #[inline]
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
         let index = block.segment.slot();
@@ -117,7 +117,7 @@ impl Arena {
         let before = resident.entry(index);
         let state = resident.segment.release(block)?;
         if resident.is_dedicated() {
-            // That was its one block.
+            // A dedicated region has one block.
             resident.idle_since = now;
             let fit = resident.fit(index);
             self.dedicated.insert(fit);
@@ -139,7 +139,7 @@ impl Arena {
         Ok(state)
     }
 
-    /// Makes a region a segment, of any length, or a dedicated one. O(log S) in the number of segments.
+    /// Adopts a region of any length, as a segment or dedicated. O(log S) in the number of segments.
     pub(crate) fn adopt(
         &mut self,
         NewSegment(segment): NewSegment,
@@ -164,13 +164,13 @@ impl Arena {
         Ok(id)
     }
 
-    /// Removes wholly idle segments, dedicated ones first and the oldest first of each, until they
+    /// Removes wholly idle segments, dedicated ones first and the oldest first of each kind, until they
     /// add up to at least `at_least` bytes or none is left. O(S log S).
     pub(crate) fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
         self.take_idle_but(None, at_least)
     }
 
-    /// The same, but leaves `spared`.
+    /// The same, except `spared`.
     pub(crate) fn take_idle_but(
         &mut self,
         spared: Option<SegmentId>,
@@ -181,8 +181,7 @@ impl Arena {
         self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
     }
 
-    /// The same, but those first that have been idle for the longest time, and dedicated ones last, if
-    /// at all.
+    /// The same, the least recently used first, and dedicated ones last or never.
     pub(crate) fn take_least_used(
         &mut self,
         spared: Option<SegmentId>,
@@ -195,7 +194,7 @@ impl Arena {
         self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
     }
 
-    /// Removes that one, if it is idle.
+    /// Removes the segment `id`, if it is idle.
     pub(crate) fn take_if_idle(&mut self, id: SegmentId) -> Vec<IdleSegment> {
         let idle = self.get(id).is_some_and(Segment::is_idle);
         self.take_slots(idle.then_some(id.slot()).into_iter(), usize::MAX)

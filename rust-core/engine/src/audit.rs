@@ -1,11 +1,10 @@
-//! A full recheck of the engine's state, from first principles.
+//! A full recheck of the engine's state.
 //!
-//! Trusts only the records of blocks: recounts free granules, their runs and covers, every sum in
-//! the buddy trees, every count and statistic, bit by bit, with none of the code that keeps them;
-//! `indexes` does so for what finds a segment.
-//! Free in production because nothing there calls it.
+//! Trusts only the records of blocks. Recounts free granules, their runs and covers, every sum in the
+//! buddy trees, every count and statistic, with none of the code that maintains them; `indexes` does
+//! the same for the indexes. Nothing in production calls it.
 //!
-//! I4 (events) and I5 to I7, I9 are the bridge's: the engine cannot see what they are about.
+//! The engine cannot see what I4 to I7 and I9 are about: the bridge keeps these.
 
 use crate::cover::{Buddy, cover};
 use crate::engine::Engine;
@@ -133,7 +132,7 @@ fn free_buddies(segment: &Segment) -> Vec<Buddy> {
     buddies
 }
 
-/// Every node of the tree that is in use says what its granules say (I3).
+/// Every node that is not stale sums up its granules (I3).
 fn audit_sums(id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
     let mut result = Ok(());
     segment.tree.visit(&mut |start, length, found, _| {
@@ -209,7 +208,7 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let sum = |of: fn(&crate::SegmentView) -> usize| -> u64 {
         engine.segments().map(|s| of(&s) as u64).sum()
     };
-    // What was let go is still pinned, and idle.
+    // Regions that were let go are still pinned, and idle.
     let leaving = |of: fn(&crate::IdleSegment) -> usize| -> u64 {
         engine.leaving().iter().map(|s| of(s) as u64).sum()
     };

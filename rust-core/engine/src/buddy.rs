@@ -1,4 +1,4 @@
-//! The buddy tree of one segment: where is there room, take a range, free a range.
+//! The buddy tree of one segment: finds free runs, takes ranges, frees ranges.
 //!
 //! An implicit binary tree whose nodes *are* the buddies. The root spans the segment rounded up
 //! to a power of two, the children of a node are its two halves, and the lowest level is a bitmap
@@ -11,20 +11,20 @@
 //!        |   64   |   64   |   64   |   64   |   words: a bit per granule, set = free
 //! ```
 //!
-//! A buddy is free where its node's longest run is its whole length. Two free halves sum up to a
-//! free whole, so merging is not a step that could be forgotten; taking a part splits. Because a
-//! run may span neighbours of any order, a request takes exactly its granules from the leftmost
-//! run that holds them, with no loss to alignment: what is left over is, implicitly, its cover.
+//! A buddy is free if its node's longest run is its whole length. Two free halves sum up to a free
+//! whole, so merging needs no step of its own; taking a part splits. A run may span neighbours of any
+//! order. So a request takes exactly its granules from the leftmost run that holds them, and loses
+//! nothing to alignment: the rest of the run is, implicitly, its cover.
 //!
-//! A *plain* node (wholly free, wholly taken, or with at most two changes between) speaks for all
-//! below it: its descendants are stale, and are rewritten when it stops being plain. So an action
-//! descends only to where the pattern is plain: O(log n) nodes at worst, whatever the number of
-//! free runs, and a few in a segment that holds a few large blocks.
+//! A *plain* node (wholly free, wholly taken, or with at most two changes between free and taken)
+//! describes all granules below it. Its descendants are stale, and are rewritten when it stops being
+//! plain. So an operation descends only to plain nodes: at worst O(log n) nodes, whatever the number
+//! of free runs, and a few in a segment that holds a few large blocks.
 //!
-//! Does not know what a block is: it takes any free range and frees any taken one. Granules beyond
-//! the end of the segment are taken from the start and never freed, so any length works. Memory:
-//! 24 bytes for each word of 64 granules, 96 KiB for 1 GiB; it comes as zeroed pages, and what
-//! lies beyond the end or below plain nodes stays untouched.
+//! Does not know blocks: it takes any free range and frees any taken one. Granules beyond the end of
+//! the segment are taken from the start and never freed, so any length works. Memory: 24 bytes for
+//! each word of 64 granules, 96 KiB for 1 GiB. It is allocated as zeroed pages; those beyond the end
+//! or below plain nodes stay untouched.
 //!
 //! Invariant: every node that is not stale sums up its granules (audited); hence I3.
 
@@ -35,8 +35,8 @@ use std::ops::Range;
 /// See the module's documentation.
 ///
 /// A node is numbered as in a heap: the root is 1, the children of `at` are `2 * at` and
-/// `2 * at + 1`. It is stored with its sibling under their parent's number, since one is never
-/// wanted without the other.
+/// `2 * at + 1`. A node is stored with its sibling under their parent's number, since both are always
+/// needed together.
 #[derive(Debug)]
 pub(crate) struct BuddyTree {
     root: Node,
@@ -80,13 +80,13 @@ impl BuddyTree {
             return None;
         }
         let (mut at, mut node, mut start, mut span) = (1, self.root, 0, self.span());
-        // Invariant: the node has a run that is long enough, and nothing left of it has.
+        // Invariant: this node has a run that is long enough, and no granule left of it starts one.
         loop {
             if node.prefix >= length {
                 return Some(start);
             }
             if !node.is_mixed() {
-                // The prefix is too short, so the longest run is the only one that is not.
+                // Plain, and its prefix is too short: only the longest run can be long enough.
                 return Some(start + node.start_of_longest(span));
             }
             if at >= self.lowest {
@@ -107,7 +107,7 @@ impl BuddyTree {
         }
     }
 
-    /// Takes a range, not empty, whose granules are all free.
+    /// Takes a non-empty range whose granules are all free.
     #[inline]
     pub(crate) fn take(&mut self, range: Range<u32>) {
         debug_assert!(range.start < range.end && range.end <= self.span());
@@ -115,7 +115,7 @@ impl BuddyTree {
         self.root = Node::unpack(root);
     }
 
-    /// Frees a range, not empty, whose granules are all taken; it merges with its free neighbours.
+    /// Frees a non-empty range whose granules are all taken; it merges with free neighbours.
     #[inline]
     pub(crate) fn free(&mut self, range: Range<u32>) {
         debug_assert!(range.start < range.end && range.end <= self.span());
@@ -123,14 +123,14 @@ impl BuddyTree {
         self.root = Node::unpack(root);
     }
 
-    /// The granules that the tree spans, those beyond the segment's end included.
+    /// The granules that the tree spans, including those beyond the segment's end.
     #[inline]
     pub(crate) fn span(&self) -> u32 {
         self.lowest as u32 * PAIR
     }
 
-    /// Marks `from..to` of node `top`, which was `was` and has `length` granules; what it now is.
-    /// The caller stores that.
+    /// Marks `from..to` of node `top`, which was `was` and has `length` granules. Returns the new node,
+    /// for the caller to store.
     fn fill<const FREE: bool>(
         &mut self,
         top: usize,
@@ -139,7 +139,7 @@ impl BuddyTree {
         mut from: u32,
         mut to: u32,
     ) -> Packed {
-        // Down the mixed nodes that hold all of the range in one half ...
+        // Down through mixed nodes, as long as one half holds all of the range ...
         let (mut at, mut node) = (top, Node::unpack(was));
         while node.is_mixed() && at < self.lowest {
             let half = length / 2;
@@ -154,8 +154,8 @@ impl BuddyTree {
             length = half;
         }
         let mut new = self.fill_here::<FREE>(at, node, length, from, to);
-        // ... and up again. What changed deep down is often neither the longest run nor at an
-        // end: then nothing above changes either.
+        // ... and up again. A change deep down often touches neither the longest run nor an end: then
+        // nothing above changes.
         while at > top {
             let side = at & 1;
             at /= 2;
@@ -176,8 +176,8 @@ impl BuddyTree {
         new
     }
 
-    /// [`Self::fill`] where the node is not mixed, or its children are words, or the range
-    /// reaches into both halves.
+    /// [`Self::fill`] if the node is not mixed, its children are words, or the range reaches into both
+    /// halves.
     #[inline]
     fn fill_here<const FREE: bool>(
         &mut self,

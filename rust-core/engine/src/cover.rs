@@ -1,7 +1,7 @@
 //! The cover of a range: the few maximal aligned buddies that make it up.
 //!
-//! A pure function of two numbers. The buddy tree splits and merges the same buddies implicitly;
-//! this states what they must be, so that the audit can hold the tree to it.
+//! A pure function of two numbers. The buddy tree splits and merges the same buddies implicitly; the
+//! audit compares it with this.
 //!
 //! Invariants: the buddies are in order, adjoin, and make up exactly the range; each is aligned to
 //! its own size; no two of them are each other's buddy (they would be one of the next order).
@@ -23,7 +23,7 @@ impl Buddy {
         1 << self.order
     }
 
-    /// The one that it would merge with.
+    /// The buddy that it would merge with.
     #[must_use]
     pub const fn buddy(self) -> Self {
         Self {
@@ -54,8 +54,8 @@ impl Iterator for Cover {
 
     fn next(&mut self) -> Option<Buddy> {
         let left = self.end.checked_sub(self.at).filter(|left| *left > 0)?;
-        // As large as the alignment of its start and what is left allow. The alignment of 0 is
-        // unlimited: trailing_zeros gives 32 there, which ilog2 of a u32 never reaches.
+        // As large as the alignment of its start and the rest of the range allow. The alignment of 0 is
+        // unlimited: trailing_zeros gives 32, which ilog2 of a u32 never reaches.
         let order = self.at.trailing_zeros().min(left.ilog2());
         let buddy = Buddy {
             offset: self.at,

@@ -1,19 +1,19 @@
 //! Which dedicated region serves a request: the smallest idle one that holds it.
 //!
-//! Regions longer than a segment serve one block at a time, each for a request that no segment
-//! holds. Those that have no block now stand here, by size and then age. Knows regions as numbers
-//! only; the arena tells it which became idle. Finding and changing are O(log n).
+//! Regions longer than a segment serve one block at a time, for a request that no segment holds. Those
+//! without a block are indexed here by size, then age. Knows regions as numbers only; the arena reports
+//! which became idle. Lookup and update are O(log n).
 //!
-//! Invariant: every idle dedicated region is in it once, and nothing else (audited).
+//! Invariant: it holds every idle dedicated region once, and nothing else (audited).
 
 use crate::units::Granules;
 use std::collections::BTreeSet;
 
-/// An idle dedicated region. Ordered by size, then age: of equals the oldest serves.
+/// An idle dedicated region. Ordered by size, then age: of equal ones the oldest serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fit {
     pub(crate) granules: Granules,
-    /// Counts adoptions, so the older has the lower one.
+    /// The number of its adoption: the older region has the lower one.
     pub(crate) age: u64,
     /// The arena's slot.
     pub(crate) slot: u32,
@@ -43,7 +43,8 @@ impl IdleDedicated {
         self.fits.insert(fit);
     }
 
-    /// The region has its block now, or is given back. Whether it was there: it must have been.
+    /// The region has a block now, or is unpinned. Returns whether it was in the index: it must have
+    /// been.
     pub(crate) fn remove(&mut self, fit: &Fit) -> bool {
         self.fits.remove(fit)
     }

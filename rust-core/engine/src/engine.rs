@@ -1,17 +1,17 @@
-//! The engine's front door: policy and statistics on top of the arena.
+//! The engine's interface: policy and statistics on top of the arena.
 //!
-//! Puts the question whose sizes the policy knows to the arena and counts the answers; knows
-//! nothing of trees or orders. Every method is a plain state change: no waiting, no I/O. Nothing
-//! here makes or drops a segment's bookkeeping: that is for the caller to do, outside its lock.
+//! The policy decides about sizes, the arena finds the place, and the answers are counted here. Knows
+//! nothing of trees or orders. Every method is a plain state change: no waiting, no I/O. The caller
+//! makes and drops a segment's bookkeeping, outside its lock.
 
 use crate::arena::Arena;
 use crate::audit;
 use crate::error::{AdoptError, Misuse, Violation};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
+use crate::phases::Phases;
 use crate::policy::{Config, Policy, exact_region};
 use crate::rival::Rival;
-use crate::rounds::Rounds;
 use crate::stats::Stats;
 use crate::units::{Block, Granules, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
@@ -21,27 +21,27 @@ use crate::view::{BlockView, SegmentView};
 pub enum Decision {
     /// Hand this out.
     Block(Block),
-    /// Nothing fits: pin a region of at least so many bytes outside every lock, [`Engine::adopt`] it
+    /// Nothing fits: outside every lock, pin a region of at least `bytes`; then [`Engine::adopt`] it
     /// and ask again.
     Pin {
-        /// The region for this request alone, in bytes; a multiple of [`crate::GRANULE`].
+        /// Length of a region for this request alone, in bytes; a multiple of [`crate::GRANULE`].
         bytes: usize,
     },
-    /// Sizes differ from round to round: give back what [`Engine::take_outworn`] returns, outside
-    /// every lock, then pin a region of so many bytes, unless they are 0, [`Engine::adopt_home`] it
-    /// and ask again. Only an engine that is [`Engine::renewing`] says so.
+    /// Sizes differ from phase to phase. Outside every lock, unpin what [`Engine::take_stale`]
+    /// returns and pin a region of `bytes`; then [`Engine::adopt_working_set`] it and ask again.
+    /// Only from an engine that is [`Engine::renewing`].
     Renew {
-        /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
+        /// Length of the region, in bytes, a multiple of [`crate::GRANULE`]; 0 for no region.
         bytes: usize,
     },
     /// Not the engine's: serve it as if there were no engine.
     PassThrough,
 }
 
-/// Which idle regions are to go.
+/// Which idle regions may be unpinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// Segments, and when there are no more, dedicated regions.
+    /// Segments first, then dedicated regions.
     All,
     /// Segments only.
     Segments,
@@ -52,10 +52,10 @@ pub(crate) enum Of {
 pub struct Engine {
     pub(crate) policy: Policy,
     pub(crate) arena: Arena,
-    rounds: Rounds,
-    /// Regions that serve nothing any more and are still pinned: they count until the caller has them.
+    phases: Phases,
+    /// Regions that were let go and are still pinned, and counted as pinned.
     leaving: Vec<IdleSegment>,
-    /// All but `idle_bytes` and `largest_free_run_bytes`, which are worked out when asked for.
+    /// Without `idle_bytes` and `largest_free_run_bytes`, which are computed when asked for.
     pub(crate) stats: Stats,
 }
 
@@ -65,7 +65,7 @@ impl Engine {
         Self {
             policy: Policy::new(&config),
             arena: Arena::default(),
-            rounds: Rounds::off(),
+            phases: Phases::off(),
             leaving: Vec::new(),
             stats: Stats::default(),
         }
@@ -74,13 +74,13 @@ impl Engine {
     /// Decides on a request of `bytes` bytes. Empty ones, those below the threshold and those
     /// above [`crate::MAX_REGION`] pass through.
     ///
-    /// A block comes from the fullest segment of the request's own class (small below
-    /// [`crate::SMALL`], else large) that has room, else from a wholly idle one, at the lowest
-    /// offset. O(log n) in the size of the segment, and a scan of the segments of the class that
-    /// have room but in pieces.
+    /// A block comes from the fullest segment of the request's class (small below [`crate::SMALL`],
+    /// else large) that has room, else from a wholly idle segment, at the lowest offset. O(log n) in
+    /// the size of the segment, plus a scan of the class's segments whose free memory is long enough
+    /// but fragmented.
     ///
-    /// A request longer than a segment gets the smallest idle dedicated region that holds it, if
-    /// at most an eighth more than the request. O(log S) in the number of those.
+    /// A request longer than a segment gets the smallest idle dedicated region that holds it, if that
+    /// is at most an eighth longer than the request. O(log S) in the number of dedicated regions.
     #[inline]
     pub fn request(&mut self, bytes: usize) -> Decision {
         let Some(granules) = self.policy.serves(bytes) else {
@@ -92,9 +92,9 @@ impl Engine {
         }
         let class = Class::of(bytes);
         if self
-            .rounds
+            .phases
             .notices(self.used_bytes(), granules.bytes() as u64)
-            && let Some(decision) = self.at_turn(granules, class)
+            && let Some(decision) = self.at_phase_end(granules, class)
         {
             return decision;
         }
@@ -104,16 +104,16 @@ impl Engine {
         }
     }
 
-    /// A block for a request while the caller caches so many bytes in blocks, from a segment that is
-    /// in use by the request's class anyway. `None`, and always at a lull and for requests longer than
-    /// a segment: release what is cached, and [`Self::request`]. Counts no miss.
+    /// A block for a request while the caller has `cached` bytes in its caches. Only from a segment
+    /// that the request's class is using. On `None`, the caller releases its cached blocks and calls
+    /// [`Self::request`]; always at low water, and for requests longer than a segment. Counts no miss.
     #[inline]
     pub fn request_beside(&mut self, bytes: usize, cached: usize) -> Option<Block> {
         let granules = self.policy.serves(bytes)?;
         if self.policy.is_dedicated(granules) {
             return None;
         }
-        if self.is_at_lull(granules.bytes() as u64, cached as u64) {
+        if self.is_at_low_water(granules.bytes() as u64, cached as u64) {
             return None;
         }
         let block = self.arena.take_in_use(granules, Class::of(bytes))?;
@@ -121,13 +121,13 @@ impl Engine {
         Some(block)
     }
 
-    /// Counts requests that the caller's cached blocks have served, and the bytes of those blocks.
+    /// Counts requests that cached blocks have served, and the bytes of those blocks.
     pub fn reused(&mut self, blocks: u64, bytes: u64) {
         self.stats.reused(blocks, bytes);
     }
 
-    /// Pending to cached: its events are complete, and the caller keeps the block whole for the next
-    /// request of its size. It counts as live until it is released.
+    /// Pending to cached: the block's events are complete, and the caller caches it. A cached block
+    /// counts as live until it is released.
     ///
     /// # Errors
     ///
@@ -139,9 +139,8 @@ impl Engine {
         Ok(())
     }
 
-    /// [`Self::request`] where it is longer than a segment. Kept apart, and not one path that ends
-    /// in the same answer, since the block then went through memory also where it comes from a
-    /// segment: a third of the cost of that.
+    /// [`Self::request`] for a request longer than a segment. A function of its own: with one path for
+    /// both, the compiler passes the block through memory, which adds a third to the usual case.
     #[cold]
     fn request_dedicated(&mut self, granules: Granules) -> Decision {
         let most = self.policy.largest_dedicated(granules);
@@ -165,7 +164,7 @@ impl Engine {
         }
     }
 
-    /// As [`Self::request`], for a request that was counted before, as a miss.
+    /// [`Self::request`] for a request that was already counted as a miss.
     pub(crate) fn ask_again(&mut self, bytes: usize) -> Decision {
         let misses = self.stats.misses;
         let decision = self.request(bytes);
@@ -173,14 +172,14 @@ impl Engine {
         decision
     }
 
-    /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where a place
-    /// that fits less well is better than another pin: for one longer than a segment a dedicated
-    /// region of up to twice its length, for others room among blocks of the other class.
+    /// A block that fits less well, for a request that [`Self::request`] answered with
+    /// [`Decision::Pin`]: for a request longer than a segment, a dedicated region of up to twice its
+    /// length; for any other, a place among blocks of the other class.
     pub(crate) fn request_loosely(&mut self, bytes: usize) -> Option<Block> {
         self.request_up_to(bytes, Policy::largest_dedicated_loosely)
     }
 
-    /// The same, with what the longest dedicated region is that may serve.
+    /// The same; `longest` gives the longest dedicated region that may serve.
     fn request_up_to(
         &mut self,
         bytes: usize,
@@ -197,30 +196,28 @@ impl Engine {
         Some(block)
     }
 
-    /// A block for a request that [`Self::request`] answered with [`Decision::Pin`], where nothing
-    /// more can be pinned: from its own class or an idle segment, and else from the other class;
-    /// for one longer than a segment the smallest idle dedicated region that holds it, however
-    /// large. `None` where that has no room either, and for what passes through. A block counts as
-    /// a hit; a miss was counted before.
+    /// A block wherever there is one, for a request that [`Self::request`] answered with
+    /// [`Decision::Pin`] where nothing more can be pinned: from a segment of its class, an idle
+    /// segment, or the other class; for a request longer than a segment, the smallest idle dedicated
+    /// region that holds it, of any length. `None` if there is none, and for requests that pass
+    /// through. Counts a hit; the miss was counted before.
     pub fn request_anywhere(&mut self, bytes: usize) -> Option<Block> {
         self.request_up_to(bytes, |_, _| Granules::new(u32::MAX))
     }
 
-    /// The least to pin for a request of `bytes` bytes: rounded up to granules; `None` above
-    /// [`crate::MAX_REGION`]. A last resort where the segment that [`Decision::Pin`] asks for
-    /// cannot be pinned, if this is shorter than that: a region longer than a segment serves only
-    /// requests that are longer than a segment too.
+    /// The shortest region for a request of `bytes` bytes: rounded up to granules; `None` above
+    /// [`crate::MAX_REGION`].
     pub fn exact_region(bytes: usize) -> Option<usize> {
         exact_region(bytes)
     }
 
-    /// Makes a pinned region a segment, or, if it is longer than a segment, a dedicated region.
-    /// Only moves the bookkeeping. O(S) in the number of segments.
+    /// Makes a pinned region a segment or, if it is longer than one, a dedicated region. Only moves
+    /// the bookkeeping. O(S) in the number of segments.
     ///
     /// # Errors
     ///
-    /// [`AdoptError`] where the region overlaps a segment or there are too many. It is then still
-    /// the caller's; its bookkeeping is dropped.
+    /// [`AdoptError`] if the region overlaps a segment, or if there are too many segments. The region
+    /// is then still the caller's; its bookkeeping is dropped.
     pub fn adopt(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
         let region = segment.0.region();
         let dedicated = self.policy.is_dedicated(segment.0.granules());
@@ -233,7 +230,7 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// Where the block's segment was given back or never adopted.
+    /// If the block's segment was unpinned or never adopted.
     #[inline]
     pub fn address(&self, block: Block) -> usize {
         match self.arena.get(block.segment) {
@@ -247,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// Live to pending: the user freed the block, events recorded on it are outstanding. Its
+    /// Live to pending: the user freed the block, and events recorded on it are outstanding. Its
     /// memory stays taken until [`Self::release`] (I4).
     ///
     /// # Errors
@@ -296,7 +293,7 @@ impl Engine {
         self.used_bytes() as usize
     }
 
-    /// The most bytes that were in blocks at once, since that was last forgotten.
+    /// The most bytes that were in blocks at once, since [`Self::forget_largest_set`].
     pub(crate) fn largest_set(&self) -> usize {
         self.stats.largest_set as usize
     }
@@ -311,7 +308,7 @@ impl Engine {
         &self.stats.rival
     }
 
-    /// Starts that anew with what is in use.
+    /// The largest set becomes what is in use now.
     pub(crate) fn forget_largest_set(&mut self) {
         self.stats.forget_largest_set();
     }
@@ -321,7 +318,7 @@ impl Engine {
         self.stats.reset_peaks();
     }
 
-    /// What gauges and counters accumulated becomes 0; current values and peaks stay.
+    /// Resets what gauges and counters have accumulated; current values and peaks stay.
     pub fn reset_accumulated(&mut self) {
         self.stats.reset_accumulated();
     }
@@ -337,12 +334,12 @@ impl Engine {
         Some(self.arena.get(id)?.blocks())
     }
 
-    /// Rechecks I1, I2, I3 and I8 from first principles: everything is counted again from the
-    /// records of blocks. For tests and debugging: O(granules * log granules).
+    /// Rechecks I1, I2, I3 and I8: counts everything again from the records of blocks. For tests and
+    /// debugging: O(granules * log granules).
     ///
     /// # Errors
     ///
-    /// The first [`Violation`] found: a defect of the engine.
+    /// The first [`Violation`] found, which is a defect of the engine.
     pub fn audit(&self) -> Result<(), Violation> {
         audit::audit(self)
     }
@@ -355,7 +352,7 @@ impl Engine {
     }
 }
 
-mod giving_back;
+mod idle;
 mod renew;
 
 #[cfg(test)]

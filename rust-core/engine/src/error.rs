@@ -1,8 +1,8 @@
-//! What can be wrong, with the numbers that show it.
+//! Errors, with the numbers that show them.
 //!
-//! Three kinds that never mix: a region that cannot be adopted, a caller's claim about a block
-//! that is not true, and a broken invariant of our own. Exhaustion is none of them: it is a
-//! decision ([`crate::Decision::Pin`]).
+//! There are three kinds: a region that cannot be adopted, a false claim of the caller's about a block,
+//! and a broken invariant of the engine. Exhaustion is no error but a decision
+//! ([`crate::Decision::Pin`]).
 
 use crate::kind::SegmentKind;
 use crate::units::{GRANULE, MAX_REGION, Region, SegmentId};
@@ -53,17 +53,17 @@ pub enum AdoptError {
     },
 }
 
-/// A claim about a block that is not true. Nothing was changed.
+/// A false claim about a block. Nothing was changed.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Misuse {
-    /// No segment has this id, or no longer.
-    #[error("no segment {segment}: its region was given back, or never adopted")]
+    /// No segment has this id, or not any more.
+    #[error("no segment {segment}: its region was unpinned, or never adopted")]
     UnknownSegment {
         /// The id claimed.
         segment: SegmentId,
     },
-    /// No block starts there: it was released before, or never handed out.
+    /// No block starts there: it was released already, or never handed out.
     #[error(
         "no block at offset {offset} of segment {segment}: released twice, or never handed out"
     )]
@@ -73,7 +73,7 @@ pub enum Misuse {
         /// The offset claimed, in bytes.
         offset: usize,
     },
-    /// A block starts there, of another size.
+    /// A block of another size starts there.
     #[error("the block at offset {offset} of segment {segment} has {actual} bytes, not {claimed}")]
     WrongSize {
         /// The segment claimed.
@@ -85,7 +85,7 @@ pub enum Misuse {
         /// The size of the block, in bytes.
         actual: usize,
     },
-    /// The block was deferred before: it is pending, not live.
+    /// The block is pending already, not live.
     #[error(
         "the block of {bytes} bytes at offset {offset} of segment {segment} is pending already"
     )]
@@ -97,7 +97,7 @@ pub enum Misuse {
         /// The size of the block, in bytes.
         bytes: usize,
     },
-    /// The block is live: there are no events that it waited for.
+    /// The block is live, not pending: it waits for no events.
     #[error("the block of {bytes} bytes at offset {offset} of segment {segment} is not pending")]
     NotPending {
         /// The segment claimed.
@@ -114,7 +114,7 @@ pub enum Misuse {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// I1: a granule is free by the buddy tree and part of a block by the records, or neither.
+    /// I1: the buddy tree and the records disagree about whether a granule is free.
     #[error(
         "I1: granule {granule} of segment {segment}: free in the tree {tree}, in no block {records}"
     )]
@@ -168,7 +168,7 @@ pub enum Violation {
         /// Offset and order of the buddy that the free runs call for, where there is one.
         expected: Option<(u32, u32)>,
     },
-    /// I3: a node of the tree sums up its granules wrongly.
+    /// I3: a node of the tree does not sum up its granules.
     #[error(
         "I3: the node at granule {granule}, length {length}, of segment {segment}: {what} is {found}, not {expected}"
     )]
@@ -179,7 +179,7 @@ pub enum Violation {
         granule: u32,
         /// Its length.
         length: u32,
-        /// Which number of it.
+        /// Which of its numbers.
         what: &'static str,
         /// What the node says.
         found: u32,
@@ -216,14 +216,14 @@ pub enum Violation {
         /// What is wrong there.
         what: &'static str,
     },
-    /// A segment is not what its kind says: of a class and idle, or the other way round; dedicated
-    /// and no longer than a segment, or the other way round; dedicated with more than one block, or
-    /// with one that does not start at its start.
+    /// A segment contradicts its kind: it is of a class and has no block, or idle and has one; it is
+    /// dedicated and not longer than a segment, or the other way round; it is dedicated and has more
+    /// than one block, or one that does not start at its start.
     #[error("segment {segment} is not what its kind says: {kind:?}")]
     Kind {
         /// The segment.
         segment: SegmentId,
-        /// What it is said to be.
+        /// Its kind.
         kind: SegmentKind,
     },
     /// The index of idle dedicated regions does not match them.

@@ -1,17 +1,15 @@
-//! In which order segments are tried: those of the request's class, the fullest first, then wholly
+//! The order in which segments are tried: those of the request's class, the fullest first, then wholly
 //! idle ones.
 //!
-//! A sorted array of small entries. Knows segments as numbers only; the arena tells it what
-//! changed. Small, large and idle segments stand one kind after the other. A segment in use is
-//! tried before an idle one, so that a segment stays idle, and can be given back, while any of the
-//! class has room; within each kind the one with fewest free granules comes first, and of equals
-//! the oldest.
+//! A sorted array of small entries. Knows segments as numbers only; the arena reports changes. The
+//! kinds follow each other: small, large, idle. A segment in use is tried before an idle one, so that
+//! idle segments stay idle, and can be unpinned, while any other has room. Within a kind the one with
+//! the fewest free granules comes first, and of equal ones the oldest.
 //!
-//! Cost, with S segments: finding is O(log S) to skip the other class and those with too little
-//! free altogether, then a scan over those of the class that have enough free but in pieces: 24
-//! bytes each, at most S. A change moves one entry past those that it overtakes. A tree set would
-//! make that O(log S) and each step a pointer to follow; for hundreds of segments the array is
-//! faster.
+//! Cost, with S segments: finding skips the other class and segments with too little free memory in
+//! O(log S), then scans those of the class whose free memory is fragmented: at most S entries of 24
+//! bytes. An update moves one entry past those that it overtakes. A tree would make that O(log S), with
+//! a pointer to follow at each step; for hundreds of segments the array is faster.
 //!
 //! Invariant: sorted by ([`Entry::room`], age); one entry for each segment that is not dedicated
 //! (audited).
@@ -21,9 +19,9 @@ use crate::kind::{Class, SegmentKind};
 /// A segment in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Free granules, and above them the kind's place among the kinds.
+    /// Free granules, and in higher bits the kind.
     room: u64,
-    /// Counts adoptions, so the older has the lower one.
+    /// The number of its adoption: the older segment has the lower one.
     age: u64,
     /// The longest free run, in granules.
     longest: u32,
@@ -31,13 +29,13 @@ pub(crate) struct Entry {
     slot: u32,
 }
 
-/// Where a kind starts: above any count of granules of the kind before.
+/// The lowest `room` of a kind: above any of the kind before.
 #[inline]
 const fn start_of(kind: SegmentKind) -> u64 {
     (kind as u64) << 32
 }
 
-/// Where the idle ones start, after both classes.
+/// The lowest `room` of idle segments, after both classes.
 const IDLE: u64 = start_of(SegmentKind::Idle);
 
 impl Entry {
@@ -84,8 +82,8 @@ impl FillOrder {
         (place < self.0.len()).then_some(place)
     }
 
-    /// The place of the first segment in use by the class with a free run of `length` granules;
-    /// where there is none, the place after the last one of the class.
+    /// The place of the first segment in use by the class with a free run of `length` granules; if there
+    /// is none, the place after the last one of the class.
     #[inline]
     pub(crate) fn find_in_use(&self, length: u32, class: Class) -> Result<usize, usize> {
         let from = start_of(class.kind());
@@ -107,21 +105,21 @@ impl FillOrder {
         self.0[place].slot()
     }
 
-    /// Where `entry` is, as it was inserted or last moved.
+    /// The place of `entry`, as it was inserted or last updated.
     #[inline]
     pub(crate) fn place_of(&self, entry: &Entry) -> Option<usize> {
         self.0.binary_search_by_key(&entry.key(), Entry::key).ok()
     }
 
-    /// A new segment.
+    /// Adds a segment.
     pub(crate) fn insert(&mut self, entry: Entry) {
         let place = self.0.partition_point(|other| other.key() < entry.key());
         self.0.insert(place, entry);
     }
 
-    /// Puts `entry` in the stead of the one at `place`, and where it now belongs. Where others are
-    /// between the two places, they move as one: of hundreds of segments most may be. Inlined always, so
-    /// that the entry stays in registers: through memory it is written in parts and read as a whole.
+    /// Replaces the entry at `place` by `entry`, at the place where that belongs. Entries between the two
+    /// places move in one copy, since most of hundreds may lie there. Always inlined, so that the entry
+    /// stays in registers: through memory it would be written in parts and read as a whole, a stall.
     #[inline(always)]
     pub(crate) fn update(&mut self, place: usize, entry: Entry) {
         let key = entry.key();
@@ -141,7 +139,7 @@ impl FillOrder {
         self.0[to] = entry;
     }
 
-    /// Removes the segments whose slots `keep` does not want.
+    /// Removes the segments for whose slots `keep` returns false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
         self.0.retain(|entry| keep(entry.slot()));
     }
@@ -183,7 +181,7 @@ mod tests {
     fn the_fullest_that_fits_comes_first() {
         let order = order(&[(100, Small, 90), (50, Small, 50), (70, Small, 10)]);
         assert_eq!(found(&order, 40), Some(1));
-        assert_eq!(found(&order, 60), Some(0)); // slot 2 has 70 free, in pieces
+        assert_eq!(found(&order, 60), Some(0)); // slot 2 has 70 free, fragmented
         assert_eq!(found(&order, 91), None);
     }
 
@@ -210,7 +208,7 @@ mod tests {
         ]);
         assert_eq!(found_by(&order, 10, Class::Large), Some(1));
         assert_eq!(found_by(&order, 11, Class::Large), Some(2));
-        assert_eq!(found_by(&order, 21, Class::Large), Some(3)); // slot 2: in pieces
+        assert_eq!(found_by(&order, 21, Class::Large), Some(3)); // slot 2: fragmented
         assert_eq!(found_by(&order, 91, Class::Large), None);
         assert_eq!(found_by(&order, 40, Class::Small), Some(0));
         assert_eq!(found_by(&order, 41, Class::Small), Some(4)); // past all large ones

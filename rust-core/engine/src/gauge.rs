@@ -1,15 +1,15 @@
-//! A quantity over time: what it is, the most that it was, and what came and went. Knows not of what.
+//! A quantity over time: its value, its peak, and the sums of what was added and removed.
 
 /// A quantity over time, with the meaning of PyTorch's `c10::CachingAllocator::Stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauge {
-    /// What it is now.
+    /// Its value now.
     pub current: u64,
-    /// The most that it was since the last reset of peaks.
+    /// Its largest value since peaks were last reset.
     pub peak: u64,
-    /// All that was added since the last reset of what is accumulated.
+    /// The sum of all additions since accumulated values were last reset.
     pub allocated: u64,
-    /// All that was taken away since then.
+    /// The sum of all removals since then.
     pub freed: u64,
 }
 
@@ -27,7 +27,7 @@ impl Gauge {
         self.freed = self.freed.wrapping_add(amount);
     }
 
-    /// So much was removed and added again, unseen.
+    /// `amount` was removed and added again, without the engine being told.
     pub(crate) fn reused(&mut self, amount: u64) {
         self.allocated = self.allocated.wrapping_add(amount);
         self.freed = self.freed.wrapping_add(amount);

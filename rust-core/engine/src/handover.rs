@@ -1,10 +1,8 @@
 //! Segments on their way into the engine and out of it.
 //!
-//! The caller keeps the engine behind a lock, and the bookkeeping of a segment is large enough to
-//! be mapped and unmapped by the system's allocator. So it is made before the lock is taken and
-//! dropped after it was given up: the engine only moves it.
-//!
-//! Knows regions and segments; not what else the engine has.
+//! The caller keeps the engine behind a lock. A segment's bookkeeping is so large that the system's
+//! allocator maps and unmaps it. So it is made before the lock is taken and dropped after the lock is
+//! released: the engine only moves it.
 
 use crate::error::AdoptError;
 use crate::segment::Segment;
@@ -15,14 +13,13 @@ use crate::units::{Granules, Region};
 pub struct NewSegment(pub(crate) Segment);
 
 impl NewSegment {
-    /// Checks `region`, of any size and alignment, and allocates what its bookkeeping needs. What
-    /// is shorter than a granule at its end is not used, but counted as pinned and given back with
-    /// the rest.
+    /// Checks `region`, of any size and alignment, and allocates its bookkeeping. A part of a granule at
+    /// its end is not used, but counts as pinned and is unpinned with the rest.
     ///
     /// # Errors
     ///
-    /// [`AdoptError`] where the region holds no granule, is larger than [`crate::MAX_REGION`] or
-    /// ends beyond the address space. It is then still the caller's.
+    /// [`AdoptError`] if the region holds no granule, is larger than [`crate::MAX_REGION`] or ends
+    /// beyond the address space. It is then still the caller's.
     pub fn new(region: Region) -> Result<Self, AdoptError> {
         let Region { base, bytes } = region;
         let granules = Granules::inside(bytes).ok_or(AdoptError::TooLarge { bytes })?;
@@ -36,8 +33,8 @@ impl NewSegment {
     }
 }
 
-/// A region that [`crate::Engine::take_idle`] removed: the caller's again, to unpin. Dropping it
-/// frees the bookkeeping.
+/// An idle region that the engine has removed: the caller's again, to unpin. Dropping it frees the
+/// bookkeeping.
 #[derive(Debug)]
 pub struct IdleSegment {
     pub(crate) segment: Segment,
@@ -50,7 +47,7 @@ impl IdleSegment {
         self.segment.region()
     }
 
-    /// Whether it was longer than a segment, for one block at a time.
+    /// Whether it was dedicated.
     pub fn is_dedicated(&self) -> bool {
         self.dedicated
     }

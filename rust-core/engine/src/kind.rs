@@ -1,11 +1,11 @@
-//! What a segment is used for: small blocks, large blocks, one block of its own, or nothing.
+//! What a segment is used for: small blocks, large blocks, a single block, or nothing.
 //!
-//! Long-lived small blocks scattered over every segment would keep every one of them pinned once
-//! the large blocks between them are gone. So small and large blocks are cut from different
-//! segments. Knows only names and the size that divides them; the arena keeps a segment's kind.
+//! Long-lived small blocks scattered over all segments would keep all of them pinned after the large
+//! blocks between them are gone. So small and large blocks are cut from different segments. Knows only
+//! the kinds and the size that divides them; the arena stores a segment's kind.
 
-/// The size in bytes at which a request is no longer small: the default threshold, below which
-/// blocks fragment what they are cut from (pytorch/pytorch#181094).
+/// The smallest large request, in bytes: the default threshold, below which blocks fragment their
+/// segment (pytorch/pytorch#181094).
 pub const SMALL: usize = 4 << 20;
 
 /// Which segments serve a request.
@@ -43,17 +43,17 @@ impl Class {
     }
 }
 
-/// What a segment is used for. In the order in which the fill order has them.
+/// What a segment is used for. In the order of the fill order.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentKind {
     /// The first block cut from it was shorter than [`SMALL`].
     Small,
-    /// The first block cut from it was not.
+    /// The first block cut from it was [`SMALL`] or longer.
     Large,
-    /// No block is in it; the next one decides.
+    /// It has no block; the next one decides.
     Idle,
-    /// Longer than a segment: it serves one block at a time, or none now.
+    /// Longer than a segment: it has one block, or none now.
     Dedicated,
 }
 

@@ -1,8 +1,9 @@
-//! The engine: decides which pinned memory serves which request.
+//! The engine decides which pinned memory serves which request; the provisioner around it decides when
+//! to pin how much, and what to unpin.
 //!
-//! Sans-IO. Addresses and sizes go in, decisions come out. It allocates no host memory, calls no
-//! driver, starts no thread, reads no environment variable and prints nothing; the bridge does
-//! all that and reports back. So the engine can be model-checked, fuzzed and replayed anywhere.
+//! Sans-IO: addresses, sizes and times go in, decisions come out. Nothing here allocates host memory,
+//! calls a driver, starts a thread, reads an environment variable or prints: the bridge does that and
+//! reports back. So everything here can be model-checked, fuzzed and replayed anywhere.
 //!
 //! ```
 //! use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
@@ -28,11 +29,11 @@
 //! small blocks that live long do not keep every segment pinned. A region longer than a segment is
 //! dedicated: it serves one request at a time that no segment holds.
 //!
-//! An engine that is [`Engine::renewing`], for exact growth, notices programs that work in rounds of
-//! different sizes: it has idle regions given back and others pinned instead ([`Decision::Renew`]).
+//! An engine that is [`Engine::renewing`], for exact growth, detects programs that work in phases of
+//! different sizes: it has idle regions unpinned and others pinned instead ([`Decision::Renew`]).
 //!
 //! From the outside in: [`Engine`] holds policy and statistics, the arena holds the segments and
-//! picks one, a segment checks and records its blocks, and its buddy tree finds and merges room.
+//! picks one, a segment checks and records its blocks, and its buddy tree finds and merges free runs.
 //! Each layer knows only the one below it. Segments come in as [`NewSegment`] and go out as
 //! [`IdleSegment`], so that their bookkeeping is made and dropped outside the caller's lock.
 //!
@@ -52,11 +53,11 @@ mod gauge;
 mod handover;
 mod kind;
 mod node;
+mod phases;
 mod policy;
 mod provision;
 mod records;
 mod rival;
-mod rounds;
 mod segment;
 mod stats;
 mod units;
@@ -71,7 +72,7 @@ pub use handover::{IdleSegment, NewSegment};
 pub use kind::{SMALL, SegmentKind};
 pub use policy::Config;
 pub use provision::{
-    GoOn, Growth, Order, Progress, Provisioner, Refusal, Settings, Step, Ticket, Took, Want,
+    GoOn, Growth, Permit, PermitId, Progress, Provisioner, Refusal, Settings, Step, Took, Want,
     WarmUp, Work,
 };
 pub use stats::Stats;

@@ -1,8 +1,8 @@
-//! What a node of the buddy tree says about its granules, and how nodes combine.
+//! A node of the buddy tree: a summary of its granules, and how summaries combine.
 //!
-//! A node sums up the free runs of its granules. Where those form a *plain* pattern, that is,
-//! free and taken change at most twice from its start to its end, the node describes them
-//! completely and nothing below it is needed:
+//! A node sums up the free runs of its granules. If their pattern is *plain*, that is, if free and
+//! taken change at most twice from its start to its end, the node describes them completely, and
+//! nothing below it is read:
 //!
 //! ```text
 //!   Ends    [free prefix | taken | free suffix]    either may be empty; wholly free, wholly taken
@@ -12,8 +12,8 @@
 //!
 //! Pure functions on numbers; knows nothing of trees, segments or blocks. Lengths are granules.
 //!
-//! Invariants: a pattern that is plain is never called mixed, so equal granules give equal nodes;
-//! a pattern of a wholly free node is `Ends` with prefix, suffix and longest all its length.
+//! Invariants: a plain pattern is never called mixed, so equal granules give equal nodes; a wholly
+//! free node is `Ends`, and its prefix, suffix and longest run are its length.
 
 use crate::word::{WORD, longest_run, mask};
 use std::ops::Range;
@@ -32,15 +32,14 @@ pub(crate) struct Node {
     shape: u32,
 }
 
-/// Free at its prefix and its suffix, and taken between them. 0, so that a wholly taken node is
-/// all zero bytes and a new tree comes as untouched pages; `Middle` never starts at 0.
+/// Free at its prefix and its suffix, and taken between them. 0, so that a wholly taken node is all zero
+/// bytes and a new tree is allocated as untouched pages; `Middle` never starts at 0.
 const ENDS: u32 = 0;
 const MIXED: u32 = u32::MAX;
 
-/// A node as two machine words: how the tree stores one and hands it on. It then travels in
-/// registers; as four fields it went through memory, written in quarters and read as a whole, a
-/// stall that cost more than the rest of a level. And as a tuple of integers a vector of zeros is
-/// allocated as untouched pages.
+/// A node as two machine words, as the tree stores and passes it. It then stays in registers: four
+/// fields would go through memory, written in quarters and read as a whole, a stall that costs more than
+/// the rest of a level. And a vector of integer tuples that are 0 is allocated as untouched pages.
 pub(crate) type Packed = (u64, u64);
 
 impl Node {
@@ -227,8 +226,8 @@ impl Node {
         [left, right]
     }
 
-    /// The node once `from..to`, which is free and not empty, is taken; `None` where that would
-    /// not be plain, so that the children must be asked.
+    /// The node once `from..to`, which is free and not empty, is taken; `None` if that would not be
+    /// plain, so that the children must be read.
     #[inline]
     pub(crate) fn taking(self, from: u32, to: u32, length: u32) -> Option<Self> {
         let Self {
@@ -253,8 +252,8 @@ impl Node {
         }
     }
 
-    /// The node once `from..to`, which is taken and not empty, is free; `None` where that would
-    /// not be plain.
+    /// The node once `from..to`, which is taken and not empty, is free; `None` if that would not be
+    /// plain.
     #[inline]
     pub(crate) fn freeing(self, from: u32, to: u32, length: u32) -> Option<Self> {
         let Self {
@@ -286,7 +285,7 @@ impl Node {
         }
     }
 
-    /// Whether its children are needed to know its granules.
+    /// Whether its pattern is not plain, so that its children must be read.
     #[inline]
     pub(crate) fn is_mixed(self) -> bool {
         self.shape == MIXED
@@ -311,7 +310,7 @@ impl Node {
         }
     }
 
-    /// For tests of the audit: the same sums, as if its children were needed.
+    /// For tests of the audit: the same sums, called mixed.
     #[cfg(test)]
     pub(crate) fn corrupt_mixed(self) -> Self {
         Self {

@@ -1,12 +1,12 @@
-//! The sizes behind the engine's decisions: which requests it serves, which regions are dedicated and
-//! which of those are too large for a request.
+//! The sizes behind the engine's decisions: which requests it serves, which regions are dedicated, and
+//! which of those are too long for a request.
 //!
-//! Pure functions of the configuration; knows no segment. All sizes were checked before they come
-//! here ([`Granules`]), so nothing here overflows.
+//! Pure functions of the configuration; knows no segment. [`Granules`] are checked already, so nothing
+//! here overflows.
 
 use crate::units::{GRANULE, Granules, MAX_REGION, round_up};
 
-/// What the engine is told once.
+/// The engine's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Size of a segment, in bytes. Rounded up to granules and cut to [`MAX_REGION`].
@@ -15,8 +15,8 @@ pub struct Config {
     pub threshold_bytes: usize,
 }
 
-/// The region for exactly a request of `bytes` bytes: rounded up to granules, and not to huge
-/// pages, with which a region ends in small ones where it has to; `None` above [`MAX_REGION`].
+/// The region for a request of `bytes` bytes alone: rounded up to granules, not to huge pages, since a
+/// region of huge pages may end in small ones. `None` above [`MAX_REGION`].
 pub(crate) fn exact_region(bytes: usize) -> Option<usize> {
     // The cap is a multiple of a granule, so nothing is rounded beyond it.
     (bytes <= MAX_REGION)
@@ -51,8 +51,7 @@ impl Policy {
         Granules::holding(bytes)
     }
 
-    /// Whether a region or a request is longer than a segment, so that the one serves only the
-    /// other.
+    /// Whether a region or a request is longer than a segment: such a region serves only such requests.
     #[inline]
     pub(crate) fn is_dedicated(&self, length: Granules) -> bool {
         length > self.segment
@@ -70,8 +69,7 @@ impl Policy {
         Granules::new(request.get() + request.get() / 8)
     }
 
-    /// The same where more than an eighth is better than another pin: up to a power of two, as where
-    /// requests are rounded so.
+    /// The same, where a loose fit is better than another pin: up to the next power of two.
     pub(crate) fn largest_dedicated_loosely(&self, request: Granules) -> Granules {
         Granules::new(request.get().next_power_of_two())
     }

@@ -1,15 +1,14 @@
 //! The blocks of one segment, by the granule where they start.
 //!
-//! One `u32` a granule: 0 where no block starts, else the block's length and a flag for pending.
-//! That is 0.1 % of the segment at most, and less in practice: the table comes as zeroed pages, of
-//! which only those where blocks start are ever touched. In return every lookup is one load.
+//! One `u32` a granule: 0 where no block starts, else the block's length and a flag for pending. That is
+//! at most 0.1 % of the segment, and less in practice: the table is allocated as zeroed pages, and only
+//! those where blocks start are touched. In return every lookup is one load.
 //!
-//! Does not know where there is room; checks what callers claim about a block, changes nothing
-//! when the claim is wrong.
+//! Does not know where memory is free.
 
 use crate::units::Granules;
 
-/// What a block is, short of free.
+/// The state of a block that is not free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The user has it.

@@ -1,9 +1,9 @@
-//! What stock would have pinned for the same requests.
+//! How much stock would have pinned for the same requests.
 //!
-//! Stock rounds a request up to a power of two, and what it pinned for one of them serves only such
-//! requests, until its cache is emptied: so it has pinned, of each power, as many as ever lived at
-//! once. That is known from counts alone, and is how much nobody can call too much. Blocks that the
-//! caller keeps whole count as living: the answer is a little high then, and never low.
+//! Stock rounds a request up to a power of two, and a block of one power serves only requests of that
+//! power, until the cache is emptied. So of each power it has pinned as many blocks as ever lived at
+//! once: counting is enough. Cached blocks count as live, so the answer may be a little high, and is
+//! never low.
 
 /// Powers of two from a byte to 1 TiB.
 const POWERS: usize = 41;
@@ -31,7 +31,7 @@ impl Default for Rival {
     }
 }
 
-/// The power of two that holds `bytes`, which are one at least.
+/// The power of two that holds `bytes`, which is at least 1.
 #[inline]
 fn power(bytes: u64) -> usize {
     ((bytes - 1).checked_ilog2().map_or(0, |it| it as usize + 1)).min(POWERS - 1)
@@ -55,7 +55,7 @@ impl Rival {
         self.live[power(bytes)] -= 1;
     }
 
-    /// Its cache is emptied, too.
+    /// Stock's cache is emptied too.
     pub(crate) fn clear(&mut self) {
         self.most = self.live;
         self.pinned = (0..POWERS)
@@ -63,17 +63,17 @@ impl Rival {
             .sum();
     }
 
-    /// How often it has pinned, clears or not.
+    /// How often stock has pinned in all.
     pub(crate) fn pins(&self) -> u64 {
         self.pins
     }
 
-    /// All bytes that it ever pinned.
+    /// How many bytes stock has pinned in all.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What it has pinned, and would have if a request of `bytes` came now.
+    /// Bytes that stock would have pinned now, with one more request of `bytes`.
     pub(crate) fn pinned_with(&self, bytes: u64) -> u64 {
         let power = power(bytes.max(1));
         let more = self.live[power] == self.most[power] && bytes > 0;

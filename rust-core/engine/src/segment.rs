@@ -1,4 +1,4 @@
-//! One segment: a region, the tree that knows its room and the records that know its blocks.
+//! One segment: a region, the tree of its free runs and the records of its blocks.
 //!
 //! Keeps tree, records and counts in step, and refuses claims that the records contradict. Knows
 //! neither its own id nor other segments, and never looks at the address of its region.
@@ -83,7 +83,7 @@ impl Segment {
         self.live.blocks == 0 && self.pending.blocks == 0
     }
 
-    /// Makes the leftmost room of `length >= 1` granules a live block; its start.
+    /// Makes the leftmost free `length >= 1` granules a live block; returns its start.
     #[inline]
     pub(crate) fn take(&mut self, length: Granules) -> Option<Granules> {
         let start = self.tree.find(length.get())?;
@@ -112,7 +112,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Writes down another state of a block; how long that is.
+    /// Records another state of a block; returns its length.
     #[inline]
     fn turn(&mut self, block: Block, to: State) -> Result<Granules, Misuse> {
         let (start, length, state) = self.check(block)?;
@@ -139,7 +139,7 @@ impl Segment {
         Ok(length)
     }
 
-    /// Live or pending to free; what it was.
+    /// Live or pending to free; returns the state before.
     #[inline]
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
         let (start, length, state) = self.check(block)?;
@@ -152,7 +152,7 @@ impl Segment {
         Ok(state)
     }
 
-    /// The record of `block`, if all that it claims is true.
+    /// The record of `block`, if its claims are true.
     #[inline]
     fn check(&self, block: Block) -> Result<(Granules, Granules, State), Misuse> {
         let Block {
@@ -186,13 +186,13 @@ impl Segment {
         self.region.base = base;
     }
 
-    /// Its blocks from first to last. Goes from block to block, and from one free run to its end
-    /// by the tree: O(blocks * log granules), and of the records only what blocks have is read.
+    /// Its blocks from first to last. The tree skips free runs: O(blocks * log granules), and only the
+    /// blocks' records are read.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockView> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let start = Granules::new(self.tree.first_taken(at)?);
-            // Beyond the segment's end all is taken, and nothing recorded.
+            // Beyond the segment's end all is taken, and there are no records.
             let (length, state) = self.records.get(start)?;
             at = start.get() + length.get();
             Some(BlockView {
@@ -203,7 +203,7 @@ impl Segment {
         })
     }
 
-    /// How it looks from outside, under the name `id` and as a segment of `kind`.
+    /// Its description for callers, under the id `id` and as a segment of `kind`.
     pub(crate) fn view(&self, id: SegmentId, kind: SegmentKind) -> SegmentView {
         let in_bytes = |granules| Granules::new(granules).bytes();
         SegmentView {

@@ -1,7 +1,7 @@
 //! Statistics: what is pinned, active and idle, and how requests were answered.
 //!
-//! Counts what the engine reports; knows no segment. Every byte pinned is counted once (I8):
-//! active + idle = pinned; active is what users have, and what is pending.
+//! Counts what the engine reports; knows no segment. Every pinned byte is counted once (I8):
+//! active + idle = pinned, where active is live and pending.
 
 use crate::gauge::Gauge;
 use crate::records::State;
@@ -10,33 +10,32 @@ use crate::rival::Rival;
 /// The engine's statistics. Block sizes count as rounded up to granules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Bytes of all segments and dedicated regions, with what is shorter than a granule at their ends.
+    /// Bytes of all segments and dedicated regions, including parts of granules at their ends.
     pub pinned_bytes: Gauge,
     /// Segments, dedicated regions included.
     pub segments: Gauge,
     /// Bytes in blocks that are live or pending: PyTorch's active bytes.
     pub active_bytes: Gauge,
-    /// Such blocks.
+    /// Blocks that are live or pending.
     pub active_blocks: Gauge,
     /// Bytes in pending blocks: freed by the user, events outstanding.
     pub pending_bytes: Gauge,
     /// Pending blocks.
     pub pending_blocks: Gauge,
-    /// Requests answered with a block, since the last reset of what is accumulated.
+    /// Requests answered with a block, since accumulated values were last reset.
     pub hits: u64,
     /// Requests answered with [`crate::Decision::Pin`], since then.
     pub misses: u64,
     /// Requests answered with [`crate::Decision::PassThrough`], since then.
     pub pass_through: u64,
-    /// Bytes pinned and in no block; a region's end that is shorter than a granule is idle.
+    /// Bytes pinned and in no block, including parts of granules at the ends of regions.
     pub idle_bytes: u64,
-    /// The longest free run that a block can be cut from, in bytes. What a dedicated region has
-    /// beside its block is idle and none.
+    /// The longest free run that a block can be cut from, in bytes. The rest of a dedicated region
+    /// beside its block is idle, and no such run.
     pub largest_free_run_bytes: u64,
-    /// Bytes of the dedicated regions: what of the pinned bytes serves requests longer than a
-    /// segment.
+    /// Bytes of the dedicated regions, which serve requests longer than a segment.
     pub dedicated_bytes: u64,
-    /// The most bytes that were in blocks at once: no reset of peaks reaches it.
+    /// The most bytes that were in blocks at once. Resetting peaks does not reset it.
     pub(crate) largest_set: u64,
     pub(crate) rival: Rival,
 }
@@ -63,7 +62,7 @@ impl Stats {
         self.rival.clear();
     }
 
-    /// Pending to cached: it was active, and is until it is released.
+    /// Pending to cached: the block stays active until it is released.
     #[inline]
     pub(crate) fn block_cached(&mut self, bytes: u64) {
         self.pending_bytes.remove(bytes);
@@ -95,7 +94,7 @@ impl Stats {
         }
     }
 
-    pub(crate) fn region_given_back(&mut self, bytes: u64, dedicated: bool) {
+    pub(crate) fn region_unpinned(&mut self, bytes: u64, dedicated: bool) {
         self.pinned_bytes.remove(bytes);
         self.segments.remove(1);
         if dedicated {

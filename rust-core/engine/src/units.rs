@@ -1,7 +1,7 @@
 //! Units and names: granules, regions, blocks and the ids of segments.
 //!
-//! Knows nothing of how memory is split or chosen. All arithmetic on caller's sizes is checked
-//! here, once, so that the layers above work on numbers that cannot overflow.
+//! All arithmetic on callers' sizes is checked here, once, so that the layers above work on numbers
+//! that cannot overflow.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use std::fmt;
 pub const GRANULE: usize = 4096;
 
 /// The largest region that the engine adopts and the largest request that it serves, in bytes
-/// (1 TiB). One registration of 512 GiB fails in NVIDIA's driver already, and the cap lets every
-/// count of granules inside a segment be a `u32` with room for a flag.
+/// (1 TiB). NVIDIA's driver already fails at one registration of 512 GiB, and the cap lets every count
+/// of granules inside a segment be a `u32` with a bit to spare.
 pub const MAX_REGION: usize = 1 << 40;
 
 /// A count of granules, or a place counted in granules from the start of a segment.
@@ -22,17 +22,17 @@ impl Granules {
         Self(count)
     }
 
-    /// The granules that hold `bytes`, the last one perhaps in part; `None` above [`MAX_REGION`].
+    /// The granules that hold `bytes`, rounded up; `None` above [`MAX_REGION`].
     pub(crate) fn holding(bytes: usize) -> Option<Self> {
         Self::try_from_count(bytes, bytes.div_ceil(GRANULE))
     }
 
-    /// The whole granules inside `bytes`; `None` above [`MAX_REGION`].
+    /// The granules inside `bytes`, rounded down; `None` above [`MAX_REGION`].
     pub(crate) fn inside(bytes: usize) -> Option<Self> {
         Self::try_from_count(bytes, bytes / GRANULE)
     }
 
-    /// Exactly `bytes`; `None` where that is no whole number of granules or above [`MAX_REGION`].
+    /// Exactly `bytes`; `None` if that is no whole number of granules or above [`MAX_REGION`].
     pub(crate) fn exactly(bytes: usize) -> Option<Self> {
         bytes
             .is_multiple_of(GRANULE)
@@ -77,11 +77,11 @@ impl Region {
     }
 }
 
-/// Names a segment. Opaque; a slot and the number of times that the slot was reused, so that the
-/// id of a segment given back does not name its successor (until 4096 reuses of one slot).
+/// Names a segment. Opaque: a slot and a generation, so that the id of a removed segment does not name
+/// its successor in the slot (until 4096 reuses).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(
-    // Of 32 bits, and as wide as what stands beside it in a `Block`: with padding a block was written in
+    // 32 bits used, but as wide as its neighbours in a `Block`: with padding a block was written in
     // quarters and read as a whole, a stall that cost an eighth of a request.
     u64,
 );
@@ -91,7 +91,7 @@ impl SegmentId {
     /// How many segments there can be at once.
     pub(crate) const SLOTS: usize = 1 << Self::SLOT_BITS;
 
-    /// `slot` is below [`Self::SLOTS`]; of the generation the low 12 bits count.
+    /// `slot` is below [`Self::SLOTS`]; only the low 12 bits of `generation` count.
     pub(crate) fn new(slot: u32, generation: u32) -> Self {
         debug_assert!((slot as usize) < Self::SLOTS);
         Self::from_u32(generation << Self::SLOT_BITS | slot)

@@ -1,6 +1,4 @@
 //! What callers see of a segment and its blocks: plain numbers, for statistics and snapshots.
-//!
-//! Knows nothing of how they are kept.
 
 use crate::kind::SegmentKind;
 use crate::units::SegmentId;
@@ -19,7 +17,7 @@ pub struct SegmentView {
     pub bytes: usize,
     /// Granules in no block.
     pub free_bytes: usize,
-    /// The end of the region that is shorter than a granule: pinned, never used.
+    /// A part of a granule at the end of the region: pinned, never used.
     pub tail_bytes: usize,
     /// The longest free run that a block can be cut from: the largest request that fits. 0 in a
     /// dedicated region that has its block.

@@ -1,9 +1,9 @@
-//! A caller that caches freed blocks for the next request of their size: totals must be those of one
-//! that caches nothing, peaks at least those and at most what was pinned, and the engine must stay
-//! sound.
+//! A caller that caches freed blocks for the next request of their size. Totals must equal those of a
+//! caller that caches nothing; peaks must be no lower, and no more than was pinned; the engine must
+//! stay consistent.
 //!
-//! The caller here is the simplest there is: one list of cached blocks, flushed before a request that
-//! is not served beside them and before the statistics are read.
+//! The caller has one list of cached blocks. It flushes the list before a request that cannot be served
+//! beside them, and before it reads statistics.
 
 use pinbuddy_core::{
     Block, Config, Decision, Engine, GRANULE, Gauge, NewSegment, Region, SegmentView,
@@ -13,7 +13,7 @@ use proptest::sample::Index;
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// Ask for so many granules; if nothing cached serves, beside what is cached or after a flush.
+    /// Ask for so many granules: from the cache, else beside cached blocks, else after a flush.
     Take {
         granules: usize,
         beside: bool,
@@ -47,7 +47,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 1..150)
 }
 
-/// What statistics say where nothing is ever cached.
+/// The statistics of a caller that caches nothing.
 #[derive(Debug, Default)]
 struct Truth {
     blocks: Gauge,
@@ -71,7 +71,7 @@ struct Caller {
     live: Vec<Block>,
     pending: Vec<Block>,
     cached: Vec<Block>,
-    /// Requests that these served since the engine was last told, and their bytes.
+    /// Requests that cached blocks served since the engine was last told, and their bytes.
     reused: (u64, u64),
     truth: Truth,
     next_base: usize,

@@ -1,4 +1,4 @@
-//! What it is worth to keep small and large blocks apart: what stays pinned once large ones go.
+//! Why small and large blocks are kept apart: what stays pinned once large blocks are freed.
 
 use pinbuddy_core::{
     Block, Config, Decision, Engine, IdleSegment, NewSegment, Region, SegmentKind,
@@ -7,7 +7,7 @@ use pinbuddy_core::{
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 
-/// A block for the request, where needed after pinning what the engine asks for, or `whole` bytes.
+/// A block for the request; if none fits, pins what the engine asks for, or `whole` bytes if more.
 fn take(engine: &mut Engine, request: usize, whole: usize) -> Block {
     match engine.request(request) {
         Decision::Block(block) => block,
@@ -22,9 +22,9 @@ fn take(engine: &mut Engine, request: usize, whole: usize) -> Block {
     }
 }
 
-/// How many segments stay pinned after a time of long-lived blocks between short-lived ones,
-/// `shrink` times smaller than they were observed: 1 MiB and 3.5 MiB that are kept, 100 MiB and
-/// 61 MiB that are not; and how many the kept ones would need alone.
+/// How many segments stay pinned after long-lived blocks (1 MiB and 3.5 MiB) were allocated between
+/// short-lived ones (100 MiB and 61 MiB), all divided by `shrink`; and how many the long-lived ones
+/// need alone.
 fn segments_kept(shrink: usize) -> (usize, usize) {
     let segment_bytes = GIB / shrink;
     let mut engine = Engine::new(Config {
@@ -38,7 +38,7 @@ fn segments_kept(shrink: usize) -> (usize, usize) {
         kept += take(&mut engine, long, segment_bytes).bytes;
         let short = if n % 2 == 0 { 100 * MIB } else { 61 * MIB } / shrink;
         passing.push(take(&mut engine, short, segment_bytes));
-        // Some go at once, so that what comes later falls into their places.
+        // Some are freed at once, so that later blocks take their places.
         if n % 5 == 0 {
             engine.release(passing.swap_remove(n / 5)).unwrap();
         }
@@ -60,8 +60,8 @@ fn once_large_blocks_go_only_what_small_ones_need_stays_pinned() {
         apart <= needed + 1,
         "{apart} stay pinned, {needed} are needed"
     );
-    // The same 32 times smaller is all small: everything shares the segments, as it would without
-    // classes, and each of them keeps a few long-lived blocks.
+    // Divided by 32, all blocks are small and share segments, as without classes: each segment keeps a
+    // few long-lived blocks.
     let (mixed, needed) = segments_kept(32);
     assert_eq!(needed, 1);
     assert!(
@@ -70,8 +70,8 @@ fn once_large_blocks_go_only_what_small_ones_need_stays_pinned() {
     );
 }
 
-/// Dataloader queues of some sizes next to checkpoint shards longer than a segment: the shards
-/// come back to the regions that were pinned for them, and leave the queues' segments whole.
+/// DataLoader queues beside checkpoint shards longer than a segment: the shards reuse the regions that
+/// were pinned for them, and leave the queues' segments whole.
 #[test]
 fn requests_longer_than_a_segment_find_their_regions_again() {
     let mut engine = Engine::new(Config {
@@ -92,7 +92,7 @@ fn requests_longer_than_a_segment_find_their_regions_again() {
     let stats = engine.stats();
     assert_eq!(stats.dedicated_bytes, 1541 << 19);
     assert_eq!(stats.pinned_bytes.current, 1567 << 19);
-    // Given back are first those that serve nothing else.
+    // Dedicated regions are taken first.
     let idle = engine.take_idle(500 * MIB);
     assert_eq!(idle.len(), 1);
     assert_eq!(idle[0].region().bytes, 500 * MIB);

@@ -1,4 +1,4 @@
-//! What exact fit without alignment is worth: the sizes that people report as wasted.
+//! What exact fit without alignment saves, for sizes that users have reported as wasteful.
 
 use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
 
@@ -30,7 +30,7 @@ fn served(segment: usize, bytes: usize) -> usize {
     count
 }
 
-/// What is pinned for these requests, one after the other and all kept, in MiB.
+/// What is pinned for these requests, in turn and all kept, in MiB.
 fn pinned(segment: usize, requests: &[usize]) -> usize {
     let mut engine = engine(segment);
     for request in requests {
@@ -70,7 +70,7 @@ fn a_request_longer_than_a_segment_pins_no_power_of_two() {
     // 2.13 GiB, of which a power of two would make 4.
     let request = 2133 * MIB;
     assert_eq!(pinned(1024 * MIB, &[request, request]), 2 * 2133);
-    // One GiB is a segment's.
+    // One GiB is no longer than a segment.
     assert_eq!(pinned(1024 * MIB, &[1024 * MIB]), 1024);
     assert_eq!(pinned(1024 * MIB, &[1025 * MIB - 1]), 1025);
 }

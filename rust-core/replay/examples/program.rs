@@ -1,5 +1,5 @@
-//! One of the random programs of the example `programs`: its shape, its verdict, and what each of its requests
-//! came to. With a figure's name the tape is made shorter as long as that figure does not fall.
+//! One of the random programs of the example `programs`: its shape, its verdict and the outcome of each
+//! request. With a figure's name, the tape is shortened as long as that figure does not fall.
 //!
 //! usage: program SEED [pinned|pins|bytes|waits]
 
@@ -17,7 +17,7 @@ fn figure(name: &str, of: &Verdict) -> f64 {
     }
 }
 
-/// Without each part of the tape that is not needed for at least `least`.
+/// Removes each part of the tape without which the figure is still at least `least`.
 fn shrunk(mut case: Case, name: &str, least: f64) -> Result<Case, String> {
     let mut length = case.tape.len() / 2;
     while length > 0 {

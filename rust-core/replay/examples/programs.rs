@@ -1,5 +1,4 @@
-//! Random programs against stock: how near the worst of them come to each bound, as a table for the
-//! docs.
+//! Random programs against stock: how near the worst come to each bound, as a table for the docs.
 //!
 //! usage: programs COUNT [SEED]
 

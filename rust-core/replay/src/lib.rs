@@ -1,6 +1,5 @@
-//! Workloads of pinned-memory requests, and models of allocators that they and traces are replayed
-//! on: what a program's requests cost in memory under one allocator or another, with no CUDA, no
-//! PyTorch and no memory pinned.
+//! Replays workloads and traces on models of allocators: what a program's requests cost in memory with
+//! each allocator, with no CUDA, no PyTorch and no pinned memory.
 //!
 //! ```text
 //!   workload   generators: a seed in, the events of a training run or a server out
@@ -10,9 +9,8 @@
 //!   programs   random programs, run in such a world and compared with stock
 //! ```
 //!
-//! Each knows only those above it; the format of traces is `pinbuddy_trace`'s. Nothing here pins,
-//! waits, reads a clock (but to time the replay itself) or draws a random number that the seed does
-//! not give.
+//! Each knows only those above it; `pinbuddy_trace` is the format of traces. Nothing here pins, waits,
+//! reads a clock (except to time the replay itself) or draws a random number except from a seed.
 
 #![forbid(unsafe_code)]
 

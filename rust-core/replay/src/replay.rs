@@ -1,8 +1,8 @@
-//! Feeds a trace to a policy and measures what comes of it.
+//! Feeds a trace to a policy and measures the outcome.
 //!
-//! Steps come in batches, so that a trace of any length is replayed in the memory of one, and so
-//! that several policies can take turns on it. Knows what lives, which policies do not; the clock
-//! that it reads is this thread's, for the speed alone, and does not run while others have the core.
+//! Steps come in batches, so that a trace of any length takes the memory of one batch, and several
+//! policies can take turns on it. Counts live bytes, which policies do not. Reads this thread's clock,
+//! for the speed only; it does not run while other threads have the core.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -13,8 +13,7 @@ use crate::policy::{Kind, buddy_181094::Buddy181094, pinbuddy, pinbuddy::Pinbudd
 use crate::streams::Streams;
 use pinbuddy_trace::checked::{Act, Step};
 
-/// What a replay has come to. Sizes are in bytes; ratios are absent where they would divide by
-/// nothing.
+/// The outcome of a replay. Sizes are in bytes; ratios are absent if they would divide by zero.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Requests served.
@@ -23,11 +22,11 @@ pub struct Outcome {
     pub frees: u64,
     /// Requests that did not wait for the driver.
     pub hits: u64,
-    /// Requests that did.
+    /// Requests that waited for the driver.
     pub misses: u64,
     /// Regions pinned, one call of the driver each.
     pub pins: u64,
-    /// Of these, those after the first step.
+    /// Regions pinned after the first step.
     pub pins_after_first_step: u64,
     /// Regions unpinned.
     pub unpins: u64,
@@ -35,32 +34,32 @@ pub struct Outcome {
     pub peak_pinned_bytes: u64,
     /// The most that was live at one moment, as requested.
     pub largest_live_bytes: u64,
-    /// The first over the second.
+    /// `peak_pinned_bytes` over `largest_live_bytes`.
     pub pinned_over_requested: Option<f64>,
-    /// How many clears there were while something lived.
+    /// Clears while something was live.
     pub clears: u64,
-    /// What was pinned right after a clear over what lived then: the mean of those clears.
+    /// Bytes pinned right after a clear, over bytes live then: the mean of these clears.
     pub after_clear_over_live: Option<f64>,
-    /// The same of the last of them.
+    /// The same for the last of these clears.
     pub after_last_clear_over_live: Option<f64>,
-    /// What is pinned at the end.
+    /// Bytes pinned at the end.
     pub pinned_bytes_at_end: u64,
-    /// The processor time that the policy took for it.
+    /// Processor time that the policy took.
     pub seconds: f64,
     /// Requests and frees a second.
     pub requests_per_second: Option<f64>,
 }
 
-/// A replay that goes on, of any policy.
+/// A replay in progress, on any policy.
 pub trait Run {
     /// The next steps of the trace.
     fn batch(&mut self, steps: &[Step]);
 
-    /// What came of all steps so far.
+    /// The outcome of all steps so far.
     fn outcome(&self) -> Outcome;
 }
 
-/// A replay that goes on.
+/// A replay in progress.
 #[derive(Debug)]
 pub struct Replay<P> {
     policy: P,
@@ -72,7 +71,7 @@ pub struct Replay<P> {
     allocations: u64,
     frees: u64,
     misses: u64,
-    /// What was pinned when the first step was over.
+    /// Regions pinned when the first step was over.
     first_step_pins: Option<u64>,
     clears: Ratios,
     seconds: f64,
@@ -86,7 +85,7 @@ struct Ratios {
 }
 
 impl<P: Policy> Replay<P> {
-    /// From the beginning.
+    /// A replay at its beginning.
     pub fn new(policy: P) -> Self {
         Self {
             policy,
@@ -103,17 +102,17 @@ impl<P: Policy> Replay<P> {
         }
     }
 
-    /// What is replayed on.
+    /// The policy.
     pub fn policy(&self) -> &P {
         &self.policy
     }
 
-    /// What lives, as requested.
+    /// Bytes live, as requested.
     pub fn live(&self) -> u64 {
         self.live
     }
 
-    /// One step.
+    /// Replays one step.
     #[inline]
     pub fn step(&mut self, Step { at, act }: Step) {
         match act {
@@ -201,7 +200,7 @@ fn over(one: u64, other: u64) -> Option<f64> {
     (other > 0).then(|| one as f64 / other as f64)
 }
 
-/// A replay on the policy of that kind; `settings` are pinbuddy's.
+/// A replay on the policy `kind`; `settings` are pinbuddy's.
 pub fn on(kind: Kind, settings: pinbuddy::Settings) -> Box<dyn Run> {
     match kind {
         Kind::Stock => Box::new(Replay::new(Stock::default())),

@@ -1,23 +1,23 @@
-//! When streams are done with blocks, in a trace's own time.
+//! When streams are done with blocks, in a trace's time.
 //!
-//! A trace says that a block is used on a stream, not for how long. Here a use is a copy of the
-//! whole block at the pace of a PCIe 5 link, and a stream does one after the other: so is what is
-//! offloaded and prefetched. Every policy sees the same moments.
+//! A trace says that a block is used on a stream, not for how long. Here a use is a copy of the whole
+//! block at the speed of a PCIe 5 link, and a stream makes one copy after the other, as in offloading
+//! and prefetching. Every policy sees the same times.
 
 /// Bytes that a stream copies in a microsecond: 50 GB/s.
 const PACE: u64 = 50_000;
 
-/// A stream, and the moment at which a block is free of it.
+/// A stream, and the time when it is done with a block.
 pub(crate) type Until = (u32, u64);
 
-/// What streams have to do, and which of them have to do with which block.
+/// The streams' work, and which streams use which block.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    /// By stream: when it has done what it was given, in microseconds.
+    /// By stream: when its work is done, in microseconds.
     done: Vec<u64>,
-    /// By block: the streams that it is used on, each once.
+    /// By block: the streams that use it, each once.
     users: Vec<Vec<u32>>,
-    /// The answer of [`Self::free`].
+    /// What [`Self::free`] returns, reused.
     answer: Vec<Until>,
 }
 
@@ -34,7 +34,7 @@ impl Streams {
         }
     }
 
-    /// Something runs on `stream` for so long.
+    /// Other work runs on `stream` for `time`.
     pub(crate) fn run(&mut self, at: u64, stream: u32, time: u64) {
         let index = stream as usize;
         if self.done.len() <= index {
@@ -43,8 +43,8 @@ impl Streams {
         self.done[index] = self.done[index].max(at).saturating_add(time);
     }
 
-    /// The block is freed: what must be over before it is used again. As with PyTorch's events,
-    /// that is all that its streams were given until now.
+    /// The block is freed: returns what must end before it is used again. As with PyTorch's events, that
+    /// is all work that its streams have been given.
     #[inline]
     pub(crate) fn free(&mut self, block: u32) -> &[Until] {
         self.answer.clear();

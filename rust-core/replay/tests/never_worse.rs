@@ -1,9 +1,9 @@
-//! Programs that nobody thought of, against stock: the bounds that hold for every one of them.
+//! Random programs against stock: the bounds that hold for every program.
 //!
-//! A program that breaks one is shrunk, and kept in `never_worse.regressions` beside this file, from
-//! where it is run again each time. `PINBUDDY_PROGRAMS` says how many are run, and each run has others;
-//! without it ten thousand are, always the same. What the bounds are, and how near programs come to
-//! them, is in docs/worst.md.
+//! A program that breaks a bound is shrunk and added to `never_worse.regressions` beside this file; each
+//! run starts with those. Without `PINBUDDY_PROGRAMS` ten thousand programs are run, always the same;
+//! with it so many, other ones in each run. docs/worst.md has the bounds, and how near programs come to
+//! them.
 
 use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes, Verdict};
 use pinbuddy_replay::world::Machine;
@@ -36,7 +36,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         )
 }
 
-/// How many streams there are, how often one is stuck, and how often there is a capture.
+/// How many streams there are, how often one is kept busy, and how often there is a capture.
 fn streams() -> impl Strategy<Value = (u8, u8, u8)> {
     (
         prop::sample::select(vec![0_u8, 0, 1, 4]),
@@ -45,8 +45,8 @@ fn streams() -> impl Strategy<Value = (u8, u8, u8)> {
     )
 }
 
-/// What a mebibyte takes in nanoseconds, how many times slower the background is, and which part of
-/// what lives at once may be pinned; all there is where none is said.
+/// Nanoseconds a mebibyte, how many times slower the background is, and the budget in hundredths of what
+/// is live at once; `None` for no budget.
 fn machines() -> impl Strategy<Value = (u64, u32, Option<u64>)> {
     (
         prop::sample::select(vec![100_000_u64, 500_000]),
@@ -76,14 +76,14 @@ fn cases() -> impl Strategy<Value = Case> {
         })
 }
 
-/// What holds. Where it is more than what was asked for, docs/worst.md says why.
+/// The bound that a program breaks, if any. docs/worst.md says why some are wider than others.
 fn breaks(case: &Case, verdict: Verdict) -> Option<String> {
     let ordinary = !matches!(case.shape.sizes, Sizes::Huge | Sizes::Around);
     let alone = case.shape.threads == 1;
     let told = case.setting == Setting::Told;
     let stuck = case.shape.streams > 0 && case.shape.stuck > 0;
     let easy = ordinary && alone && !told && !stuck;
-    // Of memory and pins, exact growth spares memory, and while it learns rounds it pins more bytes.
+    // Exact growth saves memory rather than pins; while it learns phases it pins more bytes.
     let (most_pins, most_bytes) = match case.setting {
         Setting::Exact => (400, 6.0),
         _ => (256, 4.0),
@@ -128,7 +128,7 @@ fn no_program_is_worse_off_than_the_bounds_say() {
 
 proptest! {
     #![proptest_config(Config { cases: 48, failure_persistence: None, ..Config::default() })]
-    /// Little memory, since an audit looks at every granule.
+    /// With little memory, since an audit visits every granule.
     #[test]
     fn the_books_are_right_at_any_moment(case in cases()) {
         let mut case = case;

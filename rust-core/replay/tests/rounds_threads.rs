@@ -1,5 +1,5 @@
-//! Threads whose rounds begin and end together, with sizes that differ from one to the next, and exact growth: what is
-//! pinned when all is over is hardly more than the largest set.
+//! Exact growth, with threads whose phases begin and end together and differ in size: hardly more than
+//! the largest set is pinned at the end.
 
 use pinbuddy_replay::GIB;
 use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes};
@@ -36,7 +36,7 @@ fn rounds(seed: u64, threads: u8, blocks: u8, computes: u32) -> Case {
     }
 }
 
-/// What is pinned at the end over the largest set, and pins, at most, over these seeds.
+/// The most over these seeds: bytes pinned at the end over the largest set, and pins.
 fn worst(threads: u8, blocks: u8, computes: u32) -> (f64, u64) {
     let mut worst = (0.0, 0);
     for seed in 1..=40 {
@@ -54,7 +54,7 @@ fn what_is_pinned_at_the_end_is_hardly_more_than_the_largest_set() {
         for blocks in [1, 6] {
             for computes in [0, 1000] {
                 let (over, pins) = worst(threads, blocks, computes);
-                // Ten rounds are learnt from; then a larger set comes a few times.
+                // Ten phases are learnt from; then a larger set comes a few times.
                 let most = 20 * u64::from(threads) * u64::from(blocks).max(2);
                 assert!(
                     over <= 1.1 && pins <= most,

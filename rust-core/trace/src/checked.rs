@@ -1,31 +1,31 @@
-//! Events that make sense in their order, as a replay wants them.
+//! Checks that events are valid in their order, and numbers blocks for a replay.
 //!
-//! Time does not go back, only blocks that live are used and freed, a name is given to one block
-//! at a time. Ids and streams become small numbers, the same ones again where they can be, so that
-//! a replay looks blocks up in arrays. Knows no policy.
+//! Time never goes back, only live blocks are used and freed, and an id names one block at a time. Ids
+//! and streams become small numbers, reused where possible, so that a replay looks blocks up in arrays.
+//! Knows no policy.
 //!
-//! Memory: what lives now, and the streams seen; never the trace.
+//! Memory: what is live now, and the streams seen; never the trace.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::{Error, Event, Op, What};
 
-/// The most that may live at once, in bytes: 1 PiB. No machine has it, and sums stay far from
-/// what a `u64` holds.
+/// The most that may be live at once, in bytes: 1 PiB. No machine has so much, and sums stay far below
+/// the largest `u64`.
 pub const MOST_LIVE: u64 = 1 << 50;
 
-/// An event with a number for a name. `at` is its time in microseconds.
+/// An event with numbers instead of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// Its time, in microseconds.
     pub at: u64,
-    /// What.
+    /// What the program did.
     pub act: Act,
 }
 
-/// See [`Op`]. A block's number is its own from its allocation until it is freed, and another's
-/// later; it is below the most blocks that ever lived at once. A stream's number never changes.
+/// See [`Op`]. A block has its number until it is freed; then another block may get it. Numbers are
+/// below the most blocks that were ever live at once. A stream's number never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// [`Op::Alloc`].
@@ -63,7 +63,7 @@ struct Living {
 /// Checks events one after the other.
 #[derive(Debug, Default)]
 pub struct Checker {
-    // Names come from the trace: the standard hash, which no trace can be made to collide in.
+    // Ids come from the trace: the standard hash is seeded, so that no trace can make them collide.
     living: HashMap<u64, Living>,
     streams: HashMap<u32, u32>,
     /// Numbers of blocks that were freed, the last one on top.
@@ -73,11 +73,11 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// The event on `line`, if it makes sense after those before.
+    /// The event on `line`, if it is valid after those before.
     ///
     /// # Errors
     ///
-    /// What does not; the checker is then as it was before.
+    /// What is not valid; the checker is then unchanged.
     pub fn check(&mut self, line: u64, event: Event) -> Result<Step, Error> {
         let Event { t: at, op } = event;
         if at < self.at {
@@ -112,18 +112,18 @@ impl Checker {
         Ok(Step { at, act })
     }
 
-    /// How many blocks live.
+    /// How many blocks are live.
     pub fn blocks(&self) -> usize {
         self.living.len()
     }
 
-    /// How many bytes live, as requested.
+    /// How many bytes are live, as requested.
     pub fn bytes(&self) -> u64 {
         self.live_bytes
     }
 
     fn alloc(&mut self, line: u64, id: u64, bytes: u64) -> Result<Act, What> {
-        // All that live have a number, and those that are vacant are the others.
+        // Each number is of a live block or vacant.
         let next = self.living.len() as u32;
         let entry = match self.living.entry(id) {
             Entry::Vacant(entry) => entry,

@@ -1,4 +1,4 @@
-//! Why a trace cannot be used: on which line, what was expected there, and what was found.
+//! Why a trace cannot be used: the line, what was expected there, and what was found.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::header::{FORMAT, VERSION};
 use super::reader::LONGEST_LINE;
 
-/// A line that cannot be used, or a file that cannot be read. What came before it stands.
+/// A line that cannot be used, or a file that cannot be read. The lines before it are valid.
 #[derive(Debug, Error)]
 #[error("line {line}: {what}")]
 pub struct Error {
@@ -22,7 +22,7 @@ pub struct Error {
 #[non_exhaustive]
 #[derive(Debug, Error)]
 pub enum What {
-    /// The file cannot be read on.
+    /// The file could not be read.
     #[error("expected more of the trace, found that it cannot be read: {0}")]
     Unreadable(io::Error),
     /// Longer than any event.
@@ -31,18 +31,18 @@ pub enum What {
     /// Not UTF-8.
     #[error("expected UTF-8, found the byte {byte:#04x} at column {column}")]
     NotText {
-        /// The byte that is none.
+        /// The byte that is not UTF-8.
         byte: u8,
-        /// Where it stands, counted from 1.
+        /// Its column, counted from 1.
         column: usize,
     },
-    /// The last line, with neither an end nor a whole object: the writer was cut off.
+    /// The last line has neither an end nor a whole object: the writer was interrupted.
     #[error("expected a whole line, found the end of the trace after {found}")]
     CutOff {
         /// The line's end.
         found: Excerpt,
     },
-    /// Nothing, between lines with something.
+    /// An empty line.
     #[error("expected an event, found an empty line")]
     Empty,
     /// Not a JSON object with an event's fields.
@@ -59,7 +59,7 @@ pub enum What {
         /// The format.
         found: Excerpt,
     },
-    /// A header of a version that came later.
+    /// A header of a later version.
     #[error(
         "expected a trace of version {VERSION} at most, found version {found}: \
          read it with the release of pinbuddy that wrote it, or a later one"
@@ -74,7 +74,7 @@ pub enum What {
          if several traces are in one file, split it before each header"
     )]
     LateHeader,
-    /// An op that there is not.
+    /// An unknown op.
     #[error("expected op to be alloc, free, event, clear or iter, found {found}")]
     UnknownOp {
         /// The op.
@@ -96,16 +96,16 @@ pub enum What {
         /// The field.
         field: &'static str,
     },
-    /// A number that is none, or out of bounds.
+    /// Not a number, or one out of bounds.
     #[error("expected {field} to be a whole number from {least} to {most}, found {found}")]
     OutOfBounds {
         /// The field.
         field: &'static str,
-        /// The least that it may be.
+        /// Its lower bound.
         least: u64,
-        /// The most that it may be.
+        /// Its upper bound.
         most: u64,
-        /// What it is.
+        /// Its value.
         found: Excerpt,
     },
     /// Time went back.
@@ -116,7 +116,7 @@ pub enum What {
         /// This event's.
         found: u64,
     },
-    /// A block that does not live.
+    /// A block that is not live.
     #[error("expected {op} to name a block that lives, found id {id}, which does not")]
     UnknownId {
         /// The op.
@@ -124,7 +124,7 @@ pub enum What {
         /// The id.
         id: u64,
     },
-    /// A name that is taken.
+    /// An id that is in use.
     #[error("expected alloc to name a new block, found id {id}, which lives since line {since}")]
     IdInUse {
         /// The id.
@@ -132,7 +132,7 @@ pub enum What {
         /// The line that allocated it.
         since: u64,
     },
-    /// More at once than any machine has.
+    /// More live at once than any machine has.
     #[error("expected at most {most} bytes to live at once, found {found}")]
     TooMuch {
         /// The most that may live.
@@ -143,13 +143,13 @@ pub enum What {
 }
 
 impl What {
-    /// This, on that line.
+    /// The error on that line.
     pub(crate) fn on(self, line: u64) -> Error {
         Error { line, what: self }
     }
 }
 
-/// A piece of a line as it can be shown: short, and without what a terminal would act on.
+/// A piece of a line, safe to show: short, and without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt(String);
 

@@ -1,7 +1,7 @@
-//! The first line of a trace: which format the file has, and which version of it.
+//! The first line of a trace: the file's format and version.
 //!
-//! A file without a header is of version 1. A header may have other fields, as notes of the program
-//! that wrote it: the version alone says how events are read. Knows no event.
+//! A file without a header is of version 1. A header may have other fields, as notes of the program that
+//! wrote it; only the version decides how events are read. Knows no event.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ struct Fields {
     version: Option<Value>,
 }
 
-/// Whether a line is a header, and if so, whether what follows it can be read.
+/// `None` for a line that is no header; else whether the events after it can be read.
 pub(super) fn parse(text: &str) -> Option<Result<(), What>> {
     // An array would do as well for serde: the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {

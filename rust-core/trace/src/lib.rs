@@ -9,17 +9,15 @@
 //! {"t":99,"op":"clear"}
 //! ```
 //!
-//! The first line is the header; a file without one is of version 1. A new version is one whose
-//! events this reader would misread or refuse.
+//! The first line is the header; a file without one is of version 1. The version changes when this
+//! reader would misread or refuse the events.
 //!
-//! `t` counts microseconds from any start and never goes back. `alloc` asks for a block and names
-//! it; `event` says that the block is used on a stream, and so must not be handed out again before
-//! what the stream has been given is over; `free` gives it back; `clear` is `empty_cache`; `iter`
-//! ends a step. `thread` may be absent and is 0 then; other fields that an op does not need must
-//! be.
+//! `t` counts microseconds from any start and never goes back. `alloc` asks for a block and names it;
+//! `event` says that the block is used on a stream, and must not be handed out again before the stream's
+//! work so far is done; `free` frees it; `clear` is `empty_cache`; `iter` ends a step. `thread` may be
+//! absent, and is 0 then; any other field that an op does not need must be absent.
 //!
-//! Here: what an event is. Whether ids make sense in their order is for [`checked`]. Knows neither
-//! the engine nor an allocator that a trace is replayed on.
+//! [`checked`] checks that ids are valid in their order. Knows neither the engine nor any allocator.
 
 #![forbid(unsafe_code)]
 
@@ -35,18 +33,18 @@ pub use header::VERSION;
 pub use reader::{LONGEST_LINE, Reader};
 pub use writer::Writer;
 
-/// The largest request that a trace may hold, in bytes: 1 TiB, as the engine serves at most.
+/// The largest request that a trace may hold, in bytes: 1 TiB, the largest that the engine serves.
 pub const MOST_BYTES: u64 = 1 << 40;
 
-/// The latest moment that a trace may speak of, in microseconds: some 35 years.
+/// The latest time that a trace may have, in microseconds: some 35 years.
 pub const LATEST: u64 = 1 << 50;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in microseconds from any start.
+    /// Its time, in microseconds from any start.
     pub t: u64,
-    /// What.
+    /// What the program did.
     pub op: Op,
 }
 
@@ -69,8 +67,8 @@ pub enum Op {
         /// Who freed it.
         thread: u32,
     },
-    /// Used a block on a stream: what the stream was given so far must be over before the block
-    /// is handed out again.
+    /// Used a block on a stream: the stream's work so far must be done before the block is handed out
+    /// again.
     Event {
         /// The block.
         id: u64,

@@ -1,4 +1,4 @@
-//! One line of text to one event, with distrust. Knows no other line.
+//! Parses one line into one event, and trusts nothing. Knows no other line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer, Visitor};
 use super::error::{Excerpt, What};
 use super::{Event, LATEST, MOST_BYTES, Op};
 
-/// A line's object before its fields were judged: each may be absent, or a scalar of another kind.
+/// A line's object before its fields are checked: each may be absent, or a scalar of another kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with t and op")]
 struct Fields<'a> {
@@ -27,7 +27,7 @@ struct Fields<'a> {
     thread: Option<Scalar<'a>>,
 }
 
-/// A number as it should be, or whatever else was there.
+/// A number, or anything else that was found instead.
 enum Scalar<'a> {
     Number(u64),
     Text(Cow<'a, str>),
@@ -35,7 +35,7 @@ enum Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    /// As it stood there.
+    /// As it was written.
     fn found(&self) -> Excerpt {
         match self {
             Self::Number(number) => Excerpt::of(&number.to_string()),
@@ -172,7 +172,7 @@ pub(super) fn parse(text: &str) -> Result<Event, What> {
     Ok(Event { t, op })
 }
 
-/// What the JSON parser said of a line that it does not take.
+/// The JSON parser's message about a line that it refuses.
 #[cold]
 fn not_an_event(text: &str, why: &serde_json::Error) -> What {
     // Its own line number is always 1; the reader knows better.

@@ -1,14 +1,14 @@
-//! Lines from a stream of bytes, one at a time and none longer than an event can be.
+//! Reads lines from a stream of bytes, one at a time and none longer than an event can be.
 //!
-//! Memory is bounded by [`LONGEST_LINE`] whatever the stream holds. After an error nothing more is
-//! read: what follows a line that makes no sense makes none either.
+//! Memory is bounded by [`LONGEST_LINE`] whatever the stream holds. Nothing is read after an error, since
+//! the lines that follow an invalid one cannot be trusted.
 
 use std::io::{BufRead, ErrorKind};
 
 use super::error::{Error, Excerpt, What};
 use super::{Event, header, line};
 
-/// The longest line, in bytes and without its end. The longest that the writer makes has 110.
+/// The longest line, in bytes and without its end. The writer's longest line has 110.
 pub const LONGEST_LINE: usize = 1024;
 
 /// The events of a trace, in order; the first error is the last item. Each comes with the number
@@ -16,7 +16,7 @@ pub const LONGEST_LINE: usize = 1024;
 #[derive(Debug)]
 pub struct Reader<R> {
     from: R,
-    /// The line that is being read.
+    /// The line being read.
     text: Vec<u8>,
     line: u64,
     over: bool,
@@ -33,7 +33,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Reads one line into `self.text`: whether it has an end, or nothing at the end of all.
+    /// Reads one line into `self.text`; returns whether it has an end, or `None` at the end of the file.
     fn read_line(&mut self) -> Result<Option<bool>, What> {
         self.text.clear();
         loop {
@@ -59,7 +59,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The event of this line; none where it is the header.
+    /// The event of this line; `None` for the header.
     fn event(&self, has_end: bool) -> Result<Option<Event>, What> {
         let text = std::str::from_utf8(&self.text).map_err(|why| {
             let at = why.valid_up_to();

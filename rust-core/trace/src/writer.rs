@@ -1,15 +1,15 @@
-//! A header and events to lines, each in the one form that it has.
+//! Writes a header and events as lines, each in its one form.
 
 use std::io::{self, Write};
 
 use super::{Event, Op, header};
 
-/// Writes a trace. What was written is on its way only after [`Self::finish`].
+/// Writes a trace, which is complete only after [`Self::finish`].
 #[derive(Debug)]
 pub struct Writer<W>(W);
 
 impl<W: Write> Writer<W> {
-    /// Writes the header to `to`; all comes in many small pieces: best a buffer.
+    /// Writes the header to `to`. Writes are small and many: `to` should be buffered.
     ///
     /// # Errors
     ///
@@ -19,11 +19,11 @@ impl<W: Write> Writer<W> {
         Ok(Self(to))
     }
 
-    /// One more line.
+    /// Writes an event.
     ///
     /// # Errors
     ///
-    /// Those of the stream; the line may then be there in part.
+    /// Those of the stream; the line may then be written in part.
     pub fn write(&mut self, Event { t, op }: &Event) -> io::Result<()> {
         let to = &mut self.0;
         match op {
@@ -45,11 +45,11 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes what is still in buffers and gives the stream back.
+    /// Flushes and returns the stream.
     ///
     /// # Errors
     ///
-    /// Those of the stream: the trace is then not whole.
+    /// Those of the stream: the trace is then incomplete.
     pub fn finish(mut self) -> io::Result<W> {
         self.0.flush()?;
         Ok(self.0)

@@ -11,7 +11,7 @@ fn wanted(pages: HugePages, bytes: usize) -> Wanted {
         fork: Fork::Hide,
         bytes,
         ahead: 8 * GIB,
-        crawls: false,
+        stalls: false,
     }
 }
 
@@ -187,10 +187,10 @@ fn shared_memory_has_huge_pages_as_the_kernel_can() {
 }
 
 #[test]
-fn transparent_pages_that_crawled_are_not_tried_again() {
+fn transparent_pages_that_stalled_are_not_tried_again() {
     let (machine, _folder) = machine(None, None, HERE);
     let wanted = Wanted {
-        crawls: true,
+        stalls: true,
         ..wanted(HugePages::Transparent, GIB)
     };
     assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);

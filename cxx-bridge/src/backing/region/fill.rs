@@ -1,7 +1,7 @@
 //! Fills a region that is mapped: on its node, with its pages, and with small ones where larger do not
 //! come. Decides no kind of pages but that.
 
-use super::super::crawl::Filled;
+use super::super::compaction::Filled;
 use super::super::mapping::Mapping;
 use super::super::pages::Pages;
 use super::super::tally::Tally;
@@ -65,7 +65,7 @@ impl Maker {
         pages: Pages,
         toucher: Toucher<'_>,
     ) -> Result<(), Unfilled> {
-        let filled = self.crawl.fill(mapping, pages, toucher)?;
+        let filled = self.stalls.fill(mapping, pages, toucher)?;
         if let Some(it) = toucher.tally.in_small_pages() {
             self.said.scattered(self.is_asked_for(), || {
                 let (bytes, all) = (Bytes(it.bytes as u64), Bytes(mapping.len() as u64));
@@ -76,8 +76,8 @@ impl Maker {
                 )
             });
         }
-        if let Filled::Crawled { until, huge, small } = filled {
-            self.said.crawls(self.is_asked_for(), || {
+        if let Filled::Stalled { until, huge, small } = filled {
+            self.said.stalls(self.is_asked_for(), || {
                 let size = Bytes(SLICE as u64);
                 format!(
                     "{size} of transparent huge pages took {huge:.1?} where pages of 4 KiB take \

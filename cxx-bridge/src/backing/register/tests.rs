@@ -167,7 +167,7 @@ pub(super) fn areas(bytes: usize) -> usize {
 }
 
 #[test]
-fn memory_is_mapped_registered_and_given_back_whole() {
+fn memory_is_mapped_registered_and_unpinned_whole() {
     for way in ["auto", "pages"] {
         let chain = chain(&[("BUDDY_BACKING", way)]);
         let bytes = 2 * MIB;

@@ -24,14 +24,14 @@ fn only_wholly_idle_segments_and_cached_regions_go() {
 }
 
 #[test]
-fn what_was_given_back_comes_again_with_demand_and_no_more_than_was_told() {
+fn what_was_unpinned_comes_again_with_demand_and_no_more_than_was_told() {
     let handle = ahead(4);
     for _ in 0..5 {
         handle.warm_up(true);
         assert!(pinned(handle).len() >= 4);
         handle.empty_cache();
         settled(handle);
-        assert_eq!((pinned(handle), owed(handle)), (vec![], 4));
+        assert_eq!((pinned(handle), deficit(handle)), (vec![], 4));
     }
     let grant = handle.request(10 * MIB).unwrap();
     settled(handle);
@@ -45,7 +45,7 @@ fn what_was_given_back_comes_again_with_demand_and_no_more_than_was_told() {
         handle.release(grant.block);
     }
     handle.empty_cache();
-    assert!(owed(handle) <= 4);
+    assert!(deficit(handle) <= 4);
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn in_sync_too() {
     let handle = sync(3);
     let live = handle.request(8 * MIB).unwrap();
     handle.empty_cache();
-    assert_eq!((pinned(handle), owed(handle)), (vec![64], 2));
+    assert_eq!((pinned(handle), deficit(handle)), (vec![64], 2));
     handle.request(50 * MIB).unwrap();
     assert_eq!(pinned(handle), [64], "there is room still");
     handle.request(50 * MIB).unwrap();
     handle.request(50 * MIB).unwrap();
     settled(handle);
-    assert!(owed(handle) <= 2);
+    assert!(deficit(handle) <= 2);
     assert!(pinned(handle).iter().sum::<usize>() <= 3 * 64 + 50);
     handle.release(live.block);
 }
@@ -75,7 +75,7 @@ fn who_wants_no_blocks_ahead_gets_none_later_either() {
                 handle.release(grant.block);
             }
             handle.empty_cache();
-            assert_eq!((pinned(handle), owed(handle)), (vec![], 0));
+            assert_eq!((pinned(handle), deficit(handle)), (vec![], 0));
         }
     }
 }
@@ -89,14 +89,14 @@ fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
     handle.empty_cache();
     settled(handle);
     assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
-    assert_eq!((pinned(handle), owed(handle)), (vec![], 10));
+    assert_eq!((pinned(handle), deficit(handle)), (vec![], 10));
     drop(endless);
     handle.warm_up(true);
     assert_eq!(pinned(handle), [64; 10]);
 }
 
 #[test]
-fn what_was_in_the_drivers_hands_at_a_clear_is_given_back_after_it() {
+fn what_was_in_the_drivers_hands_at_a_clear_is_unpinned_after_it() {
     let handle = ahead(2);
     handle
         .pinner

@@ -98,6 +98,6 @@ fn settled(handle: Tested) {
     });
 }
 
-fn owed(handle: Tested) -> usize {
-    handle.progress().unwrap().owed
+fn deficit(handle: Tested) -> usize {
+    handle.progress().unwrap().deficit
 }

@@ -34,7 +34,7 @@ fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
     handle.request(31 * MIB).unwrap();
     settled(handle);
     let segments = || asked(handle).iter().filter(|it| **it == 64).count();
-    assert!(pinned(handle).len() == 3 && owed(handle) == 0);
+    assert!(pinned(handle).len() == 3 && deficit(handle) == 0);
     let before = segments();
     handle
         .pinner
@@ -50,7 +50,7 @@ fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
     assert_eq!(
         segments(),
         before,
-        "nothing was given back, nothing is owed"
+        "nothing was unpinned, nothing is missing"
     );
 }
 
@@ -86,7 +86,7 @@ fn then_room_among_the_blocks_of_the_other_class() {
 }
 
 #[test]
-fn then_idle_memory_is_given_back_for_a_region_of_the_request() {
+fn then_idle_memory_is_unpinned_for_a_region_of_the_request() {
     let handle = with(&[
         ("BUDDY_WARMUP", "sync"),
         ("BUDDY_BLOCK_COUNT", "4"),

@@ -1,4 +1,4 @@
-//! Rounds whose sizes differ, with exact growth: what is unpinned and pinned, by whom and when.
+//! Phases whose sizes differ, with exact growth: what is unpinned and pinned, by whom and when.
 
 use super::*;
 
@@ -10,8 +10,8 @@ fn exact() -> Tested {
     ])
 }
 
-/// A round of these sizes, of 100 MiB in all, in another proportion each time.
-fn round(handle: Tested, number: usize) {
+/// A phase of these sizes, of 100 MiB in all, in another proportion each time.
+fn phase(handle: Tested, number: usize) {
     let some = (number * 7 % 11 + 1) * MIB;
     let sizes = [
         10 * MIB + some,
@@ -29,10 +29,10 @@ fn round(handle: Tested, number: usize) {
 #[test]
 fn regions_that_do_not_fit_are_replaced_by_one_that_does() {
     let handle = exact();
-    (0..11).for_each(|number| round(handle, number));
+    (0..11).for_each(|number| phase(handle, number));
     assert_eq!(pinned(handle), [108]);
     let pins = asked(handle).len();
-    (11..30).for_each(|number| round(handle, number));
+    (11..30).for_each(|number| phase(handle, number));
     assert_eq!(asked(handle).len(), pins);
     let bytes = handle.stats().unwrap().pinned_bytes.current as usize;
     assert_eq!(handle.pinner.quota().left(), (1 << 50) - bytes);
@@ -46,20 +46,20 @@ fn what_was_pinned_ahead_is_never_given_back_for_that() {
         ("BUDDY_BLOCK_COUNT", "1"),
         ("BUDDY_BLOCK_SIZE_MB", "128"),
     ]);
-    (0..20).for_each(|number| round(handle, number));
+    (0..20).for_each(|number| phase(handle, number));
     assert_eq!(asked(handle), [128]);
 }
 
 #[test]
 fn where_that_one_is_refused_every_request_is_served_as_before() {
     let handle = exact();
-    round(handle, 0);
+    phase(handle, 0);
     handle
         .pinner
         .memory
         .largest
         .store(41 * MIB, Ordering::Relaxed);
-    (1..20).for_each(|number| round(handle, number));
+    (1..20).for_each(|number| phase(handle, number));
     assert!(!is_retired(handle));
     assert_eq!(asked(handle).iter().filter(|it| **it == 108).count(), 1);
 }
@@ -67,9 +67,9 @@ fn where_that_one_is_refused_every_request_is_served_as_before() {
 #[test]
 fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
     let handle = exact();
-    round(handle, 0);
+    phase(handle, 0);
     handle.pinner.memory.left.store(1, Ordering::Relaxed);
-    // The second round gives all back, and pins one region of two fifths.
+    // The second phase gives all back, and pins one region of two fifths.
     let grant = handle.request(12 * MIB).unwrap();
     assert_eq!(pinned(handle), [40]);
     assert_eq!(handle.request(90 * MIB), None, "upstream's");
@@ -81,13 +81,13 @@ fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
 #[test]
 fn cached_blocks_are_no_part_of_a_round() {
     let handle = exact();
-    (0..11).for_each(|number| round(handle, number));
+    (0..11).for_each(|number| phase(handle, number));
     let grant = handle.request(60 * MIB).unwrap();
     let little = handle.request_beside(8 * MIB, 0).unwrap();
     handle.release(little.block);
     handle.defer(grant.block);
     handle.cache(grant.block);
-    // There is room beside it, but the round is over, and the engine is to hear of it.
+    // There is room beside it, but the phase is over, and the engine is to hear of it.
     assert!(handle.request_beside(8 * MIB, 60 * MIB).is_none());
 }
 
@@ -96,7 +96,7 @@ fn threads_in_rounds_are_all_served() {
     let handle = exact();
     thread::scope(|scope| {
         for first in 0..4 {
-            scope.spawn(move || (0..30).for_each(|number| round(handle, first + number)));
+            scope.spawn(move || (0..30).for_each(|number| phase(handle, first + number)));
         }
     });
     assert!(!is_retired(handle));

@@ -80,7 +80,7 @@ fn where_nobody_said_how_many_demand_does() {
     assert!(asked.len() - behind < 10, "few by requests: {asked:?}");
     let sum: usize = pinned(handle).iter().sum();
     assert!(sum <= 1200 + 1200 / 5 + 512, "{:?}", pinned(handle));
-    assert_eq!(owed(handle), 0);
+    assert_eq!(deficit(handle), 0);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_warm_up_shrinks_to_the_budget() {
     assert_eq!(handle.pinner.quota().left(), 22 * MIB);
     let progress = handle.progress().unwrap();
     assert_eq!(
-        (progress.phase, progress.pinned, progress.owed),
+        (progress.phase, progress.pinned, progress.deficit),
         ("done", 2, 0)
     );
 }

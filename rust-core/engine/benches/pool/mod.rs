@@ -1,4 +1,4 @@
-//! Engines on made-up addresses, for programs that time or count them.
+//! Engines on made-up addresses, for benchmarks.
 
 use std::hint::black_box;
 

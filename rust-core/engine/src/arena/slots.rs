@@ -1,6 +1,6 @@
-//! Names for segments: slots that are used again under a new generation, and where their regions lie.
+//! The ids of segments: slots that are reused with a new generation, and an index of their regions.
 //!
-//! Invariants: an id names one segment, and none once its region was given back; regions do not overlap
+//! Invariants: an id names one segment, and none after that segment was removed; regions do not overlap
 //! (I2). Knows no order among segments, and not which serves a request.
 
 use std::collections::BTreeMap;
@@ -20,19 +20,19 @@ struct Slot {
     resident: Option<Resident>,
 }
 
-/// A segment in its slot, with what its place in an order depends on.
+/// A segment in its slot, with the numbers that order it among others.
 #[derive(Debug)]
 pub(crate) struct Resident {
     pub(crate) segment: Segment,
-    /// Counts adoptions.
+    /// The number of its adoption: the older segment has the lower one.
     pub(super) age: u64,
-    /// Counts releases: when its last block was freed.
+    /// The number of the release that left it without a block.
     pub(super) idle_since: u64,
     pub(crate) kind: SegmentKind,
 }
 
 impl Resident {
-    /// Its entry in the fill order, as it should be now.
+    /// The entry that it should have in the fill order.
     #[inline]
     pub(crate) fn entry(&self, slot: usize) -> Entry {
         let segment = &self.segment;
@@ -40,7 +40,7 @@ impl Resident {
         Entry::new(free, self.kind, longest, self.age, slot as u32)
     }
 
-    /// Its entry in the dedicated index while it is idle.
+    /// The entry that it should have in the dedicated index while it is idle.
     pub(crate) fn fit(&self, slot: usize) -> Fit {
         Fit {
             granules: self.segment.granules(),
@@ -63,7 +63,7 @@ impl Resident {
         }
     }
 
-    /// How it looks from outside, under the name `id`.
+    /// Its description for callers, under the id `id`.
     pub(crate) fn view(&self, id: SegmentId) -> SegmentView {
         SegmentView {
             longest_free_run_bytes: Granules::new(self.longest()).bytes(),
@@ -77,8 +77,7 @@ impl Resident {
 pub(super) struct Slots {
     slots: Vec<Slot>,
     vacant: Vec<u32>,
-    /// The slots by the address where their region starts, so that a new region is compared with its
-    /// neighbours alone.
+    /// Slots by the first address of their region: a new region is compared with its neighbours only.
     by_address: BTreeMap<usize, u32>,
 }
 
@@ -88,7 +87,7 @@ impl Slots {
         self.slots[index].resident.as_ref()
     }
 
-    /// The same, with its name.
+    /// The same, with its id.
     // Inlined always, so that a block stays in registers.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, index: usize) -> Option<(SegmentId, &mut Resident)> {
@@ -115,7 +114,7 @@ impl Slots {
             .ok_or(Misuse::UnknownSegment { segment: id })
     }
 
-    /// All of them with their names, in no order.
+    /// All segments with their ids, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SegmentId, &Resident)> {
         (0u32..).zip(&self.slots).filter_map(|(index, slot)| {
             let resident = slot.resident.as_ref()?;
@@ -123,7 +122,7 @@ impl Slots {
         })
     }
 
-    /// Gives a segment a name, unless its region overlaps another's.
+    /// Gives a segment an id, unless its region overlaps another's.
     pub(super) fn insert(
         &mut self,
         resident: Resident,
@@ -143,7 +142,7 @@ impl Slots {
         Ok((id, slot.resident.insert(resident)))
     }
 
-    /// Takes a segment out of its slot: its name names nothing any more.
+    /// Takes a segment out of its slot: its id names nothing any more.
     pub(super) fn remove(&mut self, index: usize) -> Option<Resident> {
         let slot = &mut self.slots[index];
         let resident = slot.resident.take()?;
@@ -153,8 +152,8 @@ impl Slots {
         Some(resident)
     }
 
-    /// The segment that shares bytes with `region`, and its region. Regions do not overlap each other,
-    /// so it is the last that starts before the end of this one, or none.
+    /// The segment that overlaps `region`, and its region. Adopted regions do not overlap each other, so
+    /// only the last one that starts before the end of `region` can.
     fn overlapped_by(&self, region: Region) -> Option<(SegmentId, Region)> {
         // Both ends were checked: they do not overflow.
         let end = region.base + region.bytes;

@@ -1,4 +1,4 @@
-//! Which segment serves, which regions overlap, what is given back, and what an id means after it.
+//! Which segment serves, which regions overlap, which are removed, and what an id means afterwards.
 
 use super::*;
 use crate::units::{GRANULE, Region};
@@ -22,7 +22,7 @@ fn adopt_dedicated(arena: &mut Arena, base: usize, granules: usize) -> SegmentId
     arena.adopt(segment, true).unwrap()
 }
 
-/// A small one.
+/// A block of the small class.
 fn take(arena: &mut Arena, granules: u32) -> Option<Block> {
     arena.take(g(granules), Class::Small)
 }
@@ -35,7 +35,7 @@ fn kind(arena: &mut Arena, id: SegmentId) -> SegmentKind {
     arena.slots.get_mut(id).unwrap().kind
 }
 
-/// The bases of what is given back.
+/// The bases of the regions taken.
 fn take_idle(arena: &mut Arena, at_least: usize) -> Vec<usize> {
     let idle = arena.take_idle(at_least);
     idle.iter().map(|segment| segment.region().base).collect()
@@ -237,7 +237,7 @@ fn an_id_dies_with_its_segment() {
     let again = take(&mut arena, 1).unwrap();
     assert_ne!(first, second);
     assert_eq!((again.offset, again.bytes), (block.offset, block.bytes));
-    // The old handle names the same place, which now is someone else's.
+    // The old id has the slot of another segment now.
     let unknown = Err(Misuse::UnknownSegment { segment: first });
     assert_eq!(arena.release(block).map(drop), unknown);
     assert_eq!(arena.defer(block), unknown);
@@ -271,7 +271,7 @@ fn a_segment_with_a_pending_block_is_not_idle() {
 }
 
 #[test]
-fn no_more_is_given_back_than_asked_for_dedicated_and_oldest_first() {
+fn no_more_is_unpinned_than_asked_for_dedicated_and_oldest_first() {
     let mut arena = Arena::default();
     // A large old one, a dedicated one, a small one, a busy one, and another dedicated one.
     adopt(&mut arena, 0x100_0000, 30);
@@ -297,7 +297,7 @@ fn no_more_is_given_back_than_asked_for_dedicated_and_oldest_first() {
 }
 
 #[test]
-fn the_end_of_a_region_that_is_no_granule_counts_as_given_back() {
+fn the_end_of_a_region_that_is_no_granule_counts_as_unpinned() {
     let mut arena = Arena::default();
     try_adopt(&mut arena, 0x100_0000, GRANULE + 100).unwrap();
     adopt(&mut arena, 0x200_0000, 1);

@@ -1,7 +1,7 @@
-//! Rechecks what finds a segment: regions, kinds, the fill order and the dedicated index.
+//! Rechecks the indexes: regions, kinds, the fill order and the dedicated index.
 //!
-//! Trusts the segments, whose own recheck went ahead. Whether a block is of its segment's class
-//! cannot be told from the records: [`Engine::request_anywhere`] may have put it there.
+//! Trusts the segments, which are rechecked before. Does not check that a block is of its segment's
+//! class: [`Engine::request_anywhere`] may have put it elsewhere.
 
 use crate::arena::Arena;
 use crate::dedicated::Fit;
@@ -32,8 +32,9 @@ fn audit_regions(arena: &Arena) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Dedicated is what is longer than a segment, but for the homes of exact growth, and it has one
-/// block at most, at its start; of the others those are of no class that have no block.
+/// A dedicated region is longer than a segment and has at most one block, at its start. Only a
+/// working-set region is longer than a segment without being dedicated. Another segment is `Idle`
+/// exactly if it has no block.
 fn audit_kinds(engine: &Engine) -> Result<(), Violation> {
     for (segment, resident) in engine.arena.iter() {
         let (kind, granules) = (resident.kind, resident.segment.granules());
@@ -64,8 +65,8 @@ fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
             return wrong(place, "not sorted");
         }
     }
-    // Sorted with no equals, as many as segments, and each segment's true entry among them:
-    // then there is nothing else in it.
+    // It is strictly sorted, has as many entries as there are segments, and has each segment's correct
+    // entry: so it has nothing else.
     let ordered = || {
         arena
             .iter()

@@ -1,4 +1,4 @@
-//! Broken states, and that the audit sees each: an audit that cannot fail proves nothing.
+//! Broken states, each of which the audit must see.
 
 use super::*;
 use crate::units::{Block, GRANULE, Granules};
@@ -9,7 +9,7 @@ const fn g(count: u32) -> Granules {
 }
 
 /// Two segments of 1000 granules, the first with a live block at 0..10 and a pending one at
-/// 10..30; the audit has nothing to say about it.
+/// 10..30; the audit finds nothing wrong.
 pub(super) fn engine() -> (Engine, SegmentId) {
     let mut engine = Engine::new(Config {
         segment_bytes: 1000 * GRANULE,
@@ -27,7 +27,7 @@ pub(super) fn engine() -> (Engine, SegmentId) {
     (engine, live.segment)
 }
 
-/// What the audit says after `break_it` was done to the first segment.
+/// The violation that the audit finds after `break_it` on the first segment.
 fn broken(break_it: impl FnOnce(&mut Segment)) -> Violation {
     let (mut engine, id) = engine();
     break_it(&mut engine.arena.corrupt(id).segment);
@@ -151,8 +151,8 @@ fn a_wrong_sum_is_seen() {
         ("suffix", 799, 0, 1),
     ] {
         let violation = broken(|segment| {
-            // Two more blocks make the root mixed: its sums are only sums then, and what is free
-            // is told by its children. Without the break its longest run is 201..1000.
+            // Two more blocks make the root mixed: then its children describe the granules, and its sums
+            // are only sums. Unbroken, its longest run is 201..1000.
             for start in [100, 200] {
                 segment.tree.take(start..start + 1);
                 segment.records.set(g(start), g(1), State::Live);

@@ -1,4 +1,4 @@
-//! The tree against an array of bools, and the cases that shaped it.
+//! The tree against an array of bools, and special cases.
 
 use super::*;
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ proptest! {
         let mut tree = BuddyTree::new(granules);
         let mut bits = vec![true; granules as usize];
         for (at, length, short) in steps {
-            // From `at` on as far as it goes, at most `length`: mostly small, or large.
+            // The run of equal granules from `at` on, at most `length` of them.
             let from = (at % granules) as usize;
             let free = bits[from];
             let length = (length % if short { 9 } else { granules }) as usize + 1;
@@ -104,7 +104,7 @@ proptest! {
             }
             for from in [0, at % granules, from as u32, to as u32] {
                 let taken = bits.iter().skip(from as usize).position(|free| !free);
-                // Those beyond the end are taken, where the tree spans any.
+                // Granules beyond the end are taken, if the tree spans any.
                 let end = Some(granules).filter(|end| *end < tree.span());
                 let expected = taken.map_or(end, |taken| Some(from + taken as u32));
                 prop_assert_eq!(tree.first_taken(from), expected);

@@ -1,7 +1,6 @@
-//! Walks over the tree that serve no request: where blocks may start, for snapshots, and every
-//! node, for the audit.
+//! Walks over the tree: to where blocks may start, for snapshots, and to every node, for the audit.
 //!
-//! Reads only nodes that are not stale, so both are cheap where little was ever cut.
+//! Reads only nodes that are not stale, so both are cheap in a segment with few blocks.
 
 use super::BuddyTree;
 #[cfg(test)]
@@ -10,7 +9,7 @@ use crate::node::Node;
 use crate::word::WORD;
 
 impl BuddyTree {
-    /// The first granule from `from` on that is taken, those beyond the segment's end included.
+    /// The first taken granule from `from` on; those beyond the segment's end are taken.
     /// O(log n).
     pub(crate) fn first_taken(&self, from: u32) -> Option<u32> {
         self.taken_below(1, self.root, self.span(), from)
@@ -74,8 +73,8 @@ impl BuddyTree {
         }
     }
 
-    /// For tests of the audit: makes mixed all nodes from the root down to the one of two words at
-    /// `start`, which is wholly free, as if its halves had not merged.
+    /// For tests of the audit: makes all nodes mixed from the root down to the wholly free node of two
+    /// words at `start`, as if its halves had not merged.
     #[cfg(test)]
     pub(crate) fn corrupt_unmerge(&mut self, start: u32) {
         let unmerged = self.lowest + (start / PAIR) as usize;

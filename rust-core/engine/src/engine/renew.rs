@@ -1,121 +1,120 @@
-//! What the engine does about rounds whose sizes differ: gives idle regions back before it has
-//! others pinned in their stead.
+//! Phases of different sizes: idle regions that no longer fit are unpinned, and a working-set region is
+//! pinned instead.
 //!
-//! Only exact growth needs it, where regions are as long as the requests that they were pinned
-//! for; and only while all that is pinned came so. What was pinned ahead, and what is dedicated to
-//! long requests, is there for a reason: with such a region nothing is given back.
+//! Only for exact growth, where a region is as long as the request that it was pinned for, and only
+//! while all regions were pinned that way. If any was pinned ahead or is dedicated to long requests,
+//! nothing is unpinned here.
 //!
-//! Invariants: what is given back is idle; with the home that is asked for, no more is pinned than
-//! the largest set and a twelfth, unless what stays pinned is more.
+//! Invariants: only idle regions are unpinned; with the working-set region, no more is pinned than the
+//! largest set and a twelfth, unless the regions in use are already more.
 
 use super::{Decision, Engine};
 use crate::error::AdoptError;
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::{Class, SegmentKind};
+use crate::phases::{Next, Phases};
 use crate::policy::exact_region;
-use crate::rounds::{Rounds, Turn};
 use crate::units::{Granules, MAX_REGION, SegmentId};
 
-/// What is pinned, at a lull.
+/// What is pinned at a low-water mark, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Holdings {
     pinned: u64,
-    /// Of that, in regions without a block; and how many these are, without the home.
+    /// Bytes in regions without a block, and the number of those except the working-set region.
     idle: u64,
     idle_regions: usize,
-    has_home: bool,
-    /// A region is as long as a segment, or dedicated.
+    has_working_set: bool,
+    /// There is a region as long as a segment, or dedicated.
     has_segments: bool,
 }
 
 impl Engine {
-    /// The same engine, but where sizes differ from round to round, [`Self::request`] answers
-    /// [`Decision::Renew`].
+    /// The same engine, whose [`Self::request`] answers [`Decision::Renew`] where sizes differ from
+    /// phase to phase.
     #[must_use]
     pub fn renewing(self) -> Self {
         Self {
-            rounds: Rounds::on(),
+            phases: Phases::on(),
             ..self
         }
     }
 
-    /// Whether a request, while the caller caches so many bytes in blocks, comes at a lull: then
-    /// [`Self::request`] is to be told, and else the rounds are told here.
+    /// Whether a request of `bytes` comes at low water, while the caller has `cached` bytes in its
+    /// caches. If it does not, it is noted here; if it does, [`Self::request`] has to see it.
     #[inline]
-    pub(super) fn is_at_lull(&mut self, bytes: u64, cached: u64) -> bool {
+    pub(super) fn is_at_low_water(&mut self, bytes: u64, cached: u64) -> bool {
         let used = self.used_bytes().saturating_sub(cached);
-        if self.rounds.is_lull(used) {
+        if self.phases.is_low_water(used) {
             return true;
         }
-        if self.rounds.notices(used, bytes) {
-            self.rounds.tell(used, bytes, 0);
+        if self.phases.notices(used, bytes) {
+            self.phases.tell(used, bytes, 0);
         }
         false
     }
 
-    /// The idle regions that [`Decision::Renew`] is to replace: to be called with that answer,
-    /// before anybody else asks the engine. The caller unpins and drops them outside its lock.
-    pub fn take_outworn(&mut self) -> Vec<IdleSegment> {
-        let home = self.rounds.home();
-        let idle = self.arena.take_idle_but(home, usize::MAX);
-        self.given_back(&idle);
+    /// The idle regions that [`Decision::Renew`] replaces. Called for that answer, before any other
+    /// request. The caller unpins and drops them outside its lock.
+    pub fn take_stale(&mut self) -> Vec<IdleSegment> {
+        let working_set = self.phases.working_set();
+        let idle = self.arena.take_idle_but(working_set, usize::MAX);
+        self.count_taken(&idle);
         idle
     }
 
-    /// The same, but they stay pinned, and counted, until [`Self::take_leaving`].
-    pub(crate) fn let_go_outworn(&mut self) {
-        let home = self.rounds.home();
-        let idle = self.arena.take_idle_but(home, usize::MAX);
+    /// The same regions, which stay pinned, and counted, until [`Self::take_leaving`].
+    pub(crate) fn let_go_stale(&mut self) {
+        let working_set = self.phases.working_set();
+        let idle = self.arena.take_idle_but(working_set, usize::MAX);
         self.leaving.extend(idle);
     }
 
-    /// As [`Self::adopt`], for the region that [`Decision::Renew`] asked for: a segment, however
-    /// long.
+    /// [`Self::adopt`] for the region that [`Decision::Renew`] asked for: a segment of any length.
     ///
     /// # Errors
     ///
     /// As [`Self::adopt`].
-    pub fn adopt_home(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
+    pub fn adopt_working_set(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
         let region = segment.0.region();
         let id = self.arena.adopt(segment, false)?;
         self.stats.region_adopted(region.bytes as u64, false);
-        self.rounds.settle(id);
+        self.phases.adopted(id);
         Ok(id)
     }
 
-    /// The region that [`Decision::Renew`] asked for could not be had.
-    pub fn home_refused(&mut self) {
-        self.rounds.refused();
+    /// The region that [`Decision::Renew`] asked for could not be pinned.
+    pub fn working_set_refused(&mut self) {
+        self.phases.refused();
     }
 
-    /// Whether sizes were seen to differ from round to round.
+    /// Whether sizes were seen to differ from phase to phase.
     pub(crate) fn is_learning(&self) -> bool {
-        self.rounds.differ()
+        self.phases.differ()
     }
 
-    /// Whether rounds are noticed at all.
+    /// Whether phases are detected at all.
     pub(crate) fn is_renewing(&self) -> bool {
-        self.rounds.are_on()
+        self.phases.are_on()
     }
 
-    /// A request that the rounds notice; an answer, where that is not the usual one.
+    /// Notes a request that [`Phases::notices`]; the answer, unless it is the usual one.
     #[cold]
-    pub(super) fn at_turn(&mut self, granules: Granules, class: Class) -> Option<Decision> {
+    pub(super) fn at_phase_end(&mut self, granules: Granules, class: Class) -> Option<Decision> {
         let bytes = granules.bytes() as u64;
         let most = self.stats.largest_set;
-        if !self.rounds.tell(self.used_bytes(), bytes, most) {
+        if !self.phases.tell(self.used_bytes(), bytes, most) {
             return None;
         }
         let held = self.holdings();
         if held.has_segments {
             return None;
         }
-        let differ = self.rounds.outgrown_by(held.pinned)
+        let differ = self.phases.outgrown_by(held.pinned)
             || self.is_ill_fitting(granules, class, held.idle_regions);
-        if !self.rounds.differ() && !differ {
+        if !self.phases.differ() && !differ {
             return None;
         }
-        // What stays is most of it: too little would be gained.
+        // Most of it is in use: unpinning the rest would gain too little.
         if held.idle < held.pinned / 2 {
             return None;
         }
@@ -124,30 +123,31 @@ impl Engine {
         } else {
             0
         };
-        match self.rounds.turn(held.has_home, pinned) {
-            Turn::Stay => None,
-            Turn::GiveBack if held.idle_regions == 0 => None,
-            Turn::GiveBack => Some(Decision::Renew { bytes: 0 }),
-            Turn::Renew { pinned } => {
+        match self.phases.next(held.has_working_set, pinned) {
+            Next::Keep => None,
+            Next::UnpinIdle if held.idle_regions == 0 => None,
+            Next::UnpinIdle => Some(Decision::Renew { bytes: 0 }),
+            Next::Renew { pinned } => {
                 let least = exact_region(granules.bytes()).unwrap_or(MAX_REGION);
                 let stays = held.pinned - held.idle;
-                let home = usize::try_from(pinned.saturating_sub(stays)).unwrap_or(MAX_REGION);
-                let home = exact_region(home).unwrap_or(MAX_REGION);
+                let working_set =
+                    usize::try_from(pinned.saturating_sub(stays)).unwrap_or(MAX_REGION);
+                let working_set = exact_region(working_set).unwrap_or(MAX_REGION);
                 self.stats.misses += 1;
                 Some(Decision::Renew {
-                    bytes: home.max(least),
+                    bytes: working_set.max(least),
                 })
             }
         }
     }
 
-    /// Bytes in blocks.
+    /// Bytes in blocks, live or pending.
     #[inline]
     pub(super) fn used_bytes(&self) -> u64 {
         self.stats.active_bytes.current
     }
 
-    /// Whether the request, at a lull, finds regions of other sizes only.
+    /// Whether a request at low water finds only regions of other sizes.
     fn is_ill_fitting(&self, granules: Granules, class: Class, idle_regions: usize) -> bool {
         match self.arena.serving(granules, class) {
             Some((SegmentKind::Idle, bytes)) => bytes != granules.bytes(),
@@ -157,17 +157,17 @@ impl Engine {
     }
 
     fn holdings(&self) -> Holdings {
-        let home = self.rounds.home();
+        let working_set = self.phases.working_set();
         let mut held = Holdings::default();
         for (id, resident) in self.arena.iter() {
             let segment = &resident.segment;
-            let (bytes, is_home) = (segment.region().bytes as u64, Some(id) == home);
+            let (bytes, is_working_set) = (segment.region().bytes as u64, Some(id) == working_set);
             held.pinned += bytes;
-            held.has_home |= is_home;
-            held.has_segments |= !is_home && self.policy.is_whole(segment.granules());
+            held.has_working_set |= is_working_set;
+            held.has_segments |= !is_working_set && self.policy.is_whole(segment.granules());
             if segment.is_idle() {
                 held.idle += bytes;
-                held.idle_regions += usize::from(!is_home);
+                held.idle_regions += usize::from(!is_working_set);
             }
         }
         held

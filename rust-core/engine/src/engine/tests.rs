@@ -1,4 +1,4 @@
-//! What the engine answers and counts, a behaviour at a time.
+//! What the engine answers and counts.
 
 use super::*;
 use crate::kind::{SMALL, SegmentKind};
@@ -260,7 +260,7 @@ fn a_tail_makes_no_segment_dedicated() {
 }
 
 #[test]
-fn dedicated_regions_are_given_back_first_and_leave_the_statistics() {
+fn dedicated_regions_are_unpinned_first_and_leave_the_statistics() {
     let mut engine = engine(16 * MIB, 0);
     engine.adopt_region(0x1000_0000, 16 * MIB);
     engine.adopt_region(0x2000_0000, 20 * MIB);
@@ -349,6 +349,6 @@ fn beside_cached_blocks_a_request_longer_than_a_segment_takes_no_region_that_ano
         };
         engine.adopt(NewSegment::new(region).unwrap()).unwrap();
     }
-    // The shorter one is cached, say, and would have been taken but for that.
+    // A cached block may fit the shorter region: it is not taken, though the request fits exactly.
     assert_eq!(engine.request_beside(69 * MIB, 0), None);
 }

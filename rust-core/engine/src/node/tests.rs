@@ -96,7 +96,7 @@ proptest! {
         if let Some(found) = found {
             prop_assert_eq!(found, expected);
         } else {
-            // It may only give up where the result, or the node itself, is mixed.
+            // `None` is allowed only if the result or the node itself is mixed.
             prop_assert!(node.is_mixed() || expected.is_mixed());
         }
     }

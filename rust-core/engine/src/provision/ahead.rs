@@ -1,35 +1,34 @@
-//! How much more than a request is pinned when nothing fits it.
+//! How much more than the request is pinned after a miss.
 //!
-//! As read-ahead does it: nothing for a request that stands alone, and a *window* that doubles with
-//! each further one that finds no room. A clear closes the window again: what was given back is
-//! pinned anew when demand shows, and not on a schedule. Apart from that, a buffer that grows leaves
-//! room for its growth. Pure numbers; knows no region, no time and no budget.
+//! As in read-ahead: nothing more for a single request, and a *window* that doubles with each further
+//! miss. A clear closes the window: what it unpinned is pinned again as demand shows. Apart from that,
+//! the region of a buffer that grows has slack. Pure numbers; knows no region, no time and no budget.
 
 use crate::kind::SMALL;
 
-/// The first window that is open.
+/// The first window.
 const FIRST: usize = 64 << 20;
-/// How far the window opens, but for what is in use; beyond that, to a quarter of the largest set.
+/// The widest window, unless a quarter of the largest set is more; never more than what is in use.
 const MODEST: usize = 256 << 20;
-/// So many of the last requests that found no room are known.
+/// So many of the last requests that missed are remembered.
 const KNOWN: usize = 64;
-/// Of these, so many are recent.
+/// So many of these are recent.
 const RECENT: usize = 8;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Ahead {
     window: usize,
-    /// The last requests that found no room, in a ring.
+    /// The last requests that missed, in a ring.
     last: [usize; KNOWN],
     misses: usize,
-    /// The largest request that found no room, and how often in a row one was the largest so far and
-    /// came after regions that were a little too small.
+    /// The largest request that missed, and how many such records found an idle region a little too
+    /// short for them.
     record: usize,
     records: u32,
-    /// Bytes of requests that found no room since the last clear.
+    /// Bytes of requests that missed since the last clear.
     demand: usize,
-    /// How often regions of each power of two were too short.
+    /// By power of two: how often a region was too short.
     outgrown: [u8; usize::BITS as usize],
 }
 
@@ -48,25 +47,25 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// A request of `bytes` found no room, where `in_use` is what is in use with it, and `largest_set`
-    /// the most that was.
+    /// A request of `bytes` missed; `in_use` bytes are in use with it, and `largest_set` is the most
+    /// that ever was.
     pub(super) fn miss(&mut self, bytes: usize, in_use: usize, largest_set: usize) {
         self.demand = self.demand.saturating_add(bytes);
         self.last[self.misses % KNOWN] = bytes;
         self.misses += 1;
-        // The first of all, and the first after a clear, may be the only one.
+        // The first one, also after a clear, may be the only one.
         if self.misses > 1 {
             self.open(in_use, largest_set);
         }
     }
 
-    /// What lay ready was used up: as after a request that found no room, the window opens further.
+    /// A miss, or memory ahead of demand was used up: the window doubles.
     pub(super) fn open(&mut self, in_use: usize, largest_set: usize) {
         let most = MODEST.max(largest_set / 4).min(in_use);
         self.window = (self.window * 2).max(FIRST).min(most);
     }
 
-    /// What was in use was given back, and may or may not be wanted again.
+    /// The cache was cleared: demand starts again.
     pub(super) fn clear(&mut self) {
         *self = Self {
             record: self.record,
@@ -74,26 +73,27 @@ impl Ahead {
         };
     }
 
-    /// How much may lie ready beyond what requests have asked for.
+    /// Bytes that may be pinned beyond what requests have asked for.
     pub(super) fn window(&self) -> usize {
         self.window
     }
 
+    /// Bytes of requests that missed since the last clear.
     pub(super) fn demand(&self) -> usize {
         self.demand
     }
 
-    /// The last request that found no room.
+    /// The last request that missed.
     pub(super) fn last(&self) -> Option<usize> {
         self.of_the_last(1).next()
     }
 
-    /// The smallest of the recent ones: what is shorter than that would serve none of them.
+    /// The smallest recent one: a shorter region would serve none of them.
     pub(super) fn smallest_recent(&self) -> Option<usize> {
         self.of_the_last(RECENT).min()
     }
 
-    /// The smallest of all that are known: one of that size may come at any moment.
+    /// The smallest one remembered: such a request may come at any moment.
     pub(super) fn smallest_known(&self) -> Option<usize> {
         self.of_the_last(KNOWN).min()
     }
@@ -103,17 +103,17 @@ impl Ahead {
         (from..self.misses).map(|at| self.last[at % KNOWN])
     }
 
-    /// How much more than a request of `bytes` is pinned where that takes the place of a region that is
-    /// too short: an eighth, and twice as much each time that it happens again.
-    pub(super) fn room_to_grow(&mut self, bytes: usize) -> usize {
+    /// How much slack to pin with `bytes` that replace a region that was too short: an eighth, doubled
+    /// each time that it happens again to this power of two.
+    pub(super) fn slack(&mut self, bytes: usize) -> usize {
         let times = &mut self.outgrown[bytes.max(1).ilog2() as usize];
-        let more = for_growth(bytes, (*times).into());
+        let more = slack(bytes, (*times).into());
         *times = times.saturating_add(1);
         more
     }
 
-    /// The region of its own for a request of `bytes`, where `pinned` bytes are pinned; `outgrown`
-    /// says whether an idle region of at least half its size is too small for it.
+    /// The region for a request of `bytes` alone, while `pinned` bytes are pinned; `outgrown` says
+    /// whether an idle region of at least half its size is too short for it.
     pub(super) fn region_of_its_own(
         &mut self,
         bytes: usize,
@@ -122,10 +122,10 @@ impl Ahead {
     ) -> usize {
         let mut region = bytes;
         if bytes > self.record {
-            // A buffer that grows finds its last region too small, again and again: room for an
-            // eighth, then for more, so that it is pinned a few times and not at each step.
+            // A buffer that grows finds its last region too short again and again. With slack it is
+            // pinned a few times, and not at each step.
             if self.record > 0 && outgrown() {
-                region += for_growth(bytes, self.records);
+                region += slack(bytes, self.records);
                 self.records += 1;
             }
             self.record = bytes;
@@ -133,14 +133,14 @@ impl Ahead {
         if bytes < SMALL {
             region = region.max((pinned / 16).min(FIRST));
         }
-        // However many sizes there are, regions stay few: the kernel allows a process so many.
+        // Keeps regions few, however many sizes there are: the kernel limits a process's mappings.
         region.max(pinned / 512)
     }
 }
 
-/// What is pinned beyond `bytes` for a buffer that has outgrown so many regions: an eighth, and twice as
-/// much each time, up to as much again.
-fn for_growth(bytes: usize, times: u32) -> usize {
+/// The slack of a buffer of `bytes` that has outgrown `times` regions: an eighth, doubled each time, up
+/// to as much again.
+fn slack(bytes: usize, times: u32) -> usize {
     (bytes / 8) << times.min(3)
 }
 

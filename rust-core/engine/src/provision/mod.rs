@@ -1,23 +1,23 @@
-//! The provisioner: decides when memory is pinned, how much, and what is given back.
+//! The provisioner: decides when memory is pinned, how much, and which idle regions are unpinned.
 //!
-//! Sans-IO, as the engine that it holds. A request that finds no room is led from step to step:
-//! have completed blocks released, wait (and until when at the latest), pin so much and unpin these
-//! first, or leave it to upstream. A worker behind the program is told what to pin ahead. The clock,
-//! what the budget leaves and the outcome of each pin go in; nothing here pins, waits, or reads a
-//! clock. So the bridge carries it out in a process, and a replay in simulated time.
+//! Sans-IO, like the engine that it holds. It leads a request that misses from step to step: release
+//! blocks whose events are complete, wait until some moment, pin a region and unpin others first, or
+//! leave the request to upstream. It tells a background worker what to pin ahead. The time, what the
+//! budget leaves and the outcome of each pin go in; nothing here pins, waits or reads a clock. So the
+//! bridge carries the decisions out in a process, and a replay in simulated time.
 //!
-//! Invariants: a request waits once, and for no longer than half of what its own pin would take; the
-//! worker is told to stand still while a request pins; beyond what the user asked to have ready, no
-//! more is pinned than the *allowance*, the largest set in use and a fifth, and half a segment,
-//! unless what lives lies so scattered that nothing can be given back.
+//! Invariants: a request waits once, and for at most half of what its own pin would take; the worker
+//! pauses while a request pins. Beyond what the user asked to have ready, no more is pinned than the
+//! *allowance* (the largest set in use and a fifth, plus half a segment, or what stock would have
+//! pinned), unless live blocks are so scattered that no region is idle.
 
 mod ahead;
+mod grow;
 mod guard;
-mod orders;
 mod pace;
+mod permits;
 mod region;
 mod resort;
-mod room;
 mod settings;
 mod want;
 mod warm;
@@ -36,13 +36,13 @@ use crate::units::Block;
 
 use ahead::Ahead;
 use guard::Guard;
-use orders::{Orders, Purpose};
 use pace::{Paces, Who};
+use permits::{Permits, Purpose};
 use warm::Warm;
 use work::Worker;
 
-pub use orders::Ticket;
 pub use pace::Took;
+pub use permits::PermitId;
 pub use settings::{Growth, Settings, WarmUp};
 pub use want::{Refusal, Want};
 pub use warm::Progress;
@@ -53,36 +53,37 @@ pub use work::{GoOn, Work};
 pub enum Step {
     /// Hand this out.
     Block(Block),
-    /// Have blocks whose events are complete released, and ask again.
+    /// Release blocks whose events are complete, and ask again.
     Reap,
-    /// Do the worker's work, all of it, and ask again: `BUDDY_WARMUP=sync`.
+    /// Do all of the worker's work, and ask again: `BUDDY_WARMUP=sync`.
     WarmUp,
-    /// Unpin the first, pin the second, and say what came of it.
-    Pin(Order),
-    /// Sleep until something changes, at the latest until then, and ask again.
+    /// Unpin, then pin, as the permit says; report the outcome.
+    Pin(Permit),
+    /// Sleep until something changes or the time is over, and ask again.
     Wait {
-        /// On the caller's clock; `None` where only a change is of use.
+        /// On the caller's clock; `None` to wait for a change only.
         until: Option<Duration>,
     },
-    /// Upstream serves it. Unpin these first, since it will pin as much.
+    /// Upstream serves it.
     PassThrough {
-        /// Idle regions, the caller's now.
+        /// Idle regions, the caller's now: to be unpinned first, since upstream will pin as much.
         unpin: Vec<IdleSegment>,
-        /// What was in the way, where the engine would have served it.
+        /// Why the engine does not serve a request that it could have served.
         why: Option<Refusal>,
     },
 }
 
-/// A pin to be made, outside every lock.
+/// A grow permit: the right to pin one region, outside every lock. It ends with
+/// [`Provisioner::pinned`] or [`Provisioner::refused`].
 #[derive(Debug)]
-pub struct Order {
-    /// Its name, for [`Provisioner::pinned`] or [`Provisioner::refused`].
-    pub ticket: Ticket,
+pub struct Permit {
+    /// Names it when it ends.
+    pub id: PermitId,
     /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
     pub bytes: usize,
-    /// To be unpinned first: idle regions, the caller's now.
+    /// Idle regions, the caller's now: to be unpinned first.
     pub unpin: Vec<IdleSegment>,
-    /// Whether it is the region that is to serve a program's rounds from now on.
+    /// Whether the region is to be the working-set region.
     pub renews: bool,
 }
 
@@ -91,7 +92,7 @@ pub struct Order {
 pub struct Provisioner {
     settings: Settings,
     engine: Engine,
-    orders: Orders,
+    permits: Permits,
     paces: Paces,
     ahead: Ahead,
     guard: Guard,
@@ -103,7 +104,7 @@ pub struct Provisioner {
 }
 
 impl Provisioner {
-    /// Nothing pinned.
+    /// A provisioner with nothing pinned.
     pub fn new(settings: Settings) -> Self {
         let engine = Engine::new(Config {
             segment_bytes: settings.segment_bytes,
@@ -119,7 +120,7 @@ impl Provisioner {
             guard: Guard::new(settings.growth),
             settings,
             engine,
-            orders: Orders::default(),
+            permits: Permits::default(),
             paces: Paces::default(),
             ahead: Ahead::default(),
             clears: 0,
@@ -127,75 +128,75 @@ impl Provisioner {
         }
     }
 
-    /// What is pinned and who has it.
+    /// The engine, with all that is pinned.
     #[inline]
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// For what needs no memory: releases, blocks beside cached ones, statistics.
+    /// The engine, for calls that pin nothing: releases, blocks beside cached ones, statistics.
     #[inline]
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// The region of `ticket` is pinned: the engine adopts it, and the request that it was made for
-    /// has its block.
+    /// The region of permit `id` is pinned: the engine adopts it. Returns the block of the request that
+    /// the region was pinned for.
     ///
     /// # Errors
     ///
-    /// [`AdoptError`] where the engine does not take it. It is then still the caller's.
+    /// [`AdoptError`] if the engine does not adopt it. It is then still the caller's.
     pub fn pinned(
         &mut self,
-        ticket: Ticket,
+        id: PermitId,
         segment: NewSegment,
         took: Took,
     ) -> Result<Option<Block>, AdoptError> {
         let bytes = segment.0.region().bytes;
-        let order = self.orders.end(ticket);
-        if let Some(order) = &order {
+        let permit = self.permits.end(id);
+        if let Some(permit) = &permit {
             self.guard.count(bytes);
-            self.paces.learn(order.who, bytes, took, order.alone);
+            self.paces.learn(permit.who, bytes, took, permit.alone);
         }
-        let home = order.as_ref().is_some_and(|it| it.home);
-        let id = if home {
-            self.engine.adopt_home(segment)?
+        let working_set = permit.as_ref().is_some_and(|it| it.working_set);
+        let id = if working_set {
+            self.engine.adopt_working_set(segment)?
         } else {
             self.engine.adopt(segment)?
         };
-        let Some(order) = order else {
+        let Some(permit) = permit else {
             return Ok(None);
         };
-        match order.who {
+        match permit.who {
             Who::Request => {
-                self.warm.count_request(order.request, &self.settings);
-                Ok(self.engine.request_anywhere(order.request))
+                self.warm.count_request(permit.request, &self.settings);
+                Ok(self.engine.request_anywhere(permit.request))
             }
             Who::Worker => {
                 self.warm.count_segment(bytes, &self.settings);
-                if order.clears != self.clears {
-                    self.worker.stale.push(id);
+                if permit.clears != self.clears {
+                    self.worker.cleared.push(id);
                 }
                 Ok(None)
             }
         }
     }
 
-    /// Nothing was pinned for `ticket`. For a request [`Want::refused`] has to know as well.
-    pub fn refused(&mut self, ticket: Ticket, refusal: Refusal) {
-        let Some(order) = self.orders.end(ticket) else {
+    /// Nothing was pinned for permit `id`. For a request, [`Want::refused`] must be called as well.
+    pub fn refused(&mut self, id: PermitId, refusal: Refusal) {
+        let Some(permit) = self.permits.end(id) else {
             return;
         };
-        if order.home {
-            self.engine.home_refused();
+        if permit.working_set {
+            self.engine.working_set_refused();
         }
-        if order.who == Who::Worker {
+        if permit.who == Who::Worker {
             self.warm.refused(refusal);
         }
     }
 
-    /// `empty_cache`: all that is idle, to be unpinned. What segments held comes back when demand
-    /// shows, and no more of it than the user asked to have ready.
+    /// `empty_cache`: returns all that is idle, to be unpinned. Of the segments that the user asked to
+    /// have ready, as many are pinned again when demand shows.
     pub fn clear(&mut self) -> Vec<IdleSegment> {
         let mut idle = self.engine.take_idle(usize::MAX);
         let bytes: usize = idle.iter().map(|it| it.region().bytes).sum();
@@ -208,8 +209,8 @@ impl Provisioner {
         idle
     }
 
-    /// PyTorch could not pin `bytes` of its own, where the machine leaves `left`: what of the idle
-    /// memory is to make way. Nothing where all of it would not be enough.
+    /// PyTorch itself could not pin `bytes`, while the machine has `left`: returns all idle regions, to
+    /// be unpinned; none where all of them would not be enough.
     pub fn give_way(&mut self, bytes: usize, left: Option<usize>) -> Vec<IdleSegment> {
         let idle = self.engine.idle_region_bytes() + self.engine.leaving_bytes();
         if left.is_some_and(|left| left.saturating_add(idle) < bytes) {
@@ -221,22 +222,22 @@ impl Provisioner {
         idle
     }
 
-    /// Nothing more is pinned: the process ends.
+    /// The process ends: nothing more is pinned.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
     /// Whether a pin is under way.
     pub fn is_pinning(&self) -> bool {
-        self.orders.bytes() > 0
+        self.permits.bytes() > 0
     }
 
-    /// Pinned, or about to be, but for what was let go.
+    /// Bytes pinned or being pinned, without regions that were let go.
     fn held(&self) -> usize {
-        self.engine.pinned_bytes() - self.engine.leaving_bytes() + self.orders.bytes()
+        self.engine.pinned_bytes() - self.engine.leaving_bytes() + self.permits.bytes()
     }
 
-    /// The most that is to be pinned, where a request of `bytes` comes.
+    /// The most that may be pinned with a request of `bytes`.
     fn allowance(&self, bytes: usize) -> usize {
         let set = self.engine.largest_set().max(self.engine.in_use() + bytes);
         let by_need = set + set / 5 + self.settings.segment_bytes / 2;
@@ -245,19 +246,19 @@ impl Provisioner {
             .max(self.engine.rival_bytes(bytes))
     }
 
-    fn order(
+    fn permit(
         &mut self,
         bytes: usize,
         purpose: Purpose,
         unpin: Vec<IdleSegment>,
         now: Duration,
-    ) -> Order {
-        let ticket = self.orders.begin(bytes, purpose, now, self.clears);
-        Order {
-            ticket,
+    ) -> Permit {
+        let id = self.permits.begin(bytes, purpose, now, self.clears);
+        Permit {
+            id,
             bytes,
             unpin,
-            renews: purpose.home,
+            renews: purpose.working_set,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! How fast this machine pins, learnt from the pins made so far.
+//! How fast this machine pins, learnt from earlier pins.
 //!
-//! Three paces, since they differ by an order of magnitude: a request's own pins, those made behind
-//! the program, and of both the part that the driver takes, which nobody can stop. A pin that was not alone
-//! may have waited for the driver, which registers one region at a time: that says nothing about its size.
+//! There are three paces, since they differ by a factor of ten: requests' own pins, the worker's pins,
+//! and the driver's part of both, which cannot be stopped. The driver registers one region at a time:
+//! a pin that was not alone may have waited for another, and that time says nothing about the pace.
 //! Knows sizes and times only.
 
 use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 /// How long one pin took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Took {
-    /// Until the memory was there.
+    /// Until the kernel had provided the memory.
     pub filling: Duration,
-    /// What the driver took to lock and register it.
+    /// Until the driver had locked and registered it.
     pub registering: Duration,
 }
 
@@ -21,7 +21,7 @@ pub struct Took {
 pub(super) enum Who {
     /// A request, for itself.
     Request,
-    /// The worker, behind the program.
+    /// The worker, in the background.
     Worker,
 }
 
@@ -38,8 +38,8 @@ impl Pace {
     fn learn(&mut self, bytes: usize, taken: Duration) {
         let mib = (bytes as u64).div_ceil(MIB).max(1);
         let new = (u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX) / mib).max(1);
-        // Slow at once and fast again by and by: on a machine that is busy, or whose memory is in pieces,
-        // the next pin may be as slow as this one, and somebody waits for it.
+        // A slow pin counts at once and a fast one gradually: on a busy machine, or with fragmented memory,
+        // the next pin may be as slow, and a request would wait for it.
         self.nanos_per_mib = match self.nanos_per_mib {
             old if new >= old => new,
             old => (old - old / 4 + new / 4).max(1),
@@ -52,7 +52,7 @@ impl Pace {
             .then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))
     }
 
-    /// How much is done in `time`.
+    /// How many bytes are done in `time`.
     fn within(self, time: Duration) -> Option<usize> {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mib = nanos.checked_div(self.nanos_per_mib)?;
@@ -69,7 +69,7 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// A pin is over, during which there was no other, if it was `alone`.
+    /// A pin is over; `alone` says that no other was under way at the same time.
     pub(super) fn learn(&mut self, who: Who, bytes: usize, took: Took, alone: bool) {
         let mut registering = took.registering;
         if !alone && let Some(usual) = self.driver.of(bytes) {
@@ -83,7 +83,7 @@ impl Paces {
         self.driver.learn(bytes, registering);
     }
 
-    /// How long such a pin takes.
+    /// How long a pin of `bytes` takes.
     pub(super) fn of(&self, who: Who, bytes: usize) -> Option<Duration> {
         match who {
             Who::Request => self.request.of(bytes),
@@ -91,12 +91,12 @@ impl Paces {
         }
     }
 
-    /// How much a request pins in `time`.
+    /// How many bytes a request pins in `time`.
     pub(super) fn within(&self, time: Duration) -> Option<usize> {
         self.request.within(time)
     }
 
-    /// How much the driver registers in `time`.
+    /// How many bytes the driver registers in `time`.
     pub(super) fn registered_within(&self, time: Duration) -> Option<usize> {
         self.driver.within(time)
     }

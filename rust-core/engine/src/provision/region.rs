@@ -1,5 +1,5 @@
-//! How long the region is that is pinned for a request: the request, and more as demand shows, within
-//! the time that stock's own pin would take.
+//! How long a region is pinned for a request: the request, and more as demand shows, within the time
+//! that stock's own pin would take.
 
 use std::time::Duration;
 
@@ -7,27 +7,26 @@ use crate::engine::Engine;
 
 use super::{Growth, Provisioner};
 
-/// A request may be pinned for so much longer than stock's own pin takes, for the sake of those that
-/// come after it. Much less than is promised: the driver may be busy with another pin, and machines are
-/// not as even as their last pins say.
+/// A request's pin may take so much longer than stock's, for the sake of later requests. Much less than
+/// is promised: the driver may be busy with another pin, and a machine's speed varies.
 const LONGER: Duration = Duration::from_millis(4);
 
 impl Provisioner {
-    /// As much as a request that needs `exact` alone would have, and its growth.
-    pub(super) fn region_with_room(&mut self, exact: usize) -> usize {
+    /// The region for a request of `exact` bytes alone, with slack if it is a buffer that grows.
+    pub(super) fn region_with_slack(&mut self, exact: usize) -> usize {
         let (pinned, engine) = (self.engine.pinned_bytes(), &self.engine);
         let outgrown = || engine.has_idle_between(exact / 2, exact);
         self.ahead.region_of_its_own(exact, pinned, outgrown)
     }
 
-    /// How much to pin for a request that needs `exact`: as much more as is wanted, within the time
-    /// that stock's own pin would take.
+    /// The region for a request of `exact` bytes, with the window ahead of demand, as far as the time
+    /// allows.
     pub(super) fn region_for(&mut self, exact: usize) -> usize {
-        let mut bytes = self.region_with_room(exact);
+        let mut bytes = self.region_with_slack(exact);
         let segment = self.settings.segment_bytes;
         if self.settings.growth == Growth::Segment && exact <= segment {
-            // What others leave over is ahead of demand already.
-            let window = self.ahead.window().saturating_sub(self.orders.over());
+            // What pins under way leave over is already ahead of demand.
+            let window = self.ahead.window().saturating_sub(self.permits.over());
             bytes = bytes.max(exact + window);
         }
         if exact <= segment {
@@ -37,7 +36,7 @@ impl Provisioner {
         if let Some(more) = self.paces.within(LONGER) {
             bytes = bytes.min(stocks.saturating_add(stocks / 4).saturating_add(more));
         }
-        // What is too short for the smallest of the last requests would lie there for nothing.
+        // A rest that is too short for the smallest recent request would serve nothing.
         let smallest = self.ahead.smallest_recent().unwrap_or(1).max(1);
         let more = bytes.saturating_sub(exact) / smallest * smallest;
         Engine::exact_region(exact + more).unwrap_or(exact)

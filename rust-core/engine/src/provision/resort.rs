@@ -1,11 +1,11 @@
-//! What is left for a request that the budget or the driver refused: room among blocks of the other
-//! class, idle memory given back for a region of exactly the request, and then it is upstream's.
+//! The last resorts of a request that the budget or the driver refused: a place among blocks of the
+//! other class, then idle regions unpinned for a region of its own; else upstream serves it.
 
 use std::time::Duration;
 
 use crate::engine::Engine;
 
-use super::room::pass_through;
+use super::grow::pass_through;
 use super::want::Resort;
 use super::{Provisioner, Refusal, Step, Want};
 
@@ -20,8 +20,8 @@ impl Provisioner {
         if let Some(block) = self.engine.request_anywhere(want.bytes) {
             return Step::Block(block);
         }
-        // What was to be unpinned behind the program stands in the way now: as much as it takes, and all
-        // that the driver may need where it said no.
+        // Regions that were let go are unpinned now: as many as the budget needs, or all of them if the
+        // driver refused.
         let needed = match want.refused {
             None => exact.saturating_sub(left),
             Some(_) => usize::MAX,
@@ -31,28 +31,28 @@ impl Provisioner {
         let refusal = want.refused.map_or(Refusal::Budget, |(why, _)| why);
         let short = exact.saturating_sub(left.saturating_add(gone));
         if short == 0 && gone > 0 {
-            return Step::Pin(self.order_for(want, exact, unpin, now));
+            return Step::Pin(self.permit_for(want, exact, unpin, now));
         }
-        // Less than was refused may be had as it is; the same again would be refused again.
+        // A shorter region than the refused one may succeed; the same would be refused again.
         let less = want.refused.is_some_and(|(_, bytes)| exact < bytes);
         if short == 0 && less {
-            return Step::Pin(self.order_for(want, exact, Vec::new(), now));
+            return Step::Pin(self.permit_for(want, exact, Vec::new(), now));
         }
         if short > self.engine.idle_region_bytes() {
-            // Upstream will pin as much and more: what is idle makes way before the machine is short.
+            // Upstream will pin as much or more: unpin before the machine is short of memory.
             unpin.extend(self.engine.take_idle(exact));
             return pass_through(unpin, Some(Refusal::Budget));
         }
-        // What grows finds the budget full of regions that are a little too short, at each step: room for its
-        // growth here as well, as far as they make room for it.
+        // A buffer that grows would find the budget full of regions a little too short at each step: its
+        // region gets slack here too, as far as unpinned regions leave room for it.
         let room = if want.refused.is_none() && short > 0 {
             let stocks = exact.checked_next_power_of_two().unwrap_or(exact);
-            let wanted = self.region_with_room(exact).min(stocks).max(exact);
+            let wanted = self.region_with_slack(exact).min(stocks).max(exact);
             Engine::exact_region(wanted).unwrap_or(exact)
         } else {
             exact
         };
-        // First as much as it takes. What the driver calls free may lie in pieces: then all of it.
+        // First as much as needed. The driver's free memory may be fragmented: then all of it.
         let some = if short > 0 {
             short + (room - exact)
         } else {
@@ -65,7 +65,7 @@ impl Provisioner {
                 if !unpin.is_empty() {
                     let gone: usize = unpin.iter().map(|it| it.region().bytes).sum();
                     let room = room.min(left.saturating_add(gone)).max(exact);
-                    return Step::Pin(self.order_for(want, room, unpin, now));
+                    return Step::Pin(self.permit_for(want, room, unpin, now));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What the provisioner is told once, when it is made. Knows no request.
+//! The provisioner's settings, fixed when it is made.
 
 /// How much to pin when nothing fits a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -6,14 +6,14 @@ pub enum Growth {
     /// More than the request, up to a segment, as demand shows.
     #[default]
     Segment,
-    /// No more than the request, unless it comes again and again a little larger.
+    /// No more than the request, unless requests keep growing a little.
     Exact,
 }
 
 /// When segments are pinned ahead of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WarmUp {
-    /// By a worker, from the first request on that finds no room.
+    /// By a worker, from the first request that misses.
     #[default]
     Background,
     /// All of them, by that request.
@@ -22,7 +22,7 @@ pub enum WarmUp {
     Off,
 }
 
-/// What the provisioner is told once.
+/// See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Size of a segment, in bytes; regions of several requests are no longer.
@@ -33,12 +33,12 @@ pub struct Settings {
     pub growth: Growth,
     /// When to pin ahead.
     pub warm_up: WarmUp,
-    /// How many segments to pin ahead. Unset, as much as demand shows; where all are to be pinned
-    /// before anything else, [`Settings::UNSET_COUNT`].
+    /// How many segments to pin ahead. Unset: as demand shows, or [`Settings::UNSET_COUNT`] with
+    /// [`WarmUp::Sync`] and for an explicit warm-up.
     pub count: Option<usize>,
 }
 
 impl Settings {
-    /// How many segments an explicit warm-up pins where nobody said how many.
+    /// How many segments an explicit or synchronous warm-up pins if no number was set.
     pub const UNSET_COUNT: usize = 8;
 }

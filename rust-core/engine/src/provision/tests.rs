@@ -50,8 +50,8 @@ impl Caller {
         }
     }
 
-    fn pinned(&mut self, order: &Order) -> Option<Block> {
-        let bytes = order.bytes;
+    fn pinned(&mut self, permit: &Permit) -> Option<Block> {
+        let bytes = permit.bytes;
         self.pins.push(bytes / MIB);
         self.left -= bytes;
         let region = Region {
@@ -65,7 +65,7 @@ impl Caller {
         };
         self.now += took.filling + took.registering;
         let segment = NewSegment::new(region).unwrap();
-        self.it.pinned(order.ticket, segment, took).unwrap()
+        self.it.pinned(permit.id, segment, took).unwrap()
     }
 
     /// A block, with as many pins as it takes.
@@ -75,8 +75,8 @@ impl Caller {
             match self.step(&mut want) {
                 Step::Block(block) => return block,
                 Step::Reap => {}
-                Step::Pin(order) => {
-                    if let Some(block) = self.pinned(&order) {
+                Step::Pin(permit) => {
+                    if let Some(block) = self.pinned(&permit) {
                         return block;
                     }
                 }
@@ -97,7 +97,7 @@ impl Caller {
         }
         loop {
             match self.it.work(self.now, self.left) {
-                Work::Pin(order) => assert_eq!(self.pinned(&order), None),
+                Work::Pin(permit) => assert_eq!(self.pinned(&permit), None),
                 Work::Unpin(_) => {}
                 Work::Wait => panic!("nobody pins"),
                 Work::Done => return self.pins[before..].to_vec(),
@@ -107,9 +107,9 @@ impl Caller {
 }
 
 /// Steps that pin, the first.
-fn order(step: Step) -> Order {
+fn permit(step: Step) -> Permit {
     match step {
-        Step::Pin(order) => order,
+        Step::Pin(permit) => permit,
         other => panic!("no pin: {other:?}"),
     }
 }
@@ -149,18 +149,18 @@ fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
     caller.take(8 * MIB);
     assert!(caller.it.hire() && !caller.it.hire(), "one worker");
     let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
-        panic!("two segments are owed");
+        panic!("two segments are missing");
     };
     assert_eq!(behind.bytes, GIB);
-    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Yes);
+    assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
     let mut want = Want::new(64 * MIB);
-    let own = order(caller.first_step(&mut want));
-    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Wait);
+    let own = permit(caller.first_step(&mut want));
+    assert_eq!(caller.it.go_on(behind.id), GoOn::Wait);
     caller.pinned(&own).unwrap();
-    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Yes);
+    assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
     caller.it.clear();
-    assert_eq!(caller.it.go_on(behind.ticket), GoOn::Stop);
-    caller.it.refused(behind.ticket, Refusal::Stopped);
+    assert_eq!(caller.it.go_on(behind.id), GoOn::Stop);
+    caller.it.refused(behind.id, Refusal::Stopped);
     assert!(!caller.it.is_pinning());
 }
 
@@ -173,7 +173,7 @@ fn what_is_soon_there_is_waited_for_once() {
     caller.take(8 * MIB);
     assert!(caller.it.hire());
     let Work::Pin(first) = caller.it.work(caller.now, caller.left) else {
-        panic!("two segments are owed");
+        panic!("two segments are missing");
     };
     assert_eq!(
         caller.pinned(&first),
@@ -192,13 +192,13 @@ fn what_is_soon_there_is_waited_for_once() {
     };
     assert_eq!(until, caller.now + 300 * MS, "half of its own pin");
     caller.now = until;
-    let own = order(caller.step(&mut want));
+    let own = permit(caller.step(&mut want));
     assert!(own.bytes >= 600 * MIB, "the second time it pins");
-    caller.it.refused(behind.ticket, Refusal::Driver);
+    caller.it.refused(behind.id, Refusal::Driver);
 }
 
 #[test]
-fn more_than_was_told_is_never_owed() {
+fn the_deficit_is_never_more_than_was_told() {
     let mut caller = Caller::new(Settings {
         count: Some(4),
         ..settings()
@@ -209,7 +209,7 @@ fn more_than_was_told_is_never_owed() {
         caller.release(block);
     }
     assert!(caller.it.clear().len() > 8);
-    assert_eq!(caller.it.progress().owed, 4);
+    assert_eq!(caller.it.progress().deficit, 4);
     caller.take(8 * MIB);
     assert_eq!(
         caller.work(),
@@ -239,16 +239,16 @@ fn a_request_above_the_budget_has_idle_memory_make_way() {
     caller.release(block);
     caller.left = 100 * MIB;
     let mut want = Want::new(550 * MIB);
-    let own = order(caller.first_step(&mut want));
+    let own = permit(caller.first_step(&mut want));
     assert_eq!(
         (own.bytes, own.unpin.len()),
         (612 * MIB, 1),
         "with room for growth, since the last region was too short"
     );
-    caller.it.refused(own.ticket, Refusal::Driver);
+    caller.it.refused(own.id, Refusal::Driver);
     want.refused(Refusal::Driver, own.bytes);
     caller.left = 612 * MIB;
-    let less = order(caller.step(&mut want));
+    let less = permit(caller.step(&mut want));
     assert_eq!((less.bytes, less.unpin.len()), (550 * MIB, 0));
     // And where all of it is not enough, upstream has the room.
     let mut caller = Caller::new(settings());
@@ -299,8 +299,8 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
                 match caller.step(&mut want) {
                     Step::Block(block) => break blocks.push(block),
                     Step::Reap => {}
-                    Step::Pin(order) => {
-                        if let Some(block) = caller.pinned(&order) {
+                    Step::Pin(permit) => {
+                        if let Some(block) = caller.pinned(&permit) {
                             break blocks.push(block);
                         }
                     }

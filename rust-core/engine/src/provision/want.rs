@@ -1,26 +1,26 @@
-//! What a request that found no room has been through. Knows nothing but that.
+//! The state of a request between its steps. Knows nothing else.
 
 /// Why a pin was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The budget has not so much left.
+    /// The budget does not leave so much.
     Budget,
-    /// The machine has not twice as much left.
+    /// The machine does not have twice as much left.
     Machine,
-    /// The driver, or the kernel, said no.
+    /// The driver or the kernel refused.
     Driver,
-    /// The pin was stopped: the process ends, or nobody needs it any more.
+    /// The pin was stopped: the process ends, or the region is not needed any more.
     Stopped,
 }
 
-/// How far a request has come whose pin was refused.
+/// The last resorts that a request has tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Resort {
-    /// Nothing was refused yet.
+    /// None yet.
     None,
-    /// As much idle memory as it takes was given back.
+    /// As much idle memory as needed was unpinned.
     SomeIdle,
-    /// All of it was.
+    /// All idle memory was unpinned.
     AllIdle,
 }
 
@@ -37,7 +37,7 @@ pub struct Want {
 }
 
 impl Want {
-    /// A request of `bytes` bytes that took no step yet.
+    /// A request of `bytes` bytes before its first step.
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes,
@@ -50,12 +50,12 @@ impl Want {
         }
     }
 
-    /// What was asked for.
+    /// Its length.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The pin of `bytes` bytes that it was told to make was refused.
+    /// The pin of `bytes` bytes that it had a permit for was refused.
     pub fn refused(&mut self, refusal: Refusal, bytes: usize) {
         self.refused = Some((refusal, bytes));
     }

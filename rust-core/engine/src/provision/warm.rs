@@ -1,34 +1,36 @@
-//! The warm-up that the user asked for: how many segments are still to be pinned, and when those that
-//! a clear gave back come again. Pure numbers; knows no region, no worker and no time.
+//! The warm-up that the user asked for: how many segments are missing (the *deficit*), and when
+//! segments that a clear unpinned are pinned again.
+//!
+//! Pure numbers; knows no region, no worker and no time.
 
 use super::{Refusal, Settings, WarmUp};
 
-/// How far the warm-up is.
+/// Progress of the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// `cold`, `running`, `paused` (a clear came, and the rest waits for demand) or `done`.
+    /// `cold`, `running`, `paused` (after a clear, until demand shows) or `done`.
     pub phase: &'static str,
-    /// How many segments it has pinned, those after clears included.
+    /// Segments that the warm-up has pinned, including those pinned again after a clear.
     pub pinned: usize,
-    /// How many are still to come.
-    pub owed: usize,
+    /// Segments that are still missing.
+    pub deficit: usize,
 }
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Warm {
-    /// Whether the user said how many segments.
+    /// Whether the user asked for a number of segments.
     told: bool,
-    /// How many are still to be pinned.
-    owed: usize,
-    /// Bytes that requests pinned by themselves, short of a segment.
+    /// Segments that are still missing.
+    deficit: usize,
+    /// Bytes that requests pinned themselves and that do not add up to a segment yet.
     credit: usize,
     pinned: usize,
-    /// Some were given back, and come again once requests have asked for this much.
+    /// Bytes that requests must pin before segments that a clear unpinned are pinned again.
     demanded: usize,
-    /// Somebody has asked for it since.
+    /// `warm_up()` was called since the last clear.
     urged: bool,
-    /// Nothing ahead of demand is to be tried until a clear: a pin was refused.
+    /// A pin was refused: nothing is pinned ahead until the next clear.
     refused: bool,
 }
 
@@ -37,7 +39,7 @@ impl Warm {
         let told = settings.count.is_some() || settings.warm_up == WarmUp::Sync;
         Self {
             told,
-            owed: settings.count.unwrap_or(Settings::UNSET_COUNT),
+            deficit: settings.count.unwrap_or(Settings::UNSET_COUNT),
             credit: 0,
             pinned: 0,
             demanded: 0,
@@ -46,12 +48,12 @@ impl Warm {
         }
     }
 
-    /// Whether segments are to be pinned that the user asked for.
-    pub(super) fn owes(&self) -> bool {
-        self.told && self.owed > 0
+    /// Whether segments that the user asked for are missing.
+    pub(super) fn has_deficit(&self) -> bool {
+        self.told && self.deficit > 0
     }
 
-    /// Whether they wait for more demand after a clear.
+    /// Whether the warm-up waits for demand after a clear.
     pub(super) fn stands_back(&self) -> bool {
         self.demanded > 0 && !self.urged
     }
@@ -60,30 +62,30 @@ impl Warm {
         self.urged
     }
 
-    /// Whether nothing ahead of demand is to be tried.
+    /// Whether a refused pin has ended pinning ahead.
     pub(super) fn is_refused(&self) -> bool {
         self.refused
     }
 
-    /// The user wants what is owed now, whatever the mode.
+    /// The user wants the missing segments now, whatever the mode.
     pub(super) fn urge(&mut self) {
         self.told = true;
         self.urged = true;
     }
 
-    /// Cuts what is owed to `most` segments; returns what it was.
+    /// Cuts the deficit to `most` segments; returns the deficit before.
     pub(super) fn limit(&mut self, most: usize) -> usize {
-        let owed = if self.owes() { self.owed } else { 0 };
-        if owed > most {
-            self.owed = most;
+        let deficit = if self.has_deficit() { self.deficit } else { 0 };
+        if deficit > most {
+            self.deficit = most;
         }
-        owed
+        deficit
     }
 
-    /// How far it is, where `comes` says whether what is owed is to come at all.
+    /// The progress; `comes` says whether the missing segments will be pinned at all.
     pub(super) fn progress(&self, at_work: bool, comes: bool, any_pinned: bool) -> Progress {
-        let owed = if comes { self.owed } else { 0 };
-        let phase = match (at_work, owed) {
+        let deficit = if comes { self.deficit } else { 0 };
+        let phase = match (at_work, deficit) {
             (true, _) => "running",
             (false, 0) if self.told || any_pinned => "done",
             _ if !any_pinned && self.pinned == 0 => "cold",
@@ -92,11 +94,11 @@ impl Warm {
         Progress {
             phase,
             pinned: self.pinned,
-            owed,
+            deficit,
         }
     }
 
-    /// What the user asked to have ready, in bytes.
+    /// Bytes that the user asked to have ready.
     pub(super) fn told_bytes(&self, settings: &Settings) -> usize {
         if self.told {
             let count = settings.count.unwrap_or(Settings::UNSET_COUNT);
@@ -106,43 +108,44 @@ impl Warm {
         }
     }
 
-    /// A request of `bytes` was pinned by itself: so much less is owed, in whole segments.
+    /// A request pinned `bytes` itself: the deficit shrinks by as much, in whole segments.
     pub(super) fn count_request(&mut self, bytes: usize, settings: &Settings) {
         if bytes > settings.segment_bytes {
             return;
         }
         self.demanded = self.demanded.saturating_sub(bytes);
-        if self.owed > 0 {
+        if self.deficit > 0 {
             self.credit += bytes;
-            self.owed = self
-                .owed
+            self.deficit = self
+                .deficit
                 .saturating_sub(self.credit / settings.segment_bytes);
             self.credit %= settings.segment_bytes;
         }
     }
 
+    /// The worker pinned a region of `bytes`.
     pub(super) fn count_segment(&mut self, bytes: usize, settings: &Settings) {
-        if self.owes() && bytes >= settings.segment_bytes {
-            self.owed -= 1;
+        if self.has_deficit() && bytes >= settings.segment_bytes {
+            self.deficit -= 1;
             self.pinned += 1;
         }
     }
 
-    /// `bytes` were given back. A quarter of that has to be asked for before they come again.
+    /// A clear unpinned `bytes`. They come again once requests have pinned a quarter of that.
     pub(super) fn clear(&mut self, bytes: usize, settings: &Settings) {
         let most = settings.count.unwrap_or(Settings::UNSET_COUNT);
         if self.told && most > 0 {
-            self.owed = (self.owed + bytes / settings.segment_bytes).min(most);
+            self.deficit = (self.deficit + bytes / settings.segment_bytes).min(most);
             self.demanded = bytes / 4;
         }
         self.urged = false;
         self.refused = false;
     }
 
-    /// Nothing more can be pinned.
+    /// A pin was refused. Unless it was only stopped, nothing more is pinned ahead.
     pub(super) fn refused(&mut self, refusal: Refusal) {
         if refusal != Refusal::Stopped {
-            self.owed = 0;
+            self.deficit = 0;
             self.refused = true;
         }
     }

@@ -1,9 +1,9 @@
-//! What the worker does behind the program: the warm-up that the user asked for, and a window ahead
-//! of demand where nobody said how much.
+//! What the worker pins in the background: the warm-up that the user asked for, or, where the user
+//! gave no number, a window ahead of demand.
 //!
-//! Invariants: there is one worker at most; it is told to stand still while a request pins, and to
-//! stop when the cache is cleared or the process ends; a region ahead of demand is registered in the
-//! time that a request may lose, and it is long enough for the last request that found no room.
+//! Invariants: there is at most one worker; it pauses while a request pins, and stops when the cache
+//! is cleared or the process ends. A region ahead of demand is registered within the time that a
+//! request may lose, and is long enough for the last request that missed.
 
 use std::time::Duration;
 
@@ -11,79 +11,81 @@ use crate::engine::Engine;
 use crate::handover::IdleSegment;
 use crate::units::SegmentId;
 
-use super::orders::{Purpose, Ticket};
 use super::pace::Who;
-use super::{Growth, Order, Progress, Provisioner, Refusal, WarmUp};
+use super::permits::{PermitId, Purpose};
+use super::{Growth, Permit, Progress, Provisioner, Refusal, WarmUp};
 
-/// What the worker is to do next.
+/// The worker's next step.
 #[derive(Debug)]
 pub enum Work {
-    /// Unpin what it is told, pin the region, and say what came of it.
-    Pin(Order),
+    /// Unpin, then pin, as the permit says; report the outcome.
+    Pin(Permit),
     /// Unpin these.
     Unpin(Vec<IdleSegment>),
-    /// Sleep until something changes: a request pins.
+    /// A request pins: sleep until something changes.
     Wait,
-    /// Nothing; it is the worker no longer.
+    /// Nothing is left to do, and the caller is no longer the worker.
     Done,
 }
 
-/// What the worker is to do in the middle of a pin.
+/// The worker's next step in the middle of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoOn {
     /// Go on.
     Yes,
-    /// Sleep until something changes: a request pins.
+    /// A request pins: sleep until something changes.
     Wait,
-    /// Give it up.
+    /// Abandon the pin.
     Stop,
 }
 
-/// What a request may lose to a registration that is under way, apart from half its own pin.
+/// A request may wait for the driver for this long, and half of its own pin, because the worker's
+/// region is being registered.
 const LOST: Duration = Duration::from_millis(8);
 
-/// The least that is worth a region ahead of demand.
+/// The shortest region that is pinned ahead of demand.
 const LEAST: usize = 16 << 20;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) at_work: bool,
-    /// Regions that were under way when the cache was cleared.
-    pub(super) stale: Vec<SegmentId>,
+    /// Regions whose pins were under way when the cache was cleared: unpinned if still idle.
+    pub(super) cleared: Vec<SegmentId>,
 }
 
 impl Provisioner {
-    /// Whether there is work and nobody does it: then the caller does, until [`Work::Done`].
+    /// Makes the caller the worker, until [`Work::Done`], if there is work and no worker.
     pub fn hire(&mut self) -> bool {
         let hired = !self.worker.at_work && self.has_work();
         self.worker.at_work |= hired;
         hired
     }
 
-    /// The worker could not begin, or ends before it is done.
+    /// The worker could not start, or ended before [`Work::Done`].
     pub fn dismiss(&mut self) {
         self.worker.at_work = false;
     }
 
-    /// The user wants what is owed now, whatever the mode, and how much that is where nobody said so.
+    /// The user wants the missing segments now, whatever the mode; [`super::Settings::UNSET_COUNT`] of
+    /// them if no number was set.
     pub fn urge(&mut self) {
         self.warm.urge();
     }
 
-    /// Whether the worker has begun and is not done.
+    /// Whether there is a worker.
     pub fn is_at_work(&self) -> bool {
         self.worker.at_work
     }
 
-    /// Cuts what is owed to what the budget has room for: `most` segments; returns what it was.
+    /// Cuts the deficit to the `most` segments that the budget allows; returns the deficit before.
     pub fn limit(&mut self, most: usize) -> usize {
         self.warm.limit(most)
     }
 
-    /// What the worker is to do next; `left` is what the budget leaves.
+    /// The worker's next step; `left` is what the budget leaves, in bytes.
     pub fn work(&mut self, now: Duration, left: usize) -> Work {
-        while let Some(id) = self.worker.stale.pop() {
+        while let Some(id) = self.worker.cleared.pop() {
             let idle = self.engine.take_if_idle(id);
             if !idle.is_empty() {
                 return Work::Unpin(idle);
@@ -93,7 +95,7 @@ impl Provisioner {
             self.worker.at_work = false;
             return Work::Done;
         }
-        if self.orders.any_request() {
+        if self.permits.any_request() {
             return Work::Wait;
         }
         let leaving = self.engine.take_leaving(1, usize::MAX);
@@ -116,30 +118,30 @@ impl Provisioner {
         let purpose = Purpose {
             who: Who::Worker,
             request: 0,
-            home: false,
+            working_set: false,
         };
-        Work::Pin(self.order(bytes, purpose, Vec::new(), now))
+        Work::Pin(self.permit(bytes, purpose, Vec::new(), now))
     }
 
-    /// What the worker is to do in the middle of the pin of `ticket`.
-    pub fn go_on(&self, ticket: Ticket) -> GoOn {
+    /// The worker's next step in the middle of the pin of permit `id`.
+    pub fn go_on(&self, id: PermitId) -> GoOn {
         let cleared = self
-            .orders
-            .get(ticket)
+            .permits
+            .get(id)
             .is_none_or(|it| it.who == Who::Worker && it.clears != self.clears);
         if self.closed || cleared {
             GoOn::Stop
-        } else if self.orders.any_request() {
+        } else if self.permits.any_request() {
             GoOn::Wait
         } else {
             GoOn::Yes
         }
     }
 
-    /// How far the warm-up is.
+    /// Progress of the warm-up.
     pub fn progress(&self) -> Progress {
-        // What is not to come, since requests have pinned as much by themselves, is not owed.
-        let comes = self.is_warming() || self.warm.owes() && self.warm.stands_back();
+        // Segments in whose place requests have pinned as much themselves will not be pinned.
+        let comes = self.is_warming() || self.warm.has_deficit() && self.warm.stands_back();
         let any_pinned = self.engine.pinned_bytes() > 0;
         self.warm.progress(self.worker.at_work, comes, any_pinned)
     }
@@ -147,21 +149,21 @@ impl Provisioner {
     fn has_work(&self) -> bool {
         let asked = self.ahead.demand() > 0 && self.settings.warm_up != WarmUp::Off;
         !self.closed
-            && (!self.worker.stale.is_empty()
+            && (!self.worker.cleared.is_empty()
                 || !self.engine.leaving().is_empty()
                 || self.is_warming() && (asked || self.warm.is_urged())
                 || asked && self.ahead_of_demand().is_some())
     }
 
-    /// Whether it is segments that the user asked for that come next. What requests have pinned by
-    /// themselves counts as well: no more is ready than was asked for.
+    /// Whether the worker pins segments that the user asked for. Regions that requests pinned
+    /// themselves count too: no more is ready than was asked for.
     pub(super) fn is_warming(&self) -> bool {
-        self.warm.owes()
+        self.warm.has_deficit()
             && !self.warm.stands_back()
             && self.held() + self.settings.segment_bytes <= self.allowance(0)
     }
 
-    /// The next region ahead of demand, if there is to be one.
+    /// Bytes of the next region ahead of demand, if one is to be pinned.
     fn ahead_of_demand(&self) -> Option<usize> {
         let by_demand = self.settings.warm_up == WarmUp::Background
             && self.settings.growth == Growth::Segment
@@ -171,7 +173,7 @@ impl Provisioner {
             return None;
         }
         let ready = self.held() - self.engine.in_use().min(self.held());
-        // Once half of it is used up: a few long regions serve better than many short ones.
+        // Refilled once half of it is used up: a few long regions serve better than many short ones.
         if ready > window / 2 {
             return None;
         }

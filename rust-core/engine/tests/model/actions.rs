@@ -1,11 +1,11 @@
-//! What is done to the engine, at random: requests around the sizes that matter, and misuse.
+//! Random actions on the engine: requests around the sizes that matter, and misuse.
 
 use pinbuddy_core::{Config, GRANULE, SMALL};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// Ask for so many bytes; where the answer is `Pin`, adopt that and ask again if so.
+    /// Ask for so many bytes; if the answer is `Pin` and `pin` is true, adopt a region and ask again.
     Request {
         bytes: usize,
         pin: bool,

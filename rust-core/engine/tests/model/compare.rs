@@ -1,10 +1,10 @@
-//! Everything that can be seen of the engine, next to what the model says it is.
+//! Compares everything that callers can see of the engine with the model.
 
 use crate::model::{Model, ModelSegment};
 use pinbuddy_core::{BlockView, GRANULE};
 
 impl Model {
-    /// The engine agrees with the model about everything that can be seen.
+    /// Asserts that the engine agrees with the model.
     pub(crate) fn compare(&self) {
         let stats = self.engine.stats();
         let sum = |pending: bool| {
@@ -35,7 +35,7 @@ impl Model {
         }
         let longest = |segment: &ModelSegment| {
             if segment.is_dedicated() && !segment.is_idle() {
-                return 0; // what is left of it serves nothing
+                return 0; // its rest serves nothing
             }
             segment
                 .free

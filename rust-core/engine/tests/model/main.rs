@@ -1,9 +1,8 @@
 //! The engine against a model that is too simple to be wrong: an array of bools per segment.
 //!
-//! Random actions, misuse included; after every one the answer must be the model's, exactly, and
-//! the audit must find nothing. The model says which segment and which offset, not only whether
-//! there is room, so that "leftmost in the fullest of the class that fits" and "the smallest idle
-//! dedicated region that is not too large" are checked and not just believed.
+//! After each random action, misuse included, the answer must equal the model's and the audit must find
+//! nothing. The model predicts the segment and the offset: so "leftmost in the fullest segment of the
+//! class that fits" and "the smallest idle dedicated region that is not too long" are checked.
 
 mod actions;
 mod compare;

@@ -1,4 +1,4 @@
-//! The model: what must be where, kept in the simplest way there is.
+//! The model: where each block must be, computed in the simplest way.
 
 use crate::actions::Action;
 use pinbuddy_core::{
@@ -70,7 +70,7 @@ impl Model {
                 if let Decision::Pin { bytes: region } = self.request(bytes)
                     && pin
                 {
-                    // The least, or as much more as a segment has.
+                    // The least, or a whole segment.
                     let more = self.config.segment_bytes.max(region);
                     let is_long = self.is_longer_than_a_segment(bytes);
                     self.adopt(if is_long || bytes % 2 == 0 {
@@ -111,7 +111,7 @@ impl Model {
         }
     }
 
-    /// Asks both; the answer, once it is known to be right.
+    /// Asks both, and returns the answer once it is known to be right.
     fn request(&mut self, bytes: usize) -> Decision {
         let decision = self.engine.request(bytes);
         if self.passes(bytes) {
@@ -169,7 +169,7 @@ impl Model {
     fn best(&self, bytes: usize, kinds: &[SegmentKind]) -> Option<(usize, usize)> {
         let granules = bytes.div_ceil(GRANULE);
         kinds.iter().find_map(|kind| {
-            // min_by_key takes the first of equals: the oldest.
+            // min_by_key takes the first of equal ones: the oldest.
             (0..self.segments.len())
                 .filter(|&n| self.segments[n].kind == *kind)
                 .filter_map(|n| Some((n, self.segments[n].first_fit(granules)?)))
@@ -191,7 +191,7 @@ impl Model {
             .min_by_key(|&n| length(n))
     }
 
-    /// That one, if it is not too large: an eighth.
+    /// The same, if at most an eighth longer than the request.
     fn best_dedicated(&self, bytes: usize) -> Option<usize> {
         let best = self.smallest_dedicated(bytes)?;
         let length = |n: usize| self.segments[n].free.len() as u128;
@@ -326,7 +326,7 @@ impl Model {
             .retain(|segment| !expected.contains(&(segment.region, segment.is_dedicated())));
     }
 
-    /// Claims that `block` is a block; if it is one after all, nothing is claimed.
+    /// Claims that `block` is a block, unless it is one.
     fn claim_falsely(&mut self, block: Block) {
         if self.blocks.iter().all(|(other, _)| *other != block) {
             let before = self.engine.stats();

@@ -1,15 +1,14 @@
 //! The proposal of pytorch/pytorch#181094, as a model.
 //!
-//! The first request of all pins eight blocks of 1 GiB, whatever its size. A request from 4 MB up
-//! to a block takes the power of two that holds it from the smallest free block that is long
-//! enough, halved as often as it can be; one that is freed looks for its buddy in the list of free
-//! ones and merges with it, as often as there is one. A request that finds nothing, or is shorter
-//! or longer, is stock's, and what stock pins stays stock's. `empty_cache` gives back the blocks
-//! of 1 GiB that are whole, and they do not come back.
+//! The first request pins eight blocks of 1 GiB, whatever its size. A request from 4 MB up to a block
+//! takes the power of two that holds it from the smallest free block that is long enough, halved as
+//! often as possible. A freed part merges with its buddy, if that is free, and so on. A request that
+//! finds nothing, or is shorter or longer, is left to stock, and what stock pins stays stock's.
+//! `empty_cache` unpins the blocks of 1 GiB that are whole, and they are not pinned again.
 //!
-//! That is what the proposal says. What its code does wrong (buddies by addresses, blocks freed
-//! through events that never merge, parts of blocks given to `cudaFreeHost`) is left out, so that
-//! it is compared at its best.
+//! That is the proposal as written. The defects of its code (buddies by addresses, blocks freed through
+//! events that never merge, parts of blocks passed to `cudaFreeHost`) are left out, so that it is
+//! compared at its best.
 
 use super::stock::Stock;
 use super::{Order, Pending, Pins, Policy, place};
@@ -21,8 +20,8 @@ const WHOLE: u32 = 30;
 const COUNT: u64 = 8;
 const THRESHOLD: u64 = 4 * MIB;
 
-/// A free or taken part: `order` is log2 of its bytes, `at` where it starts. The blocks of 1 GiB
-/// stand one behind the other, so buddies differ in one bit.
+/// A free or taken part: `order` is log2 of its bytes, `at` where it starts. The blocks of 1 GiB are
+/// adjacent, so buddies differ in one bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     at: u64,
@@ -40,7 +39,7 @@ pub struct Buddy181094 {
     stock: Stock,
     /// Without stock's.
     pins: Pins,
-    /// The most that this and stock had pinned together.
+    /// The most that the proposal and stock had pinned together.
     peak: u64,
 }
 

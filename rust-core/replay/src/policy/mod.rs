@@ -8,10 +8,10 @@
 //! | [`pinbuddy`] | our engine, driven as the bridge drives it |
 //! | `pinbuddy-exact` | the same with `BUDDY_WARMUP=off BUDDY_GROWTH=exact` |
 //!
-//! A policy knows requests and moments; not what lives, which is for [`crate::replay`] to count,
-//! and nothing of traces. Memory is numbers: nothing is pinned, and pins take no time.
+//! A policy knows requests and times; nothing of traces, nor how much is live, which [`crate::replay`]
+//! counts. Memory is numbers: nothing is pinned, and pins take no time.
 //!
-//! Invariant: `pinned` is the sum of what was pinned and not unpinned, at every moment.
+//! Invariant: `pinned` is always the sum of what was pinned and not unpinned.
 
 pub mod buddy_181094;
 pub mod pinbuddy;
@@ -27,12 +27,11 @@ pub(crate) use pending::{Order, Pending};
 
 /// A model of an allocator. Numbers of blocks are those of [`pinbuddy_trace::checked::Act`].
 pub trait Policy: Debug {
-    /// A request of `bytes` bytes, 1 or more; the block is called `block` until it is freed.
-    /// Whether it had to wait for the driver.
+    /// A request of `bytes` bytes, 1 or more; the block is called `block` until it is freed. Returns
+    /// whether the request had to wait for the driver.
     fn allocate(&mut self, at: u64, block: u32, bytes: u64) -> bool;
 
-    /// The block is freed, and may be used again once each of these streams has come to its
-    /// moment.
+    /// The block is freed, and may be used again once each of these streams has reached its time.
     fn free(&mut self, block: u32, until: &[Until]);
 
     /// `empty_cache`.
@@ -41,11 +40,11 @@ pub trait Policy: Debug {
     /// What was pinned so far.
     fn pins(&self) -> Pins;
 
-    /// Whether all that the model knows of its memory is consistent: for tests, and slow.
+    /// Checks that the model's state is consistent: for tests, and slow.
     ///
     /// # Errors
     ///
-    /// What is not.
+    /// What is inconsistent.
     fn audit(&self) -> Result<(), String>;
 }
 
@@ -58,19 +57,19 @@ pub struct Pins {
     pub unpins: u64,
     /// Bytes pinned now.
     pub bytes: u64,
-    /// The most bytes that were pinned at one moment.
+    /// The most bytes that were pinned at once.
     pub peak: u64,
 }
 
 impl Pins {
-    /// One more region. Sums are bounded by nothing but the trace, and stop at the end of a `u64`.
+    /// One more region. A trace may make sums overflow: they stop at the largest `u64`.
     pub(crate) fn pin(&mut self, bytes: u64) {
         self.pins += 1;
         self.bytes = self.bytes.saturating_add(bytes);
         self.peak = self.peak.max(self.bytes);
     }
 
-    /// Both together, of which `peak` is the most at one moment.
+    /// Both together; `peak` is the most that they had pinned at once.
     pub(crate) fn with(self, other: Self, peak: u64) -> Self {
         Self {
             pins: self.pins + other.pins,
@@ -87,7 +86,7 @@ impl Pins {
     }
 }
 
-/// Which policy, by the name that people give it.
+/// Which policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// See [`stock`].
@@ -123,13 +122,13 @@ impl Kind {
         }
     }
 
-    /// The one of that name.
+    /// The policy of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 
-/// A vector's place for a block, made where there is none.
+/// A vector's place for a block; the vector grows as needed.
 #[inline]
 pub(crate) fn place<T: Default>(places: &mut Vec<T>, block: u32) -> &mut T {
     let index = block as usize;

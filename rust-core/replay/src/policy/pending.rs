@@ -1,19 +1,19 @@
-//! Blocks that were freed and that streams still use.
+//! Freed blocks that streams still use.
 //!
-//! An event a stream; a block is free with its last. In which order events are looked at is what
-//! allocators differ in.
+//! There is one event a stream; a block is free after its last one. Allocators differ in the order in
+//! which they query events.
 
 use std::collections::VecDeque;
 
 use crate::streams::Until;
 
-/// How events wait.
+/// How events are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// In one queue, whatever their streams, and none is looked at behind one that is not over: as
-    /// upstream's `process_events`.
+    /// In one queue for all streams, queried up to the first that is not complete, as in upstream's
+    /// `process_events`.
     OneQueue,
-    /// In a queue for each stream.
+    /// In one queue a stream.
     PerStream,
 }
 
@@ -27,7 +27,7 @@ struct Waiting<B> {
 #[derive(Debug)]
 pub(crate) struct Pending<B> {
     order: Order,
-    /// Moments, and indices into `waiting`.
+    /// Times, and indices into `waiting`.
     queues: Vec<VecDeque<(u64, u32)>>,
     waiting: Vec<Waiting<B>>,
     vacant: Vec<u32>,
@@ -43,7 +43,7 @@ impl<B> Pending<B> {
         }
     }
 
-    /// The block is free once all of `until`, which is not empty, is over.
+    /// The block is free once all of `until`, which is not empty, have passed.
     pub(crate) fn push(&mut self, block: B, until: &[Until]) {
         let entry = Waiting {
             block: Some(block),
@@ -76,7 +76,7 @@ impl<B> Pending<B> {
         self.vacant.len() == self.waiting.len()
     }
 
-    /// One block that is free by `at`, if there is any.
+    /// A block that is free by `at`, if there is any.
     pub(crate) fn pop(&mut self, at: u64) -> Option<B> {
         for queue in &mut self.queues {
             while let Some(&(_, index)) = queue.front().filter(|(moment, _)| *moment <= at) {

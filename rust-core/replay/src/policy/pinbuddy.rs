@@ -1,8 +1,8 @@
 //! Our engine, driven as the bridge drives it, on a machine where pins take no time.
 //!
-//! The provisioner decides, and a [`World`] carries it out: here with one thread, its cache of freed
-//! blocks, and as much memory as anybody asks for, so that what the worker pins is there before the next request, as where the
-//! program's first step takes longer than the pins.
+//! The provisioner decides, and a [`World`] carries it out: here with one thread, its cache, and
+//! unlimited memory. What the worker pins is there before the next request, as in a program whose first
+//! step takes longer than the pins.
 
 use pinbuddy_core::{Growth, MAX_REGION, Settings as Core, Stats, WarmUp};
 
@@ -11,7 +11,7 @@ use crate::MIB;
 use crate::streams::Until;
 use crate::world::{Machine, World};
 
-/// What the `BUDDY_` variables of the same names say.
+/// The `BUDDY_` variables of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `BUDDY_BLOCK_SIZE_MB`, in bytes.
@@ -50,7 +50,7 @@ impl Settings {
         }
     }
 
-    /// As the provisioner takes them.
+    /// The same for the provisioner.
     pub fn core(self) -> Core {
         Core {
             segment_bytes: size(self.block_bytes),
@@ -62,7 +62,7 @@ impl Settings {
     }
 }
 
-/// As the engine counts; what does not fit is above all that it serves.
+/// A size as the engine counts; one that does not fit is longer than it serves.
 fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(MAX_REGION)
 }
@@ -82,7 +82,7 @@ impl Pinbuddy {
         self.0.provisioner.engine().stats()
     }
 
-    /// Everything happens that does by then, in microseconds.
+    /// Lets everything happen that does by `at`, in microseconds.
     fn come_to(&mut self, at: u64) {
         let at = at.saturating_mul(1000);
         while self.0.next_event() <= at {

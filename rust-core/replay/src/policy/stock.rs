@@ -1,10 +1,10 @@
 //! PyTorch's caching host allocator (2.15), as a model.
 //!
-//! A request is rounded up to a power of two, unless it is above `pinned_max_round_threshold_mb`;
-//! blocks that were freed wait in lists by the power of two that holds them, and a request takes
-//! from its own list the block that was freed last, of those that are long enough. Nothing is ever
-//! split. `empty_cache` unpins all that is in the lists. What `pinned_max_cached_size_mb`, graph
-//! pools and the reserve segment change is not modelled: by default none does anything.
+//! A request is rounded up to a power of two, unless it is above `pinned_max_round_threshold_mb`. Freed
+//! blocks are in lists by the power of two that holds them; a request takes from its list the block
+//! freed last that is long enough. Nothing is split. `empty_cache` unpins all blocks in the lists.
+//! `pinned_max_cached_size_mb`, graph pools and the reserve segment are not modelled: none does anything
+//! by default.
 
 use super::{Order, Pending, Pins, Policy, place};
 use crate::streams::Until;
@@ -14,12 +14,12 @@ use crate::streams::Until;
 pub struct Stock {
     /// The longest request that is rounded up, in bytes.
     round_up_to: u64,
-    /// By the block's number: its length, or 0 where it is none of ours.
+    /// By the block's number: its length, or 0 if stock does not have it.
     blocks: Vec<u64>,
     /// Lengths of free blocks, by the power of two that holds them; the last freed is the last.
     free: [Vec<u64>; 64],
     pending: Pending<u64>,
-    /// A capture is under way: no event is asked.
+    /// A capture is under way: no event is queried.
     held_back: bool,
     pins: Pins,
 }
@@ -31,7 +31,7 @@ impl Default for Stock {
 }
 
 impl Stock {
-    /// With requests of up to `bytes` bytes rounded up to powers of two.
+    /// Stock that rounds requests of up to `bytes` bytes up to powers of two.
     pub fn rounding_up_to(bytes: u64) -> Self {
         Self {
             round_up_to: bytes,
@@ -43,7 +43,7 @@ impl Stock {
         }
     }
 
-    /// Whether events are asked from now on.
+    /// Whether events are held back, and not queried, from now on.
     pub(crate) fn hold_back(&mut self, held_back: bool) {
         self.held_back = held_back;
     }

@@ -1,5 +1,4 @@
-//! Each model against answers that are known, and every one of them against itself after each step
-//! of every kind of program.
+//! Each model against known answers, and audited after each step of random programs.
 
 use proptest::prelude::*;
 
@@ -10,7 +9,7 @@ use super::*;
 use crate::{GIB, MIB};
 use pinbuddy_core::{Growth, WarmUp};
 
-/// As many requests of `bytes`, kept; what is pinned, over what was requested.
+/// Bytes pinned over bytes requested, after `count` requests of `bytes` that are kept.
 fn kept(policy: &mut impl Policy, bytes: u64, count: u32) -> f64 {
     for block in 0..count {
         policy.allocate(0, block, bytes);
@@ -74,7 +73,7 @@ fn stock_unpins_what_is_cached() {
 #[test]
 fn the_proposal_pins_everything_first_and_halves_blocks() {
     let mut buddy = Buddy181094::default();
-    // Below its threshold, and still.
+    // A request below its threshold pins everything, too.
     assert!(buddy.allocate(0, 0, 100));
     assert_eq!((buddy.pins().pins, buddy.pins().bytes), (9, 8 * GIB + 128));
     // Four of 256 MiB in each GiB: the 33rd is stock's.
@@ -90,7 +89,7 @@ fn the_proposal_pins_everything_first_and_halves_blocks() {
 }
 
 #[test]
-fn the_proposal_merges_buddies_and_gives_back_whole_blocks() {
+fn the_proposal_merges_buddies_and_unpins_whole_blocks() {
     let mut buddy = Buddy181094::default();
     for block in 0..4 {
         buddy.allocate(0, block, 100 * MIB);
@@ -101,7 +100,7 @@ fn the_proposal_merges_buddies_and_gives_back_whole_blocks() {
         buddy.free(block, &[]);
     }
     buddy.audit().unwrap();
-    // 0 and 1 are one again, 2 waits for 3.
+    // 0 and 1 have merged, 2 waits for 3.
     assert!(!buddy.allocate(0, 5, 250 * MIB));
     buddy.free(5, &[]);
     buddy.free(3, &[(0, 10)]);
@@ -123,7 +122,7 @@ fn pinbuddy_pins_what_it_was_told_behind_the_first_request() {
     let mut pinbuddy = Pinbuddy::new(told);
     assert!(pinbuddy.allocate(0, 0, 64 * MIB));
     pinbuddy.allocate(1, 1, 64 * MIB);
-    // The request's own counts as a part of the eight.
+    // The request's own region counts as a part of the eight.
     assert_eq!(pinbuddy.pins().bytes, 7 * GIB + 64 * MIB);
     for block in 2..=64 {
         assert!(!pinbuddy.allocate(2, block, 100 * MIB));
@@ -175,7 +174,7 @@ fn pinbuddy_leaves_small_requests_to_stock_and_grows() {
 }
 
 #[test]
-fn pinbuddy_gives_back_what_is_idle_and_has_it_again_when_demand_shows() {
+fn pinbuddy_unpins_what_is_idle_and_has_it_again_when_demand_shows() {
     let told = Settings {
         block_count: Some(2),
         ..Settings::default()

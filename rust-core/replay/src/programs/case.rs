@@ -1,4 +1,4 @@
-//! A program with all that it meets: its machine, its settings, its budget.
+//! A random program with its machine, settings and budget.
 
 use pinbuddy_core::{Growth, Settings, WarmUp};
 
@@ -10,7 +10,7 @@ use super::{Bounds, Cell, Outcome, Run, Shape, Sizes, Verdict, run};
 /// How pinbuddy is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// As it comes.
+    /// The defaults.
     Default,
     /// `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
     Exact,
@@ -23,9 +23,9 @@ pub enum Setting {
 pub struct Case {
     /// How the program's requests are drawn.
     pub shape: Shape,
-    /// What it reads.
+    /// The numbers that decide them.
     pub tape: Vec<Cell>,
-    /// What it runs on.
+    /// The machine that it runs on.
     pub machine: Machine,
     /// How pinbuddy is set.
     pub setting: Setting,
@@ -65,11 +65,11 @@ impl Case {
         self.machine.budget < u64::MAX
     }
 
-    /// How near it comes to each bound, with the books audited now and then if `audits`.
+    /// How near it comes to each bound; with `audits`, the state is audited now and then.
     ///
     /// # Errors
     ///
-    /// What an audit has to say.
+    /// What an audit found.
     pub fn judge(&self, audits: bool) -> Result<Verdict, String> {
         let (ours, stocks) = self.run(audits)?;
         let told = match self.setting {
@@ -88,7 +88,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// What an audit has to say.
+    /// What an audit found.
     pub fn run(&self, audits: bool) -> Result<(Outcome, Outcome), String> {
         let acts = self.shape.acts(&self.tape);
         let of = Run {

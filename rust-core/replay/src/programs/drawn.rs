@@ -1,4 +1,4 @@
-//! Cases drawn from a seed: the same on every machine, so that a table can name the worst of them.
+//! Cases drawn from a seed: the same on every machine, so that a table can name the worst ones.
 
 use crate::GIB;
 use crate::workload::Random;
@@ -38,7 +38,7 @@ impl Draws {
         };
         let length = self.0.draw() % 800 + 1;
         let tape = (0..length).map(|_| self.cell()).collect();
-        // Nanoseconds a mebibyte: of a fast machine, and of a slow one.
+        // Nanoseconds a mebibyte, of a fast machine and of a slow one.
         let pace = self.one(&[100_000, 500_000]);
         let plenty = u64::MAX;
         let machine = Machine {

@@ -1,9 +1,9 @@
-//! Programs that nobody thought of: what pinned memory is asked for by threads at random, within a
-//! shape that real programs have.
+//! Random programs: threads that request and free pinned memory at random, within a shape that real
+//! programs have.
 //!
-//! A program is a *shape* (how sizes are drawn, how much lives at once, how many threads) and a *tape*
-//! of small numbers that it reads. A shorter tape, or smaller numbers, is a simpler program, so that
-//! one that breaks a bound can be shrunk. Knows no allocator.
+//! A program is a *shape* (how sizes are drawn, how much is live at once, how many threads) and a *tape*
+//! of small numbers that decide each request. A shorter tape or smaller numbers make a simpler program,
+//! so that one that breaks a bound can be shrunk. Knows no allocator.
 
 mod case;
 mod drawn;
@@ -22,26 +22,26 @@ pub use verdict::{Bounds, Verdict};
 pub struct Shape {
     /// How sizes are drawn.
     pub sizes: Sizes,
-    /// At most so much lives at once, in bytes, unless one request is longer.
+    /// The most that is live at once, in bytes, unless one request is longer.
     pub live: u64,
     /// How many threads take turns.
     pub threads: u8,
-    /// One of so many requests lives to the end, up to a quarter of all that lives; 0 for none.
+    /// One in so many requests stays live to the end, up to a quarter of `live`; 0 for none.
     pub holders: u8,
-    /// One of so many requests is followed by an `empty_cache`; 0 for none.
+    /// One in so many requests is followed by an `empty_cache`; 0 for none.
     pub clears: u8,
-    /// How long a thread computes between requests at most, in microseconds.
+    /// The longest that a thread computes between requests, in microseconds.
     pub computes: u32,
     /// On how many streams blocks are copied before they are freed; 0 for none.
     pub streams: u8,
-    /// One of so many copies comes behind something that keeps its stream busy for long; 0 for none.
+    /// One in so many copies comes after long work on its stream; 0 for none.
     pub stuck: u8,
-    /// One of so many requests is followed by a graph capture; 0 for none.
+    /// One in so many requests is followed by a graph capture; 0 for none.
     pub captures: u8,
 }
 
-/// One number of the tape: what is asked for, what is freed for it, how long the thread computes
-/// before, and what streams do with the block.
+/// One cell of the tape: decides the request's size, which block is freed for it, how long the thread
+/// computes before, and what streams do with the block.
 pub type Cell = (u16, u8, u8, u8);
 
 /// What a thread does.
@@ -57,31 +57,31 @@ pub enum Act {
     Compute(u32),
     /// Copies this block on this stream.
     Copy(u32, u32),
-    /// Has this stream do something for so many microseconds.
+    /// Keeps this stream busy for so many microseconds.
     Occupy(u32, u32),
-    /// A graph capture, with all that belongs to it, an `empty_cache` first.
+    /// Begins a graph capture, after an `empty_cache`.
     BeginCapture,
-    /// The end of that.
+    /// Ends it.
     EndCapture,
-    /// Waits for all others that are not done.
+    /// A barrier for all threads that are not done.
     Meet,
 }
 
-/// How long a stream is busy that is stuck, in microseconds, at most; and a capture.
+/// The longest time that a stream is kept busy, in microseconds; and that a capture takes.
 const STUCK: u32 = 400_000;
 const CAPTURE: u32 = 50_000;
 
-/// What a thread does, and what it has.
+/// A thread's acts and live blocks.
 #[derive(Debug, Default)]
 struct Thread {
     acts: Vec<Act>,
-    /// Name, length, and what streams do with it.
+    /// Name, length, and what streams do with the block.
     live: Vec<(u32, u64, u8)>,
     in_use: u64,
 }
 
 impl Shape {
-    /// What each thread does, in its order.
+    /// The acts of each thread, in order.
     pub fn acts(&self, tape: &[Cell]) -> Vec<Vec<Act>> {
         let count = usize::from(self.threads.max(1));
         let mut threads: Vec<_> = (0..count).map(|_| Thread::default()).collect();
@@ -139,7 +139,7 @@ impl Shape {
         }
     }
 
-    /// A thread's block is freed, after it was copied where that is to be.
+    /// Frees a thread's block, after copying it if the tape says so.
     fn free(&self, thread: &mut Thread, at: usize) {
         let (block, bytes, copies) = thread.live.remove(at);
         thread.in_use -= bytes;

@@ -1,7 +1,7 @@
-//! Runs a program in simulated time, with our provisioner or with stock's mechanism alone.
+//! Runs a program in simulated time, with the provisioner or with stock's mechanism alone.
 //!
-//! Each thread does what it does as soon as it can; what it waits for is the driver's time and the
-//! provisioner's. Stock is the same process in which every request passes through.
+//! Each thread acts as soon as it can, and waits only for the driver and the provisioner. Stock is the
+//! same process, in which every request passes through.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,44 +13,43 @@ use crate::world::{Machine, Nanos, World};
 
 use super::Act;
 
-/// A program with a machine to run on.
+/// A program and its machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// By thread.
     pub acts: &'a [Vec<Act>],
-    /// What it meets.
+    /// The machine that it runs on.
     pub machine: Machine,
-    /// Whether the books are audited now and then: slow.
+    /// Whether the state is audited now and then: slow.
     pub audits: bool,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The most that was in use at once, by the program or by streams that nobody could ask or that
-    /// were not done with it, in bytes as requested.
+    /// The most that was in use at once, in bytes as requested: by the program, or by streams that were
+    /// not done or could not be queried.
     pub largest_set: u64,
     /// The most that was pinned at once.
     pub peak: u64,
-    /// What was pinned ten seconds after the program was over.
+    /// Bytes pinned ten seconds after the program's end.
     pub pinned_at_end: u64,
-    /// All that was ever pinned, in bytes.
+    /// All bytes ever pinned.
     pub bytes_pinned: u64,
-    /// How many pins there were when a request had been served, in the order in which they were: threads
-    /// come forward at other paces than with stock.
+    /// How many pins had been made when each request was served, in the order of serving. That order
+    /// differs from stock's, since threads advance at other speeds.
     pub pins: Vec<u64>,
-    /// What was pinned then.
+    /// Bytes pinned at these times.
     pub pinned: Vec<u64>,
     /// The place of each request in that order, in the order of their names.
     pub order: Vec<usize>,
-    /// How long each request waited, in the order of names, and how long stock's own pins would have
-    /// taken in its place: its own, and those of others that waited at the same time.
-    /// Without those for which a region for all that follows was pinned, by themselves or by another
-    /// thread meanwhile.
+    /// How long each request waited, in the order of names, and how long stock's pins would have taken
+    /// in its place: its own, and those of requests that waited at the same time. Without requests
+    /// during which a working-set region was pinned, by themselves or by another thread.
     pub waits: Vec<(Nanos, Nanos)>,
-    /// How many these were.
+    /// How many requests `waits` leaves out.
     pub renewals: u64,
-    /// When the program was over.
+    /// When the program ended.
     pub time: Nanos,
 }
 
@@ -67,16 +66,16 @@ fn off() -> Settings {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Does its next act then.
+    /// Does its next act at that time.
     Ready(Nanos),
-    /// Waits for its request of so many bytes; and for so long by stock's measure.
+    /// Waits for its request: name, bytes, and the time that stock's pins would take.
     Waits(u32, u64, Nanos),
-    /// Waits for the other threads.
+    /// Waits at a barrier.
     Meets,
     Done,
 }
 
-/// A program under way.
+/// A running program.
 struct Program<'a> {
     of: Run<'a>,
     world: World,
@@ -94,7 +93,7 @@ struct Program<'a> {
 ///
 /// # Errors
 ///
-/// What an audit has to say.
+/// What an audit found.
 pub fn run(of: Run<'_>, settings: Option<&Settings>) -> Result<Outcome, String> {
     let settings = settings.cloned().unwrap_or_else(off);
     let acts = of.acts.iter().flatten();
@@ -231,7 +230,7 @@ impl Program<'_> {
         self.world.request(thread, block, bytes);
     }
 
-    /// They go on, if all have met that are not done.
+    /// Ends a barrier, if all threads that are not done have reached it.
     fn meet(&mut self, at: Nanos) {
         let meets = |state: &State| matches!(state, State::Meets | State::Done);
         if self.states.iter().all(meets) {
@@ -244,12 +243,12 @@ impl Program<'_> {
     }
 }
 
-/// What the program has, and what streams are not done with, or nobody may ask them about.
+/// The bytes that the program has in use, or streams that are not done or may not be queried.
 #[derive(Debug, Default)]
 struct InUse {
     bytes: u64,
     most: u64,
-    /// Until when streams have blocks, in microseconds, and how many bytes.
+    /// Until when streams use blocks, in microseconds, and how many bytes.
     on_streams: BinaryHeap<Reverse<(u64, u64)>>,
     captures: u32,
 }

@@ -5,30 +5,31 @@ use crate::{GIB, MIB};
 /// How sizes are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// One of so many, which stay the same.
+    /// One of so many fixed sizes.
     Fixed(u8),
-    /// Any, from 4 MiB to a gibibyte, each order of magnitude as often as another.
+    /// Any from 4 MiB to 1 GiB, each doubling equally often.
     Mixed,
     /// A little larger each time.
     Growing,
     /// A little smaller each time.
     Shrinking,
-    /// Any up to 200 MiB, to the byte: hardly ever one twice.
+    /// Any up to 200 MiB, to the byte: hardly any repeats.
     Never,
     /// From a little below a segment to a little above.
     Around,
-    /// Fixed ones, other ones in each phase; between two phases all is freed.
+    /// Fixed sizes, which change with each phase; between two phases all is freed.
     Phases,
     /// From 1 to 8 GiB.
     Huge,
     /// From 4 KiB to 4 MiB.
     Small,
-    /// Any from 50 to 400 MiB, in rounds: each thread asks for so many, all meet, and all are freed.
+    /// Any from 50 to 400 MiB, in rounds with a barrier: each thread asks for so many blocks, all threads
+    /// meet, and all blocks are freed.
     Rounds(u8),
 }
 
 impl Sizes {
-    /// All ways.
+    /// All of them.
     pub const ALL: [Self; 13] = [
         Self::Fixed(1),
         Self::Fixed(5),
@@ -45,7 +46,7 @@ impl Sizes {
         Self::Rounds(6),
     ];
 
-    /// For people.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fixed(1) => "one size",
@@ -63,10 +64,10 @@ impl Sizes {
         }
     }
 
-    /// The length of the request of that number, for which `drawn` was drawn.
+    /// The length of request `number`, from the random number `drawn`.
     pub(super) fn size(self, number: u32, drawn: u16) -> u64 {
         let part = |least: u64, most: u64| least + (most - least) * u64::from(drawn) / 0xffff;
-        // Each doubling as often as another, and evenly within it.
+        // Each doubling equally often, and evenly within it.
         let doubling = |least: u64, doublings: u64| {
             let steps = u64::from(drawn) * doublings;
             let whole = least << (steps >> 16);
@@ -74,7 +75,7 @@ impl Sizes {
         };
         let fixed = |kinds: u64, of: u64| {
             let kind = u64::from(drawn) % kinds + of * kinds;
-            // Any numbers that have nothing to do with powers of two.
+            // Sizes unrelated to powers of two.
             4 * MIB + (kind * 0x9e37_79b9 % 0x1_0000) * (296 * MIB) / 0x1_0000
         };
         match self {

@@ -1,18 +1,18 @@
-//! How near a program comes to the bounds that are to hold for every program, against stock.
+//! How near a program comes to the bounds that hold for every program, compared with stock.
 
 use crate::world::Nanos;
 
 use super::run::Outcome;
 
-/// What the bounds are made of, besides the program itself.
+/// What the bounds depend on, besides the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// What the user asked to have ready, in bytes.
+    /// Bytes that the user asked to have ready.
     pub told: u64,
-    /// A segment, in bytes.
+    /// Bytes of a segment.
     pub segment: u64,
-    /// What the driver takes for one block of what the user asked to have ready: nobody can stop it,
-    /// and a request may come just then.
+    /// How long the driver takes to register one segment that the user asked to have ready. That cannot
+    /// be stopped, and a request may have to wait for it.
     pub registration: Nanos,
 }
 
@@ -22,18 +22,18 @@ pub struct Verdict {
     /// The most that was pinned, over the largest of: what the user asked for; 1.25 times the largest
     /// set and a segment; what stock pinned. Up to 1 the bound holds.
     pub pinned: f64,
-    /// By how many pins a stretch of the program has more than stock's, at most.
+    /// The most pins more than stock's in any stretch of the program.
     pub pins: u64,
-    /// All bytes ever pinned, over the largest set, stock's and what the user asked for together.
+    /// All bytes ever pinned, over the sum of the largest set, stock's and what the user asked for.
     pub bytes: f64,
-    /// The longest wait, over 1.5 times what stock's own pin would take in that place, 20 ms, and what
-    /// the driver takes for a block that the user asked for. Up to 1 the bound holds.
+    /// The longest wait, over the sum of 1.5 times what stock's pins would take, 20 ms, and `registration`.
+    /// Up to 1 the bound holds.
     pub waits: f64,
     /// How long the program took, over stock's.
     pub time: f64,
 }
 
-/// What a request may wait beside its share of stock's time.
+/// How long a request may wait beyond 1.5 times stock's time.
 const GRACE: Nanos = 20_000_000;
 
 impl Verdict {
@@ -58,7 +58,7 @@ impl Verdict {
     }
 }
 
-/// The most by which `ours` grows more than `stocks` over any stretch.
+/// The most by which `ours` grows more than `stocks` in any stretch.
 fn most_ahead(ours: &[u64], stocks: &[u64]) -> u64 {
     let (mut least, mut most) = (0_i64, 0_i64);
     for (ours, stocks) in ours.iter().zip(stocks) {

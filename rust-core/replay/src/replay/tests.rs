@@ -1,5 +1,4 @@
-//! What is measured, on programs small enough to count by hand; and that every policy serves every
-//! workload.
+//! Measurements of programs small enough to count by hand; every policy serves every workload.
 
 use super::*;
 use crate::GIB;
@@ -77,10 +76,11 @@ fn a_block_that_a_stream_copies_is_not_used_again_before_that_is_over() {
 /// Pins, unpins, and the most bytes pinned at one moment.
 type Counts = (u64, u64, u64);
 
-/// What PyTorch 2.15.0 and its fork were seen to do with the same traces, by
-/// `tests/python/replay.py` in the simulator; the bytes by statistics, but for `kv-cache`, where
-/// cached blocks count and statistics would flush them. The models do the same to the byte. In this order: stock; `pinned_max_round_threshold_mb:1`;
-/// the fork with `BUDDY_WARMUP=sync`; the fork with `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
+/// What PyTorch 2.15.0 and its fork did with the same traces, by `tests/python/replay.py` in the
+/// simulator: the models must do the same to the byte. The bytes come from statistics, except for
+/// `kv-cache`, where cached blocks count and reading statistics would flush them. In this order: stock;
+/// `pinned_max_round_threshold_mb:1`; the fork with `BUDDY_WARMUP=sync`; the fork with
+/// `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
 const SEEN: [(&str, [Counts; 4]); 5] = [
     (
         "variable-lengths",
@@ -144,7 +144,7 @@ fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
     for (name, seen) in SEEN {
         let workload = Workload::named(name).unwrap();
         let mut checker = Checker::default();
-        // Uses on streams were left out there too.
+        // The script left out uses on streams, too.
         let steps: Vec<Step> = (1..)
             .zip(workload.events(1, workload.steps))
             .map(|(line, event)| checker.check(line, event).unwrap())
@@ -160,8 +160,8 @@ fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
     }
 }
 
-/// Where the sizes of each step differ, little more is pinned than the largest step needs, and after
-/// the first steps nothing.
+/// If sizes differ from step to step, hardly more is pinned than the largest step needs, and nothing
+/// after the first steps.
 #[test]
 fn sizes_that_vary_cost_a_tenth_at_most_and_pins_end() {
     let workload = Workload::named("variable-lengths").unwrap();
@@ -187,11 +187,10 @@ fn sizes_that_vary_cost_a_tenth_at_most_and_pins_end() {
     }
 }
 
-/// Every policy serves every workload to its end, and its own books are right after every step of
-/// the beginning; what lives is the sum of what was requested.
+/// Every policy serves every workload to its end, and passes its audit after each of the first steps.
 #[test]
 fn every_workload_on_every_policy() {
-    // The engine's audit looks at every granule: few and small segments, and not at every step.
+    // The engine's audit visits every granule: so segments are few and small, and some steps are skipped.
     let settings = pinbuddy::Settings {
         block_bytes: 160 * MIB,
         block_count: Some(3),

@@ -1,13 +1,12 @@
-//! Checkpoints staged in pinned memory and written behind the program, as
+//! Checkpoints staged in pinned memory and written in the background, as
 //! `torch.distributed.checkpoint.async_save` does with a pinned stager.
 //!
-//! Llama-3-8B sharded over 16 ranks (FSDP2): of every parameter a sixteenth, in bfloat16, and of
-//! the optimizer the same in float32 three times over. The shapes are the model's: embeddings and
-//! head of 128,256 x 4096, and 32 layers with matrices of 4096 x 4096, 1024 x 4096 and 14336 x 4096
-//! and two norms. Every fifth step all 1,164 tensors, 6.5 GiB, are staged and copied out, and after
-//! three more steps the file is written, they are freed and `empty_cache` is called. Every step
-//! has a batch of 4 x 8192 tokens and its labels on their way (256 KiB each), and one that was
-//! loaded ahead.
+//! Llama-3-8B sharded over 16 ranks (FSDP2): a sixteenth of every parameter in bfloat16, and three times
+//! the same in float32 for the optimizer. The shapes are the model's: embeddings and head of
+//! 128,256 x 4096, and 32 layers with matrices of 4096 x 4096, 1024 x 4096 and 14336 x 4096 and two
+//! norms. Every fifth step all 1,164 tensors, 6.5 GiB, are staged and copied out. Three steps later the
+//! file is written, the tensors are freed and `empty_cache` is called. Every step copies a batch of
+//! 4 x 8192 tokens and its labels (256 KiB each), and has another one loaded ahead.
 
 use super::Program;
 use super::script::{Handle, Script};
@@ -26,7 +25,7 @@ const LAYER: [u64; 9] = [
     4096,
     4096,
 ];
-/// Bytes of an element: the weight, and what the optimizer has of it.
+/// Bytes of an element: of the weight, and of the optimizer's three copies.
 const COPIES: [u64; 4] = [2, 4, 4, 4];
 const OUT: u32 = 1;
 const BATCH: u64 = 4 * 8192 * 8;

@@ -1,5 +1,5 @@
-//! Buffers of one size that people met: 129.5 MiB (pytorch/pytorch#150517) and 2.083 GiB
-//! (pytorch/pytorch#95823), of which power-of-two rounding makes nearly twice as much.
+//! Buffers of one size from bug reports: 129.5 MiB (pytorch/pytorch#150517) and 2.083 GiB
+//! (pytorch/pytorch#95823), which rounding to powers of two nearly doubles.
 
 use super::script::{Handle, Script};
 use super::{Program, mib};

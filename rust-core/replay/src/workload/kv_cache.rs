@@ -1,11 +1,10 @@
-//! KV-cache offload in serving: requests that are done leave their cache on the host.
+//! KV-cache offload in serving: the caches of finished requests stay on the host.
 //!
-//! Llama-3-8B in bfloat16: a token takes 128 KiB (32 layers, 8 heads of 128, keys and values). The
-//! cache goes to the host in chunks of 256 tokens (32 MiB), as LMCache's, and the last chunk of a
-//! conversation is as long as what is left, from 128 KiB on. A step is a request: a conversation
-//! that comes back, one in three times, has its chunks copied to the device and goes on; a new one
-//! begins. Each adds 50 to 6,000 tokens, short ones more often. The host keeps 6 GiB, and gives up
-//! the conversation that was used least recently.
+//! Llama-3-8B in bfloat16: a token takes 128 KiB (32 layers, 8 heads of 128, keys and values). The cache
+//! is copied to the host in chunks of 256 tokens (32 MiB), as in LMCache; the last chunk of a
+//! conversation is shorter, from 128 KiB on. A step is a request. One in three continues a conversation,
+//! whose chunks are copied to the device; the others begin one. Each adds 50 to 6,000 tokens, short ones
+//! more often. The host keeps 6 GiB, and evicts the least recently used conversation.
 
 use std::collections::VecDeque;
 

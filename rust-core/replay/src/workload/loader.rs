@@ -1,10 +1,10 @@
 //! A DataLoader with `pin_memory=True`.
 //!
-//! ImageNet as PyTorch's own example trains on it: batches of 256 images of 3 x 224 x 224 in
-//! float32 (147 MiB) with their labels (2 KiB). A thread pins batches ahead, two of them while the
-//! third trains (`prefetch_factor`); the program copies a batch to the device and drops it. An
-//! epoch has 1,281,167 images on eight ranks: 626 batches, the last one of 146 images (83.8 MiB).
-//! A step is a batch. An evaluation every 250 steps ends in `empty_cache`, as in fairseq.
+//! ImageNet, as in PyTorch's own example: batches of 256 images of 3 x 224 x 224 in float32 (147 MiB)
+//! with their labels (2 KiB). A thread pins two batches ahead while a third trains (`prefetch_factor`);
+//! the program copies a batch to the device and frees it. An epoch has 1,281,167 images on eight ranks:
+//! 626 batches, the last one of 146 images (83.8 MiB). A step is a batch. Every 250 steps there is an
+//! evaluation, which ends in `empty_cache`, as in fairseq.
 
 use std::collections::VecDeque;
 

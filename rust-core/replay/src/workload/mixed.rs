@@ -1,9 +1,9 @@
-//! Small buffers that live on among large ones that do not: the table of pytorch/pytorch#181094.
+//! Long-lived small buffers among short-lived large ones: the table of pytorch/pytorch#181094.
 //!
-//! Each step has 32 layers. A layer offloads two activations of up to 129.5 MiB, which are there
-//! till the end of the step, and pins 20 small buffers of 64 KiB to 3.5 MiB (optimizer states,
-//! norms, rows of embeddings); four in ten of these are done with at the end of their layer, the
-//! others stay, until 3.7 GB live as in the issue. What a clear leaves then is the question.
+//! Each step has 32 layers. A layer offloads two activations of up to 129.5 MiB, which live to the end
+//! of the step, and pins 20 small buffers of 64 KiB to 3.5 MiB (optimizer states, norms, rows of
+//! embeddings). Four in ten of these are freed at the end of their layer; the others stay, until 3.7 GB
+//! are live, as in the issue. Then the cache is cleared.
 
 use super::random::Random;
 use super::script::{Handle, Script};

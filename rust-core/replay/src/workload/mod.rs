@@ -1,11 +1,10 @@
-//! Workloads: programs that are made up, from a seed, after programs that there are.
+//! Workloads: synthetic programs, generated from a seed and modelled on real ones.
 //!
-//! One file for each kind of program says what it is after and where its sizes come from. A
-//! workload is written a step at a time, so that one of any length takes little memory. The same
-//! seed gives the same events, to the byte.
+//! There is a file for each kind of program, which says where its sizes come from. A workload is
+//! generated a step at a time, so that one of any length takes little memory. The same seed gives the
+//! same events, to the byte.
 //!
-//! Every program ends in the same way: a last `clear`, with what it keeps to its end still alive,
-//! and then that is freed, so that nothing is left.
+//! Every program ends with a `clear` while its long-lived blocks are still live, and then frees them.
 
 mod checkpoint;
 mod fixed;
@@ -27,22 +26,22 @@ use script::Script;
 /// Whether sizes are the same in every step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// They are.
+    /// The same in every step.
     Fixed,
-    /// They are not.
+    /// Different.
     Vary,
 }
 
 /// A workload, by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub about: &'static str,
     /// Whether its sizes change from step to step.
     pub sizes: Sizes,
-    /// How many steps it has unless asked for another number.
+    /// How many steps it has by default.
     pub steps: u32,
     make: fn(u64) -> Box<dyn Program>,
 }
@@ -129,7 +128,7 @@ pub const WORKLOADS: [Workload; 11] = [
 ];
 
 impl Workload {
-    /// The one of that name.
+    /// The workload of that name.
     pub fn named(name: &str) -> Option<&'static Self> {
         WORKLOADS.iter().find(|it| it.name == name)
     }
@@ -156,12 +155,12 @@ impl Workload {
     }
 }
 
-/// What a program does in one step. It keeps what it needs from one to the next.
+/// A program, generated step by step.
 trait Program {
     fn step(&mut self, script: &mut Script, number: u32);
 }
 
-/// So many MiB, in bytes.
+/// Bytes of so many MiB.
 const fn mib(mebibytes: f64) -> u64 {
     (mebibytes * (1 << 20) as f64) as u64
 }

@@ -1,8 +1,7 @@
 //! Numbers drawn from a seed: the same on every machine and with every compiler.
 //!
-//! SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Only sums, products and shifts, and divisions
-//! that IEEE 754 defines to the last bit: no function of a mathematical library, whose results
-//! differ from one to the next.
+//! SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Uses only sums, products, shifts, and divisions that
+//! IEEE 754 defines to the last bit; mathematical libraries differ in their results.
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Any.
+    /// Any number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

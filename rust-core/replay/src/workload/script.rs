@@ -1,7 +1,7 @@
-//! What a generator writes its program with: blocks, copies, time.
+//! What generators write programs with: blocks, copies, time.
 //!
-//! Time goes on by what a call takes and by what the program is said to compute. Knows no
-//! workload. Invariants: ids are never used again; `live` is what was allocated and not freed.
+//! Time advances with each call and with what the program computes. Knows no workload. Invariants: ids
+//! are never reused; `live` is what was allocated and not freed.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ impl Script {
         self.t += microseconds;
     }
 
-    /// From now on this thread asks.
+    /// From now on requests come from this thread.
     pub(super) fn on_thread(&mut self, thread: u32) {
         self.thread = thread;
     }
@@ -74,7 +74,7 @@ impl Script {
         self.put(Op::Clear);
     }
 
-    /// The program ends: what was kept to the end is freed.
+    /// The program ends: all live blocks are freed.
     pub(super) fn end(&mut self) {
         for id in std::mem::take(&mut self.live) {
             let thread = self.thread;
@@ -82,7 +82,7 @@ impl Script {
         }
     }
 
-    /// What was written since the last time.
+    /// The events written since the last call.
     pub(super) fn take(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }

@@ -1,10 +1,10 @@
-//! The step of pytorch/pytorch#186162: 155 activations of Llama-3-8B offloaded, 3 ms each where
-//! each is pinned anew.
+//! The step of pytorch/pytorch#186162: 155 activations of Llama-3-8B are offloaded, which takes 3 ms
+//! each if each is pinned anew.
 //!
-//! 155 is five from each of 31 layers: those of the last layer are wanted at once and stay. With
-//! 1024 tokens a rank in bfloat16 they are the layer's input (8 MiB), the projected queries, keys
-//! and values (12 MiB), the attention's output (8 MiB), the input of the feed-forward part (8 MiB)
-//! and its product (28 MiB). Forward copies them out, backward copies them back, last first.
+//! There are five for each of 31 layers; those of the last layer are needed at once and stay on the
+//! device. With 1024 tokens a rank in bfloat16 they are the layer's input (8 MiB), the projected
+//! queries, keys and values (12 MiB), the attention's output (8 MiB), the input of the feed-forward part
+//! (8 MiB) and its product (28 MiB). Forward copies them out, backward copies them back, last first.
 
 use super::script::{Handle, Script};
 use super::{Program, mib};

@@ -1,5 +1,5 @@
-//! Every generator: the same seed gives the same bytes, what it writes makes sense, all that is
-//! allocated is freed, and sizes are those that its documentation says.
+//! Every generator: the same seed gives the same bytes, events are valid, all blocks are freed, and
+//! sizes are as documented.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ struct Seen {
     largest_live: u64,
 }
 
-/// What a whole workload is like; that it makes sense and frees all is checked on the way.
+/// The figures of a whole workload; checks that it is valid and frees everything.
 fn seen(workload: &Workload) -> Seen {
     let mut checker = Checker::default();
     let mut sizes = BTreeSet::new();
@@ -75,7 +75,7 @@ fn seen(workload: &Workload) -> Seen {
     }
 }
 
-/// The figures that documentation and benchmarks speak of.
+/// The figures that documentation and benchmarks use.
 #[test]
 fn what_the_workloads_are_like() {
     let table: String = WORKLOADS

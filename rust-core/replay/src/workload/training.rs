@@ -1,21 +1,20 @@
 //! Training with activation offload in a pipeline.
 //!
-//! A stage of a 48-layer transformer with Qwen2.5-14B's shapes (hidden size 5120, 40 heads and 8
-//! for keys and values of 128 each), one sequence of 8192 tokens a micro-batch, in bfloat16. Of
-//! each layer the forward pass copies to the host its input and the attention's output (80 MiB
-//! each), the projected queries, keys and values (112 MiB), the log-sum-exp of the softmax
-//! (1.25 MiB) and two normalisations' scales (32 KiB each); the backward pass copies them back and
-//! frees them. The orders are those of 1F1B (Narayanan et al., SOSP 2019) and of Megatron-LM's
-//! interleaved schedule with two chunks a stage (SC 2021): stage 4 of 8, 16 micro-batches, six
-//! layers a stage, so that 4 micro-batches of 1.6 GiB are on the host at once, or 15 chunks of
-//! half as much.
+//! A stage of a 48-layer transformer with Qwen2.5-14B's shapes (hidden size 5120, 40 heads and 8 for
+//! keys and values of 128 each), one sequence of 8192 tokens a micro-batch, in bfloat16. For each layer
+//! the forward pass copies to the host: its input and the attention's output (80 MiB each), the
+//! projected queries, keys and values (112 MiB), the log-sum-exp of the softmax (1.25 MiB) and two
+//! normalisations' scales (32 KiB each). The backward pass copies them back and frees them. The
+//! schedules are 1F1B (Narayanan et al., SOSP 2019) and Megatron-LM's interleaved one with two chunks a
+//! stage (SC 2021): stage 4 of 8, 16 micro-batches, six layers a stage. So 4 micro-batches of 1.6 GiB
+//! are on the host at once, or 15 chunks of half as much.
 
 use std::collections::BTreeMap;
 
 use super::script::{Handle, Script};
 use super::{Program, mib};
 
-/// What a layer leaves on the host, in bytes.
+/// What a layer offloads, in bytes.
 const LAYER: [u64; 6] = [
     mib(80.0),
     mib(80.0),

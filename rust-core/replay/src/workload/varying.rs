@@ -1,9 +1,9 @@
 //! Sequence lengths that differ from step to step.
 //!
-//! Nine pairs of buffers, of 3 to 200 MiB, as a model offloads of its few large activations and
-//! many small ones; each is scaled by 0.7 to 1.3 at random in each step, is there till the end of
-//! the step, and never has the same size again. Power-of-two lists find something that is long
-//! enough, most often; lists of exact sizes pin more and more.
+//! Nine pairs of buffers of 3 to 200 MiB, as a model's few large and many small activations. In each
+//! step each is scaled at random by 0.7 to 1.3; it lives to the end of the step, and never has the same
+//! size again. Power-of-two lists mostly find a block that is long enough; lists of exact sizes pin more
+//! and more.
 
 use super::random::Random;
 use super::script::Script;

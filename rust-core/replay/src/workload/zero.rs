@@ -1,12 +1,12 @@
 //! ZeRO-offload (Ren et al., ATC 2021; DeepSpeed's `offload_optimizer` with `pin_memory`).
 //!
-//! Llama-3-8B's 8,030 million parameters on 16 ranks. Each keeps on the host, for the whole run,
-//! its part of the optimizer's state (weights, momentum and variance in float32, 1.87 GiB each)
-//! and of the gradients (float32 too). Backward, gradients arrive in buckets of 500 million
-//! elements, DeepSpeed's `reduce_bucket_size`: of each bucket a sixteenth, in bfloat16, 59.6 MiB, is
-//! copied to a pinned buffer that is freed once it was added up. After the optimizer's step the
-//! weights go back in bfloat16 through two buffers of that size that take turns. Besides, a few
-//! hundred bytes each step for norms and the loss.
+//! Llama-3-8B's 8,030 million parameters on 16 ranks. Each rank keeps on the host, for the whole run, its
+//! part of the optimizer's state (weights, momentum and variance in float32, 1.87 GiB each) and of the
+//! gradients (float32). In the backward pass gradients arrive in buckets of 500 million elements,
+//! DeepSpeed's `reduce_bucket_size`: a sixteenth of each bucket, 59.6 MiB in bfloat16, is copied to a
+//! pinned buffer, which is freed once it is added up. After the optimizer's step the weights return in
+//! bfloat16 through two alternating buffers of that size. Each step also takes a few hundred bytes for
+//! norms and the loss.
 
 use super::Program;
 use super::script::{Handle, Script};
@@ -50,7 +50,7 @@ impl Program for Zero {
             script.wait(40_000);
             let bucket = script.alloc(elements * BFLOAT16);
             script.copy(&bucket, OUT);
-            // While this one arrives, the one before is added up.
+            // While this bucket arrives, the one before is added up.
             script.free_all(adding.replace(bucket));
         }
         script.free_all(adding);

@@ -1,12 +1,12 @@
-//! The thread caches in front of the engine, as `cxx-bridge/cpp/block_cache` has them: a freed block
-//! stays whole for the next request of exactly its size.
+//! The thread caches in front of the engine, as in `cxx-bridge/cpp/block_cache`: a freed block stays
+//! whole for the next request of exactly its size.
 //!
-//! A block goes back to the cache of the thread that it was taken for, if that thread had asked for the
-//! size before. A request that no cached block serves is cut beside them, from a segment that is in use
-//! anyway; all caches are flushed when that has no room, and once many sizes were new.
+//! A block returns to the cache of the thread that it was taken for, if that thread had asked for the
+//! size before. A request that no cached block serves is cut beside them, from a segment in use; all
+//! caches are flushed if no such segment has room, and once many sizes were new.
 //!
-//! Left out: which requests are known to be refused. Where the budget is used up, the allocator leaves
-//! those to stock's mechanism and flushes nothing; here each of them flushes.
+//! Left out: the allocator remembers requests that were refused for want of budget, leaves their like to
+//! stock and flushes nothing; here each of them flushes.
 //!
 //! Invariants: to the engine a cached block is live; while caching is paused nothing is cached.
 
@@ -16,9 +16,9 @@ use pinbuddy_core::{Block, GRANULE, MAX_REGION};
 
 use super::{Held, World};
 
-/// Caches are flushed for new sizes once there were so many for each cached block.
+/// Caches are flushed once there were so many new sizes for each cached block.
 const NEWS_A_BLOCK: usize = 4;
-/// A thread remembers so many sizes, and then begins anew.
+/// A thread remembers so many sizes, then forgets all.
 const MOST_SIZES: usize = 1 << 11;
 
 /// See the module's documentation.
@@ -26,7 +26,7 @@ const MOST_SIZES: usize = 1 << 11;
 pub(super) struct Caches {
     /// By thread; empty where nothing is cached.
     threads: Vec<ThreadCache>,
-    /// How many requests have caching paused.
+    /// How many requests pause caching.
     paused: u32,
     /// Sizes that were new since the last flush.
     news: usize,
@@ -38,7 +38,7 @@ pub(super) struct Caches {
 struct ThreadCache {
     /// By size, in the order of the allocator's bins.
     blocks: BTreeMap<(u64, usize), Vec<Block>>,
-    /// The hashes of the sizes that were asked for.
+    /// Hashes of the sizes that the thread has asked for.
     asked: HashSet<u64>,
 }
 
@@ -61,7 +61,7 @@ impl ThreadCache {
         block
     }
 
-    /// Whether the size was asked for before; for many sizes that is sometimes wrong.
+    /// Whether the thread has asked for the size before; with many sizes sometimes wrong.
     fn ask(&mut self, bytes: usize) -> bool {
         let size = hash(bytes, 15);
         if self.asked.contains(&size) {
@@ -88,8 +88,8 @@ impl Caches {
         self.bytes
     }
 
-    /// A block of exactly `bytes` bytes, from any thread's cache where this thread has asked for the
-    /// size before; and whether it had.
+    /// A block of exactly `bytes` bytes from the thread's cache or, if it has asked for the size before,
+    /// from any; and whether it has.
     fn take(&mut self, thread: usize, bytes: usize) -> (Option<Block>, bool) {
         let own = &mut self.threads[thread];
         let mut found = own.take(bytes);
@@ -104,7 +104,7 @@ impl Caches {
         (found, again)
     }
 
-    /// Whether the block is cached now.
+    /// Caches the block, if it may be cached; returns whether.
     fn put(&mut self, held: Held, block: Block) -> bool {
         let caches = held.again && self.paused == 0;
         if caches {
@@ -120,7 +120,7 @@ impl Caches {
         caches
     }
 
-    /// A new size is asked for: whether a flush is worth while.
+    /// A new size is asked for; returns whether to flush.
     fn is_worth_a_flush(&mut self) -> bool {
         self.news += 1;
         self.blocks > 0 && self.news >= NEWS_A_BLOCK * self.blocks
@@ -136,8 +136,8 @@ impl Caches {
 }
 
 impl World {
-    /// A block for a thread's request that takes nothing of what is cached, or nothing idle: where there
-    /// is none, caching is paused until the request has been led to its end.
+    /// A cached block for a thread's request, or one cut beside cached blocks. If there is none, caching
+    /// is paused until the request has ended.
     pub(super) fn before_the_engine(&mut self, index: usize, bytes: usize) -> Option<Held> {
         let engines = self.threshold.max(1)..=MAX_REGION;
         if self.caches.threads.is_empty() || !engines.contains(&bytes) {
@@ -164,7 +164,7 @@ impl World {
         found.map(|block| Held::of(block, index, again))
     }
 
-    /// Cut from a segment that is in use.
+    /// A block cut from a segment in use.
     fn beside(&mut self, bytes: usize) -> Option<Block> {
         let cached = self.caches.bytes;
         self.provisioner.engine_mut().request_beside(bytes, cached)
@@ -175,14 +175,14 @@ impl World {
         self.lanes[index].pauses = true;
     }
 
-    /// The engine has answered.
+    /// The thread's request has ended: it pauses caching no longer.
     pub(super) fn resume(&mut self, index: usize) {
         if std::mem::take(&mut self.lanes[index].pauses) {
             self.caches.paused -= 1;
         }
     }
 
-    /// The block has no user, and streams are done with it.
+    /// The user and the streams are done with the block: caches or releases it.
     #[inline]
     pub(super) fn end_use(&mut self, held: Held, block: Block) {
         if !self.caches.put(held, block) {
@@ -190,14 +190,14 @@ impl World {
         }
     }
 
-    /// The engine has all cached blocks.
+    /// Releases all cached blocks.
     fn flush(&mut self) {
         for block in self.caches.flush() {
             self.release(block);
         }
     }
 
-    /// The same, and what was asked for is forgotten.
+    /// The same, and forgets the sizes that threads have asked for.
     pub(super) fn clear_caches(&mut self) {
         self.flush();
         for cache in &mut self.caches.threads {

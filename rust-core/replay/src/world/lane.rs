@@ -1,15 +1,15 @@
-//! A thread of the program and its request, from one step to the next.
+//! A thread of the program, and the steps of its request.
 
-use pinbuddy_core::{Block, Order, Step, Took, Want};
+use pinbuddy_core::{Block, Permit, Step, Took, Want};
 
 use super::machine::at_pace;
 use super::{Held, NEVER, Nanos, Policy, World, place};
 use std::time::Duration;
 
-/// A thread; it has nothing to do at first.
+/// A thread of the program.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// When something happens to its request.
+    /// When its request takes its next step.
     pub(super) at: Nanos,
     doing: Doing,
     want: Want,
@@ -17,22 +17,22 @@ pub(super) struct Lane {
     served: Served,
     /// Whether it has asked for the size of its request before.
     pub(super) again: bool,
-    /// Whether nothing is cached until its request has been answered.
+    /// Whether its request pauses caching.
     pub(super) pauses: bool,
 }
 
-/// What a request has come to.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// When it was made.
     pub asked: Nanos,
     /// When it was served.
     pub at: Nanos,
-    /// Whether it had to have memory pinned, or to wait for that.
+    /// Whether it pinned memory or waited for a pin.
     pub missed: bool,
-    /// Whether a region was pinned for it that serves all that comes after it.
+    /// Whether it pinned a working-set region.
     pub renewed: bool,
-    /// Whether another thread pinned such a region meanwhile, behind which the driver let it wait.
+    /// Whether another thread pinned a working-set region meanwhile: it may have waited for the driver.
     pub beside: bool,
 }
 
@@ -41,8 +41,8 @@ enum Doing {
     Nothing,
     Asking,
     Waiting,
-    Filling(Order),
-    Registering(Order, Took),
+    Filling(Permit),
+    Registering(Permit, Took),
     Stocks,
 }
 
@@ -67,8 +67,8 @@ impl Lane {
 }
 
 impl World {
-    /// A thread, which has no other request, makes one of `bytes` bytes now; the block is called
-    /// `block` until it is freed.
+    /// A thread without a request makes one of `bytes` bytes now; the block is called `block` until it is
+    /// freed.
     pub fn request(&mut self, lane: usize, block: u32, bytes: u64) {
         let asked = self.now;
         let lane = &mut self.lanes[lane];
@@ -84,12 +84,12 @@ impl World {
         lane.at = asked;
     }
 
-    /// What came of a thread's last request.
+    /// The outcome of a thread's last request.
     pub fn served(&self, lane: usize) -> Served {
         self.lanes[lane].served
     }
 
-    /// What happens next to a thread's request; whether it is served.
+    /// The next step of a thread's request; returns whether it is served.
     pub(super) fn poll_lane(&mut self, index: usize) -> bool {
         match std::mem::replace(&mut self.lanes[index].doing, Doing::Nothing) {
             Doing::Nothing => {
@@ -98,20 +98,20 @@ impl World {
             }
             Doing::Asking => self.ask_first(index),
             Doing::Waiting => self.ask(index),
-            Doing::Filling(order) => {
+            Doing::Filling(permit) => {
                 let began = self.now;
-                let takes = at_pace(self.machine.register, order.bytes as u64);
+                let takes = at_pace(self.machine.register, permit.bytes as u64);
                 let at = self.queue(takes);
                 let took = Took {
-                    filling: Duration::from_nanos(at_pace(self.machine.fill, order.bytes as u64)),
+                    filling: Duration::from_nanos(at_pace(self.machine.fill, permit.bytes as u64)),
                     registering: Duration::from_nanos(at - began),
                 };
-                self.go(index, Doing::Registering(order, took), at);
+                self.go(index, Doing::Registering(permit, took), at);
                 false
             }
-            Doing::Registering(order, took) => {
-                self.renewals -= u32::from(order.renews);
-                match self.pinned(&order, took) {
+            Doing::Registering(permit, took) => {
+                self.renewals -= u32::from(permit.renews);
+                match self.pinned(&permit, took) {
                     Some(found) => {
                         self.serve_block(index, found);
                         true
@@ -127,7 +127,7 @@ impl World {
     }
 
     fn ask_first(&mut self, index: usize) -> bool {
-        // The allocator around the engine asks streams before each request.
+        // The allocator queries events before each request.
         self.reap();
         match self.before_the_engine(index, self.lanes[index].want.bytes()) {
             Some(held) => {
@@ -158,15 +158,15 @@ impl World {
                     self.go(index, Doing::Waiting, NEVER);
                     return false;
                 }
-                Step::Pin(mut order) => {
-                    let unpin = self.unpin(std::mem::take(&mut order.unpin));
-                    self.taken += order.bytes as u64;
-                    let fill = at_pace(self.machine.fill, order.bytes as u64);
+                Step::Pin(mut permit) => {
+                    let unpin = self.unpin(std::mem::take(&mut permit.unpin));
+                    self.taken += permit.bytes as u64;
+                    let fill = at_pace(self.machine.fill, permit.bytes as u64);
                     let at = self.now + unpin + fill;
-                    if order.renews {
+                    if permit.renews {
                         self.renew(index);
                     }
-                    self.go(index, Doing::Filling(order), at);
+                    self.go(index, Doing::Filling(permit), at);
                     return false;
                 }
                 Step::Wait { until } => {
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// A thread pins a region that is to serve all: who asks meanwhile may have to wait for that.
+    /// A thread pins a working-set region: requests made meanwhile may wait for the driver.
     fn renew(&mut self, index: usize) {
         self.renewals += 1;
         for lane in &mut self.lanes {

@@ -1,30 +1,30 @@
-//! How fast a machine pins, and how much it has: what a simulated process meets.
+//! The machine of a simulated process: how fast it pins, and how much.
 //!
-//! Filling memory with pages can go on in several threads at once and be stopped; the driver locks
-//! and registers one region at a time. Stock's way, `cudaHostAlloc`, does both inside the driver.
+//! Several threads can fill memory with pages at once, and can be stopped; the driver locks and
+//! registers one region at a time. Stock's `cudaHostAlloc` does both inside the driver.
 
 use crate::MIB;
 
-/// Moments and times, in nanoseconds.
+/// Points in time and durations, in nanoseconds.
 pub type Nanos = u64;
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// To fill a mebibyte, at a request's own priority.
+    /// Time to fill a mebibyte, at a request's priority.
     pub fill: Nanos,
-    /// To register a mebibyte.
+    /// Time to register a mebibyte.
     pub register: Nanos,
-    /// To unpin a mebibyte.
+    /// Time to unpin a mebibyte.
     pub unpin: Nanos,
-    /// How many times as long filling takes behind the program.
+    /// How many times as long filling takes in the background.
     pub behind: u32,
     /// The most that the engine may pin, in bytes.
     pub budget: u64,
 }
 
 impl Machine {
-    /// Pins take no time, and there is as much memory as anybody asks for.
+    /// Pins take no time, and memory is unlimited.
     pub const INSTANT: Self = Self {
         fill: 0,
         register: 0,
@@ -33,12 +33,12 @@ impl Machine {
         budget: u64::MAX,
     };
 
-    /// What the driver takes for a region of `bytes`.
+    /// How long the driver takes to register `bytes`.
     pub fn registers(&self, bytes: u64) -> Nanos {
         at_pace(self.register, bytes)
     }
 
-    /// What stock's own pin of `bytes` takes, all of it in the driver.
+    /// How long stock's own pin of `bytes` takes, all of it in the driver.
     pub fn stocks(&self, bytes: u64) -> Nanos {
         at_pace(self.fill + self.register, bytes)
     }

@@ -1,13 +1,13 @@
-//! A process in simulated time: threads that request and free pinned memory, the worker behind them,
-//! the driver that registers one region at a time, a budget.
+//! A process in simulated time: threads that request and free pinned memory, the background worker, the
+//! driver that registers one region at a time, a budget.
 //!
-//! Carries out what the provisioner decides, as the bridge does in a real process, and keeps what
-//! passes through in stock's model. Events happen in the order of their moments; where pins take no
-//! time, the worker is done before the next request. Knows no program: who drives it says when which
-//! thread wants what.
+//! Carries out the provisioner's decisions, as the bridge does in a real process; stock's model serves
+//! requests that pass through. Events happen in the order of their times; if pins take no time, the
+//! worker is done before the next request. Knows no program: its caller says when which thread requests
+//! what.
 //!
-//! Invariants: a thread has one request at a time; memory is counted as taken from before it is pinned
-//! until after it is unpinned; nothing draws random numbers.
+//! Invariants: a thread has one request at a time; memory counts as taken from before it is pinned until
+//! after it is unpinned; nothing is random.
 
 mod cache;
 mod lane;
@@ -17,7 +17,7 @@ mod worker;
 use std::time::Duration;
 
 use pinbuddy_core::{
-    Block, GRANULE, IdleSegment, NewSegment, Order, Provisioner, Region, SegmentId, Settings, Took,
+    Block, GRANULE, IdleSegment, NewSegment, Permit, Provisioner, Region, SegmentId, Settings, Took,
 };
 
 use crate::policy::stock::Stock;
@@ -32,21 +32,20 @@ use lane::Lane;
 use machine::at_pace;
 use worker::Worker;
 
-/// Later than anything that happens.
+/// Later than any event.
 const NEVER: Nanos = Nanos::MAX;
 
-/// The engine's block for a request, or none; and the thread cache that it goes to when it is freed. In
-/// granules, and so half as long as with a `Block`: with that, writing it down and reading it took a
-/// tenth of a replay.
+/// The engine's block for a request, if any, and the thread cache that it returns to. Counted in
+/// granules, so half as large as with a `Block`, which made a replay a tenth slower.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     segment: u32,
     start: u32,
-    /// 0 where there is none.
+    /// 0 for no block.
     granules: u32,
-    /// Whose cache it goes to.
+    /// The thread whose cache it returns to.
     thread: u16,
-    /// Whether that thread had asked for the size before: else it is not cached.
+    /// Whether that thread had asked for the size before; else the block is not cached.
     again: bool,
 }
 
@@ -55,7 +54,7 @@ impl Held {
     fn of(block: Block, thread: usize, again: bool) -> Self {
         Self {
             segment: block.segment.to_u32(),
-            // Of a region that is at most MAX_REGION long.
+            // A region is at most MAX_REGION long: it fits.
             start: (block.offset / GRANULE) as u32,
             granules: (block.bytes / GRANULE) as u32,
             thread: thread as u16,
@@ -80,7 +79,7 @@ pub struct World {
     pub(crate) provisioner: Provisioner,
     stock: Stock,
     now: Nanos,
-    /// When the driver has done what it was given.
+    /// When the driver has done its queue.
     driver: Nanos,
     lanes: Vec<Lane>,
     worker: Worker,
@@ -90,16 +89,16 @@ pub struct World {
     caches: Caches,
     /// The smallest request that the engine serves.
     threshold: usize,
-    /// How many captures are under way, and pins of regions that are to serve all.
+    /// How many captures, and pins of working-set regions, are under way.
     captures: u32,
     renewals: u32,
-    /// Where the next region starts: one behind the other, none twice.
+    /// Where the next region starts. No address is used twice.
     base: usize,
-    /// What the engine has taken out of the budget.
+    /// Bytes that the engine has taken from the budget.
     taken: u64,
     /// Without stock's.
     pins: Pins,
-    /// All bytes that were ever pinned, stock's included.
+    /// All bytes that were ever pinned, including stock's.
     bytes_pinned: u64,
     /// The most that the engine and stock had pinned together.
     peak: u64,
@@ -137,18 +136,18 @@ impl World {
         self
     }
 
-    /// The moment that has come.
+    /// The simulated time.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// When the next thing happens by itself.
+    /// When the next event happens by itself.
     pub fn next_event(&self) -> Nanos {
         let lanes = self.lanes.iter().map(|it| it.at);
         lanes.chain([self.worker.at]).min().unwrap_or(NEVER)
     }
 
-    /// The next thing happens, if it does by `until`; a thread that was served by it.
+    /// Lets the next event happen, if it does by `until`; returns a thread that was served by it.
     pub fn advance(&mut self, until: Nanos) -> Option<usize> {
         let at = self.next_event();
         if at > until || at == NEVER {
@@ -167,8 +166,8 @@ impl World {
         served.then_some(lane)
     }
 
-    /// A block is freed, and may be used again once each of these streams has come to its moment, in
-    /// microseconds. One that was not served is none.
+    /// A block is freed, and may be used again once each of these streams has reached its time, in
+    /// microseconds. Does nothing for a block that was not served.
     #[inline]
     pub fn free(&mut self, block: u32, until: &[Until]) {
         let held = std::mem::take(&mut self.blocks[block as usize]);
@@ -194,14 +193,15 @@ impl World {
         self.tend_worker();
     }
 
-    /// A graph capture begins, which empties the cache. Until it ends no event is asked, ours or stock's.
+    /// A graph capture begins, which empties the cache. Until it ends no event is queried, ours or
+    /// stock's.
     pub fn begin_capture(&mut self) {
         self.clear();
         self.captures += 1;
         self.stock.hold_back(true);
     }
 
-    /// A capture ends.
+    /// A graph capture ends.
     pub fn end_capture(&mut self) {
         self.captures -= 1;
         self.stock.hold_back(self.captures > 0);
@@ -212,16 +212,16 @@ impl World {
         self.pins.with(self.stock.pins(), self.peak)
     }
 
-    /// All bytes that were ever pinned.
+    /// All bytes that were ever pinned, including stock's.
     pub fn bytes_pinned(&self) -> u64 {
         self.bytes_pinned
     }
 
-    /// Whether the engine's books are right, and agree with these.
+    /// Audits the engine, and compares its statistics with this world's.
     ///
     /// # Errors
     ///
-    /// What is not.
+    /// What is wrong.
     pub fn audit(&self) -> Result<(), String> {
         self.stock.audit()?;
         let engine = self.provisioner.engine();
@@ -275,7 +275,7 @@ impl World {
         debug_assert_eq!(released, Ok(()), "the engine's own block");
     }
 
-    /// How long that takes.
+    /// Unpins these; returns how long that takes.
     fn unpin(&mut self, idle: Vec<IdleSegment>) -> Nanos {
         let bytes = |it: &IdleSegment| it.region().bytes as u64;
         let all: u64 = idle.iter().map(bytes).sum();
@@ -284,21 +284,21 @@ impl World {
         at_pace(self.machine.unpin, all)
     }
 
-    /// Puts a pin into the driver's queue; when it is over.
+    /// Puts a pin into the driver's queue; returns when it ends.
     fn queue(&mut self, takes: Nanos) -> Nanos {
         self.driver = self.driver.max(self.now).saturating_add(takes);
         self.driver
     }
 
-    /// What was ordered is pinned: the block for its request, if it was made for one.
-    fn pinned(&mut self, order: &Order, took: Took) -> Option<Block> {
-        let (base, bytes) = (self.base, order.bytes);
+    /// The region of a permit is pinned; returns the block of its request, if it has one.
+    fn pinned(&mut self, permit: &Permit, took: Took) -> Option<Block> {
+        let (base, bytes) = (self.base, permit.bytes);
         self.base += bytes;
         self.pins.pin(bytes as u64);
         self.bytes_pinned += bytes as u64;
         self.note_peak();
         let segment = NewSegment::new(Region { base, bytes });
-        let adopted = segment.and_then(|it| self.provisioner.pinned(order.ticket, it, took));
+        let adopted = segment.and_then(|it| self.provisioner.pinned(permit.id, it, took));
         debug_assert!(adopted.is_ok(), "{adopted:?}");
         self.changed();
         adopted.ok().flatten()
@@ -310,7 +310,7 @@ impl World {
             .max(self.pins.bytes.saturating_add(self.stock.pins().bytes));
     }
 
-    /// Who waits looks again.
+    /// Waiting threads ask again.
     fn changed(&mut self) {
         for lane in &mut self.lanes {
             if lane.waits() {
@@ -320,6 +320,3 @@ impl World {
         self.wake_worker();
     }
 }
-
-#[cfg(test)]
-mod tests;

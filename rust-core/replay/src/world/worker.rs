@@ -1,20 +1,20 @@
-//! The worker behind the program, as the bridge's thread: it fills slowly, stands still while a
-//! request pins, and can be stopped until the driver has its region.
+//! The background worker, like the bridge's thread: it fills slowly, pauses while a request pins, and
+//! can be stopped until the driver has its region.
 
 use std::time::Duration;
 
-use pinbuddy_core::{GoOn, Order, Refusal, Took, Work};
+use pinbuddy_core::{GoOn, Permit, Refusal, Took, Work};
 
 use super::machine::at_pace;
 use super::{NEVER, Nanos, World};
 
-/// The worker; nobody has hired it at first.
+/// The worker, hired or not.
 #[derive(Debug)]
 pub(super) struct Worker {
-    /// When something happens to it.
+    /// When it takes its next step.
     pub(super) at: Nanos,
     doing: Doing,
-    /// A request waits for all of its work: it is as fast as one.
+    /// A request waits for all of its work: it is as fast as a request.
     in_front: bool,
 }
 
@@ -23,9 +23,9 @@ enum Doing {
     Nothing,
     Asking,
     Sleeping,
-    /// Since when, if it does not stand still, and how much was left then.
-    Filling(Order, Option<Nanos>, Nanos),
-    Registering(Order, Took),
+    /// Since when, or `None` while it pauses; and how much was left then.
+    Filling(Permit, Option<Nanos>, Nanos),
+    Registering(Permit, Took),
 }
 
 impl Default for Worker {
@@ -39,7 +39,7 @@ impl Default for Worker {
 }
 
 impl World {
-    /// A request does the worker's work, and waits for that.
+    /// A request does the worker's work and waits for the end.
     pub(super) fn work_in_front(&mut self) {
         if self.provisioner.hire() {
             self.worker.in_front = true;
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// After anything has happened: the worker is hired, woken, held up or stopped.
+    /// Hires, wakes, pauses or stops the worker, after anything has happened.
     pub(super) fn tend_worker(&mut self) {
         let now = self.now;
         match std::mem::replace(&mut self.worker.doing, Doing::Nothing) {
@@ -57,49 +57,49 @@ impl World {
                     self.set(Doing::Asking, now);
                 }
             }
-            Doing::Filling(order, since, left) => match self.provisioner.go_on(order.ticket) {
+            Doing::Filling(permit, since, left) => match self.provisioner.go_on(permit.id) {
                 GoOn::Stop => {
-                    self.taken -= order.bytes as u64;
-                    self.provisioner.refused(order.ticket, Refusal::Stopped);
+                    self.taken -= permit.bytes as u64;
+                    self.provisioner.refused(permit.id, Refusal::Stopped);
                     self.changed();
                     self.set(Doing::Asking, now);
                 }
                 GoOn::Wait => {
                     let left = left - since.map_or(0, |since| now - since).min(left);
-                    self.set(Doing::Filling(order, None, left), NEVER);
+                    self.set(Doing::Filling(permit, None, left), NEVER);
                 }
                 GoOn::Yes => {
                     let left = left - since.map_or(0, |since| now - since).min(left);
-                    self.set(Doing::Filling(order, Some(now), left), now + left);
+                    self.set(Doing::Filling(permit, Some(now), left), now + left);
                 }
             },
             other => self.worker.doing = other,
         }
     }
 
-    /// A pin is over: it looks again.
+    /// A pin has ended: the worker asks again.
     pub(super) fn wake_worker(&mut self) {
         if matches!(self.worker.doing, Doing::Sleeping) {
             self.set(Doing::Asking, self.now);
         }
     }
 
-    /// What happens next to it.
+    /// The worker's next step.
     pub(super) fn poll_worker(&mut self) {
         match std::mem::replace(&mut self.worker.doing, Doing::Nothing) {
             Doing::Nothing | Doing::Sleeping => self.worker.at = NEVER,
             Doing::Asking => self.ask_for_work(),
-            Doing::Filling(order, ..) => {
-                let (began, bytes) = (self.now, order.bytes as u64);
+            Doing::Filling(permit, ..) => {
+                let (began, bytes) = (self.now, permit.bytes as u64);
                 let at = self.queue(at_pace(self.machine.register, bytes));
                 let took = Took {
                     filling: Duration::from_nanos(self.fill(bytes)),
                     registering: Duration::from_nanos(at - began),
                 };
-                self.set(Doing::Registering(order, took), at);
+                self.set(Doing::Registering(permit, took), at);
             }
-            Doing::Registering(order, took) => {
-                let block = self.pinned(&order, took);
+            Doing::Registering(permit, took) => {
+                let block = self.pinned(&permit, took);
                 debug_assert!(block.is_none(), "the worker has no request");
                 self.set(Doing::Asking, self.now);
             }
@@ -109,11 +109,14 @@ impl World {
     fn ask_for_work(&mut self) {
         let (now, left) = (self.time(), self.left());
         match self.provisioner.work(now, left) {
-            Work::Pin(mut order) => {
-                let unpin = self.unpin(std::mem::take(&mut order.unpin));
-                self.taken += order.bytes as u64;
-                let left = unpin + self.fill(order.bytes as u64);
-                self.set(Doing::Filling(order, Some(self.now), left), self.now + left);
+            Work::Pin(mut permit) => {
+                let unpin = self.unpin(std::mem::take(&mut permit.unpin));
+                self.taken += permit.bytes as u64;
+                let left = unpin + self.fill(permit.bytes as u64);
+                self.set(
+                    Doing::Filling(permit, Some(self.now), left),
+                    self.now + left,
+                );
             }
             Work::Unpin(idle) => {
                 let takes = self.unpin(idle);

@@ -1,5 +1,4 @@
-//! Every way in which a line can be wrong, and what is said of it; and that whatever is written is
-//! read again.
+//! Every way in which a line can be wrong, with its message; whatever is written can be read.
 
 use std::io::{self, BufReader, Read};
 
@@ -12,7 +11,7 @@ fn read(text: impl AsRef<[u8]>) -> Vec<Result<(u64, Event), Error>> {
     Reader::new(text.as_ref()).collect()
 }
 
-/// What is said of the only line, or of the last.
+/// The message about the only line, or the last one.
 fn refused(text: impl AsRef<[u8]>) -> String {
     let last = read(text).pop().expect("an item");
     last.expect_err("an error").to_string()
@@ -141,7 +140,7 @@ fn the_error_names_its_line_and_what_came_before_stands() {
 #[test]
 fn a_line_that_was_cut_off() {
     let whole = "{\"t\":1,\"op\":\"iter\"}\n{\"t\":2,\"op\":\"alloc\",\"id\":3,\"bytes\":4}";
-    // The end of the last line may be missing; anything more may not.
+    // Only the end of the last line may be missing.
     assert!(read(whole).iter().all(Result::is_ok));
     let first = whole.find('\n').unwrap() + 1;
     for end in first + 1..whole.len() {
@@ -159,7 +158,7 @@ fn a_line_of_any_length_takes_no_memory() {
         refused(long),
         "line 1: expected at most 1024 bytes, found more"
     );
-    // A gibibyte without an end, of which only the beginning is read.
+    // A line of a gibibyte, of which only the beginning is read.
     let mut reader = Reader::new(BufReader::new(io::repeat(b' ').take(1 << 30)));
     let error = reader.next().unwrap().unwrap_err();
     assert!(matches!(error.what, What::TooLong));

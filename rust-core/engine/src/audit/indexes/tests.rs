@@ -1,4 +1,4 @@
-//! Broken regions, kinds and indexes, and that the audit sees each.
+//! Broken regions, kinds and indexes, each of which the audit must see.
 
 use super::super::tests::engine;
 use super::*;
@@ -6,7 +6,7 @@ use crate::fill_order::Entry;
 use crate::units::{Block, GRANULE, Granules, SegmentId};
 use crate::{Config, Decision};
 
-/// Two dedicated regions of 1000 granules, the first with a block; the audit has nothing to say.
+/// Two dedicated regions of 1000 granules, the first with a block; the audit finds nothing wrong.
 fn dedicated() -> (Engine, [SegmentId; 2], Block) {
     let mut engine = Engine::new(Config {
         segment_bytes: GRANULE,
@@ -90,7 +90,7 @@ fn an_idle_dedicated_region_that_is_not_listed_is_seen() {
         what: "an idle dedicated region has no true entry",
     };
     assert_eq!(engine.audit(), Err(violation.clone()));
-    // Of the wrong size, it is as good as not there.
+    // An entry of the wrong size does not count.
     engine.arena.dedicated.insert(Fit {
         granules: Granules::new(999),
         ..entry

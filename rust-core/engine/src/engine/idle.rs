@@ -1,39 +1,43 @@
-//! Which idle regions the engine gives back, and which it only lets go.
+//! Which idle regions are unpinned, now or later.
 //!
-//! What is given back is the caller's at once, to unpin. What is let go serves nothing any more, but is
-//! still pinned and counted until the caller takes it: so that a request need not wait for that.
+//! A region that is *taken* belongs to the caller, who unpins it. A region that is *let go* serves no
+//! request any more, and stays pinned and counted until the caller takes it: so no request waits for
+//! the unpin.
 
 use super::{Engine, Of};
 use crate::handover::IdleSegment;
 use crate::units::SegmentId;
 
 impl Engine {
-    /// Removes wholly idle regions, dedicated ones first and the oldest first of each kind, until
-    /// together they have at least `at_least` bytes; all of them with `usize::MAX`. The caller
-    /// unpins and drops them outside its lock. O(S log S) in the number of segments.
+    /// Removes wholly idle regions of at least `at_least` bytes together, or all with `usize::MAX`:
+    /// dedicated ones first, and of each kind the oldest first. The caller unpins and drops them
+    /// outside its lock. O(S log S) in the number of segments.
     pub fn take_idle(&mut self, at_least: usize) -> Vec<IdleSegment> {
         let idle = self.arena.take_idle(at_least);
-        self.given_back(&idle);
+        self.count_taken(&idle);
         idle
     }
 
-    /// The same, but those first that have been idle for the longest time, and dedicated ones last, if
-    /// at all; never the region that serves all rounds.
+    /// The same, the least recently used first; dedicated ones last or never, and never the
+    /// working-set region.
     pub(crate) fn take_least_used(&mut self, at_least: usize, of: Of) -> Vec<IdleSegment> {
-        let idle = self.arena.take_least_used(self.rounds.home(), at_least, of);
-        self.given_back(&idle);
+        let idle = self
+            .arena
+            .take_least_used(self.phases.working_set(), at_least, of);
+        self.count_taken(&idle);
         idle
     }
 
-    /// As [`Self::take_least_used`], but they stay pinned, and counted, until
-    /// [`Self::take_leaving`].
+    /// The same regions, which stay pinned, and counted, until [`Self::take_leaving`].
     pub(crate) fn let_go_least_used(&mut self, at_least: usize, of: Of) {
-        let idle = self.arena.take_least_used(self.rounds.home(), at_least, of);
+        let idle = self
+            .arena
+            .take_least_used(self.phases.working_set(), at_least, of);
         self.leaving.extend(idle);
     }
 
-    /// Regions that were let go, of at least `bytes` bytes together where there is so much, and none
-    /// longer than `longest`.
+    /// Regions that were let go, none longer than `longest`, of at least `bytes` bytes together, or as
+    /// many as there are.
     pub(crate) fn take_leaving(&mut self, bytes: usize, longest: usize) -> Vec<IdleSegment> {
         let mut taken = 0;
         let mut idle = Vec::new();
@@ -45,21 +49,21 @@ impl Engine {
             taken += segment.region().bytes;
             idle.push(segment);
         }
-        self.given_back(&idle);
+        self.count_taken(&idle);
         idle
     }
 
-    /// What was let go and is still pinned.
+    /// Regions that were let go and are still pinned.
     pub(crate) fn leaving(&self) -> &[IdleSegment] {
         &self.leaving
     }
 
-    /// The same in bytes.
+    /// Their length together, in bytes.
     pub(crate) fn leaving_bytes(&self) -> usize {
         self.leaving.iter().map(|it| it.region().bytes).sum()
     }
 
-    /// One idle region of at least `from` and fewer than `to` bytes: the longest.
+    /// The longest idle region of at least `from` and fewer than `to` bytes.
     pub(crate) fn take_idle_between(&mut self, from: usize, to: usize) -> Vec<IdleSegment> {
         let longest = self
             .arena
@@ -71,26 +75,26 @@ impl Engine {
         longest.map_or_else(Vec::new, |(_, id)| self.take_if_idle(id))
     }
 
-    /// That one, if it is idle.
+    /// The region `id`, if it is idle.
     pub(crate) fn take_if_idle(&mut self, id: SegmentId) -> Vec<IdleSegment> {
         let idle = self.arena.take_if_idle(id);
-        self.given_back(&idle);
+        self.count_taken(&idle);
         idle
     }
 
-    pub(super) fn given_back(&mut self, idle: &[IdleSegment]) {
+    pub(super) fn count_taken(&mut self, idle: &[IdleSegment]) {
         for segment in idle {
             let bytes = segment.region().bytes as u64;
-            self.stats.region_given_back(bytes, segment.is_dedicated());
+            self.stats.region_unpinned(bytes, segment.is_dedicated());
         }
     }
 
-    /// What [`Self::take_idle`] could give back, in bytes. O(S).
+    /// Bytes that [`Self::take_idle`] could take. O(S).
     pub(crate) fn idle_region_bytes(&self) -> usize {
         self.idle_regions().sum()
     }
 
-    /// Whether a wholly idle region has at least `from` and fewer than `to` bytes. O(S).
+    /// Whether there is a wholly idle region of at least `from` and fewer than `to` bytes. O(S).
     pub(crate) fn has_idle_between(&self, from: usize, to: usize) -> bool {
         self.idle_regions().any(|bytes| (from..to).contains(&bytes))
     }

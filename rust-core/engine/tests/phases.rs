@@ -1,18 +1,18 @@
-//! Rounds whose sizes differ: what is given back, what is pinned instead, and that it ends.
+//! Phases whose sizes differ: which regions are unpinned and pinned, and that this ends.
 
 use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region, SegmentId, SegmentKind};
 use proptest::prelude::*;
 
 const MIB: usize = 1 << 20;
 
-/// An engine and what a caller does for it.
+/// An engine and its caller.
 struct Program {
     engine: Engine,
     next_base: usize,
     pins: u32,
     peak: usize,
     largest: usize,
-    /// The next pins of a home are refused.
+    /// Whether pins of a working-set region are refused.
     refuses: bool,
 }
 
@@ -67,25 +67,25 @@ impl Program {
 
     fn renew(&mut self, bytes: usize) {
         let (used, pinned) = (self.used(), self.pinned());
-        let outworn = self.engine.take_outworn();
-        let gone: usize = outworn.iter().map(|it| it.region().bytes).sum();
-        assert_eq!(self.used(), used, "nothing that is in use is given back");
+        let stale = self.engine.take_stale();
+        let gone: usize = stale.iter().map(|it| it.region().bytes).sum();
+        assert_eq!(self.used(), used, "no region in use is unpinned");
         assert_eq!(self.pinned(), pinned - gone);
         if bytes > 0 && !self.refuses {
             let region = self.region(bytes);
-            self.engine.adopt_home(region).unwrap();
+            self.engine.adopt_working_set(region).unwrap();
         }
     }
 
-    /// Rounds of these numbers.
-    fn rounds(&mut self, numbers: std::ops::Range<usize>) {
+    /// Runs the phases of these numbers.
+    fn phases(&mut self, numbers: std::ops::Range<usize>) {
         for number in numbers {
-            self.round(&sizes(number));
+            self.phase(&sizes(number));
         }
     }
 
-    /// A round of these sizes; what it pinned, in regions.
-    fn round(&mut self, sizes: &[usize]) -> u32 {
+    /// Runs a phase of these sizes; returns how many regions it pinned.
+    fn phase(&mut self, sizes: &[usize]) -> u32 {
         let before = self.pins;
         let blocks: Vec<Block> = sizes.iter().map(|it| self.take(*it)).collect();
         for block in blocks {
@@ -96,9 +96,9 @@ impl Program {
     }
 }
 
-/// Sizes of a round, of 100 MiB in all, in another proportion each time.
-fn sizes(round: usize) -> [usize; 4] {
-    let some = (round * 7 % 11 + 1) * MIB;
+/// Sizes of a phase: 100 MiB in all, divided differently in each phase.
+fn sizes(phase: usize) -> [usize; 4] {
+    let some = (phase * 7 % 11 + 1) * MIB;
     [
         10 * MIB + some,
         20 * MIB - some,
@@ -108,26 +108,26 @@ fn sizes(round: usize) -> [usize; 4] {
 }
 
 #[test]
-fn a_round_that_is_served_beside_cached_blocks_is_noticed() {
+fn a_phase_that_is_served_beside_cached_blocks_is_noticed() {
     let mut program = Program::new(1024 * MIB);
-    program.rounds(0..20);
+    program.phases(0..20);
     let small = program.take(8 * MIB);
     let large = program.engine.request_beside(70 * MIB, 0).unwrap();
     program.engine.release(large).unwrap();
-    // There is room beside the small block, but this is the next round.
+    // There is room beside the small block, but this is the next phase.
     assert_eq!(program.engine.request_beside(8 * MIB, 0), None);
     program.engine.release(small).unwrap();
 }
 
 #[test]
-fn rounds_whose_sizes_differ_come_to_need_no_pins() {
+fn phases_whose_sizes_differ_come_to_need_no_pins() {
     let mut program = Program::new(1024 * MIB);
-    let pins: Vec<u32> = (0..30).map(|n| program.round(&sizes(n))).collect();
+    let pins: Vec<u32> = (0..30).map(|n| program.phase(&sizes(n))).collect();
     assert_eq!(pins[0], 4);
     assert!(pins[1..10].iter().all(|it| (1..5).contains(it)), "{pins:?}");
     assert_eq!(
         pins[10], 1,
-        "one region of what a round needs, and a twelfth"
+        "one region of what a phase needs, and a twelfth"
     );
     assert_eq!(pins[11..], [0; 19]);
     assert_eq!(program.pinned(), 108 * MIB + MIB / 3 / 4096 * 4096 + 4096);
@@ -141,47 +141,47 @@ fn without_that_they_pin_much_more() {
         segment_bytes: 1024 * MIB,
         threshold_bytes: 0,
     });
-    program.rounds(0..30);
+    program.phases(0..30);
     assert!(program.peak > 140 * MIB, "{}", program.peak);
 }
 
 #[test]
-fn rounds_of_the_same_sizes_give_nothing_back() {
+fn phases_of_the_same_sizes_unpin_nothing() {
     let mut program = Program::new(1024 * MIB);
-    let pins: Vec<u32> = (0..20).map(|_| program.round(&sizes(3))).collect();
+    let pins: Vec<u32> = (0..20).map(|_| program.phase(&sizes(3))).collect();
     assert_eq!((pins[0], &pins[1..]), (4, &[0; 19][..]));
     assert_eq!(program.engine.stats().pinned_bytes.freed, 0);
 }
 
 #[test]
-fn a_larger_set_renews_the_home_once() {
+fn a_larger_set_renews_the_working_set_once() {
     let mut program = Program::new(1024 * MIB);
-    program.rounds(0..12);
+    program.phases(0..12);
     assert!(
-        program.round(&[60 * MIB, 60 * MIB]) > 0,
+        program.phase(&[60 * MIB, 60 * MIB]) > 0,
         "more than it holds"
     );
-    assert_eq!(program.round(&sizes(0)), 1, "renewed for 120 MiB");
-    assert_eq!(program.round(&[60 * MIB, 60 * MIB]), 0);
-    assert_eq!(program.round(&[130 * MIB]), 0, "a twelfth more");
+    assert_eq!(program.phase(&sizes(0)), 1, "renewed for 120 MiB");
+    assert_eq!(program.phase(&[60 * MIB, 60 * MIB]), 0);
+    assert_eq!(program.phase(&[130 * MIB]), 0, "a twelfth more");
 }
 
 #[test]
-fn after_a_clear_the_home_comes_back_at_once() {
+fn after_a_clear_the_working_set_comes_back_at_once() {
     let mut program = Program::new(1024 * MIB);
-    program.rounds(0..12);
+    program.phases(0..12);
     program.engine.take_idle(usize::MAX);
     assert_eq!(program.pinned(), 0);
-    assert_eq!(program.round(&sizes(5)), 1);
+    assert_eq!(program.phase(&sizes(5)), 1);
 }
 
 #[test]
-fn a_home_longer_than_a_segment_is_split_as_one() {
+fn a_working_set_longer_than_a_segment_is_split_as_one() {
     let mut program = Program::new(64 * MIB);
-    program.rounds(0..12);
-    let home = program.engine.segments().next().unwrap();
+    program.phases(0..12);
+    let working_set = program.engine.segments().next().unwrap();
     assert_eq!(
-        (home.kind, home.bytes > 64 * MIB),
+        (working_set.kind, working_set.bytes > 64 * MIB),
         (SegmentKind::Idle, true)
     );
 }
@@ -195,29 +195,29 @@ fn what_was_pinned_ahead_stays() {
             program.engine.adopt(region).unwrap()
         })
         .collect();
-    program.rounds(0..12);
+    program.phases(0..12);
     for id in ahead {
-        assert!(program.engine.blocks(id).is_some(), "given back");
+        assert!(program.engine.blocks(id).is_some(), "unpinned");
     }
 }
 
 #[test]
-fn where_the_home_is_refused_requests_get_their_own_and_nothing_more_is_given_back() {
+fn where_the_working_set_is_refused_requests_get_their_own_and_nothing_more_is_unpinned() {
     let mut program = Program::new(1024 * MIB);
     program.refuses = true;
-    program.rounds(0..4);
+    program.phases(0..4);
     let freed = program.engine.stats().pinned_bytes.freed;
-    program.rounds(4..20);
+    program.phases(4..20);
     assert_eq!(program.engine.stats().pinned_bytes.freed, freed);
 }
 
 #[test]
-fn what_is_still_in_use_at_a_lull_stays() {
+fn blocks_in_use_at_low_water_stay() {
     let mut program = Program::new(1024 * MIB);
     let (live, pending) = (program.take(2 * MIB), program.take(MIB));
     program.engine.defer(pending).unwrap();
     for n in 0..15 {
-        program.round(&sizes(n));
+        program.phase(&sizes(n));
     }
     program.engine.release(live).unwrap();
     program.engine.release(pending).unwrap();
@@ -227,22 +227,21 @@ fn what_is_still_in_use_at_a_lull_stays() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is asked for and freed: every request is served, what is in use stays, and where
-    /// rounds of sizes drawn at random come again, the last ones pin less than one region each. The
-    /// first time sizes may be seen to differ late.
+    /// Every request is served and blocks in use stay. When phases of random sizes are repeated, the
+    /// last ones pin less than one region each. Repeated, since differing sizes may be detected late.
     #[test]
-    fn random_rounds_are_served_and_pins_become_rare(
-        rounds in prop::collection::vec(prop::collection::vec(1usize..2000, 4..12), 60),
+    fn random_phases_are_served_and_pins_become_rare(
+        phases in prop::collection::vec(prop::collection::vec(1usize..2000, 4..12), 60),
         kept in prop::collection::vec(1usize..50, 0..3),
     ) {
         let mut program = Program::new(1024 * MIB);
         let kept: Vec<Block> = kept.iter().map(|it| program.take(it * 4096)).collect();
-        let pins: Vec<u32> = rounds
+        let pins: Vec<u32> = phases
             .iter()
-            .chain(&rounds)
+            .chain(&phases)
             .map(|sizes| {
                 let sizes: Vec<usize> = sizes.iter().map(|it| it * 4096).collect();
-                program.round(&sizes)
+                program.phase(&sizes)
             })
             .collect();
         prop_assert!(pins[90..].iter().sum::<u32>() < 30, "{:?}", pins);

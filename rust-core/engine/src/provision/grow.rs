@@ -1,7 +1,7 @@
-//! How a request that found no room comes to a block.
+//! How a request that misses gets a block.
 //!
-//! In this order: what streams are done with; what is under way and soon over; a pin of its own,
-//! before which idle memory makes way where the allowance or the budget asks for it; and when that is
+//! In this order: blocks whose events are complete; a pin under way that ends soon; a pin of its own,
+//! before which idle regions are unpinned if the allowance or the budget asks for it; and, when that is
 //! refused, the last resorts (`resort`).
 
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::engine::{Decision, Engine, Of};
 use crate::handover::IdleSegment;
 
 use super::guard::Mood;
-use super::orders::Purpose;
 use super::pace::Who;
+use super::permits::Purpose;
 use super::{Growth, Provisioner, Refusal, Step, Want, WarmUp};
 
 impl Provisioner {
-    /// The next step of a request; `left` is what the budget leaves.
+    /// The next step of a request; `left` is what the budget leaves, in bytes.
     #[inline]
     pub fn step(&mut self, want: &mut Want, now: Duration, left: usize) -> Step {
         let decision = if want.asked {
@@ -48,31 +48,31 @@ impl Provisioner {
                 self.renew(want, bytes, now)
             }
             Decision::Renew { .. } => {
-                // Beyond the budget; nothing is given back for a region that cannot be had.
-                self.engine.home_refused();
+                // Nothing is unpinned for a region that the budget does not allow.
+                self.engine.working_set_refused();
                 Step::Reap
             }
-            Decision::Pin { bytes } => self.make_room(want, bytes, now, left),
+            Decision::Pin { bytes } => self.grow(want, bytes, now, left),
         }
     }
 
-    /// Idle regions go, and one of `bytes` bytes comes in their stead, or none.
+    /// Replaces stale regions by one of `bytes` bytes, or by none.
     fn renew(&mut self, want: &Want, bytes: usize, now: Duration) -> Step {
         if bytes == 0 {
-            self.engine.let_go_outworn();
+            self.engine.let_go_stale();
             return Step::Reap;
         }
-        let unpin = self.engine.take_outworn();
+        let unpin = self.engine.take_stale();
         let purpose = Purpose {
             who: Who::Request,
             request: want.bytes,
-            home: true,
+            working_set: true,
         };
-        Step::Pin(self.order(bytes, purpose, unpin, now))
+        Step::Pin(self.permit(bytes, purpose, unpin, now))
     }
 
-    /// `exact` is the region for the request alone.
-    fn make_room(&mut self, want: &mut Want, exact: usize, now: Duration, left: usize) -> Step {
+    /// More memory for a request; `exact` is the region for it alone.
+    fn grow(&mut self, want: &mut Want, exact: usize, now: Duration, left: usize) -> Step {
         if !std::mem::replace(&mut want.reaped, true) {
             return Step::Reap;
         }
@@ -89,7 +89,7 @@ impl Provisioner {
             };
         }
         if !want.waited
-            && let Some(until) = self.orders.wait_for(exact, now, &self.paces)
+            && let Some(until) = self.permits.wait_for(exact, now, &self.paces)
         {
             want.waited = true;
             return Step::Wait { until: Some(until) };
@@ -116,14 +116,14 @@ impl Provisioner {
         let too_much = self.held() + exact > allowance;
         let mut bytes = self.region_for(exact);
         if mood == Mood::Loose || too_much {
-            // Before more is pinned than there should be, what is a little too large will do.
+            // Rather a region that is a little too large than more memory than allowed.
             if let Some(block) = self.engine.request_loosely(want.bytes) {
                 return Step::Block(block);
             }
         }
         if too_much || mood == Mood::Loose && self.settings.growth == Growth::Segment {
-            // Sizes differ so much that regions do not fit again. As long as stock's do: then there
-            // come to be as many as it has, and no more are pinned.
+            // Sizes differ so much that regions do not fit again. Regions as long as stock's come to
+            // rest once there are as many as stock has.
             bytes = bytes.max(exact.next_power_of_two());
         }
         if too_much {
@@ -133,12 +133,12 @@ impl Provisioner {
         let most = allowance.saturating_sub(self.held()).min(left).max(exact);
         let bytes = bytes.min(most);
         let unpin = self.overdue(exact, bytes);
-        Step::Pin(self.order_for(want, bytes, unpin, now))
+        Step::Pin(self.permit_for(want, bytes, unpin, now))
     }
 
-    /// A request longer than a segment. Stock's classes, of which each block is as long as a request and
-    /// not as a power of two: one that is too short makes way for one that is long enough. So there are
-    /// never more of a class than stock has, and they grow to its size at most.
+    /// A request longer than a segment. Its class is stock's, the requests between two powers of two, but
+    /// a region is as long as its request. A region of the class that is too short is replaced by one
+    /// that is long enough. So a class never has more regions than stock, nor longer ones.
     fn of_its_class(
         &mut self,
         want: &Want,
@@ -155,7 +155,7 @@ impl Provisioner {
         let bytes = if unpin.is_empty() {
             exact
         } else {
-            exact.saturating_add(self.ahead.room_to_grow(exact))
+            exact.saturating_add(self.ahead.slack(exact))
         };
         let beyond = (self.held() + exact).saturating_sub(self.allowance(exact));
         if beyond > 0 && mood == Mood::Well {
@@ -164,12 +164,12 @@ impl Provisioner {
         let bytes = Engine::exact_region(bytes.min(most)).unwrap_or(exact);
         let bytes = if bytes <= left { bytes } else { exact };
         unpin.extend(self.overdue(exact, bytes));
-        Step::Pin(self.order_for(want, bytes, unpin, now))
+        Step::Pin(self.permit_for(want, bytes, unpin, now))
     }
 
-    /// What was let go and is unpinned before `bytes` more are pinned: where regions are short enough for
-    /// that, as much, so that no more is pinned in between; and what is too much where the worker does not
-    /// come to it, as far as that takes no longer than the pin.
+    /// Regions that were let go and are unpinned before `bytes` more are pinned. As much as is pinned, if
+    /// the regions are short enough, so that no more is pinned meanwhile. More, up to twice as much, if
+    /// the worker has not kept up and too much is pinned.
     fn overdue(&mut self, exact: usize, bytes: usize) -> Vec<IdleSegment> {
         let most = self.allowance(exact) + self.settings.segment_bytes / 4;
         let beyond = (self.held() + self.engine.leaving_bytes() + bytes).saturating_sub(most);
@@ -180,19 +180,19 @@ impl Provisioner {
         }
     }
 
-    pub(super) fn order_for(
+    pub(super) fn permit_for(
         &mut self,
         want: &Want,
         bytes: usize,
         unpin: Vec<IdleSegment>,
         now: Duration,
-    ) -> super::Order {
+    ) -> super::Permit {
         let purpose = Purpose {
             who: Who::Request,
             request: want.bytes,
-            home: false,
+            working_set: false,
         };
-        self.order(bytes, purpose, unpin, now)
+        self.permit(bytes, purpose, unpin, now)
     }
 }
 

@@ -1,104 +1,108 @@
-//! The pins that are under way: who made them, how long they may still take, what they leave over.
+//! The permits whose pins are under way: who holds them, how long they take, what they leave over.
 //!
-//! A request that finds no room may wait for one that brings enough and is soon over. Knows sizes
-//! and times; not why anything is pinned.
+//! A request that misses may wait for a pin that ends soon and leaves enough. Knows sizes and times;
+//! not why anything is pinned.
 
 use std::time::Duration;
 
 use super::pace::{Paces, Who};
 
-/// Names a pin that is under way.
+/// Names a grow permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u32);
+pub struct PermitId(u32);
 
-/// One of them.
+/// A permit whose pin is under way.
 #[derive(Debug)]
 pub(super) struct UnderWay {
-    ticket: Ticket,
+    id: PermitId,
     pub(super) who: Who,
     pub(super) bytes: usize,
-    /// The request that it is made for; 0 for none.
+    /// Length of the request that it was given to; 0 for none.
     pub(super) request: usize,
-    /// The region is to serve all that the program does.
-    pub(super) home: bool,
+    /// The region is to be the working-set region.
+    pub(super) working_set: bool,
     began: Duration,
-    /// No other was under way since.
+    /// No other pin was under way at the same time.
     pub(super) alone: bool,
-    /// Bytes that neither its own request nor those who wait for it take.
+    /// Bytes left over by its own request and by requests that wait for it.
     over: usize,
-    /// How often the cache was cleared before.
+    /// How often the cache had been cleared when it began.
     pub(super) clears: u32,
 }
 
-/// What a pin is made for.
+/// What a region is pinned for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Purpose {
     pub(super) who: Who,
     pub(super) request: usize,
-    pub(super) home: bool,
+    pub(super) working_set: bool,
 }
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct Permits {
     under_way: Vec<UnderWay>,
     made: u32,
 }
 
-impl Orders {
+impl Permits {
     pub(super) fn begin(
         &mut self,
         bytes: usize,
         purpose: Purpose,
         now: Duration,
         clears: u32,
-    ) -> Ticket {
+    ) -> PermitId {
         self.made = self.made.wrapping_add(1);
-        let ticket = Ticket(self.made);
-        let Purpose { who, request, home } = purpose;
+        let id = PermitId(self.made);
+        let Purpose {
+            who,
+            request,
+            working_set,
+        } = purpose;
         self.under_way.iter_mut().for_each(|it| it.alone = false);
         let alone = self.under_way.is_empty();
         self.under_way.push(UnderWay {
-            ticket,
+            id,
             who,
             bytes,
             request,
-            home,
+            working_set,
             began: now,
             alone,
             over: bytes.saturating_sub(request),
             clears,
         });
-        ticket
+        id
     }
 
-    /// It is over, one way or the other.
-    pub(super) fn end(&mut self, ticket: Ticket) -> Option<UnderWay> {
-        let at = self.position(ticket)?;
+    /// The pin is over, whatever its outcome.
+    pub(super) fn end(&mut self, id: PermitId) -> Option<UnderWay> {
+        let at = self.position(id)?;
         Some(self.under_way.swap_remove(at))
     }
 
-    pub(super) fn get(&self, ticket: Ticket) -> Option<&UnderWay> {
-        self.position(ticket).map(|at| &self.under_way[at])
+    pub(super) fn get(&self, id: PermitId) -> Option<&UnderWay> {
+        self.position(id).map(|at| &self.under_way[at])
     }
 
-    /// Bytes that will be pinned when all are over.
+    /// Bytes that all of them pin.
     pub(super) fn bytes(&self) -> usize {
         self.under_way.iter().map(|it| it.bytes).sum()
     }
 
-    /// What they leave over.
+    /// Bytes that they leave over.
     pub(super) fn over(&self) -> usize {
         self.under_way.iter().map(|it| it.over).sum()
     }
 
-    /// Whether a request pins for itself.
+    /// Whether any of them is a request's own.
     pub(super) fn any_request(&self) -> bool {
         self.under_way.iter().any(|it| it.who == Who::Request)
     }
 
-    /// Until when at the latest a request of `bytes` is to wait for one of them: half of what its own
-    /// pin would take, if one is over by then and leaves enough. What it takes is then spoken for.
+    /// Until when a request of `bytes` waits: for half of what its own pin would take, if a pin ends by
+    /// then and leaves enough. These bytes are then reserved for it.
     pub(super) fn wait_for(
         &mut self,
         bytes: usize,
@@ -115,8 +119,8 @@ impl Orders {
         Some(latest)
     }
 
-    fn position(&self, ticket: Ticket) -> Option<usize> {
-        self.under_way.iter().position(|it| it.ticket == ticket)
+    fn position(&self, id: PermitId) -> Option<usize> {
+        self.under_way.iter().position(|it| it.id == id)
     }
 }
 
@@ -142,36 +146,36 @@ mod tests {
         paces
     }
 
-    fn worker(orders: &mut Orders, bytes: usize) -> Ticket {
+    fn worker(permits: &mut Permits, bytes: usize) -> PermitId {
         let purpose = Purpose {
             who: Who::Worker,
             request: 0,
-            home: false,
+            working_set: false,
         };
-        orders.begin(bytes, purpose, Duration::ZERO, 0)
+        permits.begin(bytes, purpose, Duration::ZERO, 0)
     }
 
     #[test]
     fn what_is_soon_over_and_brings_enough_is_waited_for() {
-        let mut orders = Orders::default();
-        let ticket = worker(&mut orders, 64 * MIB);
-        let mut wait = |at: u32, mib| orders.wait_for(mib * MIB, MS * at, &paces());
+        let mut permits = Permits::default();
+        let id = worker(&mut permits, 64 * MIB);
+        let mut wait = |at: u32, mib| permits.wait_for(mib * MIB, MS * at, &paces());
         assert_eq!(wait(0, 32), None, "256 ms are left, 16 would be waited");
         assert_eq!(wait(239, 32), None);
         assert_eq!(wait(240, 32), Some(256 * MS));
         assert_eq!(wait(255, 33), None, "half of it is spoken for");
         assert_eq!(wait(240, 32), Some(256 * MS));
         assert_eq!(wait(250, 8), None, "and now all of it");
-        assert_eq!(orders.end(ticket).unwrap().bytes, 64 * MIB);
-        assert!(orders.end(ticket).is_none());
-        assert_eq!((orders.bytes(), orders.over()), (0, 0));
+        assert_eq!(permits.end(id).unwrap().bytes, 64 * MIB);
+        assert!(permits.end(id).is_none());
+        assert_eq!((permits.bytes(), permits.over()), (0, 0));
     }
 
     #[test]
     fn nobody_waits_without_knowing_how_long() {
-        let mut orders = Orders::default();
-        worker(&mut orders, 64 * MIB);
+        let mut permits = Permits::default();
+        worker(&mut permits, 64 * MIB);
         let unknown = Paces::default();
-        assert_eq!(orders.wait_for(MIB, 900 * MS, &unknown), None);
+        assert_eq!(permits.wait_for(MIB, 900 * MS, &unknown), None);
     }
 }

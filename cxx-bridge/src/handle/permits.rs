@@ -1,9 +1,9 @@
-//! Carries out orders: unpins and pins, always outside the provisioner's lock.
+//! Carries out permits: unpins and pins, always outside the provisioner's lock.
 //!
-//! Knows neither why memory is pinned nor who waits for it. Invariant: each order is reported back once,
+//! Knows neither why memory is pinned nor who waits for it. Invariant: each permit is reported back once,
 //! also where its pin panics.
 
-use pinbuddy_core::{AdoptError, IdleSegment, NewSegment, Order, Refusal, Region, Ticket, Took};
+use pinbuddy_core::{AdoptError, IdleSegment, NewSegment, Permit, PermitId, Refusal, Region, Took};
 
 use super::cell::EngineCell;
 use super::pinner::Refused;
@@ -11,11 +11,11 @@ use super::{Grant, Handle, grant};
 use crate::backing::{Control, Device, Memory};
 use crate::log::{self, Bytes};
 
-/// An order that is being carried out; one that is dropped came to nothing.
+/// A permit that is being carried out; one that is dropped came to nothing.
 #[derive(Debug)]
 struct UnderWay<'a> {
     cell: &'a EngineCell,
-    ticket: Ticket,
+    id: PermitId,
     /// What came of it; nothing where somebody has said that already.
     end: Option<Refusal>,
 }
@@ -32,31 +32,31 @@ impl Drop for UnderWay<'_> {
         if let Some(why) = self.end
             && let Some(mut provisioner) = self.cell.even_if_retired()
         {
-            provisioner.refused(self.ticket, why);
+            provisioner.refused(self.id, why);
         }
         self.cell.has_changed();
     }
 }
 
 impl<M: Memory> Handle<M> {
-    /// Unpins and pins what `order` says, as long as `control` lets it; the block of the request that
+    /// Unpins and pins what `permit` says, as long as `control` lets it; the block of the request that
     /// it was made for.
     pub(super) fn carry_out(
         &self,
-        order: Order,
+        permit: Permit,
         device: Device,
         control: &dyn Control,
     ) -> Result<Option<Grant>, Refused> {
         let under_way = UnderWay {
             cell: &self.cell,
-            ticket: order.ticket,
+            id: permit.id,
             end: Some(Refusal::Stopped),
         };
-        let unpinned = self.unpin_all(order.unpin);
-        if unpinned > 0 || order.renews {
+        let unpinned = self.unpin_all(permit.unpin);
+        if unpinned > 0 || permit.renews {
             log::info(|| {
-                let (gone, bytes) = (Bytes(unpinned as u64), Bytes(order.bytes as u64));
-                let why = if order.renews {
+                let (gone, bytes) = (Bytes(unpinned as u64), Bytes(permit.bytes as u64));
+                let why = if permit.renews {
                     "sizes differ from step to step: "
                 } else {
                     ""
@@ -64,11 +64,11 @@ impl<M: Memory> Handle<M> {
                 format!("{why}{gone} given back, {bytes} to pin instead")
             });
         }
-        match self.pinner.pin(order.bytes, device, control) {
+        match self.pinner.pin(permit.bytes, device, control) {
             Ok((region, took)) => self.adopt(under_way, region, took),
             Err(refused) => {
                 log::debug(|| {
-                    let (size, why) = (Bytes(order.bytes as u64), refused.reason());
+                    let (size, why) = (Bytes(permit.bytes as u64), refused.reason());
                     format!("could not pin {size}: {why}")
                 });
                 under_way.refused(refused.why);
@@ -91,7 +91,7 @@ impl<M: Memory> Handle<M> {
             };
             let mut provisioner = self.cell.provisioner()?;
             under_way.end = None;
-            let block = provisioner.pinned(under_way.ticket, segment, took);
+            let block = provisioner.pinned(under_way.id, segment, took);
             Some(block.map(|block| block.map(|block| grant(&provisioner, block))))
         };
         match adopted() {

@@ -1,9 +1,9 @@
-//! Fills a region with transparent huge pages, private or shared, unless that crawls.
+//! Fills a region with transparent huge pages, private or shared, unless compaction stalls it.
 //!
-//! On fragmented memory the kernel moves others' pages together for each huge page, and a virtual
-//! machine may have to ask its host for one, where single pages are at hand. That can take longer
-//! than all that huge pages save. Slices that are slow are compared with pages of 4 KiB. Knows time
-//! and mappings; what is done about it is decided in `region`.
+//! Where memory is fragmented, the kernel compacts other pages for each huge page, and a virtual
+//! machine may have to ask its host for one. That can take longer than huge pages save. So slow slices
+//! are compared with a slice of 4 KiB pages. Knows times and mappings; `region` decides what to do
+//! about a stall.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,47 +15,48 @@ use super::touch::{SLICE, Toucher, Unfilled};
 use crate::config::memory::Fork;
 use crate::lock::Lock;
 
-/// A slice that costs no more is not compared: pages of 4 KiB take half of that at the least, and
-/// CUDA then locks each of them by itself.
+/// A slice that costs no more is not compared: a slice of 4 KiB pages takes at least half of this, and
+/// CUDA then locks each page singly.
 const SURELY_FAST: Duration = Duration::from_millis(1);
-/// Touching is not all: CUDA then locks each page by itself, which takes as long again for pages of
-/// 4 KiB and next to nothing for huge ones. So these may take twice as long to come.
+/// Huge pages may cost so many times what 4 KiB pages do. CUDA locks each page singly afterwards, which
+/// takes 4 KiB pages as long again and huge pages next to no time.
 const WORTH: u32 = 2;
-/// Huge pages are tried again after so long: memory comes together again, or the host has given it.
+/// Huge pages are tried again after so long: memory may be less fragmented by then.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// How filling a mapping with transparent huge pages went.
+/// The outcome of filling a mapping with transparent huge pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// All of it was filled in that way.
+    /// All of it has huge pages.
     Whole,
-    /// A slice cost so much more than one of pages of 4 KiB. What lies before this offset is filled.
-    Crawled {
+    /// A slice of huge pages cost much more than one of 4 KiB pages. Everything before `until` is
+    /// filled.
+    Stalled {
         until: usize,
         huge: Duration,
         small: Duration,
     },
 }
 
-/// What was seen of late.
+/// Compaction stalls of the last [`AGAIN`].
 #[derive(Debug, Default)]
-pub(super) struct Crawl(Lock<Seen>);
+pub(super) struct Stalls(Lock<Seen>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// When huge pages crawled.
-    crawl: Option<Instant>,
-    /// What a slice may cost, since those of pages of 4 KiB cost half of it; and when that was measured.
+    /// When filling last stalled.
+    stall: Option<Instant>,
+    /// What a slice may cost, from a measured slice of 4 KiB pages; and when that was measured.
     limit: Option<(Duration, Instant)>,
 }
 
-impl Crawl {
-    /// Whether they are not worth trying now.
+impl Stalls {
+    /// Whether filling stalled so recently that huge pages are not worth trying.
     pub(super) fn was_just_seen(&self) -> bool {
-        self.0.lock().crawl.is_some_and(is_recent)
+        self.0.lock().stall.is_some_and(is_recent)
     }
 
-    /// Fills `mapping` with transparent huge pages, as long as that is worth it.
+    /// Fills `mapping` with transparent huge pages until compaction stalls it.
     pub(super) fn fill(
         &self,
         mapping: &Mapping,
@@ -74,9 +75,9 @@ impl Crawl {
             Ok(small)
         };
         let limit = limit.map_or(SURELY_FAST, |it| it.0.max(SURELY_FAST));
-        let filled = fill_unless_it_crawls(mapping.len(), limit, touch, small)?;
+        let filled = fill_unless_it_stalls(mapping.len(), limit, touch, small)?;
         if filled != Filled::Whole {
-            self.0.lock().crawl = Some(Instant::now());
+            self.0.lock().stall = Some(Instant::now());
         }
         Ok(filled)
     }
@@ -86,7 +87,7 @@ fn is_recent(moment: Instant) -> bool {
     moment.elapsed() < AGAIN
 }
 
-/// What a slice of pages of 4 KiB of such memory costs now; nothing where they are not to be had.
+/// What a slice of 4 KiB pages of such memory costs now; `None` if there is no memory for it.
 fn cost_of_small(fork: Fork, toucher: Toucher<'_>) -> Result<Option<Duration>, Unfilled> {
     let Ok(sample) = Mapping::new(SLICE, Pages::Small, fork) else {
         return Ok(None);
@@ -103,13 +104,13 @@ fn cost_of_small(fork: Fork, toucher: Toucher<'_>) -> Result<Option<Duration>, U
     }
 }
 
-/// Fills `length` bytes by `touch`, which begins where it is told and goes on as long as the judge
-/// lets it, and stops where two slices in a row cost more than `small` says that one in pages of
-/// 4 KiB is worth; nothing where that is not known.
+/// Fills `length` bytes by `touch`, which starts at an offset and goes on as long as the judge lets it.
+/// Stops when two slices in a row cost more than [`WORTH`] times what `small` measures for a slice of
+/// 4 KiB pages, if it can measure it.
 ///
-/// Two, since one may have met a moment when others held what it needed. A slice that costs no more
-/// than `limit` is not looked at.
-fn fill_unless_it_crawls(
+/// Two slices, since others may have held a lock during one. A slice that costs no more than `limit`
+/// is not compared.
+fn fill_unless_it_stalls(
     length: usize,
     mut limit: Duration,
     mut touch: impl FnMut(usize, &(dyn Fn(Duration) -> bool + Sync)) -> Result<usize, Unfilled>,
@@ -117,7 +118,8 @@ fn fill_unless_it_crawls(
 ) -> Result<Filled, Unfilled> {
     let mut filled = 0;
     loop {
-        // The quicker of two slices in a row that cost more than the limit; 0 for none.
+        // In nanoseconds: the last slice if it cost more than the limit, and the quicker of two such
+        // slices in a row; 0 for none.
         let (last, slow) = (AtomicU64::new(0), AtomicU64::new(0));
         let judge = |cost: Duration| {
             let over = if cost > limit { nanos(cost) } else { 0 };
@@ -136,9 +138,9 @@ fn fill_unless_it_crawls(
         limit = match small()? {
             Some(small) if huge > small * WORTH => {
                 let until = filled;
-                return Ok(Filled::Crawled { until, huge, small });
+                return Ok(Filled::Stalled { until, huge, small });
             }
-            // Small pages are as slow, and their cost is known now.
+            // Small pages are as slow: their measured cost is the new limit.
             Some(small) => small * WORTH,
             None => Duration::MAX,
         };
@@ -159,11 +161,11 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// So many slices, which cost `huge` milliseconds each in turn, the last of them for good, and
-    /// small ones that cost `small`; how often these were asked for.
+    /// Fills `slices` slices that cost `huge` milliseconds in turn, the last value repeated, where a
+    /// slice of small pages costs `small`. Also returns how often a small slice was measured.
     fn fill(slices: usize, huge: &[u32], small: Option<u32>) -> (Filled, usize) {
         let (mut at, mut asked) = (0, 0);
-        let filled = fill_unless_it_crawls(
+        let filled = fill_unless_it_stalls(
             slices * SLICE,
             SURELY_FAST,
             |from, judge| {
@@ -184,8 +186,8 @@ mod tests {
         (filled.unwrap(), asked)
     }
 
-    fn crawled(slices: usize, huge: u32, small: u32) -> Filled {
-        Filled::Crawled {
+    fn stalled(slices: usize, huge: u32, small: u32) -> Filled {
+        Filled::Stalled {
             until: slices * SLICE,
             huge: MS * huge,
             small: MS * small,
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fast_is_not_even_compared() {
+    fn fast_slices_are_not_compared() {
         assert_eq!(fill(256, &[1], Some(1)), (Filled::Whole, 0));
     }
 
@@ -204,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn what_crawls_is_left_after_two_slices_wherever_it_begins() {
-        assert_eq!(fill(4, &[9], Some(2)), (crawled(2, 9, 2), 1));
+    fn a_stall_ends_huge_pages_after_two_slices_wherever_it_begins() {
+        assert_eq!(fill(4, &[9], Some(2)), (stalled(2, 9, 2), 1));
         let later = [1, 1, 1, 1, 1, 12, 9];
-        assert_eq!(fill(256, &later, Some(2)), (crawled(7, 9, 2), 1));
+        assert_eq!(fill(256, &later, Some(2)), (stalled(7, 9, 2), 1));
     }
 
     #[test]
@@ -215,18 +217,18 @@ mod tests {
         assert_eq!(fill(256, &[9], Some(5)), (Filled::Whole, 1));
         // And slower ones are compared again.
         let slower = [9, 9, 9, 9, 30];
-        assert_eq!(fill(256, &slower, Some(5)), (crawled(6, 30, 5), 2));
+        assert_eq!(fill(256, &slower, Some(5)), (stalled(6, 30, 5), 2));
     }
 
     #[test]
-    fn nothing_is_told_by_one_slice_or_without_a_measure() {
+    fn one_slice_or_no_measurement_is_no_stall() {
         assert_eq!(fill(1, &[500], Some(1)), (Filled::Whole, 0));
         assert_eq!(fill(256, &[500], None), (Filled::Whole, 1));
     }
 
     #[test]
     fn a_page_that_does_not_come_ends_it() {
-        let failed = fill_unless_it_crawls(
+        let failed = fill_unless_it_stalls(
             4 * SLICE,
             SURELY_FAST,
             |_, _| Err(Unfilled::Failed(io::Error::from_raw_os_error(libc::ENOMEM))),
@@ -261,19 +263,19 @@ mod tests {
             assert!(judge(9 * MS) && !judge(9 * MS));
             Ok(2 * SLICE)
         };
-        let outcome = fill_unless_it_crawls(4 * SLICE, SURELY_FAST, slow, || {
+        let outcome = fill_unless_it_stalls(4 * SLICE, SURELY_FAST, slow, || {
             cost_of_small(Fork::Share, toucher)
         });
         assert!(matches!(outcome, Err(Unfilled::Stopped)), "{outcome:?}");
     }
 
     #[test]
-    fn what_crawled_is_tried_again_later() {
-        let crawl = Crawl::default();
-        assert!(!crawl.was_just_seen());
-        crawl.0.lock().crawl = Some(Instant::now());
-        assert!(crawl.was_just_seen());
-        crawl.0.lock().crawl = Instant::now().checked_sub(AGAIN);
-        assert!(!crawl.was_just_seen());
+    fn huge_pages_are_tried_again_some_time_after_a_stall() {
+        let stalls = Stalls::default();
+        assert!(!stalls.was_just_seen());
+        stalls.0.lock().stall = Some(Instant::now());
+        assert!(stalls.was_just_seen());
+        stalls.0.lock().stall = Instant::now().checked_sub(AGAIN);
+        assert!(!stalls.was_just_seen());
     }
 }
