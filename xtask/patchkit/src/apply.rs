@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::git::{self, Direction};
+use super::files::{self, Files};
+use super::git::Direction;
 use super::series::Patch;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
@@ -17,25 +18,7 @@ pub type Headers = BTreeMap<String, Vec<u8>>;
 
 /// Applies `series` to the headers below `tree`, and returns what it changed and added.
 pub fn apply(series: &[Patch], tree: &Path) -> Result<Headers> {
-    let work = tempfile::tempdir().context("making a folder to patch in")?;
-    let files = copy_in(series, tree, work.path())?;
-    for patch in series {
-        apply_one(patch, work.path())?;
-    }
-    let mut headers = Headers::new();
-    for (upstream, inside) in files {
-        let path = work.path().join(&upstream);
-        headers.insert(
-            inside,
-            fs::read(&path).with_context(|| format!("reading the patched {upstream}"))?,
-        );
-    }
-    Ok(headers)
-}
-
-/// Copies every file that the series starts from, and returns all that it touches.
-fn copy_in(series: &[Patch], tree: &Path, work: &Path) -> Result<BTreeMap<String, String>> {
-    let mut files = BTreeMap::new();
+    let mut before = Files::new();
     for patch in series {
         for (upstream, &added) in &patch.files {
             let Some(inside) = in_wheel(upstream) else {
@@ -47,30 +30,28 @@ fn copy_in(series: &[Patch], tree: &Path, work: &Path) -> Result<BTreeMap<String
                 .expected("a header below aten/src, c10 or torch/csrc")
                 .into());
             };
-            if files.insert(upstream.clone(), inside.clone()).is_some() || added {
-                continue;
+            if !before.contains_key(upstream) {
+                let shipped = (!added).then(|| fs::read(tree.join(&inside))).transpose();
+                let shipped = shipped
+                    .with_context(|| format!("{} changes {inside}, reading it", patch.name))?;
+                before.insert(upstream.clone(), shipped);
             }
-            let (from, to) = (tree.join(&inside), work.join(upstream));
-            fs::create_dir_all(to.parent().unwrap_or(work))?;
-            fs::copy(&from, &to)
-                .with_context(|| format!("{} changes {inside}, copying it", patch.name))?;
         }
     }
-    Ok(files)
+    let order: Vec<&Patch> = series.iter().collect();
+    let after = files::apply(&order, &before, Direction::Forward)?.map_err(|stuck| {
+        refuse(format!("{} does not apply", stuck.patch))
+            .found(stuck.git)
+            .expected("every hunk's context as the patch has it: no fuzz, no three-way merge")
+            .remedy("compare the patch with the wheel's header; both are named above and in patches/versions.toml")
+    })?;
+    let headers = after.into_iter();
+    Ok(headers
+        .filter_map(|(path, bytes)| Some((in_wheel(&path)?, bytes?)))
+        .collect())
 }
 
-fn apply_one(patch: &Patch, work: &Path) -> Result<()> {
-    let Err(said) = git::apply(&patch.path, work, Direction::Forward)? else {
-        return Ok(());
-    };
-    Err(refuse(format!("{} does not apply", patch.name))
-        .found(said)
-        .expected("every hunk's context as the patch has it: no fuzz, no three-way merge")
-        .remedy("compare the patch with the wheel's header; both are named above and in patches/versions.toml")
-        .into())
-}
-
-/// Refuses a result that is not the pinned one.
+/// Refuses a header that is not the pinned result.
 pub fn check_result(headers: &Headers, header: &str, pinned: &str, version: &str) -> Result<()> {
     let found = headers
         .get(header)

@@ -1,7 +1,7 @@
 //! `cargo xtask patch apply` and `unapply`: a series put into a source tree, and taken out again.
 //!
-//! Invariants: a tree is changed as a whole or not at all; what is not the pinned header before or after
-//! is only made with `--force`; what does not apply is never made.
+//! Invariants: all files change or none; a header that is not pinned, before or after, needs `--force`; a series that does
+//! not apply exactly changes nothing.
 
 use std::path::Path;
 
@@ -15,18 +15,18 @@ use super::{replace, series, unsaved};
 use crate::release::Versions;
 use xtask_support::refusal::refuse;
 
-/// What is asked for.
+/// The task.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The tree: a checkout, or an unpacked source archive.
     pub source: &'a Path,
-    /// The release whose series it is, instead of the tree's own.
+    /// The release whose series is applied, instead of the tree's own.
     pub torch: Option<&'a str>,
-    /// Also where the files have changes of their own, if the series fits exactly all the same.
+    /// Also where the files have other changes, if the series fits exactly all the same.
     pub force: bool,
 }
 
-/// Does it, and says what was done.
+/// Does it, and returns a description for people.
 pub fn change(
     root: &Path,
     versions: &Versions,
@@ -64,7 +64,7 @@ pub fn change(
         Outcome::Drifted { .. } if wanted.force => true,
         outcome => return Err(refused(&shown, direction, &outcome).into()),
     };
-    // A tree that holds the pinned result is not dirty but ours.
+    // Only forward: the pinned result itself is a change that git calls not committed.
     if direction == Direction::Forward && !wanted.force {
         let touched: Vec<&str> = judged.before.keys().map(String::as_str).collect();
         unsaved::refuse_changes(
@@ -91,7 +91,7 @@ pub fn change(
     Ok(said)
 }
 
-/// Why the tree stays as it is, and what to do.
+/// Why the tree was not changed, and what to do.
 pub fn refused(
     shown: &str,
     direction: Direction,

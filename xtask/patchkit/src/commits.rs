@@ -1,15 +1,16 @@
 //! `cargo xtask patch import` and `export`: a series as commits in a PyTorch checkout, to be edited there
-//! with git's own means, and the same commits as patches again.
+//! with git's own means, and the same commits as patches again. `git am` and `git format-patch` do it.
 //!
-//! Invariant: commits that came from a series export to the same bytes, whatever git is configured to do;
-//! so every setting that shows in a patch is given here.
+//! Invariant: commits that came from a series export to the same bytes, whatever git is configured to do.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use xshell::{Cmd, Shell, cmd};
+use xshell::Shell;
 
-use super::judge::{self, Files, Trial};
+use super::aside::Aside;
+use super::files::{self, Files};
+use super::judge::Trial;
 use super::outcome::Outcome;
 use super::tree::Tree;
 use super::{git, lint, replace, series, unsaved};
@@ -19,48 +20,16 @@ use xtask_support::refusal::refuse;
 
 /// How far back from HEAD the release's own header is looked for.
 const FAR: &str = "--max-count=100";
-/// git's settings that would show in a patch, as we have them.
-pub const SETTINGS: [&str; 9] = [
-    "core.autocrlf=false",
-    "core.hooksPath=/dev/null",
-    "core.attributesFile=/dev/null",
-    "diff.noprefix=false",
-    "diff.mnemonicPrefix=false",
-    "diff.suppressBlankEmpty=false",
-    "diff.indentHeuristic=true",
-    "diff.orderFile=/dev/null",
-    "format.noprefix=false",
-];
-/// Options of `format-patch`, one for each that a configuration can change.
-pub const EXPORT: [&str; 28] = [
+/// `format-patch` as patches/ has them: no hash of the commit, no renames, no version of git.
+const EXPORT: [&str; 8] = [
+    "format-patch",
     "--stdout",
     "-1",
     "--zero-commit",
     "--full-index",
     "-p",
-    "--unified=3",
-    "--inter-hunk-context=0",
-    "--diff-algorithm=myers",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
-    "--subject-prefix=PATCH",
-    "--no-signature",
-    "--no-numbered",
     "--no-renames",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--no-color",
-    "--no-attach",
-    "--no-thread",
-    "--no-cover-letter",
-    "--no-notes",
-    "--no-base",
-    "--no-from",
-    "--no-signoff",
-    "--no-to",
-    "--no-cc",
-    "--no-add-header",
-    "--no-encode-email-headers",
+    "--no-signature",
 ];
 
 /// Makes the commits, on top of HEAD.
@@ -104,18 +73,17 @@ pub fn import(
 }
 
 /// Commits the patches on top of HEAD, all of them or none.
-pub fn am(tree: &Path, patches: &[&Path]) -> Result<()> {
+pub(crate) fn am(tree: &Path, patches: &[&Path]) -> Result<()> {
     let shell = Shell::new()?;
-    let made = of(tree, cmd!(shell, "git"))
+    let made = git::at(&shell, tree)
         .args(["am", "--quiet", "--keep-cr", "--no-3way"])
-        .args(["--no-gpg-sign", "--no-signoff", "--whitespace=nowarn"])
-        .args(["--committer-date-is-author-date", "--"])
+        .args(["--no-gpg-sign", "--no-signoff"])
+        .args(["--whitespace=nowarn", "--committer-date-is-author-date"])
+        .arg("--")
         .args(patches);
-    if let Err(error) = text(made) {
-        let _ = text(of(tree, cmd!(shell, "git")).args(["am", "--abort"]));
-        return Err(error);
-    }
-    Ok(())
+    git::output(made).map(drop).inspect_err(|_| {
+        let _ = git::output(git::at(&shell, tree).args(["am", "--abort"]));
+    })
 }
 
 /// Writes the patches of the commits since the release's own header.
@@ -127,80 +95,24 @@ pub fn export(
 ) -> Result<String> {
     let tree = Tree::open(source, versions)?;
     let release = release(&tree, versions, torch)?;
+    let commits = since_release(&tree, &versions.header, release)?;
     let out = root.join("patches").join(&release.series);
-    let shell = Shell::new()?;
-    let git = |arguments: &[&str]| text(of(&tree.root, cmd!(shell, "git")).args(arguments));
-    let mut commits = Vec::new();
-    let mut found = false;
-    for commit in git(&["rev-list", "--first-parent", FAR, "HEAD"])?.lines() {
-        let header = git(&[
-            "show",
-            "--no-textconv",
-            &format!("{commit}:{}", versions.header),
-        ]);
-        found = header.is_ok_and(|it| Digest::of(it.as_bytes()).hex() == release.header_sha256);
-        if found {
-            break;
-        }
-        commits.push(commit.to_owned());
-    }
-    if !found || commits.is_empty() {
-        let shown = tree.root.display();
-        let what = refuse(format!("{shown} has no series in its commits"));
-        if !found && git(&["rev-parse", "--is-shallow-repository"])?.trim() == "true" {
-            return Err(what
-                .found(format!(
-                    "a shallow clone with {} commits, and no such header in them",
-                    commits.len()
-                ))
-                .expected(format!(
-                    "the commit with {} as torch {} ships it",
-                    versions.header, release.version
-                ))
-                .remedy(format!(
-                    "git -C {shown} fetch --deepen=20, then the same command again"
-                ))
-                .into());
-        }
-        return Err(what
-            .found(if found {
-                "HEAD, with the header that the release ships"
-            } else {
-                "no such header"
-            })
-            .expected(format!(
-                "commits after one with {} as torch {} ships it",
-                versions.header, release.version
-            ))
-            .remedy(format!(
-                "cargo xtask patch import --source {}",
-                tree.root.display()
-            ))
-            .into());
-    }
     let (mut before, mut after, mut list) = (Files::new(), Files::new(), String::new());
     // A release's first series makes the folder.
-    let present = if out.exists() {
-        lint::names(&out)?
-    } else {
-        Vec::new()
-    };
-    for name in present {
-        before.insert(name.clone(), judge::read(&out, &name)?);
-        after.insert(name, None);
+    if out.exists() {
+        for name in lint::names(&out)? {
+            before.insert(name.clone(), files::read(&out, &name)?);
+            after.insert(name, None);
+        }
     }
-    for commit in commits.iter().rev() {
-        let mut arguments = vec!["format-patch"];
-        arguments.extend(EXPORT);
-        arguments.push(commit);
-        let patch = short_index(&git(&arguments)?);
+    let aside = Aside::of(&tree.root)?;
+    for commit in &commits {
+        let patch = short_index(&git::text(aside.git().args(EXPORT).arg(commit))?);
         let subject = lint::subject(&patch).with_context(|| format!("{commit} has no subject"))?;
         let name = lint::file_name(&subject);
         list += &format!("{name}\n");
-        before.entry(name.clone()).or_default();
         after.insert(name, Some(patch.into_bytes()));
     }
-    before.entry("series".to_owned()).or_default();
     after.insert("series".to_owned(), Some(list.into_bytes()));
     let changed = replace::replace(&out, &before, &after)?;
     let mut said = format!(
@@ -215,6 +127,53 @@ pub fn export(
     Ok(said)
 }
 
+/// The commits after the one with the release's own header, the oldest first.
+fn since_release(tree: &Tree, header: &str, release: &Release) -> Result<Vec<String>> {
+    let shell = Shell::new()?;
+    let git = |arguments: &[&str]| git::text(git::at(&shell, &tree.root).args(arguments));
+    let mut commits = Vec::new();
+    let mut found = false;
+    for commit in git(&["rev-list", "--first-parent", FAR, "HEAD"])?.lines() {
+        let text = git(&["cat-file", "blob", &format!("{commit}:{header}")]);
+        found = text.is_ok_and(|it| Digest::of(it.as_bytes()).hex() == release.header_sha256);
+        if found {
+            break;
+        }
+        commits.insert(0, commit.to_owned());
+    }
+    if found && !commits.is_empty() {
+        return Ok(commits);
+    }
+    let shown = tree.root.display();
+    let what = refuse(format!("{shown} has no series in its commits"));
+    let version = &release.version;
+    if !found && git(&["rev-parse", "--is-shallow-repository"])?.trim() == "true" {
+        let count = commits.len();
+        return Err(what
+            .found(format!(
+                "a shallow clone with {count} commits, and no such header in them"
+            ))
+            .expected(format!(
+                "the commit with {header} as torch {version} ships it"
+            ))
+            .remedy(format!(
+                "git -C {shown} fetch --deepen=20, then the same command again"
+            ))
+            .into());
+    }
+    Err(what
+        .found(if found {
+            "HEAD, with the header that the release ships"
+        } else {
+            "no such header"
+        })
+        .expected(format!(
+            "commits after one with {header} as torch {version} ships it"
+        ))
+        .remedy(format!("cargo xtask patch import --source {shown}"))
+        .into())
+}
+
 fn release<'a>(tree: &Tree, versions: &'a Versions, torch: Option<&str>) -> Result<&'a Release> {
     match torch {
         Some(version) => versions.find(Some(version)),
@@ -222,39 +181,16 @@ fn release<'a>(tree: &Tree, versions: &'a Versions, torch: Option<&str>) -> Resu
     }
 }
 
-/// How many digits git shows of a hash depends on how much else a repository holds.
+/// Shortens hashes of files to seven digits. git itself shows more of them in a large repository than in a small one.
 fn short_index(patch: &str) -> String {
-    let mut text = String::new();
-    for line in patch.split_inclusive('\n') {
-        let hashes = line
-            .strip_prefix("index ")
-            .and_then(|it| it.split_once(".."));
-        match hashes {
+    let lines = patch.split_inclusive('\n').map(|line| {
+        let hashes = line.strip_prefix("index ");
+        match hashes.and_then(|it| it.split_once("..")) {
             Some((old, new)) if old.len() == 40 && new.len() > 40 => {
-                text += &format!("index {}..{}{}", &old[..7], &new[..7], &new[40..]);
+                format!("index {}..{}{}", &old[..7], &new[..7], &new[40..])
             }
-            _ => text += line,
+            _ => line.to_owned(),
         }
-    }
-    text
-}
-
-/// The command in the tree, as nobody in particular.
-pub fn of<'a>(tree: &Path, git: Cmd<'a>) -> Cmd<'a> {
-    git::neutral(git)
-        .args(SETTINGS.iter().flat_map(|it| ["-c", it]))
-        .arg("-C")
-        .arg(tree)
-        .env("GIT_COMMITTER_NAME", "pinbuddy developers")
-        .env("GIT_COMMITTER_EMAIL", "pinbuddy@localhost")
-        .quiet()
-}
-
-/// What it prints; what it complains of is the error.
-pub fn text(command: Cmd<'_>) -> Result<String> {
-    let output = command.ignore_status().output().context("running git")?;
-    if output.status.success() {
-        return Ok(String::from_utf8(output.stdout)?);
-    }
-    anyhow::bail!("git: {}", String::from_utf8_lossy(&output.stderr).trim())
+    });
+    lines.collect()
 }

@@ -1,40 +1,41 @@
 //! `cargo xtask patch drift`: where the lines that a series relies on are in another tree's header.
 //!
-//! Reports, and judges nothing: what moved is no error, and neither is what is gone.
+//! Reports only: a hunk that moved or is gone is no error.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::judge;
+use super::files::Files;
+use super::git::Direction;
+use super::place::{Place, Spot};
 use super::series::{self, Patch};
-use super::survey::{Place, Spot, survey};
+use super::survey::survey;
 use super::tree::Tree;
 use crate::release::Versions;
 
-/// What was seen.
+/// The report.
 #[derive(Debug, Serialize)]
 pub struct Drift {
     /// The tree.
     on: String,
-    /// What version.txt says.
+    /// The version in version.txt.
     version: Option<String>,
     /// The release whose series it is.
     release: String,
-    /// SHA-256 of the tree's header, if it has one, and of the release's.
+    /// SHA-256 of the tree's header, if there is one, and of the release's.
     found: Option<String>,
     expected: String,
     /// The same after the series.
     patched: String,
-    /// Files that are not there.
+    /// Files that the tree does not have.
     missing: Vec<String>,
     hunks: Vec<Spot>,
 }
 
-/// Looks for the hunks of a series: the one asked for, the tree's own, or the newest.
+/// Looks for the hunks of a series: of the release asked for, of the tree's own, or of the newest one.
 pub fn look(root: &Path, versions: &Versions, folder: &Path, asked: Option<&str>) -> Result<Drift> {
     let tree = Tree::open(folder, versions)?;
     let release = match asked {
@@ -43,15 +44,15 @@ pub fn look(root: &Path, versions: &Versions, folder: &Path, asked: Option<&str>
     };
     let series = series::read(&root.join("patches").join(&release.series))?;
     let mut missing = Vec::new();
-    let mut files = BTreeMap::new();
+    let mut files = Files::new();
     for (path, &added) in series.iter().flat_map(|patch| &patch.files) {
-        match tree.read(path)? {
-            Some(bytes) => drop(files.insert(path.clone(), bytes)),
-            None if added || missing.contains(path) => {}
-            None => missing.push(path.clone()),
+        let bytes = tree.read(path)?;
+        if bytes.is_none() && !added && !missing.contains(path) {
+            missing.push(path.clone());
         }
+        files.insert(path.clone(), bytes);
     }
-    let patches: Vec<&Patch> = series.iter().collect();
+    let order: Vec<&Patch> = series.iter().collect();
     Ok(Drift {
         on: tree.root.display().to_string(),
         version: tree.version,
@@ -60,7 +61,7 @@ pub fn look(root: &Path, versions: &Versions, folder: &Path, asked: Option<&str>
         expected: release.header_sha256.clone(),
         patched: release.patched_sha256.clone(),
         missing,
-        hunks: survey(&judge::diffs(&patches)?, &files),
+        hunks: survey(&order, &files, Direction::Forward)?,
     })
 }
 

@@ -14,7 +14,7 @@ use xtask_support::hash::Digest;
 pub const HEADER: &str = "aten/src/ATen/core/A.h";
 pub const ADDED: &str = "aten/src/ATen/core/B.h";
 
-/// A folder of this test, or of another process that runs one.
+/// A folder of this test, or of the process that started it.
 pub enum Folder {
     Own(TempDir),
     Other(PathBuf),
@@ -97,7 +97,7 @@ impl Fixture {
         fixture
     }
 
-    /// One that is there.
+    /// The fixture of another process.
     pub fn at(folder: &Path) -> Self {
         Self {
             folder: Folder::Other(folder.to_path_buf()),
@@ -123,7 +123,7 @@ impl Fixture {
         self.folder.path().join("tree")
     }
 
-    /// With names of temporary folders taken out.
+    /// The text without the names of temporary folders.
     pub fn shown(&self, text: &str) -> String {
         let real = fs::canonicalize(self.folder.path()).unwrap();
         let text = text.replace(&real.display().to_string(), "");
@@ -154,7 +154,7 @@ impl Fixture {
         fs::read_to_string(self.tree().join(HEADER)).unwrap()
     }
 
-    /// Settings of somebody's git that would show in commits and patches, were they heard.
+    /// Settings of a checkout that would change commits and patches if git read them.
     pub fn configure_git_oddly(&self) {
         for [name, value] in [
             ["core.autocrlf", "true"],

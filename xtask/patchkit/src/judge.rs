@@ -1,27 +1,19 @@
-//! Tries a series on files, in a folder of its own, and says what came of it.
+//! Tries a series on copies of files, and names the outcome.
 //!
-//! Knows where files come from only by a function. Invariant: writes nothing outside that folder.
+//! A function reads the files, from a tree, a wheel or a commit. Invariant: no tree is changed.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use anyhow::Result;
 
-use anyhow::{Context, Result};
-
-use super::git::{self, Direction};
-use super::hunk::{self, FileDiff};
+pub use super::files::Files;
+use super::files::{self, Reader, has_returns};
+use super::git::Direction;
 use super::outcome::Outcome;
 use super::series::Patch;
 use super::survey::survey;
 use crate::release::Release;
 use xtask_support::hash::Digest;
 
-/// Contents by upstream path; none where there is no such file.
-pub type Files = BTreeMap<String, Option<Vec<u8>>>;
-/// Reads a file by its upstream path.
-pub type Reader<'a> = dyn Fn(&str) -> Result<Option<Vec<u8>>> + 'a;
-
-/// What is tried.
+/// A series to try.
 #[derive(Clone, Copy)]
 pub struct Trial<'a> {
     /// The header whose hashes are pinned.
@@ -32,19 +24,19 @@ pub struct Trial<'a> {
     pub series: &'a [Patch],
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Judgement {
-    /// In a word and its details.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The files before, all that the series touches.
+    /// The files that the series touches, before.
     pub before: Files,
-    /// The files after; as before where the series did not apply.
+    /// The files after; the same as before if the series did not apply.
     pub after: Files,
 }
 
 impl Trial<'_> {
-    /// Applies the series to what `read` gives.
+    /// Applies the series to the files that `read` returns.
     pub fn forward(&self, read: &Reader<'_>) -> Result<Judgement> {
         self.attempt(read, Direction::Forward, |found, result| {
             let Release {
@@ -66,8 +58,8 @@ impl Trial<'_> {
         })
     }
 
-    /// Takes the series back: `Clean` gives the header that the release ships, `AlreadyApplied` says
-    /// that it is that already.
+    /// Takes the series back. `Clean`: the result is the header that the release ships. `AlreadyApplied`: the
+    /// header is that one before.
     pub fn reverse(&self, read: &Reader<'_>) -> Result<Judgement> {
         self.attempt(read, Direction::Reverse, |found, result| {
             if result == self.release.header_sha256 {
@@ -78,8 +70,8 @@ impl Trial<'_> {
         })
     }
 
-    /// Applies a series that no hash is pinned for: the files that it touches, before and after. One
-    /// that is there already changes nothing.
+    /// Applies a series that no hash is pinned for. Returns the files that it touches, before and after; they are
+    /// the same if the series was applied before.
     pub fn unpinned(&self, read: &Reader<'_>) -> Result<Result<(Files, Files), Outcome>> {
         let before = self.read_all(read)?;
         if let Some(outcome) = self.stands_in_the_way(&before) {
@@ -94,8 +86,8 @@ impl Trial<'_> {
         })
     }
 
-    /// One way or the other; `judge` says of the header's hashes, before and after, what became of a
-    /// series that went through.
+    /// In one direction. `judge` names the outcome of a series that applied, by the header's hashes before and
+    /// after.
     fn attempt(
         &self,
         read: &Reader<'_>,
@@ -146,7 +138,7 @@ impl Trial<'_> {
         paths.map(|path| Ok((path.clone(), read(path)?))).collect()
     }
 
-    /// What makes an attempt pointless.
+    /// An outcome that needs no attempt: a file is missing, or has other line endings.
     fn stands_in_the_way(&self, before: &Files) -> Option<Outcome> {
         let mut added = Vec::new();
         for patch in self.series {
@@ -172,95 +164,45 @@ impl Trial<'_> {
         Digest::of(bytes.unwrap_or_default()).hex()
     }
 
-    /// A process that was killed between two files leaves those that the series adds. Where they are exactly
-    /// what it would add, they are in nobody's way.
+    /// A process that was killed between two files leaves the files that the series adds. They are no conflict
+    /// if they are exactly what the series would add.
     fn beside_leftovers(&self, before: &Files) -> Result<Option<Files>> {
         let mut without = before.clone();
+        let mut left = Files::new();
         for (path, &added) in self.series.iter().flat_map(|patch| &patch.files) {
-            if added {
-                without.insert(path.clone(), None);
+            let bytes = added.then(|| without.insert(path.clone(), None).flatten());
+            if let Some(Some(bytes)) = bytes {
+                left.insert(path.clone(), Some(bytes));
             }
         }
-        if without == *before {
+        if left.is_empty() {
             return Ok(None);
         }
+        let order: Vec<&Patch> = self.series.iter().collect();
+        let after = files::apply(&order, &without, Direction::Forward)?.ok();
         let same = |after: &Files| {
-            let mut left = before.iter().filter(|(path, _)| without[*path].is_none());
-            left.all(|(path, bytes)| bytes.is_none() || after.get(path) == Some(bytes))
+            left.iter()
+                .all(|(path, bytes)| after.get(path) == Some(bytes))
         };
-        Ok(self.run(&without, Direction::Forward)?.ok().filter(same))
+        Ok(after.filter(same))
     }
 
     /// The files after the series, or the conflict.
     fn run(&self, before: &Files, direction: Direction) -> Result<Result<Files, Outcome>> {
-        let work = tempfile::tempdir().context("making a folder to patch in")?;
-        let work = work.path();
-        for (path, bytes) in before {
-            let Some(bytes) = bytes else { continue };
-            let file = work.join(path);
-            fs::create_dir_all(file.parent().unwrap_or(work))?;
-            fs::write(&file, bytes).with_context(|| format!("writing {}", file.display()))?;
-        }
         let mut order: Vec<&Patch> = self.series.iter().collect();
         if direction == Direction::Reverse {
             order.reverse();
         }
-        for patch in &order {
-            if let Err(git) = git::apply(&patch.path, work, direction)? {
-                let patch = patch.name.clone();
-                let hunks = conflicts(&order, before, direction)?;
-                return Ok(Err(Outcome::Conflict { patch, git, hunks }));
-            }
-        }
-        let after = before
-            .keys()
-            .map(|path| Ok((path.clone(), read(work, path)?)));
-        Ok(Ok(after.collect::<Result<Files>>()?))
+        let stuck = match files::apply(&order, before, direction)? {
+            Ok(after) => return Ok(Ok(after)),
+            Err(stuck) => stuck,
+        };
+        let mut hunks = survey(&order, before, direction)?;
+        hunks.retain(|spot| !spot.place.is_found());
+        Ok(Err(Outcome::Conflict {
+            patch: stuck.patch,
+            git: stuck.git,
+            hunks,
+        }))
     }
-}
-
-/// Whether lines end in CR LF.
-pub fn has_returns(text: &[u8]) -> bool {
-    text.windows(2).any(|pair| pair == b"\r\n")
-}
-
-/// A file below a folder, where there is one.
-pub fn read(folder: &Path, path: &str) -> Result<Option<Vec<u8>>> {
-    let path = folder.join(path);
-    match fs::read(&path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
-    }
-}
-
-/// The diffs of a series, by patch.
-pub fn diffs<'a>(series: &[&'a Patch]) -> Result<Vec<(&'a str, Vec<FileDiff>)>> {
-    let parse = |patch: &&'a Patch| {
-        let shown = patch.path.display();
-        let text = fs::read_to_string(&patch.path).with_context(|| format!("reading {shown}"))?;
-        let diffs = hunk::parse(&text).with_context(|| format!("in {shown}"))?;
-        Ok((patch.name.as_str(), diffs))
-    };
-    series.iter().map(parse).collect()
-}
-
-/// The hunks that are not where they should be.
-fn conflicts(
-    order: &[&Patch],
-    before: &Files,
-    direction: Direction,
-) -> Result<Vec<super::survey::Spot>> {
-    let mut patches = diffs(order)?;
-    if direction == Direction::Reverse {
-        for diff in patches.iter_mut().flat_map(|(_, diffs)| diffs) {
-            diff.hunks = diff.hunks.iter().map(hunk::Hunk::reversed).collect();
-        }
-    }
-    let present = before
-        .iter()
-        .filter_map(|(path, bytes)| Some((path.clone(), bytes.clone()?)));
-    let mut spots = survey(&patches, &present.collect());
-    spots.retain(|spot| !spot.place.is_found());
-    Ok(spots)
 }

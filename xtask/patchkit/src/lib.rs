@@ -1,21 +1,24 @@
 //! A release's series: exactly applied, or not at all.
 //!
-//! `release` says which series each release has, `series` and `hunk` read patches, `git` applies them, `judge` tries a
-//! series on files and names the `outcome`, `survey` says where hunks belong that are not where they were, `replace`
-//! changes files. Fetches nothing, and knows no wheel but where one has upstream's headers.
+//! git applies, commits, exports, rebases and compares patches (`git`, `commits`, `repository`); diffy reads them. Ours is
+//! what git does not do: `release` says which series each release has, `judge` tries a series on copies of files and
+//! names the `outcome`, `survey` says where hunks belong that do not apply, `replace` changes all files or none.
+//! Fetches nothing, and knows no wheel but where one has upstream's headers.
 
 pub mod apply;
+pub mod aside;
 pub mod change;
 pub mod commits;
 pub mod drift;
+pub mod files;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs, reason = "for tests")]
 pub mod fixture;
 pub mod git;
-pub mod hunk;
 pub mod judge;
 pub mod lint;
 pub mod outcome;
+mod place;
 pub mod rebase;
 pub mod release;
 pub mod replace;

@@ -1,27 +1,27 @@
-//! `cargo xtask patch lint`: are the patches as we want them to be read, before anybody applies them?
+//! `cargo xtask patch lint`: names, messages and size of the patches.
 //!
-//! Knows the checked-in files only: no wheel, no tree, no git.
-//! Invariant: says all that is wrong, not only the first.
+//! Reads the checked-in files only: no wheel, no tree. Invariant: reports all that is wrong, not only the first.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use diffy::{Hunk, Line};
 
-use super::hunk::{self, FileDiff, Line};
+use super::series::{self, Diff};
 use crate::release::Versions;
 use xtask_wheel::header::in_wheel;
 
-/// How many of upstream's lines, taken out or added among them, a release's series may change.
+/// How many lines of upstream's files a series may change.
 const MOST: usize = 60;
-/// What a patch begins with. Exports always write the same, so that they are the same bytes.
+/// The first lines of every patch. Exports always write the same lines, so that they are the same bytes.
 const OPENING: [&str; 3] = [
     "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001",
     "From: pinbuddy developers <pinbuddy@localhost>",
     "Date: ",
 ];
-/// What the message of a patch ends with.
+/// The last lines of every message.
 pub const TRAILERS: [&str; 2] = ["Reason: ", "Forwarded: "];
 
 /// All that is wrong in the checkout at `root`.
@@ -50,23 +50,18 @@ pub fn check(root: &Path, versions: &Versions) -> Result<Vec<String>> {
 /// What a series may change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// Headers that a wheel has.
+    /// Headers of a wheel.
     Headers,
     /// Anything in a source tree.
     Sources,
 }
 
 fn check_series(folder: &Path, shown: &str, of: Of) -> Result<Vec<String>> {
-    let list = folder.join("series");
-    let list = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-    let lines = list.lines().map(str::trim);
-    let listed: Vec<&str> = lines
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect();
+    let listed = series::listed(folder)?;
     let mut wrong = Vec::new();
     let present = names(folder)?;
     for name in present.iter().filter(|name| *name != "series") {
-        if !listed.contains(&name.as_str()) {
+        if !listed.contains(name) {
             wrong.push(format!("{shown}/{name}: not in series"));
         }
     }
@@ -74,7 +69,7 @@ fn check_series(folder: &Path, shown: &str, of: Of) -> Result<Vec<String>> {
     for (number, name) in listed.iter().enumerate() {
         if listed[..number].contains(name) {
             wrong.push(format!("{shown}/series: names {name} twice"));
-        } else if !present.iter().any(|it| it == name) {
+        } else if !present.contains(name) {
             wrong.push(format!(
                 "{shown}/series: names {name:?}, which is not there"
             ));
@@ -82,19 +77,15 @@ fn check_series(folder: &Path, shown: &str, of: Of) -> Result<Vec<String>> {
             let path = folder.join(name);
             let text =
                 fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-            let file = format!("{shown}/{name}");
-            wrong.extend(
-                check_message(name, &text)
-                    .into_iter()
-                    .map(|it| format!("{file}: {it}")),
-            );
-            let diffs = hunk::parse(&text).with_context(|| format!("in {file}"))?;
-            wrong.extend(
-                check_diffs(&diffs, of)
-                    .into_iter()
-                    .map(|it| format!("{file}: {it}")),
-            );
-            changed += count(&text, &diffs);
+            let mut found = check_message(name, &text);
+            match series::diffs(&text) {
+                Err(error) => found.push(error.to_string()),
+                Ok(diffs) => {
+                    found.extend(check_diffs(&diffs, of));
+                    changed += count(&diffs);
+                }
+            }
+            wrong.extend(found.iter().map(|it| format!("{shown}/{name}: {it}")));
         }
     }
     if changed > MOST {
@@ -145,7 +136,7 @@ fn check_message(name: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// What a patch's subject says; it may go on in lines that begin with a blank.
+/// A patch's subject. It may continue in lines that begin with a blank.
 pub fn subject(text: &str) -> Option<String> {
     let headers = text.lines().take_while(|line| !line.is_empty());
     let lines = headers.skip(OPENING.len()).map(str::trim);
@@ -162,56 +153,60 @@ pub fn file_name(subject: &str) -> String {
     words.join("_") + ".patch"
 }
 
-fn check_diffs(diffs: &[FileDiff], of: Of) -> Vec<String> {
+fn check_diffs(diffs: &[Diff<'_>], of: Of) -> Vec<String> {
     let mut wrong = Vec::new();
     for diff in diffs {
         if of == Of::Headers && in_wheel(&diff.path).is_none() {
             wrong.push(format!("{} is no header that a wheel has", diff.path));
         }
-        for line in diff.hunks.iter().flat_map(|hunk| reformatted(&hunk.lines)) {
+        for line in diff
+            .patch
+            .hunks()
+            .iter()
+            .flat_map(|hunk| reformatted(hunk.lines()))
+        {
             wrong.push(format!("only reformats upstream's {:?}", line.trim()));
         }
     }
     wrong
 }
 
-/// Lines that come back with nothing but other blanks.
-fn reformatted(lines: &[Line]) -> Vec<&str> {
+/// Removed lines that are added again with other white space only.
+fn reformatted<'a>(lines: &[Line<'a, str>]) -> Vec<&'a str> {
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     let added = lines.iter().filter_map(|line| match line {
-        Line::Added(text) => Some(bare(text)),
+        Line::Insert(text) => Some(bare(text)),
         _ => None,
     });
-    let added = added.filter(|text| !text.is_empty());
-    let mut added: Vec<String> = added.collect();
+    let mut added: Vec<String> = added.filter(|text| !text.is_empty()).collect();
     let mut found = Vec::new();
     for line in lines {
-        let Line::Removed(text) = line else { continue };
+        let Line::Delete(text) = line else { continue };
         if let Some(place) = added.iter().position(|it| *it == bare(text)) {
             added.swap_remove(place);
-            found.push(text.as_str());
+            found.push(*text);
         }
     }
     found
 }
 
-/// Lines changed in upstream's files: a line taken out and one put in its place are one. Files that the
+/// How many lines the patch changes in upstream's files; a line that replaces another counts once. Files that the
 /// patch adds are ours.
-fn count(text: &str, diffs: &[FileDiff]) -> usize {
-    let ours = |diff: &FileDiff| text.contains(&format!("--- /dev/null\n+++ b/{}\n", diff.path));
-    let upstream = diffs.iter().filter(|diff| !ours(diff));
-    let of_hunk = |lines: &[Line]| {
-        let removed = lines.iter().filter(|it| matches!(it, Line::Removed(_)));
-        let added = lines.iter().filter(|it| matches!(it, Line::Added(_)));
+fn count(diffs: &[Diff<'_>]) -> usize {
+    let upstream = diffs.iter().filter(|diff| !diff.added);
+    let of_hunk = |hunk: &Hunk<'_, str>| {
+        let lines = hunk.lines().iter();
+        let removed = lines.clone().filter(|it| matches!(it, Line::Delete(_)));
+        let added = lines.filter(|it| matches!(it, Line::Insert(_)));
         removed.count().max(added.count())
     };
     upstream
-        .flat_map(|diff| &diff.hunks)
-        .map(|hunk| of_hunk(&hunk.lines))
+        .flat_map(|diff| diff.patch.hunks())
+        .map(of_hunk)
         .sum()
 }
 
-/// What is in a folder, sorted.
+/// The names in a folder, sorted.
 pub fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
     let mut names = Vec::new();

@@ -1,20 +1,20 @@
-//! What comes of a series on a tree, in all its kinds: for people, and for scripts.
+//! The outcomes of a series on a tree, each with its name, for people and for scripts.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::survey::Spot;
+use super::place::Spot;
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It applies to the header that the release ships, and gives the one that is pinned.
+    /// The series applies to the header that the release ships, and the result is pinned.
     Clean,
-    /// The header is the pinned result.
+    /// The header is the pinned result before the series is applied.
     AlreadyApplied,
-    /// It applies, but the header is not the one that the release ships.
+    /// The series applies, but the header is not the one that the release ships.
     Drifted {
         /// The upstream path.
         file: String,
@@ -23,13 +23,13 @@ pub enum Outcome {
         /// SHA-256.
         expected: String,
     },
-    /// It does not apply.
+    /// The series does not apply.
     Conflict {
         /// The first patch that does not.
         patch: String,
-        /// What git said of it.
+        /// git's message.
         git: String,
-        /// The hunks of the series that are not found.
+        /// The hunks of the series whose lines are not there.
         hunks: Vec<Spot>,
     },
     /// A file that the series changes is not there.
@@ -44,7 +44,7 @@ pub enum Outcome {
         /// The upstream path.
         file: String,
     },
-    /// It applies to the header that the release ships, and gives something else.
+    /// The series applies to the header that the release ships, and the result is not the pinned one.
     Unexpected {
         /// The upstream path.
         file: String,
@@ -56,12 +56,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether nothing is wrong.
+    /// Whether the outcome is as pinned.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Clean | Self::AlreadyApplied)
     }
 
-    /// The command or deed that comes next.
+    /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Clean | Self::AlreadyApplied => "",

@@ -1,8 +1,7 @@
 //! A series carried to other files than those that it was written for.
 //!
-//! git does it, in a repository of its own below target/, so that neither patches/ nor anybody's tree is
-//! touched, in git or not. What git cannot decide stays there as an ordinary conflict.
-//! Invariant: what somebody has edited there goes away only when that is asked for.
+//! `git rebase` does it, in a repository of our own below target/. So neither patches/ nor a source tree is touched. What
+//! git cannot decide stays there as an ordinary conflict. Invariant: edits there are thrown away only on request.
 
 mod goal;
 
@@ -10,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::judge::{self, Files};
+use super::files::{self, Files};
 use super::outcome::Outcome;
 use super::repository::{Repository, Side, State};
 use super::series::Patch;
@@ -19,7 +18,7 @@ use xtask_support::paths;
 use xtask_support::refusal::{Refusal, refuse};
 use xtask_support::scratch::Scratch;
 
-/// What is to be done, and the words for it.
+/// The task, and the words for it in messages.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
     /// The series.
@@ -28,26 +27,26 @@ pub struct Job<'a> {
     pub from: String,
     /// `torch 2.14.1`, or a folder.
     pub to: String,
-    /// The command, without what follows an interruption.
+    /// The command, without --continue or --restart.
     pub command: String,
     /// The repository's folder.
     pub folder: PathBuf,
-    /// What takes the result to where it belongs.
+    /// The command that puts the result where it belongs.
     pub next: String,
 }
 
-/// What an earlier run has left counts for.
+/// What happens to the result of an earlier run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
-    /// Nothing, if nobody has worked on it.
+    /// It is made anew, unless somebody has edited it.
     Remade,
-    /// All: it is gone on with.
+    /// It is continued.
     Continued,
-    /// Nothing at all.
+    /// It is thrown away.
     Discarded,
 }
 
-/// Does it. `files` gives those that the series is written for, and those that it is carried to.
+/// Does it. `files` returns the files that the series was written for, and those that it is carried to.
 pub fn carry(
     job: &Job<'_>,
     earlier: Earlier,
@@ -78,7 +77,7 @@ pub fn carry(
 
 fn make(job: &Job<'_>, (old, new): &(Files, Files)) -> Result<Repository> {
     let returns = |(path, bytes): (&String, &Option<Vec<u8>>)| {
-        let found = bytes.as_deref().is_some_and(judge::has_returns);
+        let found = bytes.as_deref().is_some_and(files::has_returns);
         found.then(|| path.clone())
     };
     if let Some(file) = new.iter().find_map(returns) {
@@ -102,25 +101,17 @@ fn make(job: &Job<'_>, (old, new): &(Files, Files)) -> Result<Repository> {
     Repository::at(&job.folder).ok_or_else(|| anyhow::anyhow!("the repository has gone"))
 }
 
-/// Takes what was edited, if it looks finished.
+/// Commits the edits, if no conflict marker is left.
 fn go_on(job: &Job<'_>, repository: &Repository) -> Result<()> {
     let State::Stopped(patch, files) = repository.state()? else {
         return Ok(());
     };
-    let marked = |path: &&String| {
-        let text = judge::read(&repository.root, path).ok().flatten();
-        text.is_some_and(|it| it.split(|byte| *byte == b'\n').any(is_marker))
-    };
-    let left: Vec<_> = files.iter().filter(marked).cloned().collect();
+    let left = repository.marked(&files);
     if !left.is_empty() {
         return Err(stopped(job, &patch, &left).into());
     }
     repository.git(&["add", "--all"])?;
     repository.go_on()
-}
-
-fn is_marker(line: &[u8]) -> bool {
-    line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> ")
 }
 
 fn stopped(job: &Job<'_>, patch: &str, files: &[String]) -> Refusal {
@@ -158,7 +149,7 @@ fn in_the_way(job: &Job<'_>, state: &State) -> Refusal {
     ))
 }
 
-/// The comparison, and what comes next.
+/// git's comparison, and the next command.
 fn conclude(job: &Job<'_>, repository: &Repository) -> Result<String> {
     let compared = repository.range_diff()?;
     let count = |sign| compared.lines().filter(|it| is_pair(it, sign)).count();
@@ -182,7 +173,7 @@ fn conclude(job: &Job<'_>, repository: &Repository) -> Result<String> {
     Ok(said)
 }
 
-/// `1:  1234567 = 1:  89abcde Subject`; what differs follows with four spaces before it.
+/// Whether it is a line like `1:  1234567 = 1:  89abcde Subject`; differences follow, indented by four spaces.
 fn is_pair(line: &str, sign: &str) -> bool {
     let mut words = line.split_whitespace();
     let number = words.next().is_some_and(|it| it.ends_with(':'));

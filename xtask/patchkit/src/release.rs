@@ -1,4 +1,4 @@
-//! `patches/versions.toml`: what each supported release ships, and what our series makes of it.
+//! `patches/versions.toml`: the supported releases, their headers before and after our series, and CUDA's headers.
 
 mod asked;
 
@@ -20,10 +20,10 @@ pub struct Versions {
     /// The supported releases, in any order.
     #[serde(rename = "release")]
     pub releases: Vec<Release>,
-    /// Releases whose wheels cannot be forked, only their sources: see the file.
+    /// Releases of which only the sources can be forked, not the wheels: see the file.
     #[serde(rename = "source_release", default)]
     pub source_releases: Vec<Release>,
-    /// The folder of the series that a pull request has on top of a release's.
+    /// The folder of the series that a pull request has on top of a release's series.
     #[serde(default)]
     pub pull_request: Option<String>,
     /// The headers to compile against, by CUDA version.
@@ -34,9 +34,9 @@ pub struct Versions {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// As in `torch==VERSION`.
+    /// The version in `torch==VERSION`.
     pub version: String,
-    /// The Pythons that there is an official wheel for: `3.14`, or `3.14t` without the global lock.
+    /// The Pythons that have an official wheel: `3.14`, or `3.14t` without the global lock.
     #[serde(default)]
     pub pythons: Vec<String>,
     /// Upstream's header as the official wheel ships it.
@@ -45,7 +45,7 @@ pub struct Release {
     pub patched_sha256: String,
     /// The folder of the series below `patches/`.
     pub series: String,
-    /// The folders of what a source build needs besides, in this order: none where nobody tried.
+    /// The folders of the series that a source build needs besides, in this order; none where nobody tried.
     #[serde(default)]
     pub source_series: Vec<String>,
 }
@@ -54,8 +54,8 @@ pub struct Release {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cuda {
-    /// The include folders below where the packages are installed; the first has
-    /// `cuda_runtime_api.h`, and the libraries beside it.
+    /// The include folders, relative to where the packages are installed. The first one has `cuda_runtime_api.h`, and
+    /// CUDA's libraries lie beside it.
     pub include: Vec<String>,
     /// Requirements, as pip takes them.
     pub packages: Vec<String>,
@@ -84,7 +84,7 @@ impl Versions {
         Ok(versions)
     }
 
-    /// Also those that can only be built from source.
+    /// All releases, also those that can only be built from source.
     pub fn with_sources(&self) -> impl Iterator<Item = &Release> {
         self.releases.iter().chain(&self.source_releases)
     }
@@ -96,7 +96,7 @@ impl Versions {
         known
     }
 
-    /// The CUDA headers for the version that torch/version.py names.
+    /// The CUDA headers for the CUDA version of torch/version.py.
     pub fn cuda(&self, version: &str) -> Result<&Cuda> {
         self.cuda.get(version).ok_or_else(|| {
             let known: Vec<_> = self.cuda.keys().map(String::as_str).collect();

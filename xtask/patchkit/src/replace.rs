@@ -1,115 +1,90 @@
-//! Several files replaced together: all of them, or none.
+//! Several files replaced together: all of them, or none. `git apply` removes a file before it writes the new one, and
+//! so cannot promise that.
 //!
-//! What is new is written beside the old first, so that a disk that is full or a folder that is not ours
-//! shows before anything has changed. Then each gets its name by one rename; where one cannot, those
-//! before it are put back. Who presses Ctrl-C waits for that moment. A process that is killed in it leaves
-//! added files without the changed one that needs them, or with it, and never the other way round: added
-//! files come first, and removed ones last.
+//! First, the new contents and a copy of the old ones are written beside each file. A full disk or a folder of somebody
+//! else's shows then, before anything has changed. Then each file is renamed into place; if one cannot be, those before
+//! it are put back. Ctrl-C waits for that moment. A process that is killed in it may leave added files without the
+//! changed file that needs them, never the other way round: added files come first, and removed ones last.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::judge::Files;
+use super::files::Files;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::{self, Scratch};
 
 /// A file to change.
 struct Change {
     path: PathBuf,
-    /// What is there; none where there is nothing.
-    old: Option<Vec<u8>>,
-    /// The new contents beside it; none where it goes.
+    /// A copy of what is there; none if nothing is.
+    old: Option<Scratch>,
+    /// The new contents; none if the file is removed.
     new: Option<Scratch>,
 }
 
-/// Makes the files below `root` from what they are in `before` into what they are in `after`; one that
-/// `before` does not name is not there. Returns those that changed.
+/// Replaces the files below `root`, which have the contents in `before`, by those in `after`. A file that `before` does
+/// not name is not there. Returns the files that changed.
 pub fn replace(root: &Path, before: &Files, after: &Files) -> Result<Vec<String>> {
-    let changed: Vec<&String> = after
-        .keys()
-        .filter(|path| contents(before, path) != contents(after, path))
-        .collect();
+    let contents = |files: &Files, path: &String| files.get(path).cloned().flatten();
+    let differs = |path: &&String| contents(before, path) != contents(after, path);
+    let changed: Vec<String> = after.keys().filter(differs).cloned().collect();
     for path in &changed {
         check_writable(root, &root.join(path))?;
     }
-    let folders = Folders::make(root, &changed)?;
-    let mut changes = Vec::new();
-    for path in &changed {
-        let (old, new) = (contents(before, path), contents(after, path));
-        changes.push(
-            stage(root.join(path), old.cloned(), new.map(Vec::as_slice))
-                .map_err(|error| not_written(root, error))?,
-        );
-    }
+    let folders = Folders::missing(root, &changed);
+    let stage = |path: &String| {
+        let old = contents(before, path);
+        let new = contents(after, path);
+        let path = root.join(path);
+        let beside = |bytes: Option<Vec<u8>>| bytes.map(|it| write_beside(&path, &it)).transpose();
+        let (old, new) = (beside(old)?, beside(new)?);
+        Ok(Change { path, old, new })
+    };
+    let staged: Result<Vec<Change>> = changed.iter().map(stage).collect();
+    let mut changes = staged.map_err(|error| not_written(root, error))?;
     changes.sort_by_key(|change| (change.old.is_some(), change.new.is_none()));
-    scratch::undisturbed(|| publish_all(&mut changes, root))?;
+    scratch::undisturbed(|| publish_all(root, changes))?;
     folders.keep();
-    Ok(changed.into_iter().cloned().collect())
+    Ok(changed)
 }
 
-fn publish_all(changes: &mut [Change], root: &Path) -> Result<()> {
-    for count in 0..changes.len() {
-        if let Err(error) = publish(&mut changes[count]) {
-            for done in changes[..count].iter().rev() {
-                put_back(done).with_context(|| {
-                    format!("putting {} back after: {error:#}", done.path.display())
-                })?;
+fn publish_all(root: &Path, changes: Vec<Change>) -> Result<()> {
+    let mut done: Vec<(PathBuf, Option<Scratch>)> = Vec::new();
+    for Change { path, old, new } in changes {
+        if let Err(error) = put(&path, new) {
+            for (path, old) in done.into_iter().rev() {
+                put(&path, old)
+                    .with_context(|| format!("putting {} back after: {error:#}", path.display()))?;
             }
             return Err(not_written(root, error));
         }
+        done.push((path, old));
     }
     Ok(())
 }
 
-fn contents<'a>(files: &'a Files, path: &str) -> Option<&'a Vec<u8>> {
-    files.get(path)?.as_ref()
-}
-
-fn stage(path: PathBuf, old: Option<Vec<u8>>, new: Option<&[u8]>) -> Result<Change> {
-    let Some(bytes) = new else {
-        let new = None;
-        return Ok(Change { path, old, new });
-    };
-    let scratch = write_beside(&path, bytes)?;
-    if old.is_some() {
-        let mode = fs::metadata(&path)?.permissions();
-        fs::set_permissions(scratch.path(), mode)?;
+/// Gives a file these contents, or removes it.
+fn put(path: &Path, contents: Option<Scratch>) -> Result<()> {
+    match contents {
+        Some(scratch) => scratch.publish(path),
+        None => fs::remove_file(path).with_context(|| format!("removing {}", path.display())),
     }
-    let new = Some(scratch);
-    Ok(Change { path, old, new })
 }
 
+/// Writes a file beside `path`, with the mode of the one that is there.
 fn write_beside(path: &Path, bytes: &[u8]) -> Result<Scratch> {
     let scratch = Scratch::file(path)?;
     let shown = scratch.path().display();
     fs::write(scratch.path(), bytes).with_context(|| format!("writing {shown}"))?;
+    if let Ok(data) = fs::metadata(path) {
+        fs::set_permissions(scratch.path(), data.permissions())?;
+    }
     Ok(scratch)
 }
 
-fn publish(change: &mut Change) -> Result<()> {
-    let shown = change.path.display();
-    match change.new.take() {
-        Some(scratch) => scratch.publish(&change.path),
-        None => fs::remove_file(&change.path).with_context(|| format!("removing {shown}")),
-    }
-}
-
-fn put_back(change: &Change) -> Result<()> {
-    match &change.old {
-        None => Ok(fs::remove_file(&change.path)?),
-        Some(bytes) => {
-            let scratch = write_beside(&change.path, bytes)?;
-            if let Ok(data) = fs::metadata(&change.path) {
-                fs::set_permissions(scratch.path(), data.permissions())?;
-            }
-            scratch.publish(&change.path)
-        }
-    }
-}
-
-/// A rename replaces a file that nobody may write, and a link by a file; neither is wanted.
+/// Refuses a read-only file and a link: a rename would replace both.
 fn check_writable(root: &Path, path: &Path) -> Result<()> {
     let Ok(data) = fs::symlink_metadata(path) else {
         return Ok(());
@@ -145,7 +120,7 @@ fn read_only(root: &Path, found: &str) -> xtask_support::refusal::Refusal {
         ))
 }
 
-/// Says so where it is the tree that does not let us.
+/// Names the tree if it cannot be written to.
 fn not_written(root: &Path, error: anyhow::Error) -> anyhow::Error {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let mut kinds = error
@@ -158,28 +133,17 @@ fn not_written(root: &Path, error: anyhow::Error) -> anyhow::Error {
     error.context("nothing was changed")
 }
 
-/// Folders that were made for added files, removed again unless they are kept.
+/// Folders that added files need and that are not there yet; removed again unless they are kept.
 struct Folders(Vec<PathBuf>);
 
 impl Folders {
-    fn make(root: &Path, files: &[&String]) -> Result<Self> {
-        let mut made = Self(Vec::new());
-        for file in files {
-            let path = root.join(file);
-            let missing: Vec<_> = path
-                .ancestors()
-                .skip(1)
-                .take_while(|it| !it.exists())
-                .map(Path::to_path_buf)
-                .collect();
-            for folder in missing.into_iter().rev() {
-                fs::create_dir(&folder)
-                    .with_context(|| format!("creating {}", folder.display()))
-                    .map_err(|error| not_written(root, error))?;
-                made.0.push(folder);
-            }
-        }
-        Ok(made)
+    fn missing(root: &Path, files: &[String]) -> Self {
+        let paths: Vec<PathBuf> = files.iter().map(|it| root.join(it)).collect();
+        let above = paths.iter().flat_map(|it| it.ancestors().skip(1));
+        let mut missing: Vec<_> = above.filter(|it| !it.exists()).map(PathBuf::from).collect();
+        // The innermost first.
+        missing.sort_by_key(|it| std::cmp::Reverse(it.components().count()));
+        Self(missing)
     }
 
     fn keep(mut self) {
@@ -189,7 +153,7 @@ impl Folders {
 
 impl Drop for Folders {
     fn drop(&mut self) {
-        for folder in self.0.iter().rev() {
+        for folder in &self.0 {
             let _ = fs::remove_dir(folder);
         }
     }

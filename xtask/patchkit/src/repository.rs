@@ -1,21 +1,20 @@
-//! A git repository to work on a series in, where nobody's configuration and no older work is at stake.
+//! A git repository of our own, in which a series is rebased.
 //!
-//! Branches: `from`, the files that the series was written for; `old`, the series as commits on it; `to`,
-//! the files that it is carried to; `new`, checked out, the series on those. `refs/pinbuddy/result` is
-//! where `new` was when git had made all of it by itself.
-//! Invariant: git in the folder does the same for everybody who runs it.
+//! Branches: `from` has the files that the series was written for, and `old` the series as commits on top; `to` has the
+//! files that the series is carried to, and `new`, which is checked out, the series on top of those.
+//! `refs/pinbuddy/result` is where `new` was when git had finished without help.
+//! Invariant: plain git in the folder does the same for everybody who runs it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use xshell::{Shell, cmd};
+use anyhow::Result;
+use xshell::Shell;
 
-use super::commits::{self, text};
-use super::judge::Files;
+use super::files::{self, Files};
 use super::series::Patch;
+use super::{commits, git};
 
-/// The repository's own settings, so that plain git in it goes on as this program would.
+/// The repository's settings, with which plain git continues as this program would.
 const SETTINGS: [(&str, &str); 6] = [
     ("user.name", "pinbuddy developers"),
     ("user.email", "pinbuddy@localhost"),
@@ -25,30 +24,29 @@ const SETTINGS: [(&str, &str); 6] = [
     ("merge.conflictStyle", "zdiff3"),
 ];
 const RESULT: &str = "refs/pinbuddy/result";
-/// Commits of files get this moment, and those of patches their own, so that the same work has the same
-/// hashes.
+/// The date of commits of files. Commits of patches have the patches' dates. So the same work has the same hashes.
 const DATE: &str = "2026-01-01T00:00:00Z";
 
 /// The repository in a folder.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    /// Its folder.
+    /// The folder.
     pub(crate) root: PathBuf,
 }
 
-/// Where a rebase stands.
+/// The state of a rebase.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Done, as git did it by itself: it can be made again.
+    /// Finished by git without help: it can be made again.
     Untouched,
-    /// Done, and somebody has worked on it.
+    /// Finished, and somebody has edited the result.
     Edited,
-    /// Not done: it stopped at this patch, and these files are in conflict.
+    /// Stopped at this patch, with conflicts in these files.
     Stopped(String, Vec<String>),
 }
 
 impl Repository {
-    /// An empty one in an empty folder.
+    /// A new repository in an empty folder.
     pub(crate) fn init(root: &Path) -> Result<Self> {
         let it = Self {
             root: root.to_path_buf(),
@@ -60,7 +58,7 @@ impl Repository {
         Ok(it)
     }
 
-    /// The one that is there, if it is one.
+    /// The repository in a folder, if there is one.
     pub(crate) fn at(root: &Path) -> Option<Self> {
         root.join(".git").is_dir().then(|| Self {
             root: root.to_path_buf(),
@@ -92,27 +90,16 @@ impl Repository {
         }
     }
 
-    /// All files as one side has them, in a commit.
+    /// Commits all files as one side has them.
     fn commit(&self, side: &Side<'_>) -> Result<()> {
-        for (path, bytes) in side.files {
-            let file = self.root.join(path);
-            match bytes {
-                Some(bytes) => {
-                    fs::create_dir_all(file.parent().unwrap_or(&self.root))?;
-                    fs::write(&file, bytes)
-                        .with_context(|| format!("writing {}", file.display()))?;
-                }
-                None if file.exists() => fs::remove_file(&file)?,
-                None => {}
-            }
-        }
+        files::write(side.files, &self.root)?;
         self.git(&["add", "--all"])?;
         let message = format!("PyTorch as {} has it", side.name);
         let commit = ["commit", "--quiet", "--allow-empty", "--message", &message];
         self.git(&commit).map(drop)
     }
 
-    /// Goes on after a conflict. Another one is no error.
+    /// Continues after a conflict. Another conflict is no error.
     pub(crate) fn go_on(&self) -> Result<()> {
         match self.git(&["rebase", "--continue"]) {
             Err(error) if !self.under_way() => Err(error),
@@ -120,7 +107,7 @@ impl Repository {
         }
     }
 
-    /// Looks.
+    /// The state now.
     pub(crate) fn state(&self) -> Result<State> {
         if self.under_way() {
             let stopped = self.git(&["log", "-1", "--format=%s", "REBASE_HEAD"])?;
@@ -147,28 +134,42 @@ impl Repository {
 
     /// git's comparison of the series before and after.
     pub(crate) fn range_diff(&self) -> Result<String> {
+        if self.git(&["rev-list", "to..new"])?.is_empty() {
+            // git compares no empty range.
+            let gone = "--format=-:  %h < -:  ------- %s";
+            return self.git(&["log", "--reverse", gone, "from..old"]);
+        }
         self.git(&["range-diff", "--no-color", "from..old", "to..new"])
+    }
+
+    /// The files of a stopped rebase that still have conflict markers.
+    pub(crate) fn marked(&self, files: &[String]) -> Vec<String> {
+        let mut arguments = vec!["grep", "--name-only", "-E", "^(<<<<<<<|>>>>>>>) ", "--"];
+        arguments.extend(files.iter().map(String::as_str));
+        // Nothing found is an error to git.
+        let found = self.git(&arguments).unwrap_or_default();
+        found.lines().map(str::to_owned).collect()
     }
 
     /// git in the folder.
     pub(crate) fn git(&self, arguments: &[&str]) -> Result<String> {
         let shell = Shell::new()?;
-        let git = commits::of(&self.root, cmd!(shell, "git"))
+        let git = git::at(&shell, &self.root)
             .env("GIT_AUTHOR_NAME", "pinbuddy developers")
             .env("GIT_AUTHOR_EMAIL", "pinbuddy@localhost")
             .env("GIT_EDITOR", "true");
-        // Only of commits that are made here: a rebase keeps the authors' dates.
+        // Only for commits that are made here: a rebase keeps the authors' dates.
         let git = match arguments.first() {
             Some(&"commit") => git
                 .env("GIT_AUTHOR_DATE", DATE)
                 .env("GIT_COMMITTER_DATE", DATE),
             _ => git,
         };
-        text(git.args(arguments))
+        git::text(git.args(arguments))
     }
 }
 
-/// Files and whose they are.
+/// Files, and the name of the release or tree that has them.
 #[derive(Debug)]
 pub(crate) struct Side<'a> {
     /// `torch 2.15.0`, or a folder.

@@ -1,10 +1,11 @@
-//! A series: the patches of a release in order, and the files that they touch. Knows nothing of git.
+//! A series: the patches of a release in order, and what is in them. Knows nothing of git.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use diffy::patch_set::{FileOperation, ParseOptions, PatchKind, PatchSet};
 
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
@@ -14,9 +15,9 @@ use xtask_support::refusal::refuse;
 pub struct Patch {
     /// Its file name.
     pub name: String,
-    /// Where it lies.
+    /// The patch file.
     pub path: PathBuf,
-    /// Of the file.
+    /// SHA-256 of the patch file.
     pub sha256: String,
     /// The upstream paths that it touches; true for a file that it adds.
     pub files: BTreeMap<String, bool>,
@@ -24,13 +25,17 @@ pub struct Patch {
 
 /// Reads `patches/RELEASE/series` and the patches that it names.
 pub fn read(folder: &Path) -> Result<Vec<Patch>> {
+    let names = listed(folder)?;
+    names.iter().map(|name| read_patch(folder, name)).collect()
+}
+
+/// The names in `patches/RELEASE/series`.
+pub(crate) fn listed(folder: &Path) -> Result<Vec<String>> {
     let list = folder.join("series");
     let text = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-    let names = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    names.map(|name| read_patch(folder, name)).collect()
+    let lines = text.lines().map(str::trim);
+    let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(names.map(str::to_owned).collect())
 }
 
 fn read_patch(folder: &Path, name: &str) -> Result<Patch> {
@@ -46,38 +51,46 @@ fn read_patch(folder: &Path, name: &str) -> Result<Patch> {
         .into());
     }
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let files = touched(&text).with_context(|| format!("in {}", path.display()))?;
+    let diffs = diffs(&text).with_context(|| format!("in {}", path.display()))?;
     Ok(Patch {
         name: name.to_owned(),
         sha256: Digest::of(text.as_bytes()).hex(),
         path,
-        files,
+        files: diffs.into_iter().map(|it| (it.path, it.added)).collect(),
     })
 }
 
-/// The files between `---` and `+++` lines, by their upstream paths.
-fn touched(patch: &str) -> Result<BTreeMap<String, bool>> {
-    let mut files = BTreeMap::new();
-    let mut lines = patch.lines().peekable();
-    while let Some(line) = lines.next() {
-        let Some(old) = line.strip_prefix("--- ") else {
-            continue;
+/// The changes of a patch to one file.
+#[derive(Debug)]
+pub struct Diff<'a> {
+    /// The upstream path.
+    pub path: String,
+    /// Whether the patch adds the file.
+    pub added: bool,
+    /// Its hunks.
+    pub patch: diffy::Patch<'a, str>,
+}
+
+/// Splits a patch by files.
+pub fn diffs(patch: &str) -> Result<Vec<Diff<'_>>> {
+    let each = PatchSet::parse(patch, ParseOptions::unidiff()).map(|file| {
+        let file = file?;
+        let (path, added) = match file.operation().strip_prefix(1) {
+            FileOperation::Create(path) => (path.into_owned(), true),
+            FileOperation::Modify { original, modified } if original == modified => {
+                (modified.into_owned(), false)
+            }
+            other => bail!("it deletes or renames a file: {other:?}"),
         };
-        let Some(new) = lines.peek().and_then(|next| next.strip_prefix("+++ ")) else {
-            continue;
-        };
-        let Some(new) = new.strip_prefix("b/") else {
-            bail!("it deletes or renames a file: {old}")
-        };
-        if old != "/dev/null" && old.strip_prefix("a/") != Some(new) {
-            bail!("it renames {old} to {new}");
+        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            bail!("a path that leaves the tree or is not plain: {path:?}");
         }
-        files.insert(new.to_owned(), old == "/dev/null");
-    }
-    if files.is_empty() {
-        bail!("it changes no file");
-    }
-    Ok(files)
+        let PatchKind::Text(patch) = file.into_patch() else {
+            bail!("it changes a binary file: {path}");
+        };
+        Ok(Diff { path, added, patch })
+    });
+    each.collect()
 }
 
 #[cfg(test)]
@@ -87,17 +100,30 @@ mod tests {
     #[test]
     fn changed_and_added_files() {
         let patch = "Subject: x\n\n--- a/aten/src/A.h\n+++ b/aten/src/A.h\n@@ -1 +1 @@\n-a\n+b\n\
-                     --- /dev/null\n+++ b/aten/src/B.h\n@@ -0,0 +1 @@\n+b\n";
-        let files = touched(patch).unwrap();
+                     --- /dev/null\n+++ b/aten/src/B.h\n@@ -0,0 +1 @@\n+b\n-- \n2.40\n";
+        let found = diffs(patch).unwrap();
+        let files = found.iter().map(|it| (it.path.as_str(), it.added));
+        let expected = [("aten/src/A.h", false), ("aten/src/B.h", true)];
+        assert_eq!(files.collect::<Vec<_>>(), expected);
         assert_eq!(
-            files.into_iter().collect::<Vec<_>>(),
-            [
-                ("aten/src/A.h".to_owned(), false),
-                ("aten/src/B.h".to_owned(), true)
-            ]
+            found[1].patch.hunks()[0].lines().len(),
+            1,
+            "without the signature"
         );
-        assert!(touched("--- a/x.h\n+++ /dev/null\n").is_err());
-        assert!(touched("no diff").is_err());
+        for bad in [
+            "no diff\n",
+            "--- a/x.h\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
+            "--- a/x.h\n+++ b/y.h\n@@ -1 +1 @@\n-a\n+b\n",
+            "--- a/x.h\n+++ b/x.h\n@@ -1,2 +1 @@\n-a\n",
+            "--- a/x.h\n+++ b/x.h\n@@ -18446744073709551615 +1 @@\n-a\n+b\n@@ -1 +1 @@\n-a\n+b\n",
+        ] {
+            assert!(diffs(bad).is_err(), "{bad:?}");
+        }
+        for path in ["../x.h", "aten/../../x.h", "/etc/x", "aten//x.h", "aten/"] {
+            let patch = format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
+            let error = diffs(&patch).unwrap_err().to_string();
+            assert!(error.contains("leaves the tree"), "{path}: {error}");
+        }
     }
 
     #[test]

@@ -1,225 +1,149 @@
-//! Where a series' hunks belong in files that may have changed since they were written.
+//! Where a series' hunks belong in files that may have changed since the series was written.
 //!
-//! Each hunk is looked for below the ones before it, which are put in as far as they were found. What
-//! is not there is skipped and its nearest match reported. Reports; what applies is git's to decide.
-//! Invariant: line numbers are those of the file as it came, whatever was put in meanwhile.
+//! git only says that a hunk does not apply. This says where its lines moved to, or which of them are gone. Each
+//! hunk that is found is put in before the next one is looked for; a hunk that is not found is skipped, and its
+//! nearest match is reported. git decides what applies.
+//! Invariant: line numbers are those of the file before anything was put in.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fs;
 
-use serde::Serialize;
+use anyhow::{Context, Result};
+use diffy::{Hunk, Line};
 
-use super::hunk::{FileDiff, Hunk, Line};
+use super::files::Files;
+use super::git::Direction;
+use super::place::{Place, Spot};
+use super::series::{self, Diff, Patch};
 
-/// How far around the best match a line that has moved a little is looked for.
+/// How many lines around the nearest match are searched for a line that is not in its place.
 const AROUND: usize = 12;
-
-/// One hunk and its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Spot {
-    /// The patch, by its file name.
-    pub patch: String,
-    /// The upstream path.
-    pub file: String,
-    /// From 1, in the patch and file.
-    pub hunk: usize,
-    /// The place.
-    #[serde(flatten)]
-    pub place: Place,
-}
-
-/// Where a hunk's lines are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "place", rename_all = "kebab-case")]
-pub enum Place {
-    /// All where the patch has them.
-    Unchanged {
-        /// The first, from 1.
-        line: usize,
-    },
-    /// All together, but elsewhere.
-    Moved {
-        /// The first, from 1.
-        line: usize,
-        /// How many lines further down than the patch has them.
-        by: isize,
-    },
-    /// Not all: upstream changed what the hunk relies on.
-    Changed {
-        /// Where most of them are.
-        line: usize,
-        /// How many lines further down than the patch has them.
-        by: isize,
-        /// How many are at their places there.
-        matching: usize,
-        /// Of how many.
-        of: usize,
-        /// Those that are nowhere near.
-        lost: Vec<String>,
-    },
-    /// Nothing like them is left.
-    Gone,
-}
-
-impl Place {
-    /// Whether git would apply the hunk there.
-    pub fn is_found(&self) -> bool {
-        matches!(self, Self::Unchanged { .. } | Self::Moved { .. })
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unchanged { line } => write!(f, "unchanged, at line {line}"),
-            Self::Moved { line, by } => write!(f, "moved to line {line}, {}", Off(*by)),
-            Self::Gone => write!(f, "nothing like its lines is in the file"),
-            Self::Changed {
-                line,
-                by,
-                matching,
-                of,
-                lost,
-            } => {
-                let off = Off(*by);
-                write!(
-                    f,
-                    "nearest match at line {line}, {off}: {matching} of {of} lines"
-                )?;
-                if lost.is_empty() {
-                    return write!(f, ", others come between");
-                }
-                lost.iter()
-                    .try_for_each(|text| write!(f, "\n  gone: {}", text.trim()))
-            }
-        }
-    }
-}
-
-/// How far off, in words.
-struct Off(isize);
-
-impl fmt::Display for Off {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = if self.0.abs() == 1 { "line" } else { "lines" };
-        match self.0 {
-            0 => write!(f, "where it is expected"),
-            by if by > 0 => write!(f, "{by} {lines} further down"),
-            by => write!(f, "{} {lines} further up", -by),
-        }
-    }
-}
 
 /// A file while hunks are put in.
 struct Text {
-    /// Lines, and which number each had; none for those put in.
+    /// The lines with their numbers; a line that was put in has none.
     lines: Vec<(String, Option<usize>)>,
-    /// Hunks that were skipped: where, and by how much the file is shorter for that.
+    /// Hunks that were skipped: where they start, and how many lines they would have added.
     skipped: Vec<(usize, isize)>,
 }
 
-/// Looks for every hunk of patches, in order, in `files` by their upstream paths.
-pub(crate) fn survey(
-    patches: &[(&str, Vec<FileDiff>)],
-    files: &BTreeMap<String, Vec<u8>>,
-) -> Vec<Spot> {
-    let mut texts: BTreeMap<&str, Text> = BTreeMap::new();
-    for (path, bytes) in files {
-        let text = String::from_utf8_lossy(bytes);
-        let numbered = text.lines().zip(1..);
-        let lines = numbered.map(|(line, number)| (line.to_owned(), Some(number)));
-        let (lines, skipped) = (lines.collect(), Vec::new());
-        texts.insert(path, Text { lines, skipped });
+/// Looks for every hunk of the patches, in this order, in `files`.
+pub(crate) fn survey(order: &[&Patch], files: &Files, direction: Direction) -> Result<Vec<Spot>> {
+    let mut survey = Survey::new(files);
+    for Patch { name, path, .. } in order {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        survey.patch(name, &text, direction)?;
     }
-    let mut spots = Vec::new();
-    for (patch, diffs) in patches {
-        for diff in diffs {
-            let Some(text) = texts.get_mut(diff.path.as_str()) else {
-                continue;
-            };
-            spots.extend(diff.hunks.iter().zip(1..).map(|(hunk, number)| Spot {
-                patch: (*patch).to_owned(),
-                file: diff.path.clone(),
-                hunk: number,
-                place: text.put_in(hunk),
-            }));
+    Ok(survey.spots)
+}
+
+struct Survey<'a> {
+    texts: BTreeMap<&'a str, Text>,
+    spots: Vec<Spot>,
+}
+
+impl<'a> Survey<'a> {
+    fn new(files: &'a Files) -> Self {
+        let present = files
+            .iter()
+            .filter_map(|(path, bytes)| Some((path, bytes.as_ref()?)));
+        let texts = present.map(|(path, bytes)| (path.as_str(), Text::new(bytes)));
+        Self {
+            texts: texts.collect(),
+            spots: Vec::new(),
         }
     }
-    spots
+
+    fn patch(&mut self, name: &str, text: &str, direction: Direction) -> Result<()> {
+        for Diff { path, patch, .. } in series::diffs(text)? {
+            let Some(text) = self.texts.get_mut(path.as_str()) else {
+                continue;
+            };
+            for (hunk, number) in patch.hunks().iter().zip(1..) {
+                let place = match direction {
+                    Direction::Forward => text.put_in(hunk),
+                    Direction::Reverse => text.put_in(&hunk.reverse()),
+                };
+                self.spots.push(Spot {
+                    patch: name.to_owned(),
+                    file: path.clone(),
+                    hunk: number,
+                    place,
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Text {
+    fn new(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let numbered = text.lines().zip(1..);
+        let lines = numbered.map(|(line, number)| (line.to_owned(), Some(number)));
+        Self {
+            lines: lines.collect(),
+            skipped: Vec::new(),
+        }
+    }
+
     /// Puts a hunk in where it belongs, or skips it.
-    fn put_in(&mut self, hunk: &Hunk) -> Place {
-        let skew: isize = self
-            .skipped
-            .iter()
-            .filter(|(start, _)| *start <= hunk.new_start)
-            .map(|(_, growth)| growth)
-            .sum();
-        let expected = hunk.new_start.cast_signed() - 1 - skew;
-        let before: Vec<&str> = hunk.before().collect();
+    fn put_in(&mut self, hunk: &Hunk<'_, str>) -> Place {
+        let new_start = hunk.new_range().start();
+        let above = self.skipped.iter().filter(|(start, _)| *start <= new_start);
+        let skew: isize = above.map(|(_, growth)| growth).sum();
+        let expected = new_start.cast_signed() - 1 - skew;
+        let lines = hunk.lines().iter().filter_map(|line| match line {
+            Line::Context(text) | Line::Delete(text) => Some(text.trim_end_matches('\n')),
+            Line::Insert(_) => None,
+        });
+        let before: Vec<&str> = lines.collect();
         let starts = 0..=self.lines.len().saturating_sub(before.len());
-        let away = |start: usize| (start.cast_signed() - expected).unsigned_abs();
-        let whole = starts
-            .clone()
-            .filter(|start| self.matching(*start, &before) == before.len())
-            .min_by_key(|start| away(*start));
-        if let Some(start) = whole {
-            let (line, by) = (self.line(start), start.cast_signed() - expected);
+        let nearness = |start: usize| Reverse((start.cast_signed() - expected).unsigned_abs());
+        let best = starts.max_by_key(|start| (self.weight(*start, &before), nearness(*start)));
+        let start = best.unwrap_or_default();
+        let (line, by) = (self.line(start), start.cast_signed() - expected);
+        let matching = self.matching(start, &before).count();
+        if matching == before.len() {
             self.replace(start, hunk);
             return match by {
                 0 => Place::Unchanged { line },
                 by => Place::Moved { line, by },
             };
         }
-        self.skipped.push((hunk.new_start, hunk.growth()));
-        let weight = |start: usize| self.weight(start, &before);
-        let best = starts.max_by_key(|start| (weight(*start), usize::MAX - away(*start)));
-        let Some(start) = best.filter(|start| weight(*start) > before.len()) else {
+        let growth = hunk.new_range().len().cast_signed() - hunk.old_range().len().cast_signed();
+        self.skipped.push((new_start, growth));
+        if self.weight(start, &before) <= before.len() {
             return Place::Gone;
-        };
+        }
         Place::Changed {
-            line: self.line(start),
-            by: start.cast_signed() - expected,
-            matching: self.matching(start, &before),
+            line,
+            by,
+            matching,
             of: before.len(),
             lost: self.lost(start, &before),
         }
     }
 
-    /// How many of `before` are where they would be if the first were at `start`.
-    fn matching(&self, start: usize, before: &[&str]) -> usize {
-        self.pairs(start, before)
-            .filter(|(here, line)| here == line)
-            .count()
+    /// The lines of `before` that are in their places if the first is at `start`.
+    fn matching<'a>(&'a self, start: usize, before: &[&'a str]) -> impl Iterator<Item = &'a str> {
+        let here = self.lines[start..].iter().map(|(line, _)| line.as_str());
+        let pairs = here.zip(before.iter().copied());
+        pairs.filter(|(here, line)| here == line).map(|it| it.0)
     }
 
-    /// The same, but a line that says something counts for more than all braces and blanks do.
+    /// How many lines match. A telling line counts for more than all braces and blank lines together.
     fn weight(&self, start: usize, before: &[&str]) -> usize {
-        let one = |line: &str| {
-            if is_telling(line) {
-                before.len() + 1
-            } else {
-                1
-            }
-        };
-        self.pairs(start, before)
-            .filter(|(here, line)| here == line)
-            .map(|(_, line)| one(line))
+        let telling = before.len() + 1;
+        let matching = self.matching(start, before);
+        matching
+            .map(|line| if is_telling(line) { telling } else { 1 })
             .sum()
     }
 
-    fn pairs<'a>(
-        &'a self,
-        start: usize,
-        before: &'a [&'a str],
-    ) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let here = self.lines[start..].iter().map(|(line, _)| line.as_str());
-        here.zip(before.iter().copied())
-    }
-
-    /// Lines that say something and are not near `start`.
+    /// The telling lines that are not near `start`.
     fn lost(&self, start: usize, before: &[&str]) -> Vec<String> {
         let from = start.saturating_sub(AROUND);
         let to = (start + before.len() + AROUND).min(self.lines.len());
@@ -230,19 +154,22 @@ impl Text {
         lost.map(|line| (*line).to_owned()).collect()
     }
 
-    /// The number of a line in the file as it came.
+    /// The number of a line before anything was put in.
     fn line(&self, start: usize) -> usize {
         let mut numbers = self.lines[start..].iter().filter_map(|(_, number)| *number);
         numbers.next().unwrap_or(self.lines.len())
     }
 
-    fn replace(&mut self, start: usize, hunk: &Hunk) {
+    fn replace(&mut self, start: usize, hunk: &Hunk<'_, str>) {
         let mut old = self.lines.split_off(start).into_iter();
-        for line in &hunk.lines {
+        for line in hunk.lines() {
             match line {
                 Line::Context(_) => self.lines.extend(old.next()),
-                Line::Removed(_) => drop(old.next()),
-                Line::Added(text) => self.lines.push((text.clone(), None)),
+                Line::Delete(_) => drop(old.next()),
+                Line::Insert(text) => {
+                    let text = text.trim_end_matches('\n').to_owned();
+                    self.lines.push((text, None));
+                }
             }
         }
         self.lines.extend(old);

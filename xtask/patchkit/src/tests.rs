@@ -6,7 +6,7 @@ mod rebase;
 use std::fs;
 
 use super::git::Direction::{Forward, Reverse};
-use super::{commits, drift, judge, lint};
+use super::{commits, drift, files, lint, series};
 use crate::fixture::{ADDED, Fixture, HEADER, patch, patched, pristine};
 use crate::release::Versions;
 
@@ -197,8 +197,8 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
     let series = || {
         let folder = ours.join("patches/2.15.0");
         let names = lint::names(&folder).unwrap();
-        let read = |name: &String| (name.clone(), judge::read(&folder, name).unwrap());
-        names.iter().map(read).collect::<judge::Files>()
+        let read = |name: &String| (name.clone(), files::read(&folder, name).unwrap());
+        names.iter().map(read).collect::<files::Files>()
     };
     assert!(
         commits::export(&ours, versions, &tree, None).is_err(),
@@ -233,16 +233,12 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
     assert_eq!(series(), first);
 }
 
+/// `verify` would say so, but needs what a wheel ships.
 #[test]
-fn the_series_that_are_checked_in_read_as_diffs() {
+fn the_series_that_are_checked_in_can_be_read() {
     let root = xtask_support::paths::root();
     for release in &Versions::read(root).unwrap().releases {
-        let series = super::series::read(&root.join("patches").join(&release.series)).unwrap();
-        let diffs = judge::diffs(&series.iter().collect::<Vec<_>>()).unwrap();
-        assert!(
-            diffs.iter().all(|(_, files)| !files.is_empty()),
-            "{}",
-            release.version
-        );
+        let series = series::read(&root.join("patches").join(&release.series)).unwrap();
+        assert!(!series.is_empty(), "{}", release.version);
     }
 }

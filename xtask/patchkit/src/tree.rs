@@ -1,4 +1,4 @@
-//! A PyTorch source tree, in git or not: which release it is, and its files.
+//! A PyTorch source tree, in git or not: its files, and the release that it is of.
 //!
 //! Invariant: reads only.
 
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::judge::{self, Reader};
+use super::files::{self, Reader};
 use crate::release::{Release, Versions};
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
 
-/// Where upstream writes down its version: `2.15.0`, or `2.15.0a0` also at the tag.
+/// The file with upstream's version: `2.15.0`, or `2.15.0a0`, which the tag may have, too.
 const VERSION: &str = "version.txt";
 
-/// A folder that looks like one.
+/// A source tree.
 #[derive(Debug)]
 pub struct Tree {
-    /// Its root.
+    /// The root.
     pub root: PathBuf,
     /// The first word of version.txt.
     pub version: Option<String>,
@@ -26,14 +26,14 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Looks at a folder, and refuses one that is no PyTorch tree.
+    /// Opens a folder; refuses one that is no PyTorch tree.
     pub fn open(root: &Path, versions: &Versions) -> Result<Self> {
         let root = std::fs::canonicalize(root)
             .map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
-        Self::read_by(&root, versions, &|path| judge::read(&root, path))
+        Self::read_by(&root, versions, &|path| files::read(&root, path))
     }
 
-    /// The same of a tree that is not in a folder; `root` is what messages call it.
+    /// Opens a tree that is not in a folder; `root` names it in messages.
     pub fn read_by(root: &Path, versions: &Versions, read: &Reader<'_>) -> Result<Self> {
         let version = read(VERSION)?.and_then(|it| {
             let word = String::from_utf8_lossy(&it)
@@ -56,11 +56,11 @@ impl Tree {
 
     /// A file by its upstream path.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        judge::read(&self.root, path)
+        files::read(&self.root, path)
     }
 
-    /// The release that it is. The header's hash decides, before the series or after it; version.txt
-    /// where several releases ship one header, or none ships this one.
+    /// The release of the tree. The header's hash decides, with the series or without it; version.txt decides where
+    /// several releases ship one header, or no release ships this one.
     pub fn release<'a>(&self, versions: &'a Versions) -> Result<&'a Release> {
         let named = self.numbers();
         let same = |it: &&Release| Some(it.version.as_str()) == named;

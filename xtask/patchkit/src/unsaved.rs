@@ -1,32 +1,29 @@
-//! What a tree holds that no commit has, and that must not be lost.
+//! Refuses trees with work that no commit has, so that it is not lost.
 //!
 //! Knows nothing of series. Invariant: reads only.
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use xshell::{Shell, cmd};
 
-use super::commits::{of, text};
 use super::git;
 use xtask_support::refusal::refuse;
 
-/// Refuses files with changes that git knows of and no commit has. Without git, the hash has to do.
+/// Refuses files with changes that are not committed. A tree without git passes.
 pub fn refuse_changes(root: &Path, files: &[&str], remedy: &str) -> Result<()> {
     let shell = Shell::new()?;
     let status = cmd!(
         shell,
         "git -c core.quotePath=false -C {root} status --porcelain --untracked-files=no -- {files...}"
     );
-    // With the user's configuration: it says whose repositories git may look at.
-    let status = git::unbound(status)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .quiet()
-        .ignore_status()
-        .output()
-        .context("running git status")?;
-    let changes = String::from_utf8_lossy(&status.stdout);
-    if !status.status.success() || changes.trim().is_empty() {
+    // With the user's configuration, which may allow git to read other users' repositories.
+    let status = git::unbound(status).env("GIT_OPTIONAL_LOCKS", "0");
+    let Ok(changes) = git::try_output(status)? else {
+        return Ok(());
+    };
+    let changes = String::from_utf8_lossy(&changes);
+    if changes.trim().is_empty() {
         return Ok(());
     }
     Err(refuse(format!(
@@ -39,10 +36,11 @@ pub fn refuse_changes(root: &Path, files: &[&str], remedy: &str) -> Result<()> {
     .into())
 }
 
-/// Refuses a tree whose state git would take into the commits, or give up with them.
+/// Refuses a tree with staged changes, or with a `git am` or rebase that is not finished: git would take them into
+/// our commits, or throw them away together.
 pub fn refuse_unfinished(root: &Path) -> Result<()> {
     let shell = Shell::new()?;
-    let git = |arguments: &[&str]| text(of(root, cmd!(shell, "git")).args(arguments));
+    let git = |arguments: &[&str]| git::text(git::at(&shell, root).args(arguments));
     let what = format!("no commits were made in {}", root.display());
     for state in ["rebase-apply", "rebase-merge"] {
         let path = git(&["rev-parse", "--git-path", state])?;

@@ -1,6 +1,6 @@
-//! Does a series apply as it is, and give what is pinned?
+//! `cargo xtask patch verify`: whether a series applies exactly, with the pinned result.
 //!
-//! Invariant: every end of it is an [`Outcome`] with a name; only what cannot be looked at is an error.
+//! Invariant: every result is a named [`Outcome`]; only files that cannot be read are an error.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,25 +8,26 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::judge::{Reader, Trial};
+use super::files::Reader;
+use super::judge::Trial;
 use super::outcome::Outcome;
 use super::series;
 use super::tree::Tree;
 use crate::release::{Release, Versions};
 use xtask_support::refusal::refuse;
 
-/// One release, and what came of its series.
+/// One release, and the outcome of its series.
 #[derive(Debug, Serialize)]
 pub struct Verified {
     release: String,
-    /// What it was tried on.
+    /// The files that it was tried on.
     on: String,
     patches: usize,
     #[serde(flatten)]
     outcome: Outcome,
 }
 
-/// Refuses outcomes that are not as pinned, by the first of them.
+/// Refuses outcomes that are not as pinned; the remedy is the first one's.
 pub fn require(all: &[Verified]) -> Result<()> {
     let bad: Vec<_> = all.iter().filter(|it| !it.outcome.is_good()).collect();
     let Some(first) = bad.first() else {
@@ -40,7 +41,7 @@ pub fn require(all: &[Verified]) -> Result<()> {
     )
 }
 
-/// The series of the release that a tree is, on that tree.
+/// Tries the series of a tree's own release on that tree.
 pub fn on_tree(root: &Path, versions: &Versions, folder: &Path) -> Result<Verified> {
     let tree = Tree::open(folder, versions)?;
     let release = tree.release(versions)?;
@@ -48,7 +49,7 @@ pub fn on_tree(root: &Path, versions: &Versions, folder: &Path) -> Result<Verifi
     try_on(root, versions, release, &on, &|path| tree.read(path))
 }
 
-/// The series of a release, on files that `read` gives; `on` names them.
+/// Tries the series of a release on the files that `read` returns; `on` names them.
 pub fn try_on(
     root: &Path,
     versions: &Versions,
@@ -70,7 +71,7 @@ pub fn try_on(
     })
 }
 
-/// A line for each, with details below those that are not clean.
+/// A line for each release, with details below the ones that are not clean.
 pub fn describe(all: &[Verified]) -> String {
     let mut text = String::new();
     for it in all {

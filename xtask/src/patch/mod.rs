@@ -1,4 +1,4 @@
-//! `cargo xtask patch`: what the patch toolkit can do, on the checkout's series.
+//! `cargo xtask patch`: the patch toolkit, on the checkout's series.
 
 pub mod pristine;
 

@@ -1,8 +1,7 @@
 //! The files of a release as the official wheel ships them: from the cache, or from the wheel itself.
 //!
-//! A wheel that is fetched for them alone is gone afterwards, and its header is kept: hundreds of megabytes
-//! are worth keeping where `build-wheel` wants them, which has its own place for them.
-//! Invariant: what is returned has the hashes that versions.toml and the wheel's RECORD give.
+//! A wheel that is fetched only for its header is removed afterwards, and the header is kept: the wheel has hundreds of
+//! megabytes. Invariant: the files have the hashes of versions.toml and of the wheel's RECORD.
 
 use std::fs;
 use std::path::Path;
@@ -17,12 +16,11 @@ use crate::support::{lock, paths};
 use crate::wheel::header::{self, in_wheel};
 use crate::wheel::name::WheelName;
 use crate::wheel::verify::{self, Expected};
-use xtask_patchkit::judge::Files;
+use xtask_patchkit::files::Files;
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::Patch;
 
-/// What `series` changes, as `release` ships it. `python` is the interpreter whose wheel is fetched,
-/// where one has to be.
+/// The files that `series` changes, as `release` ships them. If a wheel has to be fetched, it is `python`'s.
 pub fn get(
     versions: &Versions,
     release: &Release,
@@ -54,7 +52,7 @@ pub fn get(
         .collect())
 }
 
-/// Reads them from the wheel that `build-wheel` keeps, or else from one that is fetched for the purpose.
+/// Reads files of the wheel that `build-wheel` keeps, or else of one that is fetched for them.
 fn from_wheel(
     cache: &Path,
     release: &Release,

@@ -1,6 +1,6 @@
 //! The table of a pull request, from the JSON that `bench --json` writes.
 //!
-//! Invariant: each number is one of the file's, with its spread where that has one.
+//! Invariant: each number is in the file; its spread is added if the file has one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::refusal::refuse;
 use xtask_patchkit::lint::names;
 
-/// What was measured, where it is in the file, and what it is relative to.
+/// The name of each figure, its place in the file, and what it is relative to.
 const ROWS: [(&str, &str, &str); 9] = [
     (
         "allocate + free, 8 MiB, time",

@@ -1,25 +1,24 @@
-//! PR_BODY.md: what the pull request says of itself, in the form that PyTorch's have.
+//! PR_BODY.md: the description of the pull request, in the form that PyTorch's pull requests have.
 //!
-//! Invariant: every result in it is one of this run's or one that a file of results has.
+//! Invariant: every result in it is of this run or of a file of results.
 
 use std::fmt::Write as _;
 
-use super::lint::Report;
 use super::proposal::Proposal;
 use crate::cli::upstream_pr::Kind;
 use crate::upstream::tested::Tested;
 
-/// What it is made of.
+/// The parts of the description.
 pub struct Body<'a> {
-    /// What is proposed.
+    /// The commits.
     pub proposal: &'a Proposal,
-    /// To whom.
+    /// For PyTorch, or for a mainline of one's own.
     pub kind: Kind,
-    /// What the tree's linters said; none where they were not asked.
-    pub lint: Option<&'a Report>,
-    /// What the tests came to, if they were run on these patches.
+    /// What clang-format says, as a list; empty where it was not asked.
+    pub layout: &'a str,
+    /// The results of the tests, if they were run on these patches.
     pub tested: Option<&'a Tested>,
-    /// The table, with where it was measured.
+    /// The table, and where it was measured.
     pub benchmark: &'a str,
     /// The tree's own form, where it has one.
     pub form: Option<&'a str>,
@@ -92,11 +91,11 @@ impl Body<'_> {
             let _ = write!(text, "\n{WHAT_STAYS}");
         }
         let _ = write!(text, "\n## Test plan\n\n{}", self.test_plan());
-        if let Some(lint) = self.lint {
+        if !self.layout.is_empty() {
+            let layout = self.layout;
             let _ = write!(
                 text,
-                "\nThe linters of `.lintrunner.toml` that look at the files of this change:\n\n{}",
-                lint.describe()
+                "\nThe layout of the lines that this changes:\n\n{layout}"
             );
         }
         let what = match self.kind {

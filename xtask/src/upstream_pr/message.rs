@@ -14,7 +14,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Of the text of a patch in the mailbox format.
+    /// The message of a patch in the mailbox format.
     pub fn of_patch(text: &str) -> Result<Self> {
         let subject = lint::subject(text).context("it has no subject")?;
         let (_, rest) = text.split_once("\n\n").context("it has no message")?;
@@ -28,7 +28,7 @@ impl Message {
         Ok(Self { subject, body })
     }
 
-    /// As git takes it.
+    /// The message as git takes it.
     pub fn text(&self) -> String {
         format!("{}\n\n{}\n", self.subject, self.body)
     }

@@ -1,13 +1,14 @@
-//! `cargo xtask upstream-pr`: what we would have PyTorch take, as a branch, patches and a description.
+//! `cargo xtask upstream-pr`: a proposal to PyTorch, as a branch, patches and a description.
 //!
-//! Invariants: the checkout gets a branch and nothing else changes in it; everything is made, or nothing.
+//! Invariants: the checkout gets a branch, and nothing else changes in it; everything is made, or nothing.
 
 mod benchmark;
 mod body;
-mod lint;
+mod checkout;
+mod draft;
+mod layout;
 mod message;
 mod proposal;
-mod repository;
 #[cfg(test)]
 mod tests;
 mod vendor;
@@ -25,9 +26,9 @@ use crate::support::progress::Progress;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use body::Body;
-use lint::Report;
+use checkout::Checkout;
+use draft::Draft;
 use proposal::{Change, Proposal};
-use repository::Repository;
 use xtask_patchkit::release::Versions;
 
 /// The form that PyTorch's tree has for pull requests.
@@ -44,16 +45,16 @@ pub fn run(args: &UpstreamPr) -> Result<()> {
     Ok(())
 }
 
-/// Where it starts, and what it is called.
+/// Where the branch starts, its name, and where the patches go.
 struct Place {
-    repository: Repository,
+    checkout: Checkout,
     /// The full name of the commit.
     base: String,
     branch: String,
     out: PathBuf,
 }
 
-/// Does it, or only says so, and returns what was done.
+/// Does it, or with `--dry-run` only tries. Returns a description for people.
 fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> Result<String> {
     let progress = Progress::new(match (args.dry_run, args.kind) {
         (true, _) => 1,
@@ -62,85 +63,69 @@ fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> R
     });
     let place = Place::find(args)?;
     let Place {
-        repository,
+        checkout,
         base,
         branch,
         out,
     } = &place;
-    let read = |path: &str| repository.read(base, path);
-    let shown = repository.root.display().to_string();
+    let read = |path: &str| checkout.read(base, path);
+    let shown = checkout.root.display().to_string();
     let proposal = Proposal::make(root, versions, args.kind, &shown, &read)?;
     let results = match &args.bench {
         Some(file) => file.clone(),
         None => benchmark::newest(root)?,
     };
     let benchmark = benchmark::table(&results)?;
-    let tip = progress.step("make the commits", |_| place.commit(&proposal))?;
+    let draft = progress.step("make the commits", |_| place.commit(&proposal))?;
     let mut said = place.describe(args, &proposal)?;
     if args.dry_run {
         let _ = writeln!(said, "  table     from {}", paths::show(&results));
         said += "nothing was changed (--dry-run)\n";
         return Ok(said);
     }
-    let report = match args.kind {
-        Kind::Full => None,
-        Kind::Seam => Some(progress.step("run the tree's linters", |step| {
-            let report = lint::run(repository, base, &tip, &proposal.files(), python, step)?;
-            refuse_problems(&report)?;
-            Ok(report)
-        })?),
+    let layout = match args.kind {
+        Kind::Full => Vec::new(),
+        Kind::Seam => progress.step("ask clang-format", |step| {
+            layout::check(&draft, python, step)
+        })?,
     };
-    let form = repository.read(base, FORM)?;
+    let layout: String = layout.iter().map(|it| format!("- {it}\n")).collect();
+    let form = checkout.read(base, FORM)?;
     let form = form.map(|it| String::from_utf8_lossy(&it).into_owned());
     let tested = proposal.tested();
     let body = Body {
         proposal: &proposal,
         kind: args.kind,
-        lint: report.as_ref(),
+        layout: &layout,
         tested: tested.as_ref(),
         benchmark: &benchmark,
         form: form.as_deref(),
     };
     progress.step("write the patches", |_| {
         let scratch = Scratch::folder(out)?;
-        repository.format_patches(base, &tip, scratch.path())?;
+        draft.format_patches(&std::path::absolute(scratch.path())?)?;
         fs::write(scratch.path().join(BODY), body.render()).context("writing PR_BODY.md")?;
         scratch.publish(out)?;
-        // Last, since nothing else in the checkout changes.
-        repository.make_branch(branch, &tip).inspect_err(|_| {
+        // Last: if anything failed before, the checkout is as it was.
+        checkout.make_branch(branch, &draft).inspect_err(|_| {
             let _ = fs::remove_dir_all(out);
         })
     })?;
-    if let Some(report) = &report {
-        said += "linters of the tree:\n";
-        said += &report.describe();
-    }
-    if args.kind == Kind::Seam && tested.is_none() {
-        said += "not tested: cargo xtask test-upstream --seam, then run this again\n";
-    }
     if args.kind == Kind::Seam {
+        said += &format!("the layout of changed lines:\n{layout}");
+        if tested.is_none() {
+            said += "not tested: cargo xtask test-upstream --seam, then run this again\n";
+        }
         said += "before it is opened: PyTorch takes pull requests for issues that are labelled actionable; see #181094\n";
     }
     Ok(said)
 }
 
-fn refuse_problems(report: &Report) -> Result<()> {
-    let problems = report.problems();
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(refuse("the tree's own linters complain of the change")
-        .found(problems.join("\n"))
-        .expected("nothing that was not there before; no branch was made")
-        .remedy("mend the patches named in patches/*/series, then run the same command again")
-        .into())
-}
-
 impl Place {
-    /// Refuses what is taken, and what is not there.
+    /// Refuses names and folders that are taken, and a base that is not there.
     fn find(args: &UpstreamPr) -> Result<Self> {
-        let repository = Repository::open(&args.source, args.dry_run)?;
-        let base = repository.resolve(&args.base)?;
+        let checkout = Checkout::open(&args.source)?;
+        let base = checkout.resolve(&args.base)?;
         let branch = args.branch.clone().unwrap_or_else(|| {
             let default = match args.kind {
                 Kind::Seam => "host-allocator-subclass",
@@ -148,8 +133,8 @@ impl Place {
             };
             default.to_owned()
         });
-        if repository.has_branch(&branch)? {
-            let root = repository.root.display();
+        if checkout.has_branch(&branch)? {
+            let root = checkout.root.display();
             return Err(refuse(format!("{root} has a branch {branch} already"))
                 .expected("a name that is free; nothing was changed")
                 .remedy("pass another one with --branch, or remove that one if nobody needs it")
@@ -167,36 +152,32 @@ impl Place {
                 .into());
         }
         Ok(Self {
-            repository,
+            checkout,
             base,
             branch,
             out,
         })
     }
 
-    /// Makes the commits, and returns the last one's name. Nothing in the checkout refers to them yet.
-    fn commit(&self, proposal: &Proposal) -> Result<String> {
-        let author = self.repository.author()?;
-        let index = self.repository.index(&self.base)?;
-        let mut tip = self.base.clone();
+    /// Makes the commits, beside the checkout.
+    fn commit(&self, proposal: &Proposal) -> Result<Draft> {
+        let mut draft = Draft::new(&self.checkout, &self.base, &proposal.files())?;
         for step in &proposal.steps {
             match &step.change {
-                Change::Patch(patch) => index.apply(patch)?.map_err(|git| {
+                Change::Patch(patch) => draft.apply(patch)?.map_err(|git| {
                     refuse(format!("{} does not apply", paths::show(patch)))
                         .found(git)
                         .expected("every hunk's context as the patch has it; nothing was changed")
                         .remedy("refresh that patch, or pass another --base")
                 })?,
-                Change::Add(vendored) => {
-                    index.add(vendored.folder.path(), &vendored.files, vendor::FOLDER)?;
-                }
+                Change::Add(vendored) => draft.add(vendored.root.path())?,
             }
-            tip = index.commit(&tip, &step.message, &author)?;
+            draft.commit(&step.message)?;
         }
-        Ok(tip)
+        Ok(draft)
     }
 
-    /// For people.
+    /// A description for people.
     fn describe(&self, args: &UpstreamPr, proposal: &Proposal) -> Result<String> {
         let files = proposal.files();
         let version = &proposal.release.version;
@@ -212,7 +193,7 @@ impl Place {
         let mut text = format!("{what}, by the series for torch {version}{header}\n");
         let commits = proposal.steps.len();
         for (label, value) in [
-            ("checkout", self.repository.root.display().to_string()),
+            ("checkout", self.checkout.root.display().to_string()),
             ("base", format!("{} ({})", args.base, &self.base[..12])),
             ("branch", format!("{}, {commits} commits:", self.branch)),
         ] {
@@ -241,7 +222,7 @@ impl Place {
             "  patches   {0}/*.patch, {0}/{BODY}",
             self.out.display()
         );
-        let changes = self.repository.changes(&files)?;
+        let changes = self.checkout.changes(&files)?;
         if !changes.trim().is_empty() {
             text += "  not in it, since no commit has them, and left as they are:\n";
             for line in changes.lines() {

@@ -1,4 +1,4 @@
-//! What a pull request consists of: one step a commit, and the release whose series it is.
+//! The steps of a pull request, one a commit, and the release whose series it is made of.
 //!
 //! Knows no git. Invariant: a series is only proposed for a header that it fits exactly.
 
@@ -12,18 +12,19 @@ use super::vendor::{self, Vendored};
 use crate::cli::upstream_pr::Kind;
 use crate::support::refusal::refuse;
 use crate::upstream::tested::Tested;
-use xtask_patchkit::judge::{Reader, Trial};
+use xtask_patchkit::files::Reader;
+use xtask_patchkit::judge::Trial;
 use xtask_patchkit::outcome::Outcome;
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_patchkit::tree::Tree;
 
-/// All of it.
+/// The steps, and where they come from.
 #[derive(Debug)]
 pub struct Proposal {
     /// The release whose series it is.
     pub release: Release,
-    /// Whether the header is another than that release's, and the series fits all the same.
+    /// Whether the header is not that release's. The series fits exactly all the same.
     pub drifted: bool,
     /// In order.
     pub steps: Vec<Step>,
@@ -37,21 +38,21 @@ pub struct Step {
     pub message: Message,
     /// The upstream paths that it touches.
     pub files: Vec<String>,
-    /// What it does.
+    /// Its change.
     pub change: Change,
 }
 
-/// What a commit does.
+/// The change of a commit.
 #[derive(Debug)]
 pub enum Change {
-    /// This patch.
+    /// Applies this patch.
     Patch(PathBuf),
     /// Adds files of ours.
     Add(Vendored),
 }
 
 impl Proposal {
-    /// For a tree that `read` reads, which `shown` calls by its name. `root` is the checkout of ours.
+    /// For a tree that `read` reads; `shown` names it. `root` is our own checkout.
     pub fn make(
         root: &Path,
         versions: &Versions,
@@ -60,7 +61,7 @@ impl Proposal {
         read: &Reader<'_>,
     ) -> Result<Self> {
         let tree = Tree::read_by(Path::new(shown), versions, read)?;
-        // Another version than a supported one is what a pull request is for.
+        // The tree's main branch is no supported release; the newest series is for it.
         let release = tree.release(versions).or_else(|_| versions.find(None))?;
         let newest = versions.find(None)?;
         if kind == Kind::Seam && release.series != newest.series {
@@ -92,7 +93,7 @@ impl Proposal {
             outcome => return Err(refused(shown, release, &outcome).into()),
         };
         let mut patches = series;
-        // What comes after the release's own series.
+        // The series that follow the release's own.
         let more = match kind {
             Kind::Seam => versions.pull_request.as_slice(),
             Kind::Full => &release.source_series,
@@ -122,12 +123,12 @@ impl Proposal {
         })
     }
 
-    /// What the tests came to, if they were run on these patches.
+    /// The results of the tests, if they were run on these patches.
     pub fn tested(&self) -> Option<Tested> {
         Tested::read(&self.patches)
     }
 
-    /// The upstream paths that it touches, each once.
+    /// The upstream paths that the steps touch, each once.
     pub fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = self.steps.iter().flat_map(|it| it.files.clone()).collect();
         files.sort();

@@ -1,5 +1,9 @@
 //! Pull requests on checkouts in temporary folders, with the git that is installed.
 
+mod clones;
+mod full;
+mod refusals;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -204,172 +208,26 @@ fn another_base_branch_and_form() {
     assert!(body.ends_with("\n[ ] I have read it.\n") && !body.contains("Fixes #ISSUE"));
 }
 
+/// clang-format itself is not asked: it would have to be downloaded.
 #[test]
-fn what_is_refused_changes_nothing() {
+fn a_clang_format_that_cannot_be_had_is_said() {
     let fixture = fixture();
-    let before = files(fixture.folder.path());
-    let mut said = String::new();
-    let mut refused = |change: &dyn Fn(&mut UpstreamPr)| {
-        let mut args = args(&fixture);
-        change(&mut args);
-        said += &propose(&fixture, &args);
-    };
-    refused(&|args| args.source = args.source.join("nowhere"));
-    refused(&|args| args.source = args.source.join("docs"));
-    refused(&|args| args.base = "v9.9".into());
-    refused(&|args| args.branch = Some("main".into()));
-    refused(&|args| args.branch = Some("a b".into()));
-    refused(&|args| args.out = args.source.clone());
-    refused(&|args| args.bench = Some(args.source.join("version.txt")));
-    assert_eq!(files(fixture.folder.path()), before);
-    insta::assert_snapshot!("refused", said);
-}
-
-#[test]
-fn a_series_that_does_not_fit() {
-    let mut said = String::new();
-    for text in [
-        pristine().replace("number 20\n", "number twenty\n"),
-        patched(),
-        pristine().replace('\n', "\r\n"),
-    ] {
-        let fixture = fixture();
-        fixture.header(&text);
-        fixture.git(&[
-            "-c",
-            "core.autocrlf=false",
-            "commit",
-            "--quiet",
-            "-a",
-            "-m",
-            "y",
-        ]);
-        said += &propose(&fixture, &args(&fixture));
-    }
-    let fixture = fixture();
-    fixture.write(&format!("tree/{NOTE}"), "no note\n");
-    fixture.git(&["commit", "--quiet", "-a", "-m", "y"]);
-    said += &propose(&fixture, &args(&fixture));
-    assert!(!fixture.folder.path().join("out").exists());
-    insta::assert_snapshot!("no_fit", said);
-}
-
-#[test]
-fn a_shallow_clone_without_the_base() {
-    let fixture = fixture();
-    let shallow = fixture.folder.path().join("shallow");
-    let from = format!("file://{}", fixture.tree().display());
-    fixture.git(&[
-        "clone",
-        "--quiet",
-        "--depth=1",
-        &from,
-        shallow.to_str().unwrap(),
-    ]);
-    let mut args = args(&fixture);
-    args.source = shallow;
-    args.base = "v2.15.0".into();
-    let said = propose(&fixture, &args);
-    assert!(said.contains("a shallow clone, without it"), "{said}");
-}
-
-#[test]
-fn the_whole_fork_with_our_files() {
-    let mut fixture = fixture();
-    fixture.versions.releases[0].source_series = vec!["source".to_owned()];
-    let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+on building\n");
-    fixture.write("ours/patches/source/series", "build_it.patch\n");
-    fixture.write(
-        "ours/patches/source/build_it.patch",
-        &patch("Build it", &diff),
-    );
-    let manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core/engine\", \"cxx-bridge\", \"xtask\"]\n";
-    fixture.write("ours/Cargo.toml", manifest);
-    let bridge =
-        "[features]\ntorch = []\n[dependencies]\npinbuddy-core.path = \"../rust-core/engine\"\n";
-    let mut lock = "version = 4\n".to_owned();
-    for (folder, name, more, needs) in [
-        (
-            "cxx-bridge",
-            "pinbuddy-bridge",
-            bridge,
-            "dependencies = [\"pinbuddy-core\"]\n",
-        ),
-        ("rust-core/engine", "pinbuddy-core", "", ""),
-        ("xtask", "xtask", "", ""),
-    ] {
-        let package = format!("name = \"{name}\"\nversion = \"0.1.0\"\n");
-        lock += &format!("\n[[package]]\n{package}{needs}");
-        let manifest = format!("[package]\n{package}edition = \"2024\"\n{more}");
-        fixture.write(&format!("ours/{folder}/Cargo.toml"), &manifest);
-        fixture.write(&format!("ours/{folder}/src/lib.rs"), "");
-    }
-    for name in ["LICENSE", "NOTICE"] {
-        fixture.write(&format!("ours/{name}"), "text\n");
-    }
-    fixture.write("ours/Cargo.lock", &lock);
-    let mut args = args(&fixture);
-    args.kind = Kind::Full;
-    insta::assert_snapshot!("full", propose(&fixture, &args));
-    let tree = fixture.tree();
-    let listed = git(
-        &tree,
-        &["ls-tree", "-r", "--name-only", "pinbuddy", "third_party"],
-    );
-    insta::assert_snapshot!("vendored", listed);
-    assert_eq!(
-        git(&tree, &["show", "pinbuddy:docs/note.md"]),
-        "a note\non building\n",
-        "what source builds apply, and not what is for upstream"
+    fixture.write("tree/.clang-format", "BasedOnStyle: LLVM\n");
+    let binaries =
+        r#"{"clang-format": {"Linux": {"download_url": "https://x/99.99.99/clang-format"}}}"#;
+    fixture.write("tree/tools/linter/adapters/s3_init_config.json", binaries);
+    fixture.git(&["add", "."]);
+    fixture.git(&["commit", "--quiet", "-m", "layout"]);
+    let args = args(&fixture);
+    let python = Path::new("/nowhere/python");
+    let said = super::make(&fixture.ours(), &fixture.versions, &args, python).unwrap();
+    assert!(
+        said.contains("- not run: clang-format==99.99.99: "),
+        "{said}"
     );
     let body = fs::read_to_string(args.out.join("PR_BODY.md")).unwrap();
-    assert!(!body.contains("pytorchbot"));
-}
-
-/// An adapter as lintrunner's: it says a line of JSON for each line with a word in it.
-const ADAPTER: &str = r#"
-import json, sys
-word, paths = sys.argv[1], open(sys.argv[2][1:]).read().split()
-for path in paths:
-    for number, line in enumerate(open(path), 1):
-        if word in line:
-            print(json.dumps({"path": path, "line": number, "char": None, "code": "X", "severity": "error",
-                "name": word, "original": None, "replacement": None, "description": "no " + word}))
-"#;
-
-fn with_linters(fixture: &Fixture, word: &str) {
-    fixture.write("tree/tools/linter/adapters/words.py", ADAPTER);
-    let linter = |code: &str, pattern: &str, command: &str, init: &str| {
-        format!(
-            "[[linter]]\ncode = '{code}'\ninclude_patterns = ['{pattern}']\n\
-             command = ['python3', 'tools/linter/adapters/words.py', '{command}', '@{{{{PATHSFILE}}}}']\n{init}\n"
-        )
-    };
-    let tidy =
-        "init_command = ['python3', 'tools/linter/adapters/s3_init.py', '--linter=clang-tidy']";
-    let config = linter("WORDS", "**", word, "")
-        + &linter("CLEAN", "**/*.h", "nothing like it", "")
-        + &linter("ELSEWHERE", "aten/*.h", "line", "")
-        + &linter("TIDY", "aten/**/*.h", "line", tidy);
-    fixture.write("tree/.lintrunner.toml", &config);
-    fixture.git(&["add", "."]);
-    fixture.git(&["commit", "--quiet", "-m", "linters"]);
-}
-
-#[test]
-fn linters_say_what_is_new_only() {
-    let fixture = fixture();
-    // In the header before and after.
-    with_linters(&fixture, "number 7");
-    let said = propose(&fixture, &args(&fixture));
-    let (_, said) = said.split_once("linters of the tree:\n").unwrap();
-    insta::assert_snapshot!("linters", said);
-
-    let fixture = self::fixture();
-    // Added by the first patch.
-    with_linters(&fixture, "number five");
-    let before = files(&fixture.tree().join(".git/refs"));
-    insta::assert_snapshot!("lint_refused", propose(&fixture, &args(&fixture)));
-    assert_eq!(files(&fixture.tree().join(".git/refs")), before);
-    assert!(!fixture.folder.path().join("out").exists());
+    assert!(
+        body.contains("- not run: clang-format==99.99.99: "),
+        "{body}"
+    );
 }

@@ -1,7 +1,6 @@
 //! Our sources as one folder of a PyTorch tree, for `--kind full`.
 //!
-//! What the library in a wheel is built from, with its licence, and a workspace of its own around it: no
-//! build tool, no tests that cross layers.
+//! The crates of the library, with their licence, in a workspace of their own: no build tool, no tests that cross layers.
 
 use std::fs;
 use std::path::Path;
@@ -19,18 +18,18 @@ use xtask_patchkit::lint::names;
 
 /// Where in PyTorch's tree.
 pub const FOLDER: &str = "third_party/pinbuddy";
-/// What is copied as it is.
+/// Files that are copied as they are.
 const FILES: [&str; 3] = ["Cargo.lock", "LICENSE", "NOTICE"];
 const MANIFEST: &str = "Cargo.toml";
-/// What tools leave behind.
+/// Files and folders that tools leave behind.
 const LITTER: [&str; 3] = ["__pycache__", "target", "corpus"];
 
 /// Files of ours, ready to be added.
 #[derive(Debug)]
 pub struct Vendored {
-    /// Where they lie.
-    pub folder: TempDir,
-    /// Relative to that.
+    /// The root of a tree with these files and no others.
+    pub root: TempDir,
+    /// Relative to [`FOLDER`] below the root.
     pub files: Vec<String>,
 }
 
@@ -58,21 +57,26 @@ pub fn step(root: &Path) -> Result<Step> {
 
 fn gather(root: &Path) -> Result<Vendored> {
     let folder = tempfile::tempdir().context("making a folder for our sources")?;
+    let into = folder.path().join(FOLDER);
+    fs::create_dir_all(&into)?;
     let mut files = Vec::new();
     let crates = library::folders(root)?;
     for name in crates.iter().map(String::as_str).chain(FILES) {
-        copy(root, folder.path(), name, &mut files)?;
+        copy(root, &into, name, &mut files)?;
     }
     let path = root.join(MANIFEST);
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let manifest = workspace(&text, &crates).with_context(|| format!("in {}", path.display()))?;
-    fs::write(folder.path().join(MANIFEST), manifest)?;
+    fs::write(into.join(MANIFEST), manifest)?;
     files.push(MANIFEST.to_owned());
-    prune(folder.path(), &crates)?;
+    prune(&into, &crates)?;
     // A crate may lie in another's folder.
     files.sort();
     files.dedup();
-    Ok(Vendored { folder, files })
+    Ok(Vendored {
+        root: folder,
+        files,
+    })
 }
 
 fn copy(from: &Path, to: &Path, relative: &str, files: &mut Vec<String>) -> Result<()> {
@@ -105,14 +109,14 @@ fn workspace(text: &str, crates: &[String]) -> Result<String> {
             path.is_none_or(|path| crates.iter().any(|it| it == path))
         });
     }
-    // Speeds up programs that are not here.
+    // Its settings are for programs that are not here.
     if let Some(Value::Table(dev)) = manifest.get_mut("profile").and_then(|it| it.get_mut("dev")) {
         dev.remove("package");
     }
     Ok(toml::to_string_pretty(&manifest)?)
 }
 
-/// Takes out of Cargo.lock what only the others need, so that `--locked` works; no network is needed.
+/// Removes from Cargo.lock what only other crates need, so that `--locked` works. Needs no network.
 fn prune(folder: &Path, crates: &[String]) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(folder);
@@ -155,10 +159,11 @@ mod tests {
             assert!(vendored.files.iter().any(|it| it == file), "{file}");
         }
         assert!(!vendored.files.iter().any(|it| it.contains("xtask")));
-        let lock = fs::read_to_string(vendored.folder.path().join("Cargo.lock")).unwrap();
+        let folder = vendored.root.path().join(FOLDER);
+        let lock = fs::read_to_string(folder.join("Cargo.lock")).unwrap();
         assert!(lock.contains("\"cxx\"") && !lock.contains("\"plotters\""));
         let shell = Shell::new().unwrap();
-        shell.change_dir(vendored.folder.path());
+        shell.change_dir(folder);
         let cargo = std::env::var_os("CARGO").unwrap();
         // `cargo metadata` would want the packages of every platform, and a build fetches this one's only.
         let tree = cmd!(shell, "{cargo} tree --locked --offline --workspace");

@@ -1,4 +1,4 @@
-//! Where a series is carried to: a release, or a tree. What the result is called, and what takes it there.
+//! The goal of a rebase: a release, or a source tree. Where the result lies, and the command that takes it to the goal.
 //!
 //! Invariant: a tree is only read.
 
@@ -7,22 +7,22 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::Job;
-use crate::judge::Files;
+use crate::files::Files;
 use crate::series::Patch;
 use crate::tree::Tree;
 use crate::unsaved;
 use xtask_support::paths;
 
-/// What the series is carried to.
+/// What a series is carried to.
 pub enum Goal {
-    /// As its official wheel has the files.
+    /// A release, with the files of its official wheel.
     Release(String),
-    /// As the folder has them.
+    /// A source tree, with the files that it has now.
     Tree(Tree),
 }
 
 impl Goal {
-    /// In a folder below `folder`.
+    /// The task, in a folder below `folder`.
     pub fn job<'a>(&self, from: &str, series: &'a [Patch], folder: &Path) -> Job<'a> {
         let command = format!("cargo xtask patch rebase --from {from}");
         match self {
@@ -64,7 +64,8 @@ impl Goal {
     }
 }
 
-/// The files of a tree that a series touches. Changes that no commit has would be in the way of the result.
+/// The files of a tree that a series touches. Refuses changes that are not committed: the result could not be applied
+/// beside them.
 pub fn files(tree: &Tree, series: &[Patch]) -> Result<Files> {
     let mut files = Files::new();
     for path in series.iter().flat_map(|patch| patch.files.keys()) {

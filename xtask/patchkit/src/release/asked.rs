@@ -1,4 +1,4 @@
-//! Which release somebody means. Refusals end in the command that was typed, with what would do instead.
+//! The release that a user asked for. A refusal ends in the typed command with a release that would work.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use super::{Release, Versions, numbers};
 use xtask_support::refusal::{Refusal, refuse};
 use xtask_support::typed;
 
-/// The newest one, whichever that is.
+/// The word for the newest release.
 const LATEST: &str = "latest";
 
 impl Versions {
@@ -48,7 +48,7 @@ impl Versions {
     }
 }
 
-/// Of releases in order, the one that somebody probably meant, or [`LATEST`].
+/// The release that the user probably meant, of releases in order, or [`LATEST`].
 fn nearest<'a>(asked: &str, known: &[&'a str]) -> &'a str {
     let is_version = asked.starts_with(|it: char| it.is_ascii_digit())
         && asked.chars().all(|it| it.is_ascii_digit() || it == '.');
@@ -63,7 +63,7 @@ fn nearest<'a>(asked: &str, known: &[&'a str]) -> &'a str {
         };
         [part(0), part(1), part(2)]
     };
-    // The newest of those that are as near.
+    // The newest of the nearest.
     let all = known.iter().rev().copied();
     let word = (!is_version).then_some(LATEST);
     all.chain(word)

@@ -72,7 +72,7 @@ fn what_nobody_may_write_is_left() {
             .to_string()
             .contains("plain file")
     );
-    // What the system says, where the modes did not.
+    // A read-only file system shows only when it is written to.
     let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
     let said = not_written(
         Path::new("/tree"),

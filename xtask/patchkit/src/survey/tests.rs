@@ -1,20 +1,23 @@
-//! A file of nine lines, and what may have become of it.
+//! A file of nine lines, and versions of it that were changed in different ways.
 
 use super::*;
-use crate::hunk::parse;
 
-const PATCH: &str = "+++ b/A.h\n@@ -2,3 +2,4 @@\n second\n-third\n+THIRD\n+and more\n fourth\n\
+const PATCH: &str = "--- a/A.h\n+++ b/A.h\n@@ -2,3 +2,4 @@\n second\n-third\n+THIRD\n+and more\n fourth\n\
     @@ -7,3 +8,3 @@\n seventh\n-eighth\n+EIGHTH\n ninth\n";
-const LATER: &str = "+++ b/A.h\n@@ -4,2 +4,3 @@\n and more\n fourth\n+fifth and a half\n";
+const LATER: &str =
+    "--- a/A.h\n+++ b/A.h\n@@ -4,2 +4,3 @@\n and more\n fourth\n+fifth and a half\n";
 const LINES: [&str; 9] = [
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
 ];
 
 fn places(text: &str) -> Vec<String> {
-    let patches = [("a", parse(PATCH).unwrap()), ("b", parse(LATER).unwrap())];
-    let files = BTreeMap::from([("A.h".to_owned(), text.as_bytes().to_vec())]);
-    let spots = survey(&patches, &files);
-    spots.iter().map(|spot| spot.place.to_string()).collect()
+    let files = Files::from([("A.h".to_owned(), Some(text.as_bytes().to_vec()))]);
+    let mut survey = Survey::new(&files);
+    for patch in [PATCH, LATER] {
+        survey.patch("a", patch, Direction::Forward).unwrap();
+    }
+    let places = survey.spots.iter().map(|spot| spot.place.to_string());
+    places.collect()
 }
 
 #[test]

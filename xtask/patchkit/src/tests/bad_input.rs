@@ -1,4 +1,4 @@
-//! Trees that a series cannot go into: what is said of them, and that they are as they were.
+//! Trees that a series cannot be applied to: the messages, and that no tree is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use xtask_support::hash::Digest;
 /// Hash and mode, so that a difference can be read.
 type Files = BTreeMap<PathBuf, (String, u32)>;
 
-/// All files below a folder, git's own included, but for the index, which is what git makes of the rest.
+/// All files below a folder, git's own included. Without the index, which git refreshes whenever it looks.
 fn files(folder: &Path) -> Files {
     let mut all = Files::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -42,7 +42,7 @@ impl Fixture {
         self.git(&["commit", "--quiet", "-m", "x"]);
     }
 
-    /// What every command says of the tree, and that none of them has changed it.
+    /// The messages of all commands; none of the commands may change the tree.
     fn all_commands(&self) -> String {
         let before = files(&self.tree());
         let mut said = format!("verify: {}", self.verify());
@@ -103,7 +103,7 @@ fn a_series_that_names_a_missing_patch() {
     insta::assert_snapshot!("bad_missing_patch", fixture.all_commands());
 }
 
-/// Commits on a base that the clone does not have.
+/// The clone lacks the commit below the series.
 #[test]
 fn a_shallow_clone_without_the_base() {
     let fixture = Fixture::new();
@@ -123,7 +123,7 @@ fn a_shallow_clone_without_the_base() {
     insta::assert_snapshot!("bad_shallow", said);
 }
 
-/// git gives up both together with its own commits, or makes them part of those.
+/// `git am` would commit staged changes, and `git am --abort` would throw both away.
 #[test]
 fn what_is_staged_and_what_is_under_way_is_not_lost() {
     let fixture = Fixture::new();
@@ -154,7 +154,7 @@ fn what_a_killed_apply_has_added_is_no_conflict() {
 
 const TREE: &str = "PINBUDDY_TEST_TREE";
 
-/// Applies and unapplies until it is killed; a test of its own only when the one below asks for it.
+/// Applies and unapplies until it is killed. Does nothing unless the test below starts it.
 #[test]
 fn apply_without_end() {
     let Some(folder) = std::env::var_os(TREE) else {
@@ -174,7 +174,7 @@ fn killed_at_any_moment() {
     let mut states = Vec::new();
     for round in 0..24 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "patch::tests::bad_input::apply_without_end"])
+            .args(["--exact", "tests::bad_input::apply_without_end"])
             .env(TREE, fixture.folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -190,7 +190,7 @@ fn killed_at_any_moment() {
             "it needs the file that it adds"
         );
         states.push(header == patched());
-        // And one more goes through, either way.
+        // The next apply works, whatever was left.
         fixture.change(Forward, false);
         assert_eq!(fixture.read(), patched());
         if round % 2 == 0 {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::files::Files;
 use crate::fixture::{ADDED, Fixture, HEADER, patched, pristine};
-use crate::judge::Files;
 use crate::rebase::{Earlier, Goal, Job, carry, files};
 use crate::repository::Repository;
 use crate::tree::Tree;
@@ -76,7 +76,7 @@ fn a_conflict_is_gone_on_with_and_never_lost() {
         conflict.contains("<<<<<<<") && conflict.contains("|||||||"),
         "{conflict}"
     );
-    // Neither the same command nor one that goes on too early changes anything.
+    // Neither the same command nor a --continue that comes too early changes anything.
     said += &carried.run(Earlier::Remade);
     said += &carried.run(Earlier::Continued);
     assert_eq!(carried.header(), conflict);
@@ -85,7 +85,7 @@ fn a_conflict_is_gone_on_with_and_never_lost() {
     fs::write(carried.folder().join(HEADER), &solved).unwrap();
     said += &carried.run(Earlier::Continued);
     assert_eq!(carried.header(), solved);
-    // Now it holds what somebody has made.
+    // Now the folder has somebody's edits.
     said += &carried.run(Earlier::Remade);
     assert_eq!(carried.header(), solved);
     let again = carried.run(Earlier::Discarded);
@@ -128,7 +128,7 @@ fn line_endings_are_not_ours_to_change() {
     assert!(!carried.folder().exists());
 }
 
-/// A checkout gets the result by the command that is printed, and nothing before that.
+/// Only the printed command changes the checkout.
 #[test]
 fn a_source_tree_is_only_read() {
     let fixture = Fixture::new();
