@@ -1,0 +1,30 @@
+"""tests/stress/soak.cpp: everything at once, for a while. Longer ones are `ci/soak.sh`'s."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import native
+from conftest import interpreter
+from measure import environment, torch_folder
+from plugin import for_cpp
+
+SOAK = Path(__file__).parents[1] / "stress/soak.cpp"
+SECONDS = float(os.environ.get("PINBUDDY_SOAK_SECONDS", "30"))
+
+
+def test_nothing_is_lost_and_memory_does_not_creep():
+    program = native.program(SOAK, torch_folder(interpreter("stock")), "-O2", "-pthread")
+    settings = {"BUDDY_BLOCK_SIZE_MB": 256, "BUDDY_BLOCK_COUNT": 2, "BUDDY_MAX_MB": 2048}
+    done = subprocess.run(
+        [str(program), str(SECONDS), "16", "1"],
+        env=environment(**for_cpp(), **settings),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS * 2 + 300,
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["marks_lost"] == 0
+    assert seen["blocks"] > 100 and seen["forks"] > 0 and seen["uses_on_streams"] > 0, seen

@@ -1,0 +1,148 @@
+// Blocks with a mark of their own on every page, and what stress programs share.
+//
+// A mark is at both ends and in the middle of each page, and is checked before the block is freed: no two
+// live blocks may share a byte. Knows no library but PyTorch's allocator.
+#pragma once
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <torch/version.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+constexpr std::size_t kPage = 4096;
+
+inline at::HostAllocator* allocator = nullptr;
+inline std::atomic<std::uint64_t> marks{1};
+// Blocks whose mark was whole when they were freed.
+inline std::atomic<std::uint64_t> whole{0};
+
+using c10::CachingAllocator::Stat;
+
+struct Counts {
+  Stat pinned_bytes;
+  // Not from 2.10 to 2.12, where upstream leaves out each free with no event.
+  std::optional<Stat> live_blocks;
+  // Not before 2.13: upstream took a byte off for each block that came back after an event.
+  std::optional<Stat> live_bytes;
+};
+
+// By whichever names the release has: generic, so that the other ones need not exist.
+inline Counts counts_of(const auto& stats) {
+  if constexpr (requires { stats.active_requests; }) {
+    Counts counts{stats.allocated_bytes, {}, {}};
+#if TORCH_VERSION_MINOR >= 13
+    counts.live_blocks = stats.active_requests;
+    counts.live_bytes = stats.active_bytes;
+#endif
+    return counts;
+  } else {
+    return {stats.reserved_bytes, stats.allocation, {}};
+  }
+}
+
+[[noreturn]] inline void fail(const char* what, std::size_t offset) {
+  std::fprintf(stderr, "%s at offset %zu\n", what, offset);
+  std::_Exit(1);
+}
+
+// A block with its mark on every page.
+class Marked {
+ public:
+  explicit Marked(std::size_t bytes)
+      : data_(allocator->allocate(bytes)), bytes_(bytes), mark_(marks.fetch_add(1)) {
+    for_each_word([&](std::uint64_t& word, std::size_t) { word = mark_; });
+  }
+  Marked(Marked&& other) noexcept
+      : data_(std::move(other.data_)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        mark_(other.mark_) {}
+  Marked& operator=(Marked&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(mark_, other.mark_);
+    return *this;
+  }
+  ~Marked() {
+    check();
+    whole += bytes_ != 0;
+  }
+
+  void check() {
+    for_each_word([&](std::uint64_t& word, std::size_t offset) {
+      if (word != mark_) {
+        fail("somebody else wrote here", offset);
+      }
+    });
+  }
+
+  void record(c10::Stream stream) {
+    if (!allocator->record_event(data_.get(), data_.get_context(), stream)) {
+      fail("the block is unknown", 0);
+    }
+  }
+
+ private:
+  template <typename Act>
+  void for_each_word(Act act) {
+    if (bytes_ == 0) {
+      // Moved from: the block is another's.
+      return;
+    }
+    auto* memory = static_cast<char*>(data_.get());
+    const auto at = [&](std::size_t offset) {
+      act(*reinterpret_cast<std::uint64_t*>(memory + offset), offset);
+    };
+    for (std::size_t page = 0; page + kPage <= bytes_; page += kPage) {
+      at(page);
+      at(page + kPage / 2);
+    }
+    at((bytes_ - sizeof(std::uint64_t)) / sizeof(std::uint64_t) * sizeof(std::uint64_t));
+  }
+
+  at::DataPtr data_;
+  std::size_t bytes_;
+  std::uint64_t mark_;
+};
+
+// Blocks on their way to whoever frees them.
+class Exchange {
+ public:
+  void put(Marked block) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    blocks_.push_back(std::move(block));
+  }
+  std::optional<Marked> take() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (blocks_.empty()) {
+      return std::nullopt;
+    }
+    std::optional<Marked> block(std::move(blocks_.front()));
+    blocks_.pop_front();
+    return block;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Marked> blocks_;
+};
+
+// After everything was freed, and the device has done its work.
+inline void check_the_end() {
+  allocator->empty_cache();
+  const Counts counts = counts_of(allocator->get_stats());
+  for (const auto& stat : {counts.live_blocks, counts.live_bytes}) {
+    if (stat && (stat->current != 0 || stat->allocated != stat->freed || stat->peak <= 0)) {
+      fail("the counters do not add up", 0);
+    }
+  }
+  if (counts.pinned_bytes.current != 0) {
+    fail("something stayed pinned", static_cast<std::size_t>(counts.pinned_bytes.current));
+  }
+}
