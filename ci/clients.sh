@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Client programs of users' and of libraries', with stock, with the fork and with the plug-in, and all that they can see
-# compared: docs/clients.md says what. Libraries are fetched once.
+# Runs client programs with stock, the fork and the plug-in, and compares what they can observe: docs/clients.md.
+# Libraries are fetched once.
 #
 # usage: ci/clients.sh [FILE]     (default: target/clients.json; ten minutes or so on two cores)
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where the lines that the newest series relies on are in upstream's main: a report, and never a failure.
+# Reports where the lines that the newest series relies on are in upstream's main. Never fails because of them.
 #
 # usage: ci/drift.sh [REF]     (default: main)
 set -euo pipefail

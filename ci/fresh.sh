@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# To be sourced: has what follows run as on a machine that has fetched nothing before. What only an earlier
-# run has left behind is then missed here, and not by the first user.
+# To be sourced: lets the following commands run as on a machine that has fetched nothing before, so that dependence
+# on an earlier run is found here and not by the first user.
 #
 #   fresh_cargo_home FOLDER   makes FOLDER cargo's home: empty, but for the configuration of the one in use
 #   fresh_cache FOLDER        makes FOLDER the user's cache: empty; official wheels are fetched again
@@ -11,17 +11,17 @@ fresh_cargo_home() {
         echo "fresh_cargo_home: $1 is cargo's home already, and would be lost" >&2
         return 1
     fi
-    # The same place each time: what is compiled from it stays current.
+    # The same path each time, so that compiled crates stay current.
     rm -rf "$1"
     mkdir -p "$1"
-    # Which registry, proxy and certificates: how this machine is set up, not what it has fetched.
+    # Registry, proxy and certificates: this machine's setup, not its downloads.
     for name in config.toml config; do
         if [[ -f $theirs/$name ]]; then
             cp "$theirs/$name" "$1/$name"
         fi
     done
     export CARGO_HOME=$1
-    # cargo looks for its commands in its home, too: cargo-nextest. Rust itself, rustup's, has another home.
+    # cargo also searches its home for commands, such as cargo-nextest. rustup's home does not change.
     export PATH=$PATH:$theirs/bin
 }
 

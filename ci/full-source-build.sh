@@ -7,8 +7,8 @@
 #   DIR      where its checkout is or goes (default: target/pytorch-TAG)
 #   OPTIONS  for instance --cuda-arch 9.0 --launcher sccache --jobs 32
 #
-# PYTORCH_REPOSITORY names another repository than PyTorch's own. REAL=1 runs the tests on this machine's
-# GPU as well. What is interrupted goes on with the same command.
+# PYTORCH_REPOSITORY names another repository than PyTorch's own. REAL=1 also runs the tests on this machine's GPU.
+# The same command resumes an interrupted build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,19 +27,19 @@ if [[ ! -d $tree/.git ]]; then
 fi
 git -C "$tree" submodule update --init --recursive --depth 1
 
-# What is missing is said before hours are spent.
+# Reports missing prerequisites before the long build.
 cargo xtask build-wheel --source "$tree" --dry-run "$@"
 summary=$(cargo xtask build-wheel --source "$tree" --out dist/source --json "$@")
 echo "$summary"
 wheel=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["path"])' "$summary")
 
-# The wheel as its users have it.
+# Installs the wheel as users do.
 environment=$(mktemp -d)
 trap 'rm -rf "$environment"' EXIT
 python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet "$wheel" numpy pytest psutil expecttest hypothesis
 
-# In the simulator: our own tests, and the tree's pinned-memory tests, all through the engine.
+# In the simulator: our own tests, and the tree's pinned-memory tests, with all requests through the engine.
 simulated() {
     cargo xtask sim -- env PYTHONDONTWRITEBYTECODE=1 "$@"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What only a real GPU can show: PyTorch's own allocator tests and ours with the fork and with stock, and the
-# benchmark with its targets. All of it runs, whatever fails; the results are in target/gpu.
+# benchmark with its targets. Continues after failures; the results are in target/gpu.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ out=target/gpu tree=target/pytorch-v$version
 mkdir -p "$out"
 failed=()
 
-# Runs a command with its output in a file, too, and remembers that it failed.
+# Runs a command, copies its output to a file, and remembers a failure.
 step() {
     local name=$1
     shift
@@ -19,13 +19,13 @@ step() {
     fi
 }
 
-# Without a driver and a GPU nothing below says anything.
+# Without a driver and a GPU the rest is meaningless.
 cargo xtask doctor --json >"$out/doctor.json" || true
 cargo xtask doctor --gpu
 ci/upstream-checkout.sh "v$version" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
 step upstream cargo xtask test-upstream --real --torch "$version" --source "$tree"
 step tests cargo xtask test --real
-# PyTorch's tests and ours have just run; what else docs/gpu.md has, for about five minutes.
+# The rest of docs/gpu.md, about five minutes; PyTorch's tests and ours have already run.
 step programs cargo xtask gpu programs --torch "$version" --source "$tree" --out "$out/programs"
 step gpu ci/gpu/run.sh --strict --only "GPU tests,questions,pins,first,pairs,bandwidth,transformer,optimizer,clients" \
     --stock "$(cargo xtask venv --stock)/bin/python" --fork "$(cargo xtask venv)/bin/python" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How many instructions the engine executes for a request and its release, against the baseline in
-# ci/instructions.txt: what is more than 3 % above it fails. Times are too noisy for that.
+# Counts the engine's instructions for a request and its release, and fails if they are more than 3 % above the
+# baseline in ci/instructions.txt. Times are too noisy for that.
 #
 # usage: ci/instructions.sh [--update]     (--update writes the baseline anew)
 set -euo pipefail
@@ -15,7 +15,7 @@ if ! command -v valgrind >/dev/null; then
     exit 0
 fi
 
-# Another compiler makes other instructions.
+# Instructions depend on the compiler.
 compiler=$(rustc --version)
 machine=$(uname -m)
 if [[ ${1:-} != --update ]] && ! grep -qxF "# $compiler, $machine" "$baseline"; then
@@ -33,7 +33,7 @@ program=$(cargo metadata --format-version 1 --no-deps --locked |
 counts=$(mktemp)
 trap 'rm -f "$counts"' EXIT
 
-# The instructions of a run, the whole process.
+# The instructions of a whole process.
 count() {
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$@" 2>&1 |
         sed -n 's/.*Collected : \([0-9]*\).*/\1/p'

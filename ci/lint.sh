@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting and lints, warnings denied; sources, scripts, workflows and patches as they should be.
+# Formatting, lints with warnings denied, and the rules for sources, scripts, workflows, documents and patches.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo fmt --all --check

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The releases at which the fork is most likely to break, or all of them: each built, installed and tried in
-# the simulator. The table is target/matrix.json, too.
+# Builds, installs and tries in the simulator the releases at which the fork is most likely to break, or all of
+# them. The table is also in target/matrix.json.
 #
 # usage: ci/matrix.sh [--all]     (default: the oldest, the newest, and 2.11.0, where the seam changes shape)
 set -euo pipefail

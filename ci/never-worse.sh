@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Random programs against stock, a million of them, others each time: docs/worst.md says what holds for each. A program
-# that breaks a bound is shrunk, printed, and kept in rust-core/replay/tests/never_worse.regressions.
+# Compares a million random programs with stock, others each time: docs/worst.md has the bounds. A program that
+# breaks one is shrunk, printed, and saved in rust-core/replay/tests/never_worse.regressions.
 #
 # usage: ci/never-worse.sh [COUNT]     (default: 1000000, about an hour on two cores)
-# The settings of malloc keep it from giving memory back to the kernel after each program: that took most of the time.
+# malloc's settings keep it from returning memory to the kernel after each program, which took most of the time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

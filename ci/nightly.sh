@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The README's two commands as a new user's machine runs them, with nothing fetched before, neither crates nor
-# wheels; and what proves a release rather than a change (`cargo xtask test --help`).
+# Runs the README's two commands like a new user, with no crates or wheels cached, and what proves a release rather
+# than a change (`cargo xtask test --help`).
 #
 # usage: ci/nightly.sh     (fetches some 6 GB)
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Which fork wheels a release consists of: each supported torch with each Python that it has an official
-# wheel for, as JSON on standard output, and as the output `include` of a workflow's step.
+# Lists the fork wheels of a release: each supported torch with each Python that has an official wheel, as JSON on
+# standard output, and as the output `include` of a workflow's step.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

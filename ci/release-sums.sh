@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One list of the hashes of all wheels below a folder, which are checked on the way.
+# Writes one list of the hashes of all wheels below a folder, and checks them.
 #
 # usage: ci/release-sums.sh DIR
 set -euo pipefail

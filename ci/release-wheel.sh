@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One fork wheel, built twice from nothing compiled: the same bytes, or a failure. Beside it its hash and its
-# bill of materials.
+# Builds a fork wheel twice from scratch, and fails if the bytes differ. Writes its hash and its bill of materials
+# beside it.
 #
 # usage: ci/release-wheel.sh TORCH PYTHON [DIR]     (default: target/release-wheels)
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The releases of torch that there is an official wheel to fork of, the oldest first, one a line.
+# Lists the torch releases that can be forked from an official wheel, oldest first, one per line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 awk '/^\[/ { wheel = $0 == "[[release]]" }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What a source build puts into libtorch_cuda, tested on PyTorch 2.6.0 without compiling all of it.
+# Tests the part of a source build in libtorch_cuda, with PyTorch 2.6.0, without compiling all of it.
 #
-# The real tree (Debian's source package) gets the series; the file of libtorch_cuda that they change is
-# compiled as that tree compiles it, and our library against the same headers. Both then stand in front of
-# the official wheel's libtorch_cuda.so, whose allocator is reached through exported functions only, and
-# the tree's own C++ and Python allocator tests run on it in the simulator: stock, with the changed file
-# alone, and with the library, all requests through the engine.
+# Applies the series to the real tree (Debian's source package), and compiles the changed file of libtorch_cuda as
+# that tree would, and our library against the same headers. Both are preloaded in front of the official wheel's
+# libtorch_cuda.so, whose allocator is only used through exported functions. The tree's own C++ and Python allocator
+# tests then run in the simulator: with stock, with the changed file alone, and with the library and all requests
+# through the engine.
 #
 # Needs Debian with an archive that has the source package, g++, cargo, python3-venv, googletest and 8 GB
 # in target/source-2.6.0, where everything is kept for the next run.
@@ -19,7 +19,7 @@ mkdir -p "$work"
 
 say() { printf '== %s\n' "$*"; }
 
-# The tree, by a private apt configuration; apt checks the archive's signature.
+# Fetches the tree with a private apt configuration; apt verifies the archive's signature.
 fetch_tree() {
     local apt=$work/apt key=/usr/share/keyrings/debian-archive-keyring.gpg archive
     archive=$(sed -n 's/^URIs: \(.*\/debian\)\/*$/\1/p' /etc/apt/sources.list.d/*.sources | head -n 1)
@@ -66,8 +66,8 @@ site=$("$work/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("p
 lib=$site/torch/lib
 cudart=$site/nvidia/cuda_runtime/lib/libcudart.so.12
 
-# As the tree does it: its own headers first, then those that its build would have generated, which the
-# wheel has. The wheel of 2.6.0 has the old ABI of libstdc++.
+# Include paths as in the tree: its own headers first, then the generated ones, from the wheel. The wheel of 2.6.0
+# uses the old ABI of libstdc++.
 old_abi=-D_GLIBCXX_USE_CXX11_ABI=0
 includes=(-I"$work/tree/aten/src" -I"$work/tree" -isystem "$site/torch/include"
     -isystem "$site/torch/include/torch/csrc/api/include")
@@ -81,7 +81,7 @@ PINBUDDY_TORCH_INCLUDE=$work/tree/aten/src:$work/tree:$site/torch/include:$site/
     PINBUDDY_CUDA_INCLUDE=$site/nvidia/cuda_runtime/include:$work/cuda/nvidia/cuda_nvcc/include \
     PINBUDDY_FORK_VERSION=2.6.0+cu124.pinbuddy CXX=g++ CXXFLAGS=$old_abi \
     cargo build --quiet -p pinbuddy-bridge --features torch --profile wheel --locked --target-dir "$work/cargo"
-# Where our Python package looks for it.
+# The path where our Python package expects it.
 cp "$work/cargo/wheel/libpinbuddy_bridge.so" "$lib/libtorch_pinbuddy.so"
 
 say "libtorch_cuda's aten/src/ATen/cuda/CachingHostAllocator.cpp"
@@ -96,13 +96,13 @@ gtest=/usr/src/googletest/googletest
     echo "no $gtest: apt-get install googletest" >&2
     exit 1
 }
-# With GoogleTest's sources: the packaged library has the new ABI.
+# Compiled with GoogleTest's sources, since the packaged library has the new ABI.
 g++ -std=c++17 -O1 -w $old_abi -I$gtest -I$gtest/include "${includes[@]}" -include tests/upstream/report_served.h \
     "$work/tree/aten/src/ATen/test/cuda_caching_host_allocator_test.cpp" $gtest/src/gtest-all.cc \
     -o "$work/cpp_test" -L"$lib" -Wl,--no-as-needed -ltorch -ltorch_cuda -ltorch_cpu -lc10 -lc10_cuda "$cudart" \
     -pthread -Wl,-rpath,"$lib" -Wl,-rpath,"$(dirname "$cudart")" 2>"$work/link.log"
 
-# Where the simulator is: asked once, so that the runs have nothing to do with cargo.
+# The simulator's path, asked once, so that the runs do not call cargo.
 # shellcheck disable=SC2016  # for the shell inside
 simulator=$(cargo xtask sim -- bash -c 'echo "$LD_PRELOAD|$LD_LIBRARY_PATH"')
 
@@ -115,7 +115,7 @@ simulated() {
         BUDDY_THRESHOLD_MB=0 BUDDY_BLOCK_SIZE_MB=64 BUDDY_BLOCK_COUNT=2 "$@"
 }
 
-# Each test and how it ended, one a line, and what the engine served.
+# The outcome of each test, one per line, and how many requests the engine served.
 run() {
     local name=$1 preload=$2 package=$3 log=$work/$1.log report=$work/$1.report
     simulated "$preload" "$work/cpp_test" --gtest_color=no >"$log" 2>&1 || true

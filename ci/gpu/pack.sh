@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the folder that a machine with a GPU needs besides python3 with torch: the plug-in, compiled programs, tests
-# and what they import. Nothing is fetched or compiled there. At most 40 MB, and refused above.
+# and their imports. That machine fetches and compiles nothing. Refuses to make more than 40 MB.
 #
 # usage: ci/gpu/pack.sh [--torch VERSION] [--source DIR] [--plugin WHEEL] [OUT]
 #
@@ -28,7 +28,7 @@ if [[ -e $out && ! -e $out/pack.json ]]; then
     exit 2
 fi
 
-# A pack is whole once it has its name.
+# A pack with its final name is complete.
 work=$out.part
 rm -rf "$work"
 mkdir -p "$work/bin" "$work/ci" "$work/tests"
@@ -42,7 +42,7 @@ rm -rf "$work/wheel"
 
 # The harness of the benchmark, PyTorch's C++ test of the allocator, and its Python tests.
 cargo xtask gpu programs --torch "$torch" "${source[@]}" --out "$work"
-# For the plots: the library that draws them is in it already.
+# Draws the plots.
 cargo build --quiet --locked --release --package xtask-bench
 cp "${CARGO_TARGET_DIR:-target}/release/xtask-bench" "$work/bin/"
 strip "$work"/bin/*
@@ -52,11 +52,11 @@ for tests in gpu gpu/questions gpu/clients python upstream; do
     mkdir "$work/tests/$tests"
     cp tests/$tests/*.py "$work/tests/$tests/"
 done
-# Tests run them.
+# Programs that tests run.
 cp -r examples "$work/"
 cp LICENSE NOTICE "$work/"
 
-# Whatever Python is there: what is not pure is for the stable interface. numpy is neither, and left to the machine.
+# For any Python: packages are pure or use the stable ABI. numpy is neither, so the machine has to have it.
 fetch() {
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-compile \
         --target "$work/packages" --only-binary :all: --python-version 3.11 "$@"
@@ -65,7 +65,7 @@ fetch --implementation py --abi none --platform any pytest pytest-xdist expectte
 fetch --implementation cp --abi abi3 --platform manylinux2014_x86_64 --platform manylinux_2_28_x86_64 --no-deps --upgrade psutil
 rm -rf "$work/packages/bin"
 
-# The newest symbols of the C library that the programs want; a machine with an older one runs all but them.
+# The newest glibc version that the programs need; on an older machine they are skipped.
 glibc=$(objdump -T "$work"/bin/* | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -1)
 cat >"$work/pack.json" <<JSON
 {"torch": "$torch", "plugin": "$(basename "$plugin")", "programs_need": "$glibc"}

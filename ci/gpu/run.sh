@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What only a GPU can show, within twelve minutes, with this machine's python3 and its torch: tests, measurements,
-# results.json, a table and plots. In the folder that ci/gpu/pack.sh made, or in a checkout with --stock and --fork.
+# Shows within twelve minutes what only a GPU can, with this machine's python3 and torch: tests, measurements,
+# results.json, a table and plots. Run it in the folder that ci/gpu/pack.sh made, or in a checkout with --stock and
+# --fork.
 #
 # usage: ci/gpu/run.sh [--quick] [--simulator] [--out DIR] ...     (--help says all; DIR: $OUT, or gpu-results)
 set -euo pipefail

@@ -2,11 +2,11 @@
 //
 // usage: allocate_free BYTES [LIVE]   <- lines with a number of pairs   -> a line each: nanoseconds a pair
 //
-// LIVE blocks at a time, or one: allocated one after the other and freed the newest first.
+// LIVE blocks at a time (default 1): allocated one after the other, and freed newest first.
 //
-// One program for stock and fork: the folder of libtorch that the loader finds decides. It waits
-// for each line, so that whoever drives two of them can let them take turns. The time is the
-// thread's own processor time: nothing here waits, and what else the machine does is left out.
+// The same program runs stock and fork, depending on the libtorch that the loader finds. It waits for each line, so
+// that a driver can let two of them take turns. It measures the thread's processor time, which excludes other
+// programs, since nothing here waits.
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <cstdio>
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   };
   long pairs = 0;
   while (std::scanf("%ld", &pairs) == 1 && pairs > 0) {
-    // The other's turn has emptied the caches.
+    // The other's turn has evicted the processor's caches.
     allocate_and_free(pairs / 4);
     const double start = thread_nanoseconds();
     allocate_and_free(pairs);

@@ -3,7 +3,7 @@
 // Power-of-two buddies over `count` segments of `segment_bytes`, all of them pinned by the first
 // request; one mutex; a deque of free blocks for each size, searched from its front for the buddy of
 // a block that comes back. Where the proposal's code is wrong the model is right: buddies are found
-// by their offset in a segment, and only whole segments are given back.
+// by their offset in a segment, and only whole segments are unpinned.
 //
 // Knows nothing of PyTorch, streams or thresholds.
 #pragma once
@@ -29,10 +29,10 @@ class Buddy181094 {
 
   Buddy181094(std::size_t segment_bytes, std::size_t count, Pin pin, Unpin unpin);
 
-  // A block of the next power of two, at least 4 KiB; its start is null where nothing fits.
+  // A block of the next power of two, at least 4 KiB; its start is null if nothing fits.
   Block allocate(std::size_t bytes);
   void free(Block block);
-  // Unpins the segments that are one free block. What was given back is not pinned again.
+  // Unpins the segments that are wholly free. They are not pinned again.
   void empty_cache();
 
   bool owns(const void* memory) const;
@@ -53,7 +53,7 @@ class Buddy181094 {
   const Unpin unpin_;
   std::mutex mutex_;
   bool warm_ = false;
-  // Null where a segment was refused or given back.
+  // Null if a segment was refused or unpinned.
   std::vector<char*> segments_;
   // By log2 of the size.
   std::array<std::deque<char*>, 64> free_;

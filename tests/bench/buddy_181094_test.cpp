@@ -1,6 +1,6 @@
-// What the model of #181094 promises: no two blocks overlap, and all that is freed merges back.
+// Tests the model of #181094: no two blocks overlap, and freed blocks merge.
 //
-// Ends with 0, or says on standard error what does not hold.
+// Exits with 0, or prints what failed on standard error.
 #include "buddy_181094.h"
 
 #include <bit>
@@ -77,7 +77,7 @@ int main() {
   }
   require(buddy.free_blocks() == static_cast<std::size_t>(2 - unpins), "one free block a segment");
   buddy.empty_cache();
-  require(unpins == 2 && buddy.pinned_bytes() == 0, "whole segments are given back");
+  require(unpins == 2 && buddy.pinned_bytes() == 0, "whole segments are unpinned");
   require(!buddy.allocate(1).start, "and not pinned again");
   return 0;
 }

@@ -15,7 +15,7 @@ double nanoseconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// Nanoseconds a tick, by twenty milliseconds of the wall clock.
+// Nanoseconds per tick, calibrated by twenty milliseconds of the wall clock.
 double calibrate() {
   const double start = wall_nanoseconds();
   const Ticks first = ticks_now();

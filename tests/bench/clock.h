@@ -5,14 +5,14 @@
 
 namespace bench {
 
-// Nothing here waits; what else the machine does is left out.
+// Nothing here waits, so this excludes other programs.
 double thread_nanoseconds();
 double wall_nanoseconds();
 
 // The time stamp counter, read in order with what is before and after it.
 using Ticks = std::uint64_t;
 Ticks ticks_now();
-// What two readings with nothing between them differ by: the median of many.
+// The cost of a reading: the median difference of consecutive ones.
 Ticks ticks_of_asking();
 double in_nanoseconds(Ticks ticks);
 

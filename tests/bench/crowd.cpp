@@ -23,7 +23,7 @@ bool Crowd::grow(std::size_t count, double seconds) {
   }
   for (at::DataPtr& block : between) {
     if (!in_time()) {
-      // Freeing the rest would take as long again.
+      // Freeing the rest would take equally long.
       new std::vector<at::DataPtr>(std::move(between));
       return false;
     }

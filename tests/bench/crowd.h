@@ -1,4 +1,4 @@
-// Many blocks and as many holes between them, for requests that must not be slower for it.
+// Many blocks with as many holes between them, which must not slow requests down.
 #pragma once
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -12,9 +12,8 @@ class Crowd {
  public:
   explicit Crowd(at::HostAllocator* allocator) : allocator_(allocator) {}
 
-  // Until so many blocks of 4 KiB are live, each with a free one beside it as far as the allocator
-  // puts them side by side; the blocks that are there stay. False where that takes longer than
-  // `seconds`: then it was left half done.
+  // Allocates until `count` blocks of 4 KiB are live, each with a free one beside it if the allocator places them
+  // side by side. Existing blocks stay. False if it stopped after `seconds`.
   bool grow(std::size_t count, double seconds);
 
  private:

@@ -1,12 +1,12 @@
-// pinbuddy's C interface, asked for by name: the same program runs without it, too.
+// pinbuddy's C interface, looked up at run time, so that the same program also runs without it.
 #pragma once
 
 namespace bench {
 
-// Pins what the settings say ahead of requests, and waits for it. Throws where there is no pinbuddy.
+// Warms up, and waits for it. Throws without pinbuddy.
 void warm_up();
 
-// Waits until no warm-up goes on; nothing to do without pinbuddy. Starts none.
+// Waits for the end of a running warm-up, and starts none. Does nothing without pinbuddy.
 void wait_for_warm_up();
 
 } // namespace bench

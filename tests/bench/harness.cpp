@@ -1,4 +1,4 @@
-// Measures one allocator of pinned memory, a turn at a time, as it is told line by line.
+// Measures one allocator of pinned memory, a turn for each line of input.
 //
 // usage: harness stock|fork|buddy-181094
 //
@@ -12,7 +12,7 @@
 //   threads COUNT N           ns=   wall time of all, each thread doing N
 //   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
 //   crowd N SECONDS           done=1, or 0 where it would take longer (crowd.h)
-//   use BYTES                 touches as much memory and gives it back to the system
+//   use BYTES                 touches as much memory and returns it to the system
 //   warm-up                   the fork's, and waits for it
 //   replay FILE free|paced    (replay.h)
 //   pins                      bytes= peak= pins=   page-locked memory, where the runtime counts it
@@ -41,7 +41,7 @@ namespace {
 
 using namespace bench;
 
-// What a line is answered with.
+// The answer to a line.
 class Answer {
  public:
   template <typename Range, typename Field>
@@ -129,7 +129,7 @@ class Harness {
   }
 
   double pairs(long count) {
-    // The others' turns have emptied the caches.
+    // The others' turns have evicted the processor's caches.
     loop().run(count / 4);
     const double start = thread_nanoseconds();
     loop().run(count);
@@ -144,8 +144,8 @@ class Harness {
     answer.value("p99", quantile(each, 0.99));
   }
 
-  // Of sorted values. Clocks of virtual machines tick in steps of 10 ns and more, and thousands of
-  // calls share a value; within it the place among them decides, half way to its neighbours.
+  // A quantile of sorted values. Clocks of virtual machines tick in steps of 10 ns and more, so that thousands of
+  // calls share a value; interpolates among equal values, half way to the neighbours.
   static double quantile(const std::vector<double>& sorted, double share) {
     const double place = share * static_cast<double>(sorted.size());
     const double value = sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(place))];
@@ -232,7 +232,7 @@ int main(int argc, char** argv) {
       std::cout << "error " << what << std::endl;
     }
   }
-  // Blocks that live on are the process's; tearing CUDA down below them is nobody's.
+  // Exits without destructors: live blocks must not outlast CUDA.
   std::cout.flush();
   std::_Exit(0);
 }

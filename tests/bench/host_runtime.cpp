@@ -31,7 +31,7 @@ StatsJson* stats_json() {
   return function;
 }
 
-// The number behind `"name": `.
+// The number after `"name": `.
 std::uint64_t field(const char* text, const char* name) {
   const std::string key = std::string("\"") + name + "\": ";
   const char* at = std::strstr(text, key.c_str());

@@ -104,7 +104,7 @@ class Model final : public at::HostAllocator {
     }
   }
 
-  // As upstream's queue: up to the first event that is not complete.
+  // Like upstream's queue: stops at the first incomplete event.
   void reap() {
     const std::lock_guard lock(events_mutex_);
     while (!pending_.empty() && pending_.front().event.query()) {

@@ -1,4 +1,4 @@
-// The model of #181094 as PyTorch would meet it: an at::HostAllocator.
+// The model of #181094 as an at::HostAllocator.
 #pragma once
 
 #include <ATen/core/CachingHostAllocator.h>

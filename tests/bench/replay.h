@@ -1,4 +1,4 @@
-// A trace's requests on a real allocator: what it pins for them, and how long they take.
+// Replays a trace on a real allocator: memory pinned, and time of the requests.
 #pragma once
 
 #include "trace.h"
@@ -9,8 +9,7 @@
 
 namespace bench {
 
-// By iteration, what ends one being its `iteration` event; what follows the last one counts as one
-// more where there is something.
+// By iteration, each of which ends with its `iteration` event; the rest counts as one more, if there is any.
 struct Iteration {
   double nanoseconds = 0; // within the allocator
   double pins = 0; // calls to the driver
@@ -27,15 +26,14 @@ struct Replayed {
   std::vector<Sample> samples;
   double peak_live = 0;
   double peak_pinned = 0;
-  // At the trace's last `clear`; both 0 without one.
+  // At the trace's last `clear`; both 0 if there is none.
   double live_at_clear = 0;
   double pinned_after_clear = 0;
 };
 
-// All on this thread, in order. With `paced`, no event comes before its time: what the program did
-// between its requests is waited for. Otherwise what goes on beside it is over at the next request:
-// what streams were given, and a warm-up; so what is pinned does not depend on how fast a machine
-// is. Times are of requests alone.
+// Runs all events on this thread, in order. With `paced`, each event waits for its time in the trace. Otherwise
+// streams and a warm-up are finished before each request, so that the memory pinned does not depend on the
+// machine's speed. Only requests are timed.
 Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced);
 
 } // namespace bench

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kPage = 4096;
 
-// A stream that is not the default one, as an offload's copies have.
+// A stream other than the default one, as for an offload's copies.
 c10::Stream side_stream() {
   static const c10::Stream stream =
       c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA)
@@ -24,7 +24,7 @@ c10::Stream side_stream() {
   return stream;
 }
 
-// Numbers that are the same with every standard library.
+// The same numbers with every standard library.
 std::size_t below(std::mt19937_64& random, std::size_t bound) {
   return static_cast<std::size_t>(random() % bound);
 }
@@ -47,7 +47,7 @@ std::vector<std::size_t> mixed_sizes() {
   std::mt19937_64 random(4);
   std::vector<std::size_t> sizes(64);
   for (std::size_t& size : sizes) {
-    // Evenly over the fourteen doublings from 4 KiB to 64 MiB.
+    // Log-uniform over the fourteen doublings from 4 KiB to 64 MiB.
     const double doublings = static_cast<double>(below(random, 14000)) / 1000;
     size = static_cast<std::size_t>(static_cast<double>(kPage) * std::exp2(doublings));
   }
@@ -76,7 +76,7 @@ Requests requests(const std::string& pattern) {
     return {each_size_once(4 * kMiB, 32 * kMiB), 16, false};
   }
   if (pattern == "50-sizes") {
-    // No two alike, and none a power of two.
+    // All different, and none a power of two.
     std::vector<std::size_t> sizes(50);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       sizes[i] = 4 * kMiB + (i + 1) * 300 * kPage;
@@ -84,7 +84,7 @@ Requests requests(const std::string& pattern) {
     return {sizes, sizes.size(), false, true};
   }
   if (pattern == "50-random") {
-    // The same fifty, in no order: what is freed seldom has the size that is asked for next.
+    // The same fifty in random order: a freed block seldom has the next size.
     std::mt19937_64 random(50);
     std::vector<std::size_t> sizes(10'000);
     for (std::size_t& size : sizes) {

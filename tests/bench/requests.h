@@ -9,14 +9,14 @@
 
 namespace bench {
 
-// Allocate and free, again and again. `sizes` are taken in turn, for ever, and `window` blocks are
-// live at a time: with 1, each is freed before the next is allocated.
+// Repeated allocate and free. `sizes` are used cyclically, and `window` blocks are live at a time: with 1, each is
+// freed before the next is allocated.
 struct Requests {
   std::vector<std::size_t> sizes;
   std::size_t window = 1;
   // Each block is used on a stream before it is freed.
   bool event = false;
-  // All `window` blocks are allocated, and then freed, the last first.
+  // All `window` blocks are allocated, then freed, the last first.
   bool batches = false;
 };
 
@@ -26,12 +26,12 @@ struct Requests {
 // live; `50-random` has fifty sizes of 5 to 63 MiB in no order, and fifty live. In batches: `COUNTxBYTES`; `50-sizes` (4 to 64 MiB); `400-sizes`, of 9 to 15 MiB. The same for every program.
 Requests requests(const std::string& pattern);
 
-// Runs a pattern on an allocator; keeps its place between calls.
+// Runs a pattern on an allocator; continues where the last call ended.
 class Loop {
  public:
   Loop(at::HostAllocator* allocator, Requests requests);
 
-  // So many times a free and an allocation; of batches whole ones, that many pairs at most.
+  // Runs `pairs` pairs of free and allocate; of batches only whole ones, at most `pairs` pairs.
   void run(long pairs);
   // The nanoseconds of each. Not for batches.
   std::vector<double> run_timed(long pairs);

@@ -9,7 +9,7 @@
 
 namespace bench {
 
-// Started once, so that a turn has no cost of starting them.
+// Started once, so that turns do not include starting them.
 class Threads {
  public:
   Threads(at::HostAllocator* allocator, const Requests& requests, int count);
@@ -17,7 +17,7 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Wall-clock nanoseconds until each has done so many pairs.
+  // Wall-clock nanoseconds until each has done `pairs` pairs.
   double run(long pairs);
 
  private:
@@ -27,8 +27,8 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Threads that allocate and free until so many seconds are over, each a block of this size at a time, while one
-// more reads the allocator's statistics.
+// Threads that allocate and free one block of this size at a time for `seconds`, while another reads the
+// allocator's statistics.
 void beside_statistics(at::HostAllocator* allocator, std::size_t bytes, int count, double seconds);
 
 } // namespace bench

@@ -1,7 +1,7 @@
 // A trace of requests in the form that `cargo xtask bench` writes for this program.
 //
-// Little-endian: "PBTRACE1", slots (u64), events (u64), then 24 bytes an event. A slot is a place for
-// one live block; ids of the JSON form are slots here.
+// Little-endian: "PBTRACE1", slots (u64), events (u64), then 24 bytes per event. A slot holds one live block; ids
+// of the JSON form are slots here.
 #pragma once
 
 #include <cstdint>

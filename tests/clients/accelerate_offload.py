@@ -1,4 +1,5 @@
-"""accelerate's cpu_offload, and a DataLoader that its Accelerator prepares: weights come to the GPU layer by layer."""
+"""accelerate's cpu_offload, which copies weights to the GPU layer by layer, and a DataLoader prepared by
+Accelerator."""
 
 import accelerate
 import client

@@ -1,7 +1,8 @@
-"""What the client programs share: what each prints at its end, for `cargo xtask test-clients` to compare.
+"""What the client programs share: the report that each prints at its end, for `cargo xtask test-clients` to
+compare.
 
-A program does one thing as users do it, with fixed seeds, under any torch. It knows nothing of the fork. Warnings and
-exit codes are seen from outside. By itself, with stock's Python or the fork's:
+A program does one thing as users do it, with fixed seeds and any torch. It knows nothing of the fork; warnings and
+exit codes are compared from outside. To run one by itself, with stock's Python or the fork's:
 
     cargo xtask sim -- "$(cargo xtask venv)/bin/python" tests/clients/kv_pool.py
 """
@@ -21,20 +22,20 @@ sys.path.append(str(Path(__file__).parent.parent / "python"))
 from release import COUNTS_WHAT_IS_ACTIVE, host_stats  # noqa: E402
 
 MIB = 1 << 20
-# Without a GPU kernels compute nothing, and only what was copied has a meaning.
+# Without a GPU kernels compute nothing, so only copied data is meaningful.
 COMPUTES = os.environ.get("PINBUDDY_TEST_REAL") == "1"
-# Equal whatever an allocator pins, as long as nothing that a program asked for is still in use at its end.
+# These do not depend on the allocator, if nothing is in use at the end.
 COUNTED = ("active_requests.allocated", "active_requests.current", "active_requests.freed")
 
 
 def run(program: Callable[[], dict]) -> None:
-    """Runs the program and prints its results with what torch counted of pinned memory."""
+    """Runs the program and prints its results with torch's statistics of pinned memory."""
     torch.manual_seed(0)
     torch.cuda.init()
     results = {name: checksum(value) for name, value in program().items()}
     gc.collect()
     torch.cuda.synchronize()
-    # The next request of any size notices which copies are over.
+    # Any request makes the allocator notice finished copies.
     torch.empty(1, pin_memory=True)
     stats = host_stats()
     counted = {name: stats[name] for name in COUNTED} if COUNTS_WHAT_IS_ACTIVE else {}
@@ -51,7 +52,8 @@ def run(program: Callable[[], dict]) -> None:
 
 
 def checksum(value) -> object:
-    """A number or text as it is; what holds tensors as a hash of their kinds, shapes, bytes, and all else."""
+    """A number or text unchanged; an object with tensors as a hash of their kinds, shapes, bytes and everything
+    else."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -62,7 +64,7 @@ def checksum(value) -> object:
 
 
 def computed(value) -> object:
-    """A result of kernels: compared on a GPU, and only by its kinds and shapes where there is none."""
+    """A result of kernels: compared on a GPU; without one only its kinds and shapes are."""
     return value if COMPUTES else checksum([_shape(it) for it in _tensors(value)])
 
 

@@ -1,5 +1,5 @@
-"""diffusers' group offload, by leaves and by blocks, with a stream: each group's weights are pinned, and come to the GPU
-while the group before them computes."""
+"""diffusers' group offload, by leaves and by blocks, with a stream: each group's pinned weights are copied to the
+GPU while the previous group computes."""
 
 import client
 import torch
@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Blocks(nn.Module):
-    """Layers in a list, as transformers have them."""
+    """Layers in a list, as in transformers."""
 
     def __init__(self):
         super().__init__()

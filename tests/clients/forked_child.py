@@ -1,4 +1,4 @@
-"""A forked child that reads a pinned tensor of its parent's and writes to it, and frees one that a stream has used.
+"""A forked child that reads and writes its parent's pinned tensor, and frees one that a stream has used.
 
 usage: forked_child.py large|small
 """
@@ -24,7 +24,7 @@ def program() -> dict:
         data[1] = 4242.0
         os._exit(0 if whole else 1)
     status = os.waitpid(child, 0)[1]
-    # A GPU sees it as the parent does.
+    # The GPU sees the same memory as the parent.
     back = data.to("cuda", non_blocking=True)[:2].cpu()
     return {"child": status, "seen by the parent": float(data[1]), "seen by the GPU": back}
 

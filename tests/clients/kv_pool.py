@@ -1,6 +1,5 @@
-"""A host pool for a cache of keys and values, as servers have it: pages go out to pinned memory and come back, on a
-stream of their own, by a table of pages; the pool grows by a slab when it is full, and after a burst it is made anew,
-smaller."""
+"""A server's host pool for a cache of keys and values: pages are copied to pinned memory and back on their own
+stream, by a page table. The pool grows by a slab when it is full, and is recreated smaller after a burst."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""lightning's Trainer with a pinned DataLoader that has workers; batches are looked at as training sees them."""
+"""lightning's Trainer with a pinned DataLoader that has workers; batches are checked in the training step."""
 
 import logging
 
@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 class Model(lightning.LightningModule):
-    """A layer, and what came to it."""
+    """A layer that records its inputs."""
 
     def __init__(self):
         super().__init__()

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Samples(Dataset):
-    """A tensor, a number, and a pair within a tuple, as datasets have them."""
+    """A tensor, a number, and a pair within a tuple, as in datasets."""
 
     def __len__(self) -> int:
         return 60

@@ -1,4 +1,4 @@
-"""A dataset that holds pinned tensors, read by workers of a DataLoader that were forked."""
+"""A dataset that holds pinned tensors, read by forked workers of a DataLoader."""
 
 import client
 import torch
@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Held(Dataset):
-    """All of it in pinned memory from the beginning: one large tensor, and a small one."""
+    """One large and one small tensor, both pinned from the beginning."""
 
     def __init__(self):
         self.large = torch.arange(8 << 20, dtype=torch.int64).view(64, -1).pin_memory()

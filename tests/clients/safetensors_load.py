@@ -1,4 +1,4 @@
-"""safetensors: a file that is loaded to pinned memory and to the GPU, tensor by tensor and in slices, and saved again."""
+"""safetensors: a file loaded to pinned memory and to the GPU, tensor by tensor and in slices, and saved again."""
 
 import tempfile
 

@@ -1,6 +1,7 @@
-"""torch.autograd.graph.save_on_cpu(pin_memory=True): activations go to pinned memory and come back for the backward pass.
+"""torch.autograd.graph.save_on_cpu(pin_memory=True): activations are copied to pinned memory, and back for the
+backward pass.
 
-Their bytes are looked at as the backward pass has them, so that a block that was reused too early shows.
+Their bytes are checked in the backward pass, so that a block reused too early is detected.
 """
 
 import client
@@ -10,7 +11,7 @@ from torch.autograd.graph import save_on_cpu
 
 
 class Scaled(torch.autograd.Function):
-    """Keeps its input, and says what came back of it."""
+    """Saves its input, and reports what it was in the backward pass."""
 
     came_back: list = []
 

@@ -1,6 +1,6 @@
 """torchao's CPUOffloadOptimizer: parameters and gradients in pinned memory, the optimizer's steps on the processor.
 
-Gradients are copied to the GPU from what is known here, so that each step can be compared with no kernel at work.
+Gradients are copied to the GPU from known values, so that each step can be compared without working kernels.
 """
 
 import client

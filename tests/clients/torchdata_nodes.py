@@ -1,4 +1,4 @@
-"""torchdata: a pipeline of nodes with a pinning one, and a StatefulDataLoader that is stopped and taken up again."""
+"""torchdata: a pipeline of nodes with a pinning one, and a StatefulDataLoader that is stopped and resumed."""
 
 import gc
 
@@ -34,7 +34,7 @@ def program() -> dict:
     before = [of(next(batches)) for _ in range(3)]
     state = loader.state_dict()
     rest = [of(batch) for batch in batches]
-    # No thread of it holds a batch when the next ones fork.
+    # So that no thread holds a batch when the next workers fork.
     del batches, loader
     gc.collect()
     resumed = StatefulDataLoader(Samples(), **settings)

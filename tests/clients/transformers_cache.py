@@ -1,4 +1,4 @@
-"""transformers' offloaded cache of keys and values, in a model with a configuration made here and weights by chance."""
+"""transformers' offloaded cache of keys and values, in a small model with random weights."""
 
 import client
 import torch

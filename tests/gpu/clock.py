@@ -1,8 +1,7 @@
-"""Time in allocation: what calls of `torch.empty(..., pin_memory=True)` take.
+"""Time in allocation: the time of calls of `torch.empty(..., pin_memory=True)`.
 
-`torch.autograd.graph.save_on_cpu` and programs that offload ask for pinned memory that way. The function is
-replaced in the process that measures, with stock and ours alike, so that the same wall time is counted:
-waiting for a lock, for the driver and for a pin included.
+`torch.autograd.graph.save_on_cpu` and programs that offload allocate pinned memory that way. The measuring process
+wraps the function, for stock and ours alike. The wall time includes waiting for locks, for the driver and for pins.
 """
 
 import time
@@ -36,7 +35,7 @@ class AllocationClock:
 
 
 def pins() -> tuple[int, float]:
-    """How often this process's allocator called the driver for pinned memory, and the seconds of that, by
-    torch's own count."""
+    """How often this process's allocator called the driver for pinned memory, and for how many seconds, according
+    to torch."""
     stats = torch.cuda.host_memory_stats()
     return stats["num_host_alloc"], stats["host_alloc_time.total"] / 1e6

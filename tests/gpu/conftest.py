@@ -1,8 +1,8 @@
-"""Tests of what only a GPU can show, and of the parts of a run. In the simulator, where kernels do nothing, those
-that need one to do something are skipped.
+"""Tests of what only a GPU can show, and of the parts of a run. The simulator skips tests that need working
+kernels.
 
-Each test of the allocator is a program in a process of its own, with settings of its own; `program` and `production`
-of tests/python are what its tests use, too.
+Each test of the allocator runs a program in its own process, with its own settings, and uses `program` and
+`production` of tests/python.
 """
 
 import os
@@ -16,13 +16,13 @@ sys.path.append(str(PYTHON_TESTS))
 
 SIMULATED = os.environ.get("PINBUDDY_TEST_REAL") != "1"
 needs_kernels = pytest.mark.skipif(SIMULATED, reason="kernels do nothing in the simulator")
-# Blocks of a size that tests can fill.
+# Blocks small enough for tests to fill.
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
 
 
 @pytest.fixture
 def ours():
-    """``ours(program, VARIABLE=value)``: what the program answers, run with our allocator."""
+    """``ours(program, VARIABLE=value)``: the program's answer with our allocator."""
     import production
 
     def ours(program: str, **settings: str):

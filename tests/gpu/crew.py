@@ -1,4 +1,4 @@
-"""Drives processes that measure (`worker.py`) and lets them take turns. Knows nothing of what they do."""
+"""Drives measuring processes (`worker.py`) in turns. Knows nothing of what they do."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from ways import Way
 
 
 class Worker:
-    """A process of one way with these settings. Starts at once; `ready` waits for it."""
+    """A process with one allocator and these settings. Starts at once; `ready` waits for it."""
 
     def __init__(self, way: Way, module: str, **settings):
         self.process = subprocess.Popen(
@@ -21,12 +21,12 @@ class Worker:
         self.title = f"{module} with {way.name} {settings}"
 
     def ready(self) -> "Worker":
-        """torch is imported, and CUDA is there."""
+        """Waits until torch is imported and CUDA is initialized."""
         self._answer()
         return self
 
     def ask(self, function: str, **arguments):
-        """What that function of the module returns. Raises RuntimeError with what went wrong there."""
+        """Calls a function of the module. Raises RuntimeError with its error."""
         line = json.dumps({"do": function, "with": arguments})
         try:
             print(line, file=self.process.stdin, flush=True)
@@ -44,7 +44,7 @@ class Worker:
         return answer["value"]
 
     def close(self) -> None:
-        """Waits until it has ended, and its memory is the system's again; once is enough."""
+        """Ends it, and waits until its memory is released. May be called again."""
         self.process.stdin.close()
         try:
             self.process.wait(30)
@@ -74,7 +74,7 @@ class Crew:
 
 
 def in_order(names, turn: int) -> list:
-    """Each turn begins with another one: nobody is always first, or behind the same one."""
+    """Each turn begins with another one, so that nobody is always first, or always after the same one."""
     names = list(names)
     first = turn % len(names)
     return names[first:] + names[:first]

@@ -1,4 +1,4 @@
-"""A driver that maps ordinary memory: what `questions/arena.py` asks of a real one, so that it can be tried without."""
+"""A stand-in for the driver that maps ordinary memory, to try `questions/arena.py` without a real one."""
 
 import ctypes
 import mmap
@@ -9,7 +9,7 @@ GRANULARITY = 2 << 20
 
 
 class StandIn:
-    """`pieces` are handles of memory that is created and not released, `mapped` where it lies."""
+    """`pieces` are handles of created and unreleased memory, `mapped` its addresses."""
 
     def __init__(self):
         self.reserved: dict[int, mmap.mmap] = {}
@@ -21,7 +21,7 @@ class StandIn:
         getattr(self, name)(*arguments)
 
     def attribute(self, number: int, device: int) -> int:
-        # It supports pieces, and the machine says that it has no nodes.
+        # Pretend that the device supports pieces, on a machine without NUMA nodes.
         return {141: 1, 134: -1}[number]
 
     def cuMemGetAllocationGranularity(self, granularity, properties, option) -> None:

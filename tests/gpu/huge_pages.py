@@ -1,4 +1,4 @@
-"""Huge pages of 2 MiB of the system's pool, set aside for a while."""
+"""Huge pages of 2 MiB in the system's pool, reserved for a while."""
 
 import contextlib
 from pathlib import Path
@@ -9,7 +9,7 @@ PAGE_MIB = 2
 
 @contextlib.contextmanager
 def set_aside(mib: int):
-    """Whether the system sets as much aside, which only root can ask for; the pool is put back as it was."""
+    """Reserves pages, which only root may do, and yields whether there are enough. Restores the pool afterwards."""
     try:
         before = POOL.read_text()
         POOL.write_text(str(int(before) + mib // PAGE_MIB))

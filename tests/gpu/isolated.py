@@ -1,7 +1,6 @@
-"""Programs in a process of their own that may hang: each has a limit, and is killed hard when it is over.
+"""Runs programs that may hang, each in its own process with a time limit, after which it is killed.
 
-Their output goes to files, so that nobody waits for a pipe that a child of theirs keeps open. Knows nothing of what
-they do.
+Their output goes to files, so that a child that keeps a pipe open does not block. Knows nothing of what they do.
 """
 
 import os
@@ -11,13 +10,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-# A process that is in the driver cannot die before the driver lets it; nobody waits longer for that.
+# A process in a driver call cannot die before the call returns; wait no longer than this.
 DYING = 3.0
 
 
 @dataclass(frozen=True)
 class Ended:
-    """`outcome` is `done`, `failed` or `stopped`; `said` its standard output, `detail` why it is not done."""
+    """`outcome` is `done`, `failed` or `stopped`; `said` is its standard output, `detail` the reason for a failure."""
 
     outcome: str
     seconds: float
@@ -26,7 +25,7 @@ class Ended:
 
 
 def run(command: list[str], environment: dict[str, str], seconds: float, log: Path) -> Ended:
-    """Runs it for so long at most; its standard error is added to `log`."""
+    """Runs it for at most `seconds`; appends its standard error to `log`."""
     start = time.monotonic()
     words = log.with_suffix(".said")
     with words.open("wb") as output, log.open("ab") as errors:
@@ -38,7 +37,7 @@ def run(command: list[str], environment: dict[str, str], seconds: float, log: Pa
         except subprocess.TimeoutExpired:
             outcome = "stopped"
         finally:
-            # Also what it has started, and also where whoever called is asked to stop.
+            # Kills its children, too, also if the caller is interrupted.
             gone = kill(process)
     taken = time.monotonic() - start
     detail = {
@@ -50,7 +49,7 @@ def run(command: list[str], environment: dict[str, str], seconds: float, log: Pa
 
 
 def kill(process: subprocess.Popen) -> bool:
-    """Ends the whole session; whether it is gone."""
+    """Kills the whole session; returns whether it is gone."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

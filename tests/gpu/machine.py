@@ -1,4 +1,4 @@
-"""The machine that figures belong to, and what is wrong with it for a run."""
+"""The machine of a run, and reasons why it is not suitable."""
 
 import datetime
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from ways import Way
 
 GIB = 1 << 30
-# What the transformer's run has pinned in three processes, and a bit.
+# Memory pinned by three processes of the transformer's run, and a margin.
 WANTED_MEMORY = 48 * GIB
 
 PROBE = """
@@ -33,7 +33,7 @@ print(json.dumps({
 
 
 def probe(way: Way) -> dict:
-    """What torch says of itself and of the GPU, in a process of that way."""
+    """What torch reports of itself and of the GPU, with one allocator."""
     command = [way.python, "-c", PROBE]
     done = subprocess.run(command, env=way.environment(), capture_output=True, text=True, timeout=180)
     if done.returncode != 0:
@@ -42,7 +42,7 @@ def probe(way: Way) -> dict:
 
 
 def complaints(stock: dict, ours: dict, wanted_torch: str | None) -> list[str]:
-    """Why nothing that is measured here would be worth its name."""
+    """Reasons why nothing can be measured here."""
     wrong = []
     base = stock["torch"].split("+")[0]
     if wanted_torch and base != wanted_torch:
@@ -80,7 +80,7 @@ def context() -> dict:
 
 
 def warnings(seen: dict, simulated: bool) -> list[str]:
-    """What the run can do with, and what it means for the figures."""
+    """Conditions that affect the figures, but do not prevent the run."""
     said = []
     if seen["shm_gib"] is None or seen["shm_gib"] < 0.25:
         said.append(f"/dev/shm has {seen['shm_gib']} GiB: tests of forked loaders may fail")

@@ -1,11 +1,10 @@
-"""Bandwidth of copies to and from blocks of the engine, by page size, over cudaHostAlloc's.
+"""Bandwidth of copies to and from blocks of the engine, by page size, relative to cudaHostAlloc's.
 
-One process for each way to have pinned memory: stock, which has it from cudaHostAlloc, the engine as it is by
-default, with pages of 4 KiB, and registered in chunks of 64 MiB, so that each copy of 256 MiB goes over
-borders of registrations.
+One process for each kind of pinned memory: stock's cudaHostAlloc; the engine's by default, in pages of 4 KiB, and
+registered in chunks of 64 MiB, so that each copy of 256 MiB crosses registrations.
 """
 
-import rig
+import fixture
 from crew import Crew, Worker, in_order
 from ratios import ratio, spread
 
@@ -18,7 +17,7 @@ OURS = {
 }
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     mib, copies = ([8, 32], 2) if it.simulated else ([16, 64, 256], 8)
     blocks = {"BUDDY_BLOCK_SIZE_MB": 128 if it.simulated else 1024, "BUDDY_BLOCK_COUNT": 1, "BUDDY_WARMUP": "sync"}
     workers = {"stock": Worker(it.ways["stock"], "work_bandwidth")}
@@ -55,4 +54,4 @@ def results(seen: dict) -> dict:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

@@ -1,7 +1,7 @@
-"""Programs of users' that once were slower with ours than with stock, both in turns: `clients`, by `nursery.py`.
+"""User programs that once were slower with ours than with stock, both in turns: `clients`, run by `nursery.py`.
 
-Each is a fresh process that begins cold, has a limit of its own, and is killed where it hangs, so that the others go
-on. A ratio is ours over stock's, of the rounds in which both came to their end.
+Each starts cold in a fresh process with its own time limit, and is killed if it hangs, so that the others continue.
+A ratio is ours over stock's, over the rounds in which both finished.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import isolated
-import rig
+import fixture
 from crew import in_order
 from ratios import ratio, spread
 from ways import Way
@@ -20,7 +20,7 @@ from ways import Way
 HERE = Path(__file__).parent
 LIMIT = 10.0
 IMPORT = 60.0
-# A parent that does not answer, although its child is out of time.
+# For a parent that does not answer although its child's time is over.
 MARGIN = 10.0
 
 
@@ -35,7 +35,7 @@ class Client:
 
 
 EXACT = (("BUDDY_GROWTH", "exact"),)
-# Of a machine with little memory, in the simulator.
+# Sizes for the simulator on a machine with little memory.
 SMALL = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2, "BUDDY_MAX_MB": 2048}
 CLIENTS = {
     "stall": Client("stall", {"mib": 16, "blocks": 16, "pause": 0.05}, {"blocks": 6, "mib": 4}),
@@ -63,7 +63,7 @@ CLIENTS = {
 
 
 class Nursery:
-    """The process of one way with these settings that its programs are forked from."""
+    """The process from which programs with one allocator and these settings are forked."""
 
     def __init__(self, way: Way, settings: dict, log: Path):
         self._command = [way.python, str(HERE / "nursery.py"), way.name]
@@ -82,7 +82,7 @@ class Nursery:
             raise RuntimeError(f"{' '.join(self._command)} does not start: {isolated.last(self._log)}")
 
     def run(self, program: str, arguments: dict, limit: float) -> dict:
-        """Its figures, or what became of it. One whose parent hangs has a new one next time."""
+        """Its figures, or how it failed. A parent that hangs is replaced."""
         asked = {"client": program, "with": arguments, "seconds": limit}
         try:
             print(json.dumps(asked), file=self._process.stdin, flush=True)
@@ -107,7 +107,7 @@ class Nursery:
             self._process.stdout.close()
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     nurseries: dict[tuple, Nursery] = {}
     for way in it.ways:
         for settings in {client.settings for client in CLIENTS.values()}:
@@ -145,7 +145,7 @@ def results(seen: dict[str, list[dict]]) -> dict:
 
 
 def of_client(rounds: list[dict]) -> dict:
-    """By figure both ways and their ratio, and what went wrong by way."""
+    """Both figures and their ratio by figure, and the failures by allocator."""
     whole = [each for each in rounds if all("figures" in own for own in each.values())]
     figures = {}
     for name in whole[0]["stock"]["figures"] if whole else []:
@@ -158,7 +158,7 @@ def of_client(rounds: list[dict]) -> dict:
 
 
 def broken(told: dict) -> list[str]:
-    """Programs that did not come to their end with ours, though stock's did."""
+    """Programs that finished with stock but not with ours."""
     wrong = []
     for name, client in told.items():
         if not any(line.startswith("stock:") for line in client["wrong"]):
@@ -167,4 +167,4 @@ def broken(told: dict) -> list[str]:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

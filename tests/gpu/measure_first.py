@@ -1,16 +1,16 @@
-"""The time to the first block of 64 MiB, with the warm-up that it starts going on behind it.
+"""The time to the first block of 64 MiB, while the warm-up that it starts continues in the background.
 
-Each has a process of its own, which has CUDA ready and nothing pinned, and which is gone before the next one's
-turn. Those of a round start together, since starting is most of the time.
+Each has its own process, with CUDA initialized and nothing pinned, which ends before the next one's turn. The
+processes of a round start together, since starting takes longest.
 """
 
-import rig
+import fixture
 from crew import Crew, Worker, in_order
 from ratios import ratio, spread
 
 
-def measure(it: rig.Rig) -> None:
-    # As many blocks as fit any machine: the warm-up only has to go on behind the first one.
+def measure(it: fixture.Fixture) -> None:
+    # Few enough blocks for any machine: the warm-up only has to continue behind the first one.
     settings = {"ours": {"BUDDY_BLOCK_COUNT": 1} if it.simulated else {}, "stock": {}}
     seen: dict[str, list[float]] = {name: [] for name in settings}
     pairs = 1 if it.simulated else 3
@@ -34,4 +34,4 @@ def results(seen: dict[str, list[float]]) -> dict:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

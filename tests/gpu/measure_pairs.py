@@ -1,30 +1,30 @@
 """Hit pairs: allocate + free of a cached block, by the C++ harness of tests/bench, in nanoseconds.
 
-Two processes on one core take turns of about a millisecond, so that a disturbance meets both or few; several
-pairs of processes, because where things lie in memory is drawn once for each.
+Two processes on one core take turns of about a millisecond, so that a disturbance affects both or few turns.
+Several pairs of processes, since memory layout differs by process.
 """
 
 import os
 import statistics
 import subprocess
 
-import rig
+import fixture
 from crew import in_order
 from ratios import ratio, spread
 from ways import Way
 
 PATTERNS = {"8 MiB": str(8 << 20), "64 KiB": str(64 << 10), "mixed": "mixed", "8 MiB, used on a stream": "event"}
-# The harness's word for each.
-PEER = {"stock": "stock", "ours": "fork"}
+# The harness's name of each allocator.
+SUBJECT = {"stock": "stock", "ours": "fork"}
 PAIRS = 10_000
 
 
 class Harness:
-    """A process of it, which answers each line with one of `name=value`."""
+    """A process of the harness, which answers each line with a line of `name=value`."""
 
     def __init__(self, program, way: Way, core: int, **settings):
         self.process = subprocess.Popen(
-            [str(program), PEER[way.name]],
+            [str(program), SUBJECT[way.name]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -45,13 +45,13 @@ class Harness:
         self.process.wait()
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     turns = 4 if it.simulated else 20
     core = max(os.sched_getaffinity(0))
-    # Small and large blocks lie in segments of their own, and all that are mixed fit these.
+    # Enough segments for small and large blocks, which are kept apart.
     settings = {"stock": {}, "ours": {"BUDDY_BLOCK_COUNT": 2, "BUDDY_WARMUP": "sync"}}
     if it.simulated:
-        # Pins are counted, and nothing is locked.
+        # Pins are only counted.
         settings["stock"] = {"PINBUDDY_SIM_LOCK": 0}
         settings["ours"] |= {"PINBUDDY_SIM_LOCK": 0, "BUDDY_BACKING": "cuda", "BUDDY_MAX_MB": 4096}
     seen: dict[str, dict[str, list[float]]] = {name: {way: [] for way in settings} for name in PATTERNS}
@@ -84,4 +84,4 @@ def results(seen: dict) -> dict:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

@@ -1,13 +1,13 @@
-"""What pinning costs, in seconds a GiB: cudaHostAlloc, and memory of ours by page size and threads.
+"""The cost of pinning, in seconds per GiB: cudaHostAlloc, and mapped memory by page size and threads.
 
-A process for each, which all stay, and take turns: `pinbuddy.warm_up(wait=True)` is timed, and the memory
-given back before the next one's turn, so that each finds what another has just used. The first turn of each is
-not counted. Pages of the pool are set aside for the stage where the system lets us.
+One process for each, which stay alive and take turns: `pinbuddy.warm_up(wait=True)` is timed, and the memory
+released before the next turn, so that each reuses memory that another has just used. The first turn of each is not
+counted. Pool pages are reserved for the stage if the system permits.
 """
 
 import os
 
-import rig
+import fixture
 from crew import Crew, Worker, in_order
 from huge_pages import set_aside
 from ratios import ratio, spread
@@ -17,7 +17,7 @@ PAGES = {"4 KiB": "off", "THP": "thp", "hugetlb": "2M"}
 BLOCKS = 2
 
 
-def by_way(it: rig.Rig, pool: bool) -> dict[str, dict]:
+def by_way(it: fixture.Fixture, pool: bool) -> dict[str, dict]:
     """Settings by name; a name ends with the threads."""
     threads = [n for n in (1, 2, 4, 8, 16) if n <= len(os.sched_getaffinity(0))]
     if it.simulated:
@@ -39,7 +39,7 @@ def by_way(it: rig.Rig, pool: bool) -> dict[str, dict]:
     return ways
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     with set_aside(64 if it.simulated else 2200) as pool:
         workers = {
             name: Worker(it.ways["ours"], "work_pins", **settings)
@@ -67,4 +67,4 @@ def results(seen: dict[str, list], pool: bool) -> dict:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

@@ -1,8 +1,8 @@
-"""What only a GPU can answer, and designs hang on: the programs in `questions`, one after the other.
+"""Design questions that only a GPU can answer: runs the programs in `questions`, one after the other.
 
-Each is a process of its own with a limit of its own, so that one that hangs or dies takes no other with it; the time
-that one leaves over goes to those behind it. What a program said before it ended counts. Nothing of the allocator is
-in it: stock's interpreter asks CUDA itself.
+Each runs in its own process with its own time limit, so that one that hangs or crashes does not affect the others;
+unused time goes to later ones. Answers before a crash count. The allocator takes no part: stock's interpreter calls
+CUDA directly.
 """
 
 import json
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import isolated
-import rig
+import fixture
 
 HERE = Path(__file__).parent / "questions"
 CANNOT = "cannot be asked here"
 SIMULATED = "CUDA is simulated, and answers for no driver"
-# Of a program's limit: what it may plan with.
+# The share of its limit that a program may plan with.
 PLANNED = 0.8
 
 
@@ -23,7 +23,7 @@ PLANNED = 0.8
 class Question:
     program: str
     asked: str
-    # What hangs on it.
+    # The design decision that depends on the answer.
     then: str
     seconds: float
 
@@ -56,7 +56,7 @@ QUESTIONS = {
     "unpinning": Question(
         "unpinning.py",
         "What does cudaHostUnregister cost, and does it wait for the device?",
-        "when idle memory may be given back: at any time, or only where nothing runs",
+        "when idle memory may be unpinned: at any time, or only while nothing runs",
         13,
     ),
     "bandwidth": Question(
@@ -68,7 +68,7 @@ QUESTIONS = {
 }
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     python, way = it.ways["stock"].python, it.ways["stock"]
     left, shares = it.seconds, sum(question.seconds for question in QUESTIONS.values())
     told: dict[str, dict] = {}
@@ -94,13 +94,13 @@ def measure(it: rig.Rig) -> None:
 
 
 def answers(ended: isolated.Ended, simulated: bool) -> list[dict]:
-    """What was answered, and that what the program hung or died in was not."""
+    """The answers, and the question in which the program hung or crashed."""
     found, open_question = [], None
     for line in ended.said.splitlines():
         try:
             said = json.loads(line)
         except json.JSONDecodeError:
-            # The last line of a program that was stopped.
+            # The last line of a stopped program may be cut off.
             continue
         if "asking" in said:
             open_question = said
@@ -114,7 +114,7 @@ def answers(ended: isolated.Ended, simulated: bool) -> list[dict]:
 
 
 def of_simulator(answer: dict) -> dict:
-    """No answer, whatever the simulator has said; what that was is kept as what was tried."""
+    """Replaces the simulator's answers by "no answer", and keeps them as what was tried."""
     if answer["answer"] == CANNOT:
         return answer
     kept = {"of": answer["of"], "on": answer["on"], "answer": CANNOT, "why": SIMULATED}
@@ -122,8 +122,7 @@ def of_simulator(answer: dict) -> dict:
 
 
 def broken(told: dict, simulated: bool) -> list[str]:
-    """Programs of questions that are wrong themselves. That one hangs or dies says something of a GPU's driver, and
-    of the simulator's only that it is wrong."""
+    """Defective question programs. A hang or crash tells about a GPU's driver; in the simulator it is a defect."""
     wrong = []
     for name, it in told.items():
         wrong += [f"{name}: {one['of']}: {one['why']}" for one in it["answers"] if one.get("fault")]
@@ -135,4 +134,4 @@ def broken(told: dict, simulated: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

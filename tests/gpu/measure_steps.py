@@ -1,15 +1,14 @@
-"""Times of a training run's steps: `measure_steps.py RIG OUT transformer|optimizer`.
+"""Times of a training run's steps: `measure_steps.py FIXTURE OUT transformer|optimizer`.
 
-For each round every way starts a process of its own: stock, ours as `warmed`, which calls `pinbuddy.warm_up()`
-before it makes the model and waits for nothing, and ours with `defaults`, in which the first request starts the
-warm-up. Each in turn makes the model and takes its first ten steps; then all of them take turns with steady
-steps.
+Each round starts three processes: stock; ours as `warmed`, which calls `pinbuddy.warm_up()` before it makes the
+model, without waiting; and ours with `defaults`, where the first request starts the warm-up. Each in turn makes the
+model and takes its first ten steps; then all take turns with steady steps.
 """
 
 import statistics
 import sys
 
-import rig
+import fixture
 from crew import Crew, Worker, in_order
 from ratios import ratio, spread
 
@@ -18,8 +17,8 @@ WAYS = {"stock": "stock", "warmed": "ours", "defaults": "ours"}
 WORKLOADS = {
     "transformer": {
         "module": "transformer",
-        # What 3584 tokens leave behind, and the weights that are saved with them, are about 7 GiB: within what
-        # is warmed by default, in sizes that are no powers of two.
+        # The activations of 3584 tokens, with saved weights, are about 7 GiB: within the default warm-up, and in
+        # sizes that are not powers of two.
         "sizes": {"words": 16000, "width": 2048, "heads": 16, "layers": 20, "batch": 4, "length": 896},
         "small": {"words": 64, "width": 256, "heads": 4, "layers": 2, "batch": 4, "length": 1024},
     },
@@ -32,7 +31,7 @@ WORKLOADS = {
 SMALL = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2, "BUDDY_THRESHOLD_MB": 1}
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     workload = WORKLOADS[sys.argv[3]]
     sizes = workload["small" if it.simulated else "sizes"]
     steady, turns = (2, 1) if it.simulated else (5, 3)
@@ -54,7 +53,7 @@ def measure(it: rig.Rig) -> None:
         it.write(results(seen) | {"sizes": sizes})
 
 
-def worker(it: rig.Rig, name: str) -> Worker:
+def worker(it: fixture.Fixture, name: str) -> Worker:
     ours = WAYS[name] == "ours"
     return Worker(it.ways[WAYS[name]], "work_steps", **(SMALL if ours and it.simulated else {}))
 
@@ -96,4 +95,4 @@ def by_step(rounds: list[dict]) -> list[float]:
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

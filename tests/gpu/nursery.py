@@ -1,8 +1,8 @@
 """Runs client programs, each in a fork of a process that has imported torch: `nursery.py ours|stock`.
 
-Importing takes longer than most of them. CUDA is first used in the child, so that each begins cold. Each line of
-standard input names a program in `clients`, its arguments and its limit; the answer is a line of JSON with its
-figures, or with what became of it. A child that hangs is killed, with all that it has started.
+Forked, since importing torch takes longer than most programs. CUDA is first used in the child, so that each starts
+cold. Each line of standard input names a program in `clients`, its arguments and its time limit; the answer is a
+line of JSON with its figures or its failure. A child that hangs is killed with its own children.
 """
 
 import importlib

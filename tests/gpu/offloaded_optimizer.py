@@ -1,5 +1,5 @@
-"""An optimizer's step as ZeRO-Offload has it: gradients come to pinned memory, Adam runs on the host in single
-precision, and the new parameters go back. Every buffer is asked for anew in each step."""
+"""An optimizer step as in ZeRO-Offload: gradients are copied to pinned memory, Adam runs on the host in single
+precision, and the new parameters are copied back. Every buffer is allocated again in each step."""
 
 import math
 

@@ -1,5 +1,5 @@
-"""A plug-in for pytest: writes a line of JSON as soon as a test is over, to the file that OUTCOMES names, so that
-what a run had when it was stopped is known. ``pytest -p outcomes``"""
+"""A pytest plug-in that writes a line of JSON after each test to the file that OUTCOMES names, so that the results
+of a stopped run are known. ``pytest -p outcomes``"""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""Figures of rounds in which everything takes its turn: medians, quartiles, ratios.
+"""Figures of rounds: medians, quartiles, ratios.
 
-Times are of one machine at one time; a ratio is of medians over the same rounds, and its quartiles are those
-of the rounds' own ratios: what disturbs a round mostly disturbs all that runs in it.
+A ratio is of medians over the same rounds, and its quartiles are those of the rounds' ratios, since a disturbance
+mostly affects everything in a round.
 """
 
 import statistics
@@ -16,12 +16,12 @@ def quartiles(values: list[float]) -> list[float]:
 
 
 def spread(values: list[float]) -> dict:
-    """What the results say of one thing's rounds; at least one value."""
+    """The statistics of at least one round."""
     return {"median": statistics.median(values), "quartiles": quartiles(values), "rounds": values}
 
 
 def ratio(of: list[float], over: list[float]) -> dict:
-    """`of` over `over`, by round; both have as many, at least one, and `over` no zero."""
+    """`of` over `over`, by round; both have the same number of rounds, at least one, and `over` no zero."""
     if len(of) != len(over):
         raise ValueError(f"{len(of)} rounds over {len(over)}")
     each = [one / other for one, other in zip(of, over)]

@@ -1,4 +1,4 @@
-"""The results as text for people, in Markdown. Knows what results.json holds, and measures nothing."""
+"""The results as Markdown. Knows the format of results.json, and measures nothing."""
 
 import suites
 from report_questions import questions

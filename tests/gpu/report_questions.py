@@ -1,4 +1,4 @@
-"""What only a GPU could answer, and what it answered, as text for people. Knows what `measure_questions` writes."""
+"""Questions and answers as Markdown. Knows the format of `measure_questions`."""
 
 from tables import number, table
 
@@ -6,7 +6,7 @@ CANNOT = "cannot be asked here"
 
 
 def questions(asked: dict) -> str:
-    """First each question with its short answer; then all that was asked, with what it was told from."""
+    """First each question with its short answer, then all answers with their evidence."""
     rows = []
     for it in asked.values():
         ended = "" if it["outcome"] == "done" else f"; {it['detail']}"
@@ -45,5 +45,5 @@ def answered(one: dict) -> str:
 
 
 def figure(it: dict) -> str:
-    """The median, and all that was seen in brackets: what a question is about is mostly the worst."""
+    """The median, with the range in brackets: a question is mostly about the worst."""
     return f"{number(it['median'])} {it['unit']} ({number(it['least'])} to {number(it['most'])})"

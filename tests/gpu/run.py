@@ -1,8 +1,8 @@
-"""Everything that only a GPU can show, within twelve minutes: `run.py --out DIR`, or ci/gpu/run.sh.
+"""Runs everything that only a GPU can show, within twelve minutes: `run.py --out DIR`, or ci/gpu/run.sh.
 
-Stages have a budget each; one that runs out of it is stopped, said to be, and the rest goes on. results.json is
-written after every stage, and last results.md, which is printed, and plots. Exits with 1 where a test fails that
-stock passes, or a stage does not end; a target that is missed fails it with --strict only.
+Each stage has a time budget; a stage that exceeds it is stopped and reported, and the others continue. results.json
+is written after every stage; results.md, which is printed, and plots at the end. Exits with 1 if a test fails that
+stock passes, or if a stage does not end; with --strict also if a target is missed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import machine
 import measure_clients
 import measure_questions
 import report
-import rig
+import fixture
 import stage
 import suites
 import targets
@@ -29,9 +29,9 @@ import ways
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 EXPECTED = "a GPU, python3 (or PYTHON) with the torch that ci/gpu/pack.sh was told, and its pack; docs/gpu.md"
-# All in all, in seconds; what is left of it when the stages begin is theirs.
+# Seconds in total; the stages get what is left when they begin.
 WHOLE = 690
-# Tests measure no time, and run side by side: as long as the longest of them.
+# Tests measure no time, so they run in parallel, for as long as the longest.
 TESTS = {
     "our tests": ("ours", 140),
     "GPU tests": ("gpu", 100),
@@ -39,7 +39,7 @@ TESTS = {
     "PyTorch Python": ("python", 120),
 }
 MEASUREMENTS = {
-    # First: designs hang on the answers.
+    # First, since designs depend on the answers.
     "questions": (["measure_questions.py"], 90),
     "pins": (["measure_pins.py"], 75),
     "first": (["measure_first.py"], 30),
@@ -51,7 +51,7 @@ MEASUREMENTS = {
 }
 # A first look.
 QUICK = 0.5
-# On any machine, however busy: nothing is promised of the simulator's time.
+# For any machine, however busy: the simulator's time does not count.
 SIMULATED = 10
 
 
@@ -70,7 +70,7 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if bool(options.stock) != bool(options.fork):
         parser.error("--stock and --fork go together")
-    # Stages run in folders of their own.
+    # Absolute, since each stage runs in its own folder.
     options.out = options.out.absolute()
     options.only = options.only.split(",") if options.only else [*TESTS, *MEASUREMENTS]
     without = options.without.split(",") if options.without else []
@@ -87,7 +87,7 @@ class Run:
     def __init__(self, options: argparse.Namespace):
         self.options = options
         self.start = time.monotonic()
-        # Stages of tests end side by side.
+        # Test stages may end at the same time.
         self.writing = threading.Lock()
         self.work = options.out / "work"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class Run:
         }
 
     def check(self) -> list[str]:
-        """Looks at the machine; what is wrong with it for this."""
+        """Inspects the machine; returns the reasons why it is not suitable."""
         pack = ROOT / "pack.json"
         wanted = json.loads(pack.read_text())["torch"] if pack.exists() and not self.options.fork else None
         stock, ours = (machine.probe(self.ways[name]) for name in ("stock", "ours"))
@@ -130,7 +130,7 @@ class Run:
         return wrong
 
     def stage(self, name: str, command: list[str], budget: float, kind: str) -> None:
-        """One stage, with what it has written, however it ended."""
+        """Runs one stage, and keeps its results however it ended."""
         left = WHOLE * self.scale - (time.monotonic() - self.start)
         seconds = min(budget * self.scale, left)
         if seconds < 1:
@@ -138,10 +138,10 @@ class Run:
             self._keep(name, ended, None, kind)
             return
         slug = name.lower().replace(",", "").replace("+", "p").replace(" ", "-")
-        described, out = self.work / f"{slug}.rig.json", self.work / f"{slug}.json"
+        described, out = self.work / f"{slug}.fixture.json", self.work / f"{slug}.json"
         o = self.options
-        its = rig.Rig(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
-        described.write_text(json.dumps(rig.describe(its)))
+        its = fixture.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
+        described.write_text(json.dumps(fixture.describe(its)))
         script, *rest = command
         line = [self.options.python, str(HERE / script), str(described), str(out), *rest]
         print(f"-- {name}, {seconds:.0f} s at most", flush=True)

@@ -1,7 +1,7 @@
-"""Stages: commands that have a budget of seconds, and what became of them.
+"""Stages: commands with a time budget, and their outcomes.
 
-A stage that runs out of its time is stopped, its whole process group, and the others go on. Knows nothing of
-what a stage does: it writes its results into a file as it goes, so that what it had is there.
+A stage that exceeds its time is stopped with its whole process group, and the others continue. Stages write results
+to a file as they go, so that partial results are kept. Knows nothing of what a stage does.
 """
 
 import os
@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-# To give back what it has set aside.
+# Seconds for a stage to give back reserved pages.
 GRACE = 5.0
 
 
@@ -25,8 +25,8 @@ class Stage:
 
 
 def run(stage: Stage, seconds: float, log: Path) -> dict:
-    """Runs it for so long at most, its output in `log`, and says how it ended: outcome `done`, `failed`
-    or `stopped`, the time that it took and, where it failed, the last that it said."""
+    """Runs it for at most its budget, with its output in `log`. Returns the outcome (`done`, `failed` or
+    `stopped`), the time and, after a failure, its last output."""
     start = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -41,7 +41,7 @@ def run(stage: Stage, seconds: float, log: Path) -> dict:
         except subprocess.TimeoutExpired:
             outcome = "stopped"
         finally:
-            # Also what a stage that ended has left behind.
+            # Also ends processes that a finished stage has left.
             _stop(process)
     taken = time.monotonic() - start
     said = {
@@ -58,7 +58,7 @@ def run(stage: Stage, seconds: float, log: Path) -> dict:
 
 
 def _stop(process: subprocess.Popen) -> None:
-    """The whole group: asked first, as it may have something to undo."""
+    """Stops the whole process group, first by SIGTERM, since it may have something to undo."""
     if process.poll() is None:
         _signal(process.pid, signal.SIGTERM)
         try:

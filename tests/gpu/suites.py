@@ -1,5 +1,5 @@
-"""Test suites as stages: `suites.py RIG OUT ours|gpu|cpp|python`. Writes {"runs": {WAY: {TEST: OUTCOME}}}, also
-where it is stopped.
+"""Test suites as stages: `suites.py FIXTURE OUT ours|gpu|cpp|python`. Writes {"runs": {WAY: {TEST: OUTCOME}}}, also
+if it is stopped.
 
 `ours` is tests/python, `gpu` this folder, `cpp` and `python` PyTorch's own tests of pinned memory, with stock
 beside each configuration of ours. OUTCOME is a pair: passed, failed, skipped or crashed, and why.
@@ -13,12 +13,12 @@ import sys
 import threading
 from pathlib import Path
 
-import rig
+import fixture
 from ways import Way
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
-# All of PyTorch's requests are below the default threshold; only the second sends them through the engine.
+# PyTorch's requests are below the default threshold; only the second configuration sends them through the engine.
 CONFIGURATIONS = {
     "stock": ("stock", {}),
     "ours": ("ours", {}),
@@ -27,20 +27,20 @@ CONFIGURATIONS = {
         {"BUDDY_THRESHOLD_MB": 0, "BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2},
     ),
 }
-# Processes of one configuration at most: crashes beyond that are one thing that is wrong with all of it.
+# The most processes per configuration; with more crashes everything is broken.
 PROCESSES = 6
 
 
-def pytest(it: rig.Rig, folder: Path, *options: str) -> None:
-    """A folder's tests with ours; what they compare with is stock."""
+def pytest(it: fixture.Fixture, folder: Path, *options: str) -> None:
+    """Runs a folder's tests with ours; they compare with stock."""
     way = it.ways["ours"]
     stock = _wrapper(it.ways["stock"], it.out.with_suffix(".stock-python"))
     lines = it.out.with_suffix(".lines")
     real = 0 if it.simulated else 1
     environment = way.environment(OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=real)
-    # Plug-ins that the machine has besides are for another pytest.
+    # Ignore pytest plug-ins of this machine.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    # `outcomes` is found here.
+    # For importing `outcomes`.
     environment["PYTHONPATH"] = os.pathsep.join([*way.packages, str(HERE)])
     command = [way.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes"]
     command += [*options, "."]
@@ -49,13 +49,13 @@ def pytest(it: rig.Rig, folder: Path, *options: str) -> None:
     finally:
         outcomes = _read(lines)
         it.write({"runs": {"ours": outcomes}})
-    # 1: tests failed, which the outcomes say; anything else, and there may be none.
+    # 1: some tests failed, as the outcomes say. Otherwise there may be no outcomes.
     if done.returncode not in (0, 1) or not outcomes:
         raise RuntimeError(f"pytest ended with status {done.returncode} after {len(outcomes)} tests")
 
 
 def _wrapper(way: Way, file: Path) -> Path:
-    """A program that is that way's interpreter, for tests that know an interpreter only."""
+    """A script that runs an allocator's interpreter, for tests that only take an interpreter."""
     variables = "".join(f"export {name}={value}\n" for name, value in way.variables.items())
     packages = f"export PYTHONPATH='{os.pathsep.join(way.packages)}'\n" if way.packages else "unset PYTHONPATH\n"
     file.write_text(f"#!/bin/sh\n{packages}{variables}exec '{way.python}' \"$@\"\n")
@@ -64,13 +64,13 @@ def _wrapper(way: Way, file: Path) -> Path:
 
 
 def _read(lines: Path) -> dict:
-    """The outcome of each test. One that failed and was then torn down without complaint has failed."""
+    """The outcome of each test. A failed test stays failed if its teardown passes."""
     outcomes: dict[str, list[str]] = {}
     for line in lines.read_text().splitlines() if lines.exists() else []:
         try:
             it = json.loads(line)
         except json.JSONDecodeError:
-            # The last line of a process that was stopped.
+            # The last line of a stopped process may be cut off.
             continue
         if "test" not in it:
             continue
@@ -81,7 +81,7 @@ def _read(lines: Path) -> dict:
     return outcomes
 
 
-def cpp(it: rig.Rig) -> None:
+def cpp(it: fixture.Fixture) -> None:
     """PyTorch's C++ test of the allocator in each configuration."""
     program = it.programs / "cuda_caching_host_allocator_test"
     runs = {}
@@ -97,7 +97,7 @@ def cpp(it: rig.Rig) -> None:
 
 
 def of_gtest(output: str) -> dict:
-    """How each test ended, by GoogleTest's own lines; one that started and did not end has crashed."""
+    """Outcomes from GoogleTest's output; a test that started and did not end has crashed."""
     words = {"RUN": "crashed", "OK": "passed", "SKIPPED": "skipped", "FAILED": "failed"}
     outcomes = {}
     for tag, name in re.findall(r"^\[ +(RUN|OK|SKIPPED|FAILED) +\] (\w+\.\w+)", output, re.MULTILINE):
@@ -105,9 +105,9 @@ def of_gtest(output: str) -> dict:
     return outcomes
 
 
-def python(it: rig.Rig) -> None:
-    """Those of test_cuda.py, in all configurations side by side; its pinned-memory tests alone in the simulator."""
-    # torch.testing imports it, and no pack can bring it for every Python.
+def python(it: fixture.Fixture) -> None:
+    """Tests of test_cuda.py, in all configurations at the same time; in the simulator only its pinned-memory tests."""
+    # torch.testing imports numpy, which a pack cannot contain for every Python.
     if subprocess.run([it.ways["stock"].python, "-c", "import numpy"], env=it.ways["stock"].environment()).returncode:
         raise RuntimeError("numpy is not installed here, and torch.testing imports it")
     folder = it.programs.parent / "pytorch"
@@ -128,11 +128,11 @@ def python(it: rig.Rig) -> None:
         raise RuntimeError(f"no test ran with {[title for title, outcomes in runs.items() if not outcomes]}")
 
 
-def _lines(it: rig.Rig, title: str) -> Path:
+def _lines(it: fixture.Fixture, title: str) -> Path:
     return it.out.with_suffix(f".{title.replace(',', '').replace(' ', '-')}.lines")
 
 
-def _run_python(it: rig.Rig, folder: Path, patterns: list[str], title: str) -> None:
+def _run_python(it: fixture.Fixture, folder: Path, patterns: list[str], title: str) -> None:
     way, settings = CONFIGURATIONS[title]
     lines = _lines(it, title)
     environment = it.ways[way].environment(**settings)
@@ -141,14 +141,14 @@ def _run_python(it: rig.Rig, folder: Path, patterns: list[str], title: str) -> N
     work.mkdir(exist_ok=True)
     command = [it.ways[way].python, str(TESTS / "upstream" / "run_tests.py")]
     command += [str(folder / "test_cuda.py"), ",".join(patterns), str(lines)]
-    # A crash takes the process down, and the next one goes on behind it.
+    # After a crash the next process continues behind the crashed test.
     for _ in range(PROCESSES):
         if subprocess.run(command, cwd=work, env=environment).returncode == 0:
             return
 
 
 def broken(runs: dict) -> list[str]:
-    """What is wrong with ours: what failed or crashed there, unless stock has run it and not passed it either."""
+    """Failures and crashes with ours, except tests that stock has run and not passed either."""
     stock = runs.get("stock")
     wrong = []
     for title, outcomes in runs.items():
@@ -167,13 +167,13 @@ SUITES = {
 }
 
 
-def _processes(it: rig.Rig) -> str:
+def _processes(it: fixture.Fixture) -> str:
     return str(2 if it.simulated else max(2, min(8, len(os.sched_getaffinity(0)) // 2)))
 
 
-def measure(it: rig.Rig) -> None:
+def measure(it: fixture.Fixture) -> None:
     SUITES[sys.argv[3]](it)
 
 
 if __name__ == "__main__":
-    rig.main(measure)
+    fixture.main(measure)

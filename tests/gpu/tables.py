@@ -2,7 +2,7 @@
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Columns as wide as what is in them, so that it can be read as it is."""
+    """A table with padded columns, readable as plain text."""
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
 
     def line(cells: list[str]) -> str:

@@ -1,20 +1,20 @@
-"""What is wanted of the figures, and whether they are so. Knows results by their place in results.json only."""
+"""Targets of figures, and whether they are met. Knows only the paths in results.json."""
 
 from dataclasses import dataclass
 
-# By default as many threads touch a block's pages.
+# The default number of threads that touch a block's pages.
 MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
 class Target:
-    """`figure` takes the value, and its quartiles where there are any, out of the results; KeyError where it
-    was not measured."""
+    """`figure` reads the value, and its quartiles if there are any, from the results; KeyError if it was not
+    measured."""
 
     name: str
     figure: object
     bound: float
-    # At least, rather than at most.
+    # Whether the bound is a minimum.
     least: bool = False
 
     def judge(self, results: dict) -> dict:
@@ -25,7 +25,7 @@ class Target:
             return line | {"value": None, "quartiles": None, "verdict": "not measured"}
         met = value >= self.bound if self.least else value <= self.bound
         verdict = "met" if met else "missed"
-        # No GPU: what is seen there says nothing of one.
+        # The simulator's figures are not judged.
         verdict = "not judged" if results["simulated"] else verdict
         return line | {"value": value, "quartiles": quartiles, "verdict": verdict}
 
@@ -48,7 +48,7 @@ def _bandwidth(direction: str):
 
 
 def default_pages(pins: dict) -> str:
-    """The row of transparent huge pages with the threads that there are by default."""
+    """The row of transparent huge pages with the default number of threads."""
     threads = [int(name.split(", ")[1]) for name in pins["times_faster"] if name.startswith("THP, ")]
     return f"THP, {max(it for it in threads if it <= MOST_THREADS)}"
 

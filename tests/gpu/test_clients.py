@@ -1,4 +1,4 @@
-"""Client programs in the process that forks them: figures, hangs and what is made of both."""
+"""Client programs and the process that forks them: figures, hangs, and their evaluation."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from ways import Way
 
 @pytest.fixture
 def forked(tmp_path):
-    """``forked(PROGRAM)``: the outcome of a program of that text, in a fork that has imported nothing."""
+    """``forked(PROGRAM)``: the outcome of a program, in a fork that has imported nothing."""
 
     def forked(text: str, limit: float = 20) -> dict:
         name = f"client_{abs(hash(text))}"

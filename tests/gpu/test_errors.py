@@ -1,9 +1,9 @@
-"""A pin that fails leaves no error behind that the next kernel, copy or wait is blamed for (vllm#51081)."""
+"""A failed pin leaves no error that the next kernel, copy or wait would report (vllm#51081)."""
 
 import pytest
 from conftest import SIMULATED
 
-# Fails here, and nowhere later: launches, copies and waits go on, and memory can be pinned again.
+# The request fails, but later launches, copies and waits work, and memory can be pinned again.
 AFTER = """
 def goes_on():
     on_device += 1
@@ -26,7 +26,7 @@ def refused(mib):
 
 @pytest.mark.parametrize("backing", ["pages", "cuda"])
 def test_an_enormous_request(ours, backing):
-    """256 TiB, more than a process has addresses for, so that nobody tries to fill them."""
+    """256 TiB: more than the address space, so that nothing tries to fill it."""
     kind, text, going = ours(
         HEAD + AFTER + "answer([*refused(1 << 28), goes_on()])", BUDDY_BACKING=backing, BUDDY_WARMUP="sync"
     )
@@ -35,10 +35,9 @@ def test_an_enormous_request(ours, backing):
 
 @pytest.mark.parametrize("backing", ["pages", "cuda"])
 def test_no_address_space_is_left(ours, backing):
-    """The engine's mmap finds no room, nor does the driver, unless it has set addresses aside; later there is some
-    again."""
+    """mmap finds no addresses, nor does the driver, unless it has reserved some; later there are some again."""
     program = """
-# Kernels are loaded by their first launch, which takes addresses, too.
+# The first launch loads kernels, which needs addresses, too.
 goes_on()
 pinbuddy.warm_up(wait=True)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

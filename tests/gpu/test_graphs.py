@@ -1,4 +1,4 @@
-"""Graphs whose copies read and write blocks of the engine: each replay finds them, whatever goes on beside it."""
+"""Graphs whose copies read and write blocks of the engine: each replay works, whatever runs beside it."""
 
 from conftest import needs_kernels
 
@@ -15,7 +15,7 @@ torch.cuda.synchronize()
 
 REPLAYS = """
 def beside(number):
-    # Blocks that come, are written and go while the replay runs.
+    # Blocks that are allocated, written and freed during the replay.
     for _ in range(8):
         torch.empty(length, dtype=torch.uint8, pin_memory=True).fill_(200 + number % 50)
 seen = []

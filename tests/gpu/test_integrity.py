@@ -1,9 +1,9 @@
-"""What is written arrives: several streams and threads, and blocks that are freed while copies run."""
+"""Data arrives intact: several streams and threads, and blocks that are freed while copies run."""
 
 from conftest import needs_kernels
 
-# Four threads, each with a stream of its own. A source is freed as soon as its copy is asked for, and so is a
-# destination that nobody reads; others are written over at once.
+# Four threads, each with its own stream. A source is freed as soon as its copy is enqueued, and so is an unread
+# destination; others are overwritten at once.
 COPIES = """
 use_gpu()
 def traffic(seed, wrong):
@@ -50,8 +50,8 @@ def test_copies_of_four_streams_and_threads(ours):
     assert hits > 4 * 4 * rounds * 0.8, "the engine has served them"
 
 
-# Each stream's kernels write what their own index and the round say, so that a block that is read or written out
-# of turn shows in the sum that a kernel makes on the device.
+# Each stream's kernels write values of their own index and round, so that a read or write out of order shows in the
+# sum on the device.
 KERNELS = """
 use_gpu()
 streams = [torch.cuda.Stream() for _ in range(6)]
@@ -78,7 +78,7 @@ for number in range(60):
         if not torch.equal(down, expected):
             answer(["the host reads something else", mark])
             raise SystemExit
-        # Handed out again, written over and sent while other streams still work.
+        # Reused, overwritten and copied while other streams still work.
         del down
         torch.empty(length, dtype=torch.int32, pin_memory=True).fill_(-1).to("cuda", non_blocking=True)
 torch.cuda.synchronize()
@@ -93,7 +93,7 @@ def test_what_kernels_of_six_streams_make_arrives(ours):
 
 @needs_kernels
 def test_a_training_step_with_offloaded_activations_is_what_it_is_without(ours):
-    """The same gradients, but for the order that sums are made in: what comes back is laid out otherwise."""
+    """The same gradients, except for the order of sums, since restored tensors have another layout."""
     same = ours(
         """
         import contextlib

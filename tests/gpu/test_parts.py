@@ -1,4 +1,4 @@
-"""The parts of a run: budgets, rounds, figures, what is judged, and the table."""
+"""The parts of a run: budgets, rounds, figures, verdicts, and the table."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import time
 
 import pytest
 import ratios
-import rig
+import fixture
 import stage
 import suites
 import tables
@@ -39,13 +39,13 @@ def test_how_a_stage_ends(tmp_path, status, outcome):
 
 @pytest.fixture
 def rounds(monkeypatch):
-    """``rounds(seconds, each)``: how many rounds there are, by a clock that only rounds move."""
+    """``rounds(seconds, each)``: the number of rounds, by a clock that only rounds advance."""
     now = 1000.0
-    monkeypatch.setattr(rig.time, "monotonic", lambda: now)
+    monkeypatch.setattr(fixture.time, "monotonic", lambda: now)
 
     def rounds(seconds: float, each: float, quick: bool = False) -> int:
         nonlocal now
-        its = rig.Rig({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
+        its = fixture.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
         count = 0
         for _ in its.rounds(6):
             now += each
@@ -65,7 +65,7 @@ def test_rounds_fit_the_time_that_there_is(rounds):
 
 def test_figures_of_rounds():
     it = ratios.ratio([1, 2, 30], [2, 4, 10])
-    # The medians are 2 and 4; the rounds' own ratios 0.5, 0.5 and 3.
+    # The medians are 2 and 4; the rounds' ratios are 0.5, 0.5 and 3.
     assert (it["ratio"], it["quartiles"]) == (0.5, [0.5, 1.75])
     assert ratios.spread([3.0])["quartiles"] == [3.0, 3.0]
     with pytest.raises(ValueError):

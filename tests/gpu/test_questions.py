@@ -1,4 +1,4 @@
-"""The questions' own parts: limits, lines of answers, and what is made of them; a driver that is none stands in."""
+"""The questions' own parts: limits, answer lines and their evaluation, with a stand-in for the driver."""
 
 import ctypes
 import json
@@ -107,7 +107,7 @@ def test_the_simulator_answers_nothing():
 
 
 def test_structures_are_as_long_as_the_drivers():
-    # By cuda.h of CUDA 12 and 13.
+    # From cuda.h of CUDA 12 and 13.
     assert ctypes.sizeof(arena.Properties) == 32 and arena.Properties.location.offset == 8
     assert ctypes.sizeof(arena.Access) == 12
 
@@ -133,7 +133,7 @@ def test_a_driver_without_pieces_says_so():
 
 
 def test_what_is_asked_of_pieces(tmp_path):
-    """All of it, with a runtime that copies, in front of a driver that is none."""
+    """All questions, with a runtime that copies and a stand-in for the driver."""
     program = ASKING + """
 import arena, driver_stand_in, host_pieces, libcuda
 host_pieces.examine(it, libcuda.runtime(), arena.Arena(driver_stand_in.StandIn(), 0, 0, 1 << 30))

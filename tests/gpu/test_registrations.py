@@ -1,8 +1,8 @@
-"""Copies across two registrations that lie side by side, as BUDDY_REGISTER_CHUNK_MB makes them."""
+"""Copies across two adjacent registrations, as BUDDY_REGISTER_CHUNK_MB makes them."""
 
 import pytest
 
-# The CUDA runtime that the process uses: the simulator's is in front of all, torch's own somewhere in it.
+# The CUDA runtime of the process: the simulator's, in front, or torch's own.
 RUNTIME = """
 import mmap
 class Attributes(ctypes.Structure):
@@ -34,7 +34,7 @@ TO_DEVICE, TO_HOST, HOST_MEMORY = 1, 2, 1
 
 
 def test_by_the_runtime_alone(ours):
-    """4 MiB in two registrations; copies of 2 MiB whose middle is the border, and attributes at both its sides."""
+    """4 MiB in two registrations: copies of 2 MiB across the border, and attributes on both sides."""
     program = """
 half = 2 * MIB
 memory = mmap.mmap(-1, 2 * half)
@@ -61,7 +61,7 @@ answer([[kind == HOST_MEMORY for kind, _ in sides], there, back])
 
 @pytest.mark.parametrize("chunk", [2, 16])
 def test_blocks_of_the_engine_that_lie_across_chunks(ours, chunk):
-    """Every block of 24 MiB has a border of chunks in it; each of its bytes has to arrive, there and back."""
+    """Every block of 24 MiB contains a border of chunks; each byte has to arrive, in both directions."""
     program = """
 import pinbuddy
 blocks = [pinned(24) for _ in range(4)]

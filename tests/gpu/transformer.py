@@ -1,5 +1,5 @@
-"""A transformer of a language model, its activations offloaded: `save_on_cpu(pin_memory=True)`, as PyTorch
-has it. About 1 billion parameters with 20 layers of 2048."""
+"""A transformer language model with activations offloaded by PyTorch's `save_on_cpu(pin_memory=True)`. About 1
+billion parameters in 20 layers of 2048."""
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """Words in, the next word's logits out."""
+    """Maps tokens to the logits of the next token."""
 
     def __init__(self, words: int, width: int, heads: int, layers: int):
         super().__init__()
@@ -41,7 +41,7 @@ class Model(nn.Module):
 
 def make(words: int, width: int, heads: int, layers: int, batch: int, length: int):
     """A function that trains for a step and returns its loss."""
-    # The same kernels on every release: flash attention.
+    # Flash attention, for the same kernels on every release.
     torch.backends.cuda.enable_cudnn_sdp(False)
     with torch.device("cuda"):
         model = Model(words, width, heads, layers).to(torch.bfloat16)

@@ -9,25 +9,25 @@ import subprocess
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-# Settings of the caller's that would change what is measured.
+# The caller's settings that would change the measurement.
 CLEARED = ("BUDDY_", "PYTORCH_", "PYTHON", "PYTEST_", "TORCH_")
 
 
 @dataclass(frozen=True)
 class Way:
-    """One of the two, `stock` or `ours`."""
+    """An allocator: `stock` or `ours`."""
 
     name: str
     python: str
-    # Folders that Python looks in, before its own.
+    # Folders for PYTHONPATH.
     packages: list[str] = field(default_factory=list)
-    # Set in each of its processes.
+    # Variables of each process.
     variables: dict[str, str] = field(default_factory=dict)
-    # Whether C++ programs have to be given our library: where libtorch.so does not ask for it.
+    # Whether C++ programs need our library preloaded, since libtorch.so does not load it.
     preloads: bool = False
 
     def environment(self, **settings) -> dict[str, str]:
-        """For a Python program, with no settings but these."""
+        """The environment of a Python program, with no settings but these."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(CLEARED)}
         kept |= {"PYTHONDONTWRITEBYTECODE": "1", "PINBUDDY_SIM_QUIET": "1"} | self.variables
         if self.packages:
@@ -35,7 +35,7 @@ class Way:
         return kept | {name: str(value) for name, value in settings.items()}
 
     def for_cpp(self, **settings) -> dict[str, str]:
-        """For a C++ program that was linked with libtorch: it finds torch's libraries, and ours."""
+        """The environment of a C++ program linked with libtorch, which finds torch's libraries and ours."""
         environment = self.environment(**settings)
         folders = [str(self.torch() / "lib"), *self._cuda_folders(), os.environ.get("LD_LIBRARY_PATH", "")]
         environment["LD_LIBRARY_PATH"] = os.pathsep.join(it for it in folders if it)
@@ -62,9 +62,9 @@ class Way:
 
 
 def of_pack(root: Path, python: str) -> dict[str, Way]:
-    """One torch, with a pack's plug-in and without it."""
+    """One torch, with and without a pack's plug-in."""
     packages = str(root / "packages")
-    # Wherever a plug-in is installed besides, it does not serve stock.
+    # An installed plug-in must not serve stock.
     off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     return {
         "stock": Way("stock", python, [packages], off),
@@ -73,7 +73,7 @@ def of_pack(root: Path, python: str) -> dict[str, Way]:
 
 
 def of_environments(stock: str, fork: str) -> dict[str, Way]:
-    """The interpreters of two environments, with the official wheel and with the fork's."""
+    """The interpreters of two environments, with the official wheel and with the fork."""
     return {"stock": Way("stock", stock), "ours": Way("ours", fork)}
 
 

@@ -23,7 +23,7 @@ def is_engines(size: int) -> bool:
 
 
 def gb_per_s(direction: str, size: int, copies: int) -> float:
-    """Of `h2d` or `d2h`, so many copies one behind the other on a stream."""
+    """`count` consecutive copies on a stream, `h2d` or `d2h`."""
     host, device = _blocks_of(size)
     to, source = (device, host) if direction == "h2d" else (host, device)
     to.copy_(source, non_blocking=True)

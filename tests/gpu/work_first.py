@@ -1,4 +1,4 @@
-"""The first pinned memory that a process asks for; see measure_first.py."""
+"""The first pinned memory of a process; see measure_first.py."""
 
 import time
 

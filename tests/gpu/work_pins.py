@@ -1,10 +1,10 @@
-"""Pins what the settings say ahead, and gives it back; see measure_pins.py."""
+"""Pins ahead as the settings say, and releases it; see measure_pins.py."""
 
 import time
 
 
 def turn() -> dict:
-    """Seconds a GiB to pin the blocks, and the pages that they lie in."""
+    """Seconds per GiB to pin the blocks, and their pages."""
     import pinbuddy
 
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Trains step by step, as it is told; see measure_steps.py. `prepare` first."""
+"""Trains step by step; see measure_steps.py. Call `prepare` first."""
 
 import importlib
 import time
@@ -11,7 +11,7 @@ _step = None
 
 
 def prepare(workload: str, warm_up: bool, sizes: dict) -> float:
-    """Seconds until the workload, a module with a function `make`, is ready. A warm-up goes on behind it."""
+    """Seconds until the workload, a module with a function `make`, is ready. A warm-up continues in the background."""
     global _clock, _step
     start = time.perf_counter()
     if warm_up:
@@ -26,7 +26,7 @@ def prepare(workload: str, warm_up: bool, sizes: dict) -> float:
 
 
 def steps(count: int) -> dict:
-    """Lists with an entry a step: seconds, of it in allocation; and what all of them together did."""
+    """Lists of seconds per step and of time in allocation per step; and totals of all steps."""
     seconds, allocating, results = [], [], []
     before, _ = pins()
     calls = 0

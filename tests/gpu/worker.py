@@ -1,4 +1,4 @@
-"""A process that measures when it is told to: `worker.py MODULE ours|stock`.
+"""A process that measures on request: `worker.py MODULE ours|stock`.
 
 It imports torch and has CUDA ready, says so, and then does what each line of standard input names, a function
 of MODULE with its arguments, so that whoever drives several can let them take turns. Answers are lines of JSON;
@@ -16,7 +16,7 @@ LIBRARY = "libtorch_pinbuddy.so"
 
 
 def require(which: str) -> None:
-    """Measuring one allocator twice would show that they are alike."""
+    """Checks the allocator: measuring the same one twice would show no difference."""
     loaded = LIBRARY in Path("/proc/self/maps").read_text()
     if which == "stock" and loaded:
         raise RuntimeError(f"{LIBRARY} is loaded, and this is to be stock")
@@ -34,7 +34,7 @@ def main() -> None:
     def answer(**line) -> None:
         print(json.dumps(line), file=answers, flush=True)
 
-    # `program` and `release`, which tests share.
+    # For `program` and `release`, which tests share.
     sys.path.append(str(Path(__file__).parent.parent / "python"))
     module, which = sys.argv[1:]
     try:
@@ -54,7 +54,7 @@ def main() -> None:
         except Exception:
             answer(error=traceback.format_exc())
     answers.close()
-    # Tearing CUDA down takes its time, and nothing here waits for it.
+    # Exits without tearing CUDA down, which takes long.
     sys.stderr.flush()
     os._exit(0)
 

@@ -22,7 +22,7 @@ HEADER = "torch/include/ATen/core/CachingHostAllocator.h"
 LIBRARY = "libtorch_pinbuddy.so"
 CHUNK = 1 << 20
 
-# glibc's minor version of a manylinux tag -> the newest GLIBCXX 3.4.N that it allows.
+# A manylinux tag's glibc minor version -> the newest GLIBCXX 3.4.N that it allows.
 LIBSTDCXX = {5: 8, 12: 13, 17: 19, 24: 22, 26: 22, 27: 24, 28: 24, 31: 28, 34: 29, 35: 30, 36: 30,
              38: 30, 39: 33, 40: 33, 41: 33}
 
@@ -190,7 +190,7 @@ def check_versions(fork, official):
 
 
 def check_platform(fork, official):
-    """The tag promises no older system than our libraries need, nor than the official wheel does."""
+    """The tag promises no older system than our libraries or the official wheel need."""
     versions = []
     for library in (LIBRARY, "libtorch.so"):
         versions += elf_strings(fork.zip.read(f"torch/lib/{library}"))[2]
@@ -203,7 +203,7 @@ def check_platform(fork, official):
 
 
 def check_loading(fork, official):
-    """libtorch.so asks for our library and for all that it asked for before."""
+    """libtorch.so needs our library, and everything that it needed before."""
     needed, _, _ = elf_strings(fork.zip.read("torch/lib/libtorch.so"))
     before, _, _ = elf_strings(official.zip.read("torch/lib/libtorch.so"))
     assert sorted(needed) == sorted([*before, LIBRARY]), needed

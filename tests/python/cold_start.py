@@ -1,4 +1,4 @@
-"""What a cold start costs, by backing and page size, and what a warm-up costs the program beside it.
+"""The cost of a cold start by backing and page size, and the cost of a warm-up to a program beside it.
 
 usage: cold_start.py STOCK_PYTHON FORK_PYTHON [--json FILE]  (in the simulator: cargo xtask sim -- ...)
 
@@ -87,7 +87,7 @@ def warm_up(fork: str) -> dict:
                     POOL.write_text(before)
     result = {}
     for way, of in seen.items():
-        # Neighbours in time: what else the machine did fell on both.
+        # Compares neighbours in time, which share the machine's noise.
         faster = [cuda[0] / own[0] for cuda, own in zip(seen["cuda"], of)]
         if of:
             result[way] = {
@@ -118,7 +118,7 @@ for _ in range(2):
     pinbuddy.warm_up()
     while going():
         beside += [batch() for _ in range(10)]
-    # As long again: what else the machine does falls on both alike.
+    # Equally long, so that the machine's noise affects both.
     while len(alone) < len(beside):
         going()
         alone += [batch() for _ in range(10)]
@@ -133,7 +133,7 @@ BEHIND = {
 
 
 def beside(fork: str) -> dict:
-    """Nanoseconds for allocate and free, by way: beside a warm-up and alone, and how they compare."""
+    """Nanoseconds for allocate and free, beside a warm-up and alone, and their ratio."""
     seen: dict[str, list] = {way: [] for way in ("cuda", "pages, transparent")}
     for _ in range(5):
         for way in seen:

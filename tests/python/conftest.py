@@ -21,11 +21,11 @@ BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
 os.environ["BUDDY_BLOCK_COUNT"] = str(BLOCKS)
 os.environ["BUDDY_THRESHOLD_MB"] = str(THRESHOLD_MB)
-# So that each test knows what is pinned; the background has tests of its own.
+# So that each test knows what is pinned; background warm-up has its own tests.
 os.environ["BUDDY_WARMUP"] = "sync"
 
 MIB = 1 << 20
-# What torch reads its settings from; before 2.10 the name had CUDA in it.
+# torch's variable for settings; before 2.10 its name contained CUDA.
 ALLOC_CONF = "PYTORCH_ALLOC_CONF"
 
 
@@ -36,13 +36,13 @@ def needs(minor: int, what: str):
     )
 
 
-# Marks a test of stock's counts of what is active.
+# Marks a test of stock's counts of active memory.
 counts_active = pytest.mark.skipif(
     not COUNTS_WHAT_IS_ACTIVE, reason="torch counts every free from 2.13 on, and did before 2.10"
 )
 
 
-# Which passes of `cargo xtask test` a test is in (xtask/src/test/fork.rs), and how its programs start.
+# Marks: the passes of `cargo xtask test` that a test is in (xtask/src/test/fork.rs), and how its programs start.
 MARKS = [
     "timing: compares times; with the released library alone, and with nothing beside it",
     "release: depends on the library, so it is in the pass with the released one as well as in that with assertions",
@@ -60,7 +60,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("fork_wheel"):
-            # The pass with assertions has none, so there would be no other.
+            # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
             item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
 
@@ -78,7 +78,7 @@ def interpreter(which: str) -> str:
     return path
 
 
-# What only the simulator can do: pins that fail or take their time, GPUs that are not there, and counts.
+# Settings that only the simulator has: failing or slow pins, invented GPUs, and counts.
 ONLY_SIMULATED = {
     f"PINBUDDY_SIM_{name}" for name in ("FAIL_PIN_AFTER_MB", "PIN_MS_PER_GB", "REGISTER", "DEVICES")
 }
@@ -93,7 +93,7 @@ def skip_on_a_real_gpu(program: str, variables: dict) -> None:
 
 
 class Outcome:
-    """What a program printed: its last line of standard output as JSON, and standard error."""
+    """A program's output: its last line of standard output as JSON, and standard error."""
 
     def __init__(self, done: subprocess.CompletedProcess):
         self.returncode = done.returncode
@@ -112,7 +112,7 @@ def run(request):
     """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its
     own, with no BUDDY_ variable but those given, and requires that it succeeds."""
     may_fork = os.environ.get("PINBUDDY_TEST_START") != "real" and not request.node.get_closest_marker("real_start")
-    # A fork wheel's torch has the library in it, and cannot be imported without.
+    # A fork wheel's torch cannot be imported without the library.
     forked = {"stock": may_fork, "fork": may_fork and IS_PLUGIN}
 
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
@@ -131,7 +131,7 @@ def run(request):
 
 @pytest.fixture
 def torch():
-    """torch with a warm-up behind it and nothing pinned: what earlier tests left is given back."""
+    """torch after a warm-up, with the cache emptied of earlier tests' blocks."""
     import gc
 
     import torch

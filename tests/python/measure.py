@@ -55,7 +55,7 @@ def context(stock: str, fork: str) -> dict:
 
 
 def in_turn(turn: int, stock, fork) -> tuple:
-    """Both in the order of this turn: whoever goes first goes second the next time."""
+    """Both in this turn's order, which alternates."""
     return (stock, fork) if turn % 2 == 0 else (fork, stock)
 
 
@@ -107,7 +107,7 @@ def compare_pairs(
     pairs, turns = 10_000, 60
     core = max(os.sched_getaffinity(0))
     times, ratios = {"stock": [], "fork": []}, []
-    # Compiled once, against the official wheel; it runs with either.
+    # Compiled once, against the official wheel; runs with either.
     program = native.program(SOURCE, stock, "-O2")
     for _ in range(processes):
         with (
@@ -137,7 +137,7 @@ IMPORT = ["-c", "import torch"]
 
 
 def compare_imports(stock: str, fork: str) -> dict:
-    """How much longer `import torch` takes in the fork: the median difference of ten turns, in ms.
+    """How much longer `import torch` takes with the fork: the median difference of ten turns, in ms.
 
     An import takes a second or two, give or take 40 ms; `compare_loading` sees what is ours in that.
     """
@@ -151,8 +151,8 @@ def compare_imports(stock: str, fork: str) -> dict:
 
 
 def compare_import_work(stock: str, fork: str) -> dict:
-    """The same in processor time, which does not swing by half a second where a disk is slow or a
-    neighbour busy; what the fork adds, a library to map and to relocate, is work."""
+    """The same in processor time, which does not vary with slow disks or busy neighbours. The fork adds only
+    processor work: a library to map and relocate."""
 
     def milliseconds(python: str) -> float:
         process = subprocess.Popen([python, *IMPORT])
@@ -175,8 +175,8 @@ print((time.perf_counter() - start) * 1e3)
 
 
 def compare_loading(stock: str, fork: str) -> dict:
-    """How much longer libtorch.so takes to load with our library in it, in ms: what the fork adds
-    to `import torch`, without the noise of all the rest."""
+    """How much longer libtorch.so takes to load with our library, in ms: the fork's share of `import torch`,
+    without the noise of the rest."""
 
     def milliseconds(python: str) -> float:
         command = [python, "-c", LOADING, str(torch_folder(python) / "lib")]
@@ -203,7 +203,7 @@ def _compare_in_turns(milliseconds, stock: str, fork: str) -> dict:
 
 
 def at_least(samples: list[float]) -> float:
-    """A lower bound of the median that the samples are drawn around, at a confidence of 95 %.
+    """A lower bound of the samples' median, at a confidence of 95 %.
 
     The sign test's: of n samples fewer than k are below the median with the chance that n throws of a coin give
     fewer than k heads. The bound is the k-th smallest sample, for the largest k with a chance of 5 % or less. It

@@ -1,4 +1,4 @@
-"""C++ programs that tests run, compiled once for all that goes into them.
+"""Compiles C++ programs of tests, once for the same inputs.
 
 What lies below target/python-tests has in its name the hash of its sources, of the command and of the torch that it is
 compiled against: whoever needs the same program finds it, and one that has changed has another name.
@@ -11,17 +11,17 @@ import subprocess
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent.parent / "target/python-tests"
-# Releases and forks differ in it; whatever else is torch's goes with the version.
+# This header differs between releases and forks; the version covers the rest of torch.
 HEADER = "include/ATen/core/CachingHostAllocator.h"
 
 
 def program(source: Path, torch: Path, *flags: str) -> Path:
     """The program of one source file, linked with the libraries of ``torch``, a package's folder.
 
-    It names no folder to find libtorch in, so it runs with any torch of the same release."""
+    It contains no path of libtorch, so it runs with any torch of the same release."""
     command = ["g++", "-std=c++20", "-w", *flags, str(source)]
     command += [f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include", f"-L{torch}/lib"]
-    # Nothing refers to libtorch_cuda.so, which has to be there for CUDA to be; the loader finds CUDA's as torch does.
+    # No symbol refers to libtorch_cuda.so, but CUDA needs it to be loaded.
     command += ["-Wl,--no-as-needed", "-ltorch", "-ltorch_cuda", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
     inputs = [*sorted(source.parent.glob("*.h")), source, torch / "version.py", torch / HEADER]
     hashed = hashlib.sha256("\0".join(command).encode())
@@ -29,7 +29,7 @@ def program(source: Path, torch: Path, *flags: str) -> Path:
         hashed.update(file.read_bytes())
     FOLDER.mkdir(parents=True, exist_ok=True)
     made = FOLDER / f"{source.stem}-{hashed.hexdigest()[:16]}"
-    # Of two that need it at once the second waits.
+    # A second process that needs it at the same time waits.
     with open(f"{made}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():

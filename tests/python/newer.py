@@ -1,4 +1,4 @@
-"""What PyTorch's pinned-memory allocator has learnt from 2.8 to 2.15, as a program that says what it saw.
+"""A program that uses the features of PyTorch's pinned-memory allocator from 2.8 to 2.15, and reports what it saw.
 
 `test_newer.py` runs it with stock and with the fork and compares every value. Each function is one
 subject; sizes lie below and above the fork's threshold, and are powers of two where bytes are compared,
@@ -144,7 +144,7 @@ def registered_in_place_of_allocated(size):
 
 @subject
 def rounded_up_to_a_limit(size):
-    """`pinned_max_round_threshold_mb`, from 2.13 on: above it the engine's way is stock's."""
+    """`pinned_max_round_threshold_mb`, from 2.13 on: above it stock fits exactly, as the engine does."""
     with settings("pinned_max_round_threshold_mb:1", "pinned_max_round_threshold_mb:1048576"):
         blocks = [pinned(size * 3), pinned(size)]
         return [counts()["active_bytes.current"], len(blocks)]
@@ -152,7 +152,7 @@ def rounded_up_to_a_limit(size):
 
 @subject
 def cached_up_to_a_limit(size):
-    """`pinned_max_cached_size_mb`, from 2.13 on: what is longer is unpinned when it is freed."""
+    """`pinned_max_cached_size_mb`, from 2.13 on: longer blocks are unpinned when they are freed."""
     seen = []
     with settings("pinned_max_cached_size_mb:1", "pinned_max_cached_size_mb:1048576"):
         for used in (False, True):
@@ -182,7 +182,7 @@ def events_seen_by_a_thread(size):
 
 
 def capture(pool, used, deleted, size):
-    """A capture in which a block is allocated, used and deleted or not: where the block was."""
+    """A capture in which a block is allocated, used and maybe deleted: the block's pool."""
     graph = torch.cuda.CUDAGraph()
     on_device = torch.empty(int(size * MIB), dtype=torch.uint8, device="cuda")
     with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
@@ -254,7 +254,7 @@ def registered_by_the_program(size):
     register = lambda it: int(runtime.cudaHostRegister(it.data_ptr(), it.numel(), 0))
     seen = [mine.is_pinned(), register(mine), mine.is_pinned()]
     seen += [int(runtime.cudaHostUnregister(mine.data_ptr())), mine.is_pinned()]
-    # Pinned memory cannot be registered again; the error is the program's to clear.
+    # Pinned memory cannot be registered again; the program clears the error.
     seen.append(register(pinned(size)) != 0)
     ctypes.CDLL(None).cudaGetLastError()
     return seen

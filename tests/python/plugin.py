@@ -23,8 +23,8 @@ def library() -> Path:
 
 
 def for_cpp() -> dict[str, str]:
-    """Variables with which a program that was linked with libtorch finds it, and has the library: a fork's libtorch
-    asks for it."""
+    """Variables with which a program linked with libtorch finds it and loads our library; a fork's libtorch loads
+    it by itself."""
     import torch
 
     folder = Path(torch.__file__).parent
@@ -36,8 +36,7 @@ def for_cpp() -> dict[str, str]:
 
 
 def copy(folder: Path) -> Path:
-    """The installed plug-in in ``folder``, as found by whoever has that on PYTHONPATH; returns its
-    package."""
+    """Puts the installed plug-in into ``folder``, for PYTHONPATH; returns its package."""
     for it in [PACKAGE, *PACKAGE.parent.glob("pinbuddy-*.dist-info")]:
         shutil.copytree(it, folder / it.name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder / PACKAGE.name
@@ -53,7 +52,7 @@ def change(package: Path, **values) -> None:
 
 
 def torch_in(package: Path, libraries: Path, headers: Path) -> None:
-    """The installed torch once more: Python files in ``package``, libraries and headers elsewhere.
+    """A copy of the installed torch: Python files in ``package``, libraries and headers elsewhere.
 
     Libraries are hard links, which the loader takes for files of their own; so ``libraries`` has to
     be on the environment's file system. The only header is the allocator's.
@@ -73,7 +72,7 @@ def torch_in(package: Path, libraries: Path, headers: Path) -> None:
             (libraries / it.name).symlink_to(it)
     if libraries != package / "lib":
         (package / "lib").symlink_to(libraries)
-    # torch's libraries find CUDA's from where they are.
+    # torch's libraries find CUDA's relative to themselves.
     for place in (package.parent, libraries.parent.parent):
         if not (place / "nvidia").exists():
             (place / "nvidia").symlink_to(installed.parent / "nvidia")

@@ -1,4 +1,4 @@
-"""What a production allocator is asked for, measured: memory after a clear, fit, steps, first block.
+"""Measures the requirements of a production allocator: memory after a clear, fit, steps, first block.
 
 usage: production.py STOCK_PYTHON FORK_PYTHON [--json FILE]  (in the simulator: cargo xtask sim -- ...)
 
@@ -21,12 +21,12 @@ from measure import arguments, environment, save
 
 HERE = Path(__file__).parent
 COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "200000"}
-# Memory of ours would be touched.
+# Mapped memory would be touched.
 COUNT["BUDDY_BACKING"] = "cuda"
 
 
 def run(python: str, program: str, **settings: str):
-    """What the program answers, in a process of its own with these settings and no others."""
+    """The program's answer, in its own process with only these settings."""
     command = [python, "-c", "from program import *\n" + program]
     done = subprocess.run(
         command, cwd=HERE, env=environment(**settings), capture_output=True, text=True
@@ -37,9 +37,9 @@ def run(python: str, program: str, **settings: str):
     return value
 
 
-# Sizes of small buffers: optimizer states, norms, biases, embeddings' rows. Four in ten are done
-# with at the end of their layer; of the others 3.7 GB are alive at the end. Beside them each layer
-# offloads activations, which live to the end of the step.
+# Sizes of small buffers: optimizer states, norms, biases, rows of embeddings. Four in ten are freed at the end of
+# their layer; 3.7 GB of the others live to the end. Each layer also offloads activations, which live to the end of
+# the step.
 CLEAR = """
 import random
 rng = random.Random(181094)
@@ -165,7 +165,7 @@ def first(stock: str, fork: str, pairs: int = 15) -> dict:
     """Seconds to the first block of 64 MiB, locked for real, in processes that take turns."""
     times = {"stock": [], "fork": []}
     for _ in range(pairs):
-        # As many segments as fit any machine: the warm-up only has to go on behind the first block.
+        # Few enough segments for any machine: the warm-up only has to continue behind the first block.
         times["stock"].append(run(stock, FIRST))
         times["fork"].append(run(fork, FIRST, BUDDY_BLOCK_COUNT="1"))
     ratios = [fork / stock for fork, stock in zip(times["fork"], times["stock"])]

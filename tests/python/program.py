@@ -1,4 +1,4 @@
-"""For programs that tests run in a process of their own: ``from program import *``.
+"""Helpers for programs that tests run in their own process: ``from program import *``.
 
 Works with stock PyTorch too; what only the fork has is imported where it is used.
 """
@@ -32,7 +32,7 @@ def answer(*values) -> None:
 
 
 def use_gpu() -> None:
-    """As every training program does sooner or later; some of torch's functions wait for it."""
+    """Initializes CUDA, as every training program does."""
     torch.zeros(1, device="cuda")
 
 
@@ -43,7 +43,7 @@ def seconds(act) -> float:
 
 
 def until(condition, within: float = 60.0) -> None:
-    """Waits for a condition; a test that would wait for ever fails here."""
+    """Waits for a condition; fails after a timeout."""
     end = time.monotonic() + within
     while not condition():
         if time.monotonic() > end:

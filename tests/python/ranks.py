@@ -17,7 +17,7 @@ from pathlib import Path
 RANK = int(os.environ["RANK"])
 FOLDER, FAILURES = Path(sys.argv[1]), [int(rank) for rank in sys.argv[2:]]
 if FAILURES and RANK == FAILURES[1]:
-    # Read at the first call of CUDA's.
+    # Read at the first CUDA call.
     os.environ["PINBUDDY_SIM_FAIL_PIN_AFTER_MB"] = "24"
 
 import pinbuddy  # noqa: E402
@@ -50,7 +50,7 @@ def gathered() -> list[int]:
 def write(name: str, **found) -> None:
     budget = pinbuddy.stats()["budget"]
     path = FOLDER / f"{name}-{RANK}.json"
-    # "x": no two ranks may write one file.
+    # "x": two ranks must not write the same file.
     with open(path, "x") as file:
         json.dump({"budget": budget, "segments": segments(), **found}, file)
 
@@ -83,7 +83,7 @@ def main() -> None:
         state=pinbuddy.stats()["state"],
     )
     sys.stdout.flush()
-    # A process group that lost a member cannot be left in good order.
+    # A process group that has lost a member cannot be shut down properly.
     os._exit(0)
 
 

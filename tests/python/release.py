@@ -1,4 +1,4 @@
-"""Which release of torch this is, and stock's statistics by today's names on each.
+"""The release of torch, and stock's statistics under today's names.
 
 Programs that tests run import it too, with stock's Python as with the fork's. Knows nothing of the fork.
 """
@@ -9,7 +9,7 @@ __all__ = ["COUNTS_WHAT_IS_ACTIVE", "from_minor", "host_stats"]
 
 MAJOR, MINOR = (int(part) for part in version("torch").split("+")[0].split(".")[:2])
 
-# What releases before 2.10 call what they count.
+# Names of statistics before 2.10.
 EARLIER = {
     "allocations": "segment",
     "allocated_bytes": "reserved_bytes",
@@ -23,7 +23,7 @@ def from_minor(minor: int) -> bool:
     return (MAJOR, MINOR) >= (2, minor)
 
 
-# From 2.10 to 2.12 stock does not count a free with no event: what is active only ever grows.
+# From 2.10 to 2.12 stock does not count frees without an event, so active memory only grows.
 COUNTS_WHAT_IS_ACTIVE = not from_minor(10) or from_minor(13)
 
 

@@ -1,4 +1,4 @@
-"""Replays a trace on the PyTorch that runs this, and says what it pinned.
+"""Replays a trace on the current PyTorch, and prints what it pinned.
 
 usage: replay.py TRACE [statistics]   (in the simulator: cargo xtask sim -- PYTHON tests/python/replay.py TRACE)
 
@@ -45,7 +45,7 @@ def replay(lines, pinned_bytes) -> dict:
                 )
                 live += event["bytes"]
                 largest = max(largest, live)
-                # Not `allocated_bytes.peak`: the engine's and upstream's are of different moments.
+                # Not `allocated_bytes.peak`: the peaks of the engine and of upstream are at different moments.
                 peak = max(peak, pinned_bytes())
             case "free":
                 live -= blocks.pop(event["id"]).numel()

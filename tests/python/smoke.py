@@ -1,4 +1,4 @@
-"""The least that a fork has to do, on any release: `cargo xtask matrix` runs it in the simulator.
+"""A smoke test of a fork, for any release: `cargo xtask matrix` runs it in the simulator.
 
 With the default settings but for the size of a block. Says what is wrong by failing.
 """
@@ -19,7 +19,7 @@ assert large.is_pinned() and small.is_pinned()
 assert of_engine(large) and not of_engine(small)
 assert segments() == [64, 64]
 
-# Both ways, from the engine's memory and from stock's, with a stream between.
+# Copies both ways, from the engine's memory and from stock's, on a stream.
 stream = torch.cuda.Stream()
 for host in (large, small):
     host.random_(0, 256)
@@ -30,7 +30,7 @@ for host in (large, small):
     assert bool((host == back).all())
 del back
 
-# Counted once, and as the driver sees it.
+# Counted once, and as the driver counts it.
 stats = host_stats()
 assert stats["num_host_alloc"] == sim()["pins"]
 assert stats["allocated_bytes.current"] == sim()["pinned_bytes"]

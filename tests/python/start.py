@@ -1,4 +1,4 @@
-"""How tests start the programs that they run in a process of their own.
+"""Starts the programs that tests run in their own process.
 
 A real start imports torch, which takes seconds of a core. A process that has torch already, and not yet our library,
 can fork one in a fraction of that: `zygote.py`. What a program reads while torch is imported it cannot be told
@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# Read when our library is loaded, and by the simulator at the first CUDA call.
+# Variables that our library reads when it is loaded, or the simulator at the first CUDA call.
 READ_LATE = ("BUDDY_", "PINBUDDY_SIM_")
-# For the zygote alone: torch must not load our library, nor numpy start threads, which children would lack.
+# For the zygote only: torch must not load our library, and numpy must not start threads, which children would lack.
 WAITING = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -32,7 +32,7 @@ def start(
         return Zygote.running[python].run(program, environment, timeout)
     return subprocess.run(
         [python, "-c", program],
-        # Where `program.py` can be imported from.
+        # For importing `program.py`.
         cwd=HERE,
         env=environment,
         capture_output=True,
@@ -42,8 +42,8 @@ def start(
 
 
 def early_settings(environment) -> dict[str, str]:
-    """What may be read while torch is imported, or before."""
-    # The test's name, which pytest puts there.
+    """Settings that may be read while torch is imported, or before."""
+    # pytest stores the test's name there.
     late = (*READ_LATE, "PYTEST_")
     return {name: value for name, value in environment.items() if not name.startswith(late)}
 
@@ -69,7 +69,7 @@ class Zygote:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """It ends when nobody is at this end of the socket."""
+        """Closes the socket, which ends the process."""
         self.control.close()
         self.process.wait()
 

@@ -1,4 +1,4 @@
-"""The same program, run with stock PyTorch and with the fork, tells the same of itself.
+"""The same program reports the same with stock PyTorch and with the fork.
 
 For what happens to blocks above the threshold, which the fork has from its engine. Each program was
 found to behave otherwise once.
@@ -9,7 +9,7 @@ from conftest import ALLOC_CONF, counts_active, needs
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 
-# A tensor that was freed while a stream still copies it.
+# A tensor that is freed while a stream still copies it.
 PENDING = """
     from program import *
     use_gpu()
@@ -96,7 +96,7 @@ def test_a_capture_that_pytorch_does_not_know_of_costs_one_block(run, size):
     program = FOREIGN.replace("SIZE", str(size))
     stock = run(program, "stock", **SETTINGS).value
     fork = run(program, "fork", **SETTINGS).value
-    # Stock asks an event that cannot be asked, once. So do we below the threshold, and above it not.
+    # Stock queries an invalid event once. So does the fork below the threshold, but not above.
     assert stock == [0, 0, [False] + 5 * [True], True, False]
     assert fork == [0, 0, [size > 4] + 5 * [True], True, False]
 
@@ -151,7 +151,7 @@ def test_what_is_not_to_be_cached_is_unpinned_when_it_is_freed(run):
         answer(seen)
     """
     settings = {ALLOC_CONF: "pinned_max_cached_size_mb:64"}
-    # The engine's own segments are as long, so that what it would keep shows.
+    # With segments of this length, memory that the engine would keep is visible.
     own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
     stock = run(program, "stock", **settings).value
     assert stock == [[300, 0] * 3]

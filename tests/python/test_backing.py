@@ -1,4 +1,4 @@
-"""Where the engine's memory comes from: each backing, each page size, and each way to fall back."""
+"""The engine's memory: each backing, each page size, and each fallback."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 POOL = Path("/proc/sys/vm/nr_hugepages")
 
-# For programs: what the kernel says about this process.
+# For programs: the kernel's view of this process.
 HEAD = """
 from program import *
 import pinbuddy
@@ -81,7 +81,7 @@ answer(good, sorted(seen), left, sim()["pins"] - sim()["unpins"])
         **settings,
     )
     assert outcome.value == [[True] * 3, [backing], [], 0]
-    # But that huge pages that were asked for by name were slow at that moment, or not to be had.
+    # Except warnings that requested huge pages were slow or unavailable at that moment.
     others = [it for it in outcome.warnings if "BUDDY_HUGE_PAGES: " not in it]
     assert others == [], outcome.stderr
 
@@ -97,7 +97,7 @@ def test_what_the_kernel_says_about_each_page_size(run):
     places, summary = outcome.value
     small = places.count(["pages", 4096])
     assert small + places.count(["pages", 2 << 20]) == 2
-    # A machine that is busy may be slow to give huge pages: a segment then has small ones, and that is said.
+    # A busy machine may be slow to give huge pages; the segment then has small ones, with a warning.
     assert ("in pages of 4 KiB" in summary) == (small > 0)
     assert ("in pages of 2 MiB" in summary) == (small < 2)
     assert small == 0 or any("BUDDY_HUGE_PAGES: " in it for it in outcome.warnings), outcome.stderr
@@ -128,8 +128,8 @@ answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_re
 
 
 def test_a_child_has_nothing_of_what_is_hidden_and_can_let_go_of_what_it_inherits(run):
-    """Of private pages that a device writes to, the kernel would copy every one at the fork. The addresses
-    stay taken: what the child maps there would else be read as the parent's tensors."""
+    """The kernel would copy private pages that a device writes to at the fork. The addresses stay reserved, or the
+    child's mappings there would be read as the parent's tensors."""
     outcome = run(
         HEAD
         + """
@@ -142,7 +142,7 @@ def child(act):
         os._exit(act() or 0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 def lets_go():
-    # Nobody can come to lie there: neither readable nor writable.
+    # Reserved: neither readable nor writable.
     free = not {"rd", "wr"} & set(flags(address))
     kept.clear()
     return 0 if free else 3
@@ -152,19 +152,19 @@ answer("dc" in mine and "dd" in mine, statuses, bool((kept[0] == 7).all()), sim(
         **SMALL,
         BUDDY_FORK="hide",
     )
-    # One that reads crashes: what it read would not be the tensor.
+    # A child that reads it crashes, since it would not read the tensor.
     assert outcome.value == [True, [0, -11], True, 0]
 
 
 @pytest.mark.parametrize("pages", ["off", "thp", "2M"])
 def test_memory_is_shared_and_in_no_core_dump(run, pages):
-    """As a driver's own mappings are."""
+    """Like a driver's own mappings."""
     program = HEAD + "answer(*flags(pinned(8).data_ptr()))"
     found = run(program, **SMALL, BUDDY_HUGE_PAGES=pages).value
     assert {"sh", "dd", "rd", "wr"} <= set(found) and "dc" not in found
 
 
-# What is refused.
+# Refusals.
 
 REFUSED = (
     HEAD
@@ -179,7 +179,7 @@ whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
 answer([it["backing"] for it in pinbuddy.stats()["segments"]], used, whole, sim()["host_registers"])
 """
 )
-# The block that is to be ready first is what is refused.
+# The first block of the warm-up is refused.
 REFUSED_BLOCK = REFUSED.replace("tensors = [", "pinbuddy.warm_up(wait=True)\ntensors = [")
 LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off"}
 
@@ -199,7 +199,7 @@ def test_where_registering_is_not_permitted_cuda_allocates(run, way):
 
 
 def test_what_could_not_be_registered_is_unmapped(run):
-    """A block of 512 MiB is refused both ways, and a region of just the request fits."""
+    """A block of 512 MiB is refused both ways, but a region for the request alone fits."""
     outcome = run(REFUSED_BLOCK, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
     backings, used, whole, _ = outcome.value
     assert backings == ["pages", "pages"] and whole
@@ -208,8 +208,8 @@ def test_what_could_not_be_registered_is_unmapped(run):
 
 
 def test_half_a_region_is_unregistered_again(run):
-    """Of four chunks of 4 MiB two are registered. What is left of that is neither locked nor an error that
-    the next kernel would report, and there is room for what is asked for."""
+    """Two of four chunks of 4 MiB are registered. They are unlocked again and leave no error for the next kernel,
+    and the request is served."""
     outcome = run(
         REFUSED_BLOCK.replace("pinned(20)", "pinned(3)").replace("host_registers", "pinned_bytes"),
         **SMALL | {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact", "BUDDY_THRESHOLD_MB": "1"},
@@ -227,7 +227,7 @@ def test_a_container_that_may_lock_little(run):
     limits = ["prlimit", f"--memlock={6 << 20}", "setpriv", "--bounding-set=-ipc_lock"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
     environment |= SMALL | {"BUDDY_BLOCK_SIZE_MB": "4", "BUDDY_THRESHOLD_MB": "1"}
-    # Only the program itself runs in the simulator.
+    # Only the program runs in the simulator.
     preload = f"LD_PRELOAD={environment.pop('LD_PRELOAD')}"
     command = [*limits, "env", preload, "BUDDY_MAX_MB=100", sys.executable, "-c", program]
     try:
@@ -251,7 +251,7 @@ def test_a_container_that_may_lock_little(run):
 
 
 def test_a_control_group_smaller_than_a_block(run):
-    """Its limit is what the budget counts, so that the warm-up does not end the program."""
+    """Its limit bounds the budget, so that the warm-up does not kill the program."""
     root, limit, members = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "tasks"
     if not root.exists():
         root, limit, members = root.parent, "memory.max", "cgroup.procs"
@@ -308,7 +308,7 @@ def test_nodes_that_are_there_and_that_are_not(run, node, level, said):
 
 
 def instead(outcome):
-    """What is said of pages that are not to be had; not that others were slow at that moment."""
+    """Warnings of unavailable pages, without those of slow ones."""
     return [it for it in outcome.warnings if "instead" in it]
 
 
@@ -332,7 +332,7 @@ def test_more_huge_pages_than_there_are(run, size, pages):
 
 @pytest.fixture
 def pool():
-    """So many huge pages of 2 MiB, set aside for one test and given back."""
+    """Reserves `count` huge pages of 2 MiB for one test."""
     before = int(POOL.read_text()) if POOL.exists() else None
     try:
         POOL.write_text(str((before or 0) + 48))
@@ -346,7 +346,7 @@ def pool():
     POOL.write_text(str(before))
 
 
-# With nothing beside it: other programs would take from the pool, as is their right.
+# Alone, since other programs may take pages from the pool.
 @pytest.mark.timing
 @pytest.mark.parametrize("asked", ["auto", "2M"])
 def test_huge_pages_go_back_to_the_pool(run, pool, asked):
@@ -370,5 +370,5 @@ answer(free, all(good), at[:2], segments())
     free, good, places, left = outcome.value
     assert free == [pool, pool - 32, pool] and good and left == []
     assert places == [["pages", 2 << 20]] * 2
-    # The third region, of 40 MiB, found 16 of 20 pages.
+    # The third region, of 40 MiB, got 16 of 20 pages.
     assert len(instead(outcome)) == (asked == "2M"), outcome.stderr

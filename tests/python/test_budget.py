@@ -59,7 +59,7 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
         if budget["bytes"] < 8 << 30:
             warnings = [line for line in err.splitlines() if line.startswith("pinbuddy: ")]
             assert len(warnings) == 1 and "of 8 blocks of 1 GiB" in warnings[0], err
-    # A little more where memory was freed while they started.
+    # Slightly more if memory was freed while they started.
     assert total <= available * 0.55
 
 
@@ -78,6 +78,6 @@ def test_what_passes_the_budget_is_pytorchs_own(run):
         BUDDY_MAX_MB=130,
     )
     of_engine, whole, pinned = outcome.value
-    # Three of 40 MiB: regions are as long as what is asked for where no more would fit.
+    # Three regions of 40 MiB: a region is as long as its request if no more would fit.
     assert of_engine == [True, True, True, False] and whole and pinned
     assert len(outcome.warnings) == 1, outcome.stderr

@@ -1,5 +1,5 @@
-"""Freed blocks that are cached whole for the next request of their size are idle to everybody who
-looks: they cost no segment, and the statistics' totals count as if none were cached."""
+"""Freed blocks that are cached whole for the next request of their size look idle: they cost no segment, and the
+statistics' totals are as if nothing were cached."""
 
 import threading
 
@@ -57,7 +57,7 @@ def test_hits_are_counted_and_what_is_cached_is_idle(torch, pinned):
 
 @counts_active
 def test_a_peak_is_at_least_what_was_live_at_once_and_counts_what_was_cached(torch, pinned):
-    """Stock's is the sum of its buckets' peaks: 24 MiB here."""
+    """Stock's peak is the sum of its buckets' peaks: 24 MiB here."""
     for _ in range(2):
         pinned(8 * MIB), pinned(12 * MIB)
     torch.cuda.reset_peak_host_memory_stats()
@@ -80,7 +80,7 @@ def test_the_peak_counts_blocks_that_wait_for_a_stream_once(torch, pinned):
         torch.cuda.synchronize()
     stats = engine()
     assert stats["active_bytes"]["peak"] == 8 * MIB
-    # The last one is asked at the next request.
+    # The last event is queried at the next request.
     assert stats["active_bytes"]["current"] == stats["pending_bytes"]["current"] == 8 * MIB
     assert stats["active_bytes"]["allocated"] - stats["active_bytes"]["freed"] == 8 * MIB
 
@@ -89,14 +89,14 @@ def test_no_pin_while_another_thread_keeps_what_is_needed(torch, pinned):
     whole = [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)]
     calls = host_stats()["num_host_alloc"]
     del whole
-    # Of the same size, and of one for which everything has to be merged.
+    # The same size, and a size for which everything has to be merged.
     in_a_thread(lambda: [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)] == [])
     in_a_thread(lambda: [pinned(BLOCK_MB * MIB // 2) for _ in range(2 * BLOCKS)] == [])
     assert host_stats()["num_host_alloc"] == calls
 
 
 def test_below_the_threshold_nothing_is_pinned_while_a_cached_block_would_do(torch, pinned):
-    """Of every power of two, with a dozen blocks of every other one freed after it."""
+    """Sizes of every power of two, with a dozen blocks of another size freed after each."""
     sizes = [1 << power for power in range(8, 20)]
     for size in sizes:
         blocks = [pinned(size) for _ in range(12)]
@@ -113,11 +113,11 @@ def test_below_the_threshold_nothing_is_pinned_while_a_cached_block_would_do(tor
 
 
 def test_sizes_that_nobody_asks_for_any_more_do_not_keep_others_from_being_cached(torch, pinned):
-    """A cache full of them is flushed: what the next requests get is one block, again and again."""
+    """A full cache is flushed: the next requests get the same block again and again."""
     old = [pinned(MIB + 4096) for _ in range(140)]
     del old
     assert len({pinned(2 * MIB).data_ptr() for _ in range(3)}) == 1
-    # Nothing of the old is cached: all of it is one piece with what never was in use.
+    # No old block is cached: all memory is merged with the unused part.
     pinned(2 * MIB)
     stats = engine()
     assert stats["active_blocks"]["current"] == 0
@@ -135,7 +135,7 @@ def test_below_the_threshold_another_threads_block_serves_too(torch, pinned):
 
 
 def test_a_block_that_another_thread_frees_serves_its_own(torch, pinned):
-    """As a DataLoader's pinning thread has it: one asks, another frees."""
+    """One thread allocates and another frees, as with a DataLoader's pinning thread."""
     seen = set()
     for _ in range(20):
         kept = in_a_thread(lambda: [pinned(8 * MIB)])
@@ -202,7 +202,7 @@ def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run, 
 
 @needs(13, "a limit of what is rounded")
 def test_limits_that_change_while_blocks_are_cached(run):
-    """Whatever is rounded now, what was cached before serves as it does in stock's lists."""
+    """Whatever the rounding is now, blocks cached before serve as in stock's lists."""
     program = """
         from program import *
         use_gpu()
@@ -228,7 +228,7 @@ def test_limits_that_change_while_blocks_are_cached(run):
 
 
 def test_a_child_has_what_its_parent_cached_below_the_threshold(run):
-    """As with stock, whose lists a child inherits; and no latch stays closed in it."""
+    """As with stock, whose lists a child inherits; and no spin lock stays locked in it."""
     outcome = run(
         """
         from program import *

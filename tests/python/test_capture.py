@@ -1,4 +1,4 @@
-"""Private (graph-capture) pools never receive engine memory (I6), and captures go on undisturbed.
+"""Private (graph-capture) pools never receive engine memory (I6), and captures are not disturbed.
 
 Each test is a program of its own: what a capture has read is never handed out again.
 """
@@ -67,7 +67,7 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
     small = torch.zeros(1000, device="cuda")
     del warm
     def elsewhere():
-        # Reaps an event, then grows the pool.
+        # The request reaps an event, then grows the pool.
         kept = [pinned(8) for _ in range(12)]
     with torch.cuda.graph(graph):
         small.copy_(source, non_blocking=True)
@@ -85,12 +85,12 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
 
 
 def test_clearing_and_releasing_during_and_after_a_capture(run):
-    """empty_cache inside a capture gives idle segments back and leaves the capture whole; so does
-    letting go of the graph and its pool."""
+    """empty_cache inside a capture releases idle segments and does not disturb the capture; nor does deleting the
+    graph and its pool."""
     outcome = run(
         HEAD
         + """
-    # Entering a capture clears the cache already; what another thread then uses is there again.
+    # Entering a capture already clears the cache; a block that another thread uses then is new.
     elsewhere = threading.Thread(target=pinned, args=[8])
     with torch.cuda.graph(graph):
         inside = pinned(8)
@@ -118,7 +118,7 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
         **SETTINGS,
     )
     assert outcome.value[:3] == [1, 0, [True, True]]
-    # What the capture allocated and used is kept by upstream for good, and no more than that.
+    # Upstream keeps only the blocks that the capture allocated and used.
     assert outcome.value[3] <= 8 << 20
     assert outcome.value[4:] == [True, True]
 

@@ -37,7 +37,7 @@ def child(act):
 
 
 def both(run, program: str, expected, **settings) -> None:
-    """The program answers that with stock and with the fork."""
+    """Requires the same answer with stock and with the fork."""
     with_fork = run(HEAD + program, **SETTINGS | settings)
     assert with_fork.value == expected, with_fork.stderr
     assert with_fork.warnings == []
@@ -79,7 +79,7 @@ def right(condition):
 def shares():
     before = kept.data_ptr()
     kept.share_memory_()
-    # A copy of its own, as of any tensor: what it writes there its parent does not see.
+    # A private copy, as of any tensor: the parent does not see what the child writes.
     moved = kept.data_ptr() != before and kept.is_shared() and int(kept[5]) == 7
     kept[5] = 9
     return right(moved)
@@ -88,7 +88,7 @@ statuses = [
     child(lambda: right(int(pickle.loads(pickle.dumps(kept))[-1]) == 7)),
     child(lambda: right(int(kept.clone()[-1]) == 7)),
     child(shares),
-    # A child of a child's.
+    # A grandchild.
     child(lambda: child(lambda: right(int(kept[-1]) == 7))),
 ]
 answer(statuses, int(kept[5]), bool((kept == 7).all()))
@@ -119,7 +119,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 class Pinned(Dataset):
-    """Its pinned tensor is inherited by workers that are forked, and pickled for others."""
+    """A dataset whose pinned tensor is inherited by forked workers, and pickled for others."""
 
     def __init__(self):
         self.data = torch.arange(2 << 20, dtype=torch.int64).pin_memory()
@@ -153,7 +153,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
 def test_a_data_loader_over_a_pinned_data_set(run, tmp_path, start):
-    """Of a program in a file: workers that are spawned import it."""
+    """Runs a program from a file, since spawned workers import it."""
     program = tmp_path / "data.py"
     program.write_text(DATA)
     start_it = f"""
@@ -169,7 +169,7 @@ print(done.stdout)
 
 
 def test_the_parent_frees_and_clears_while_children_live(run):
-    """What is given back to the system there stays the child's, as with stock."""
+    """Memory that the parent releases stays the child's, as with stock."""
     outcome = run(
         HEAD
         + """
@@ -195,7 +195,7 @@ answer(status, left, bool((again == 9).all()))
 
 
 def test_shared_memory_counts_once_and_in_no_child(run):
-    """By the kernel's account of the process and of the machine, and by ours."""
+    """According to the kernel's counts of the process and of the machine, and to ours."""
     outcome = run(
         HEAD
         + """
@@ -222,7 +222,7 @@ answer(grown["RssShmem"], grown["RssAnon"], report["engine"]["pinned_bytes"]["cu
     shared, private, pinned, huge, counts, after = outcome.value
     assert pinned == after and pinned >= 128 and abs(shared - pinned) <= 2
     assert private < 64 and counts == 0
-    # Linux 6.1 and later: of an empty range the kernel looks at the advice alone.
+    # Linux 6.1 and later: for an empty range the kernel only checks the advice.
     collapses = ctypes.CDLL(None).madvise(None, ctypes.c_size_t(0), 25) == 0
     if collapses and "[never]" not in ENABLED.read_text() and "[deny]" not in SHARED.read_text():
         assert huge > 0, "as the kernel counts them"
@@ -269,7 +269,7 @@ def test_the_doctor_says_what_children_have(run, fork):
     assert f"children      {said}" in text
 
 
-# With nothing beside it.
+# Runs alone.
 FORKS = """
 torch.cuda.init()
 kept = [pinned(256).fill_(1) for _ in range({count})]

@@ -1,5 +1,4 @@
-"""empty_cache gives back what is wholly idle, under each name that it has; a task that runs on gets
-it back."""
+"""empty_cache, under each of its names, releases wholly idle segments; a program that continues gets them back."""
 
 import pinbuddy
 import pytest
@@ -50,7 +49,7 @@ def test_every_way_of_clearing(run, clear):
 
 @pytest.mark.parametrize("mode", ["sync", "background", "off"])
 def test_what_was_given_back_comes_again_with_demand(run, mode):
-    """A quarter of it has to be asked for first; and no more comes than was asked to lie ready."""
+    """A quarter has to be requested first, and no more than the warm-up's size is pinned again."""
     outcome = run(
         """
         from program import *
@@ -96,7 +95,7 @@ def test_no_more_is_warmed_again_than_was_given_back(run):
         BUDDY_WARMUP="sync",
     )
     before, after, owed = outcome.value
-    # The first requests after it pinned their own.
+    # The first requests after the clear pinned their own memory.
     assert set(before) <= {60, 64} and len(before) <= 5
     assert len(after) <= 5 and owed == 0
 
@@ -130,7 +129,7 @@ def test_clearing_during_a_warm_up_ends_it_and_the_task_gets_the_rest_later(run)
 UNDER_UPSTREAMS_LOCK = """
     from program import *
     use_gpu()
-    # Two cached blocks below the threshold, in one bucket; freeing pinned memory waits for the GPU.
+    # Two cached blocks below the threshold, in one bucket. Freeing pinned memory waits for the GPU.
     cached = [pinned(0.06), pinned(0.06)]
     del cached
     torch.cuda._sleep(1_500_000_000)
@@ -146,7 +145,7 @@ def test_nobody_waits_for_a_lock_while_memory_is_unpinned(run):
     """I5, below the threshold too: stock frees under its pool's lock, so that others wait."""
     waited, unpinning = run(UNDER_UPSTREAMS_LOCK, **SETTINGS).value
     assert unpinning and waited < 0.5
-    # The control: with stock's allocator the same request waits until the memory is free.
+    # Control: with stock the same request waits until the memory is freed.
     waited, _ = run(UNDER_UPSTREAMS_LOCK, "stock", PINBUDDY_SIM_LOCK=0).value
     assert waited > 0.5
 

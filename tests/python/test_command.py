@@ -1,4 +1,4 @@
-"""`python -m pinbuddy`, and what it says where the package does not belong."""
+"""`python -m pinbuddy`, and its messages where the package does not work."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def test_columns_are_as_wide_as_what_is_in_them():
     )
 
 
-# Where the package does not belong.
+# Environments where the package does not work.
 
 
 @pytest.fixture

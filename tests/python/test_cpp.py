@@ -12,7 +12,7 @@ from measure import environment
 from plugin import IS_PLUGIN, library
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cpp/pinned.cpp"
-# A machine with a GPU may have nothing but Python; elsewhere a missing compiler is a failure.
+# A machine with a GPU may have only Python; elsewhere a missing compiler is a failure.
 pytestmark = [
     pytest.mark.release,
     pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""`python -m pinbuddy doctor` where a library is in place: with a fork and with the plug-in alike."""
+"""`python -m pinbuddy doctor` with a library, of a fork or of the plug-in."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The program ends in silence and soon, whatever the allocator is doing at that moment."""
+"""The program exits silently and soon, whatever the allocator is doing."""
 
 import time
 
@@ -20,7 +20,7 @@ HEAD = "from program import *\ntensor = pinned(8)\n"
         "import atexit; atexit.register(lambda: pinned(9))",
         "import atexit; atexit.register(torch._C._host_emptyCache)",
         "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
-        # Freed while the interpreter is being taken down.
+        # Freed during interpreter shutdown.
         "class Late:\n    kept = tensor\nsys.modules['late'] = Late",
     ],
 )
@@ -51,7 +51,7 @@ SLOW = {
     "BUDDY_BLOCK_COUNT": "100",
     "BUDDY_MAX_MB": "100000",
     "PINBUDDY_SIM_LOCK": "0",
-    # A second for each segment: all of them would take a hundred.
+    # One second per segment; all of them would take a hundred.
     "PINBUDDY_SIM_PIN_MS_PER_GB": "4000",
 }
 
@@ -73,14 +73,14 @@ print(time.time(), flush=True)
     ended = time.time() - float(outcome.stdout.split()[-1])
     assert outcome.returncode == status, outcome.stderr
     assert ended < 10, f"it took {ended:.1f} s to end"
-    # The limit is more than most machines have, and that is said.
+    # A warning says that the limit is more than most machines have.
     assert [it for it in outcome.warnings if "BUDDY_MAX_MB is" not in it] == [], outcome.stderr
 
 
 @pytest.mark.parametrize("size", [8, 200])
 def test_it_ends_while_another_thread_waits_for_a_pin(run, size):
-    """A daemon thread that came back from the wait would meet an interpreter that is gone. (One that
-    comes back while the interpreter is going, before exit handlers run, does so with stock, too.)"""
+    """A daemon thread that returned from the wait would find the interpreter finalized. (One that returns during
+    finalization, before exit handlers run, does so with stock, too.)"""
     outcome = run(
         f"""
 from program import *
@@ -95,8 +95,8 @@ time.sleep(0.1)
 print(time.time(), flush=True)
 """,
         check=False,
-        # The driver has the next segment as soon as the last one is there, and that takes three
-        # seconds: more than an interpreter takes to go.
+        # The next segment is pinned as soon as the last one is done, which takes three seconds: longer than the
+        # interpreter's shutdown.
         **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": "12000", "BUDDY_BACKING": "cuda"},
     )
     ended = time.time() - float(outcome.stdout.split()[-1])

@@ -1,4 +1,4 @@
-"""A forked child has no engine: it neither waits for ever nor touches the parent's pins."""
+"""A forked child has no engine: it neither hangs nor touches the parent's pins."""
 
 import pytest
 
@@ -93,7 +93,7 @@ answer(statuses)
 
 
 def test_a_child_that_pins_gets_pytorchs_error_and_no_pin(run):
-    """CUDA does not work in a forked child: that is what it should hear, as it would from stock."""
+    """CUDA does not work in a forked child, which has to get stock's error."""
     program = """
 def child():
     try:
@@ -136,7 +136,7 @@ def test_a_child_of_a_parent_that_used_nothing_has_an_engine_of_its_own(run):
     outcome = run(
         HEAD
         + """
-# Who only looks has used nothing.
+# Reading statistics does not use CUDA.
 pinbuddy.stats(), pinbuddy.memory_summary(), torch.cuda.host_memory_stats()
 def child():
     kept = pinned(8).fill_(5)
@@ -159,7 +159,7 @@ def test_data_loaders_with_forked_workers(run, mode):
         from torch.utils.data import DataLoader, Dataset
 
         class Items(Dataset):
-            # Inherited by the workers, which read it and let go of it at their end.
+            # Workers inherit it, read it, and free it at their end.
             pinned = pinned(8).fill_(1)
             def __len__(self):
                 return 12

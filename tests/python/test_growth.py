@@ -1,4 +1,4 @@
-"""What is pinned when nothing fits, and what is kept of it."""
+"""What is pinned when nothing fits, and how much of it is kept."""
 
 from conftest import BLOCK_MB, MIB, engine_segment
 

@@ -1,4 +1,4 @@
-"""What newer releases have added to stock's allocator the fork has too, value for value.
+"""The fork has the features of newer releases of stock's allocator, with the same values.
 
 Two processes, one with stock and one with the fork, run `newer.py`. The fork pins for each request what
 stock pins (exact growth and nothing ahead), so that all counters can be compared.
@@ -10,7 +10,7 @@ from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 
 AS_STOCK = {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
 
-# Whether this release has the subject.
+# Whether this release has the feature.
 SUBJECTS = {
     "statistics": COUNTS_WHAT_IS_ACTIVE,
     "statistics_of_what_streams_used": COUNTS_WHAT_IS_ACTIVE,
@@ -46,7 +46,7 @@ def test_every_value_is_stocks(run):
     differ = {key: (stock[key], fork[key]) for key in stock if stock[key] != fork[key]}
     assert not differ, json.dumps(differ, indent=1)
     if COUNTS_WHAT_IS_ACTIVE:
-        # A fork that pins ahead does differ in what is allocated, so that this can fail.
+        # Control: a fork that pins ahead differs in allocations.
         settings = {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1"}
         (ahead,) = run(program(["statistics"]), "fork", **settings).value
         large = "statistics 8"

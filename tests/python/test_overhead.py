@@ -1,4 +1,4 @@
-"""What the fork costs where it leaves requests to upstream: at most 5 % a pair, 20 ms of work an import.
+"""The fork's overhead for requests below the threshold: at most 5 % per pair, and 20 ms of work per import.
 
 Machines are noisy, so each measurement takes turns with stock's, as many as are fixed here, and fails where even the
 lower bound of its median, at 95 %, is above what is allowed: seven of eight rounds, or nine of ten, were slower.
@@ -37,7 +37,7 @@ def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
     assert at_least(ratios) <= 1.05, f"fork / stock: {ratios}"
 
 
-# Figures of the allocator's own: nothing is locked, and as much as the test needs is pinned ahead.
+# Only the allocator's own time: nothing is locked, and enough is pinned ahead.
 HELD = {
     "BUDDY_BLOCK_COUNT": 1,
     "BUDDY_BLOCK_SIZE_MB": 1280,
@@ -52,7 +52,7 @@ HELD = {
     [
         (64 << 10, 1000, {}),
         (4 * MIB, 300, HELD),
-        # Most of them are upstream's, since no more than a segment may be pinned.
+        # Upstream serves most of them, since only one segment may be pinned.
         (4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}),
     ],
     ids=["below the threshold", "engine", "budget used up"],

@@ -1,4 +1,4 @@
-"""The Python package: what it says and does, on a machine with a GPU, with none, and when off."""
+"""The Python package on a machine with a GPU, without one, and when disabled."""
 
 import inspect
 import json
@@ -16,17 +16,17 @@ from plugin import IS_PLUGIN
 pytestmark = pytest.mark.release
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
-# Two segments, pinned by the first request or by warm_up().
+# Two segments, pinned by the first request or warm_up().
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 
 
-# What each function says.
+# Functions that read.
 
 
 def test_the_version_is_the_wheels(torch):
     assert pinbuddy.version() == pinbuddy.__version__
     assert ".pinbuddy." in pinbuddy.version()
-    # torch's own, in a fork.
+    # In a fork, torch's own version.
     assert pinbuddy.version().startswith(torch.__version__)
     assert IS_PLUGIN or pinbuddy.version() == torch.__version__
 
@@ -117,7 +117,7 @@ def test_the_package_is_marked_as_typed_and_documents_its_types():
     assert len(shapes) > 5 and all(it.__doc__ for it in shapes)
 
 
-# What it does.
+# Functions that act.
 
 
 def test_warm_up_pins_the_blocks_and_tells_pytorch(run):
@@ -144,7 +144,7 @@ def test_warm_up_does_not_wait_unless_it_is_asked_to(run):
         pinbuddy.warm_up(wait=True)
         print(json.dumps([done, phase, pinbuddy.stats()["warm_up"]["phase"]]))
     """
-    # A driver's pace, so that a segment takes half a second.
+    # At this pace a segment takes half a second.
     outcome = run(program, **SMALL, PINBUDDY_SIM_PIN_MS_PER_GB=32_000)
     assert outcome.value == [True, "running", "done"]
 
@@ -179,7 +179,7 @@ def test_empty_cache_is_pytorchs_own_where_the_engine_is_off(run):
     assert run(program, BUDDY_DISABLE=1).value == [8 * MIB, 0]
 
 
-# Where there is nothing to do.
+# Where there is no engine.
 
 EVERYTHING = """
     import json, pinbuddy, torch
@@ -224,7 +224,7 @@ def test_a_forked_child_can_ask_and_is_told_at_once(run):
     """The locks of the parent's allocator may be held in any of these children, for ever."""
     program = """
         import json, os, pinbuddy, signal, threading, torch
-        # PyTorch's own would wait for the lock, but not in every run.
+        # PyTorch's own function would wait for the lock, but not in every run.
         torch.accelerator.empty_host_cache = torch._C._host_emptyCache = lambda: os._exit(3)
         over = threading.Event()
         def pin_and_give_back():

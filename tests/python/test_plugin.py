@@ -1,4 +1,4 @@
-"""The plug-in beside an official torch: when it is loaded, and that it never is where it does not fit.
+"""The plug-in beside an official torch: it is loaded if it fits, and never otherwise.
 
 All other tests of this folder run with it, too; these are about loading. They are for an environment with
 the plug-in, and left out in a fork's.
@@ -27,7 +27,7 @@ pytestmark = [
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
-# Who serves pinned memory, and whether it works.
+# Prints who serves pinned memory, and whether it works.
 WHO = """
 from program import *
 import pinbuddy
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, spoil
     (line,) = outcome.warnings
     assert MISFITS[spoil] in line and "PyTorch's own allocator serves" in line
     assert "python -m pinbuddy doctor" in line
-    # Who has switched it off is not told that it does not fit.
+    # No warning if it is switched off.
     assert run(program, PYTHONPATH=tmp_path, BUDDY_DISABLE="1").warnings == []
 
 
@@ -149,7 +149,7 @@ def test_a_closed_standard_error_is_no_reason_to_fail(run, tmp_path):
     assert run(program, PYTHONPATH=tmp_path).value == [0, "True"]
 
 
-# The folder for a machine with a GPU has no fork.
+# The pack for a GPU machine has no fork.
 @pytest.mark.skipif("PINBUDDY_FORK_PYTHON" not in os.environ, reason="there is no environment with a fork")
 def test_it_steps_aside_in_a_fork(run, tmp_path):
     copy(tmp_path)
@@ -168,7 +168,7 @@ def test_it_steps_aside_in_a_fork(run, tmp_path):
     assert library.endswith("/torch/lib/libtorch_pinbuddy.so")
 
 
-# Layouts other than a wheel's.
+# Other layouts than a wheel's.
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_other_layouts(run, layout, kind):
         package = layout / "lib/python3/site-packages/torch"
         torch_in(package, layout / "lib", layout / "include")
     else:
-        # A checkout that was installed in place, where the header is only in the sources.
+        # An editable install of a checkout: the header is only in the sources.
         package = layout / "torch"
         torch_in(package, package / "lib", layout / "aten/src")
     program = """
@@ -198,7 +198,7 @@ def test_other_layouts(run, layout, kind):
     torch.empty(8 << 20, pin_memory=True)
     print(json.dumps([torch.__file__, pinbuddy.enabled(), pinbuddy.stats()["engine"]["hits"]]))
     """
-    # The plug-in may be found by that variable itself.
+    # The plug-in may itself be found through that variable.
     path = f"{package.parent}:{PACKAGE.parent}"
     outcome = run(program, PYTHONPATH=path, **SMALL)
     assert outcome.value == [str(package / "__init__.py"), True, 1] and outcome.stderr == ""
@@ -275,7 +275,7 @@ def test_the_doctor_names_what_does_not_fit(run, tmp_path):
 def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
     copy(tmp_path)
     (next(tmp_path.glob("*.dist-info")) / "entry_points.txt").write_text("")
-    # -S: the environment's own entry point is not looked at, nor is anything installed.
+    # -S: ignores installed packages and their entry points.
     program = """
     import json, subprocess, sys
     from pathlib import Path
@@ -291,7 +291,7 @@ def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
     assert "PyTorch's own allocator serves pinned memory" in no_torch
     assert "torch cannot be imported (ModuleNotFoundError" in no_torch
     assert "install torch in this environment" in no_torch
-    # The copy comes first on the path, and hides the environment's.
+    # The copy comes first on the path, and hides the installed package.
     assert "does not find the plug-in's entry point" in no_entry_point
 
 

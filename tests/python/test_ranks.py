@@ -1,4 +1,4 @@
-"""Many ranks on one machine, started by torchrun: what they share, and what one's failure means to others."""
+"""Many ranks on one machine, started by torchrun: what they share, and how a failure affects the others."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from measure import environment
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-# Small, since every rank really locks its blocks.
+# Small, since every rank locks its blocks for real.
 SETTINGS = {
     "BUDDY_BLOCK_SIZE_MB": "16",
     "BUDDY_BLOCK_COUNT": "2",
@@ -31,16 +31,16 @@ class Torchrun:
     def __init__(self, ranks: int, folder: Path, *command, which: str = "fork", **variables):
         skip_on_a_real_gpu("", variables)
         python = interpreter(which)
-        # In packet mode a reader gets what each write(2) gave, and no more.
+        # In packet mode each read returns the data of one write(2).
         reading, writing = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
         self.packets: list[bytes] = []
         reader = threading.Thread(target=self._read, args=[reading], daemon=True)
         reader.start()
-        # Where anything that ranks leave behind would lie. (Not TMPDIR: DataLoader's workers make sockets
-        # there, whose names must be short.)
+        # A folder that shows what ranks leave behind. (Not TMPDIR: DataLoader's workers make sockets there, whose
+        # paths must be short.)
         (folder / "work").mkdir()
         launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-        # So that it does not matter what this machine's name stands for.
+        # Independent of this machine's host name.
         launch.append("--local-addr=127.0.0.1")
         process = subprocess.Popen(
             [python, *launch, "--log-dir", folder / "torchrun", *command],
@@ -61,7 +61,7 @@ class Torchrun:
             self.stdout, _ = process.communicate(timeout=300)
         finally:
             if process.poll() is None:
-                # Its ranks are in sessions of their own, and end with it.
+                # Its ranks have their own sessions, and end with it.
                 process.send_signal(signal.SIGTERM)
                 process.wait(timeout=40)
             reader.join()
@@ -81,7 +81,7 @@ class Torchrun:
 
 @pytest.fixture(scope="module")
 def cores() -> int:
-    """How many cores the library finds, which may be fewer than there are; more than eight look like eight."""
+    """The number of cores that the library sees, at most eight."""
     program = "import torch; torch.empty(16 << 20, dtype=torch.uint8, pin_memory=True)"
     done = subprocess.run(
         [interpreter("fork"), "-c", program],
@@ -107,7 +107,7 @@ def found(folder: Path, moment: str) -> dict[int, dict]:
 
 
 def check_shares(torchrun: Torchrun, before: dict[int, dict], ranks: int, cores: int) -> None:
-    """Every rank has its share of memory and cores, its own data, and lines that are whole."""
+    """Every rank has its share of memory and cores, its own data, and unbroken output lines."""
     assert before.keys() == set(range(ranks)), torchrun.stderr
     for rank, it in before.items():
         bytes_, why = it["budget"]["bytes"], it["budget"]["why"]
@@ -182,7 +182,7 @@ def test_an_example_runs(tmp_path, name, which):
         PINBUDDY_SIM_QUIET=1,
     )
     assert torchrun.returncode == 0, torchrun.stderr
-    # gloo says there that it is connected, in torch 2.8.
+    # In torch 2.8 gloo logs its connection there.
     printed = [line for line in torchrun.stdout.splitlines() if not line.startswith("[Gloo]")]
     title, _, *lines = printed
     assert title.endswith(": 2 ranks, gloo, 3 steps")

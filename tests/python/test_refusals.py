@@ -1,4 +1,4 @@
-"""A pin that the driver refuses: what stays, what is tried, and what the user reads."""
+"""A pin that the driver refuses: what is kept, what is tried, and what the user reads."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_completed_events_make_room_before_anything_else(run):
 
 
 def test_idle_memory_is_given_back_for_a_request_that_needs_it(run):
-    """Three idle blocks of 32 MiB, and a request of 80: they go, and it comes."""
+    """Three idle blocks of 32 MiB and a request of 80: they are unpinned, and it is served."""
     outcome = run(
         """
         from program import *
@@ -135,5 +135,5 @@ def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
         PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100,
     )
     count, text = outcome.value
-    # One block is live; the other two made way.
+    # One block is live; the other two were unpinned.
     assert count == 100 - 32 and "out of memory" in text and "pinbuddy: 32 MiB pinned" in text

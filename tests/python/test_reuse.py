@@ -16,7 +16,7 @@ from release import host_stats
 pytestmark = pytest.mark.release
 
 SIZE = 8 * MIB
-# A second and a half at the simulator's clock: far longer than the test body takes.
+# 1.5 seconds of the simulator's clock: far longer than the test body.
 HOLD = 1_500_000_000
 
 
@@ -103,7 +103,7 @@ def test_a_held_stream_delays_its_own_blocks_only(torch, pinned):
         free.to("cuda", non_blocking=True)
     del free
     other.synchronize()
-    # Any request reaps what is complete.
+    # Any request reaps completed events.
     again = [pinned(SIZE) for _ in range(12)]
     assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
     assert any(overlap(free_span, span(it)) for it in again)
@@ -111,7 +111,7 @@ def test_a_held_stream_delays_its_own_blocks_only(torch, pinned):
 
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory):
-    """A library that counts queries of events, ahead of what is loaded anyway."""
+    """A preloaded library that counts event queries."""
     library = tmp_path_factory.mktemp("queries") / "event_queries.so"
     source = Path(__file__).parents[1] / "stress/event_queries.c"
     native.compile(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)])
@@ -144,7 +144,7 @@ BUSY = """
 
 
 def test_a_request_asks_one_busy_stream_and_not_each(run, counting):
-    """And all of them in turn: what is over comes back."""
+    """All streams are queried in turn, so finished blocks return."""
     outcome = run(BUSY, LD_PRELOAD=counting, BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=1, BUDDY_WARMUP="sync")
     asked, busy, pending = outcome.value
     assert busy == 24 and asked <= 100 and pending == 0
@@ -207,7 +207,7 @@ def test_a_copy_through_an_alias_counts(torch, pinned, alias):
     if alias == "from_blob":
         import ctypes
 
-        # Foreign owner, our address: the block is found by pointer.
+        # A foreign context with our address: the block is found by its pointer.
         buffer = (ctypes.c_uint8 * SIZE).from_address(source.data_ptr())
         seen = torch.frombuffer(buffer, dtype=torch.uint8)
     else:

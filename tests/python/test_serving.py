@@ -1,4 +1,4 @@
-"""Requests of at least the threshold are the engine's; what comes back behaves as pinned memory."""
+"""The engine serves requests of at least the threshold, and its memory behaves as pinned memory."""
 
 import random
 
@@ -12,7 +12,7 @@ from plugin import IS_PLUGIN
 def test_the_fork_says_what_it_is(torch):
     assert pinbuddy.enabled()
     assert torch.__version__ == torch.version.__version__
-    # An official torch with the plug-in beside it stays what it is.
+    # An official torch with the plug-in keeps its version.
     assert (".pinbuddy." in torch.__version__) is not IS_PLUGIN
 
 

@@ -38,7 +38,7 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
     ],
 )
 def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, default):
-    # The other settings keep what the default then pins small.
+    # The other settings limit what the default pins.
     variables = SMALL | {"BUDDY_BLOCK_COUNT": "0"} | {name: value}
     outcome = run(PROBE, **variables)
     assert outcome.value[name] == default
@@ -63,7 +63,7 @@ when_imported = pytest.mark.real_start("what an import says is what is tested")
     ],
 )
 def test_settings_are_reported_when_torch_is_imported(run, variables, said):
-    """Nothing has to be pinned, nor be a GPU there."""
+    """Settings are printed without a GPU and without any pin."""
     (warning,) = run(ONLY_IMPORTED, **variables).warnings
     assert said in warning
 
@@ -111,11 +111,11 @@ DECISIONS = """
                 tensor.to("cuda", non_blocking=True)
                 torch.cuda.synchronize()
             live.append(tensor)
-            # Which block, by order of first appearance: addresses differ from run to run.
+            # Blocks are numbered by first appearance, since addresses differ from run to run.
             seen.append(addresses.setdefault(tensor.data_ptr(), len(addresses)))
     torch._C._host_emptyCache()
     stats = torch.cuda.host_memory_stats()
-    # What was counted, less what was timed, and what stock of this release does not count.
+    # All counts, except times and what this release does not count.
     from release import COUNTS_WHAT_IS_ACTIVE
     left_out = ("time",) if COUNTS_WHAT_IS_ACTIVE else ("time", "active")
     stats = {name: it for name, it in stats.items() if not any(part in name for part in left_out)}
@@ -128,7 +128,7 @@ def test_disabled_every_decision_is_stocks(run):
     """I7: the same blocks are handed out, and the same counts come of it."""
     stock = run(DECISIONS, "stock").value
     assert run(DECISIONS, "fork", BUDDY_DISABLE=1).value == stock
-    # And the engine would decide otherwise, so that the comparison can fail.
+    # Control: the engine decides otherwise.
     assert run(DECISIONS, "fork", **SMALL).value != stock
 
 
@@ -152,10 +152,10 @@ def test_stocks_own_settings_are_honoured(run, settings):
     stock = run(DECISIONS, "stock", PYTORCH_ALLOC_CONF=settings).value
     fork = run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000).value
     if "background" in settings:
-        # When an event is seen depends on the thread's timing.
+        # The moment at which an event is noticed depends on the thread's timing.
         assert len(fork[0]) == len(stock[0])
     elif "cached_size" in settings:
-        # What is unpinned at once comes back at an address of the kernel's choice.
+        # Memory that is unpinned at once returns at another address.
         assert fork[1] == stock[1]
     else:
         assert fork == stock
@@ -201,7 +201,7 @@ def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
     ],
 )
 def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
-    """One line per event, each of pinbuddy's own."""
+    """One line per event."""
     outcome = run(
         PROBE, **SMALL, BUDDY_LOG=level, BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1
     )
@@ -246,7 +246,7 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
             answer(hasattr(library, "pinbuddy_break_down"))
             sys.exit()
         library.pinbuddy_break_down()
-        # Training goes on, with what was live before and with what comes now.
+        # Training continues, with old and new blocks.
         on_device = [it.to("cuda", non_blocking=True) for it in kept]
         kept += [pinned(8).fill_(i) for i in range(3, 6)]
         torch.cuda.synchronize()

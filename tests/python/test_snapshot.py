@@ -34,7 +34,7 @@ def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
     def total(state):
         blocks = [block for it in entries for block in it["blocks"]]
         return sum(block["size"] for block in blocks if block["state"] == state) / MIB
-    # The entries make up each of the engine's segments, without a gap or an overlap.
+    # The entries cover each of the engine's segments, without gap or overlap.
     tiled = []
     for segment in pinbuddy.stats()["segments"]:
         at, end = segment["address"], segment["address"] + segment["bytes"]
@@ -50,7 +50,7 @@ def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
         **SETTINGS,
     )
     totals, tiled, has_frames = outcome.value
-    # 8 MiB of the engine's and 0.5 of upstream's live; 16 pend; the rest of 128 is idle.
+    # Live: 8 MiB of the engine and 0.5 of upstream; 16 are pending; the rest of 128 is idle.
     assert totals == [8.5, 16, 104]
     assert tiled == [True, True] and has_frames
 

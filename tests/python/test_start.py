@@ -1,4 +1,4 @@
-"""A program that is forked is started as ``python -c`` starts it, and ends as that does."""
+"""A forked program starts and ends as ``python -c`` does."""
 
 import json
 import os
@@ -71,12 +71,12 @@ def test_settings_that_a_program_makes_before_it_imports_torch_count(run):
     ],
 )
 def test_it_ends_as_after_a_real_start(ending, status):
-    """Exit handlers run, and what is buffered is written; or neither, where the ending is hard."""
+    """Exit handlers run and buffers are flushed; after a hard exit neither."""
     head = "import atexit, os, signal, sys\natexit.register(print, 'at exit')\nprint('begun')\n"
     real, forked = both(head + ending)
     assert (forked.returncode, forked.stdout) == (real.returncode, real.stdout)
     assert forked.returncode == status
-    # A traceback has the line of the zygote that runs the program, too.
+    # A traceback also has the zygote's line that runs the program.
     assert forked.stderr.splitlines()[-1:] == real.stderr.splitlines()[-1:]
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's host statistics count engine memory, every byte once (I8); empty_cache gives it back."""
+"""PyTorch's host statistics count engine memory, every byte once (I8); empty_cache unpins it."""
 
 import pinbuddy
 from conftest import BLOCK_MB, BLOCKS, MIB, counts_active
@@ -51,7 +51,7 @@ def test_peaks_and_totals_start_anew_when_asked(torch, pinned):
 
 
 def test_the_warm_up_is_counted_pin_by_pin(run):
-    """num_host_alloc is what the driver was asked for, and host_alloc_time what that took."""
+    """num_host_alloc counts calls to the driver, and host_alloc_time their time."""
     outcome = run(
         """
         from program import *
@@ -78,5 +78,5 @@ def test_the_warm_up_is_counted_pin_by_pin(run):
     )
     *equal, pins, spent = outcome.value
     assert equal == [True] * 4
-    # Its own region, three segments beside it, and a region above a segment: 266 MiB at a second a GiB.
+    # Its own region, three segments, and a region above a segment: 266 MiB at one second per GiB.
     assert pins == 5 and spent > 0.25

@@ -1,4 +1,4 @@
-"""Many threads at once: blocks stay their owners', counters add up, nothing waits for ever."""
+"""Many threads at once: no block has two owners, counters add up, nothing hangs."""
 
 import subprocess
 import threading
@@ -165,7 +165,7 @@ def native_program(name: str):
 
 @pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])
 def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threads, threshold):
-    """Natively, where no interpreter's lock keeps threads apart: contents, events, counters."""
+    """In C++, without the interpreter's lock: contents, events, counters."""
     done = stress(
         threads,
         3000,
@@ -180,8 +180,8 @@ def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threa
 @pytest.mark.parametrize("kib", [64, 16 * 1024])
 @pytest.mark.parametrize("live", [4, 8])
 def test_threads_that_share_a_few_blocks_never_pin_more_than_these(bounded, live, kib):
-    """Below the threshold and above it, where regions are as long as the blocks, or hold a few of them:
-    what one thread frees another finds, wherever it is kept."""
+    """Below the threshold and above it, with regions for one block or for a few: a thread finds what another has
+    freed, wherever it is cached."""
     settings = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_WARMUP": "off"}
     done = bounded(live, 300_000, kib * 1024, **settings)
     before, after = map(int, done.stdout.split())
@@ -192,7 +192,7 @@ def test_threads_that_share_a_few_blocks_never_pin_more_than_these(bounded, live
 
 @pytest.mark.parametrize("kib", [64, 16 * 1024])
 def test_reading_statistics_beside_busy_threads_pins_nothing(bounded, kib):
-    """What a reader is about to give back is no other thread's lack of room."""
+    """A reader's flush must not look like a lack of room to other threads."""
     live = 4
     done = bounded(live, 10_000_000, kib * 1024, 1, BUDDY_BLOCK_SIZE_MB=64, BUDDY_WARMUP="off")
     before, after = map(int, done.stdout.split())

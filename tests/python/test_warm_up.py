@@ -1,7 +1,7 @@
 """The warm-up: who pins what, who waits for it, and how long.
 
-The simulator is told how long a pin takes, and lets one happen at a time, as a driver does; so
-times here are those of the allocator's decisions and not of the machine.
+The simulator pins one region at a time at a given pace, like a driver, so times depend on the allocator's decisions
+and not on the machine.
 """
 
 import pytest
@@ -82,7 +82,7 @@ def test_in_the_background_segments_come_one_by_one(run):
 
 @pytest.mark.timing
 def test_a_request_pins_its_own_rather_than_wait_for_long(run):
-    """200 MiB of its own take 2.4 s, and may have to wait for the segment that the driver has: three."""
+    """Its own 200 MiB take 2.4 s, and may have to wait for the segment that the driver is pinning: three."""
     outcome = run(
         """
         from program import *
@@ -144,7 +144,7 @@ def test_when_off_memory_is_pinned_as_it_is_needed(run):
     [
         "pinbuddy.warm_up(wait=True)",
         "first = pinned(8); until(lambda: warm_up()['phase'] == 'done')",
-        # Threads start on device 0. The warm-up's own gives back what it pins during a clear.
+        # Threads start on device 0. The warm-up's thread unpins what it pins during a clear.
         "pinbuddy.warm_up(wait=True); thread = threading.Thread(target=pinbuddy.empty_cache); "
         "thread.start(); thread.join()",
         "pinbuddy.warm_up(); until(lambda: sim()['pins']); pinbuddy.empty_cache(); "
@@ -171,7 +171,7 @@ def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, act):
 
 
 def test_the_first_context_of_all_is_on_the_callers_device(run):
-    """The warm-up's thread starts on device 0, where this process has no business."""
+    """The warm-up's thread starts on device 0, which this process does not use."""
     outcome = run(
         """
         from program import *

@@ -1,4 +1,4 @@
-"""The programs of `cargo xtask bench --only worst` run with either wheel, and print what is judged of them."""
+"""The programs of `cargo xtask bench --only worst` run with either wheel, and print the judged figures."""
 
 import os
 from pathlib import Path

@@ -22,8 +22,8 @@ import torch
 
 
 class Imported:
-    """Has the program's first `import torch` find what is here already, and do what is left of an import: to load
-    the plug-in, with the settings that the environment has by then."""
+    """Makes the program's first `import torch` find the imported torch, and load the plug-in with the environment's
+    settings at that time."""
 
     def find_spec(self, name: str, path=None, target=None):
         return spec_from_loader(name, self) if name == "torch" else None
@@ -58,7 +58,7 @@ def serve(control: socket.socket) -> tuple[dict, list[int]]:
 
 
 def become(request: dict, streams: list[int]) -> types.ModuleType:
-    """Makes this process the one that was asked for, and returns its ``__main__``."""
+    """Turns this process into the requested one; returns its ``__main__``."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -77,7 +77,7 @@ def become(request: dict, streams: list[int]) -> types.ModuleType:
 
 
 def only_thread() -> None:
-    """A thread would be missing in children, with whatever it held."""
+    """Refuses other threads, which children would lack, with the locks that they hold."""
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         sys.exit(f"zygote.py: `import torch` has started {threads - 1} threads; children would not have them")

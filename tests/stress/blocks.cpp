@@ -3,10 +3,10 @@
 //
 // usage: blocks THREADS ROUNDS SEED   -> prints the rounds done; fails with a line on stderr
 //
-// Each block is filled with a mark of its own at both ends and in the middle of every page, and
-// checked before it is freed; with a stream, it is recorded there and freed while work may go on.
-// Half of the blocks are freed by another thread than the one that asked for them. Sizes lie below
-// and above the threshold, most of them from a few that come again and again.
+// Each block is filled with its own mark at both ends and in the middle of every page, and checked before it is
+// freed; with a stream, it is recorded there and freed while work may be running. Half of the blocks are freed by
+// another thread than the one that allocated them. Sizes lie below and above the threshold; most are from a few
+// that repeat.
 #include "marked.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>

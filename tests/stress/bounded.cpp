@@ -1,11 +1,11 @@
-// Threads that together never have more than so many blocks of one size: nothing may be pinned beyond
-// what these take, however the threads meet.
+// Threads that together never have more than LIVE blocks of one size: no more may be pinned than these need,
+// however the threads interleave.
 //
 // usage: bounded LIVE ROUNDS BYTES [READERS]   -> prints how many pins there were before and after
 //
-// Twice as many threads as blocks. A block is allocated on one and, every second time, freed on
-// whichever finds it on the exchange. With READERS, as many threads as blocks, each with its own, and
-// so many more that read the statistics all the while.
+// Twice as many threads as blocks. A block is allocated by one thread and, every second time, freed by whichever
+// finds it on the exchange. With READERS, as many threads as blocks, each with its own block, and READERS more that
+// read the statistics all the time.
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace {
 
 at::HostAllocator* const allocator = at::getHostAllocator(at::kCUDA);
 
-// What may still be allocated.
+// How many blocks may still be allocated.
 class Allowance {
  public:
   explicit Allowance(int left) : left_(left) {}

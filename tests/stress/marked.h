@@ -27,13 +27,13 @@ using c10::CachingAllocator::Stat;
 
 struct Counts {
   Stat pinned_bytes;
-  // Not from 2.10 to 2.12, where upstream leaves out each free with no event.
+  // Not from 2.10 to 2.12, where upstream does not count frees without an event.
   std::optional<Stat> live_blocks;
-  // Not before 2.13: upstream took a byte off for each block that came back after an event.
+  // Not before 2.13, where upstream subtracted a byte for each block that returned after an event.
   std::optional<Stat> live_bytes;
 };
 
-// By whichever names the release has: generic, so that the other ones need not exist.
+// Generic, so that only the release's own names need to exist.
 inline Counts counts_of(const auto& stats) {
   if constexpr (requires { stats.active_requests; }) {
     Counts counts{stats.allocated_bytes, {}, {}};
@@ -92,7 +92,7 @@ class Marked {
   template <typename Act>
   void for_each_word(Act act) {
     if (bytes_ == 0) {
-      // Moved from: the block is another's.
+      // Moved from: another object owns the block.
       return;
     }
     auto* memory = static_cast<char*>(data_.get());
@@ -111,7 +111,7 @@ class Marked {
   std::uint64_t mark_;
 };
 
-// Blocks on their way to whoever frees them.
+// Blocks waiting for the thread that frees them.
 class Exchange {
  public:
   void put(Marked block) {

@@ -108,7 +108,7 @@ std::size_t any_size(std::mt19937_64& random) {
   }
 }
 
-// Blocks on their way to whoever frees them.
+// Blocks waiting for the thread that frees them.
 class Handed {
  public:
   void put(Counted block) {

@@ -1,5 +1,5 @@
-// Included ahead of PyTorch's C++ test, which stays as it is: has the program print, at its end,
-// what the engine served. Prints nothing with the official wheel.
+// Included before PyTorch's unchanged C++ test: prints at the end how many requests the engine served. Prints
+// nothing with the official wheel.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// A CUDA backend on upstream's header with the seam, preloaded in front of the official wheel's: what a tree
-// with the seam and nothing else behaves like.
+// A CUDA backend on upstream's header with the seam, preloaded in front of the official wheel's: behaves like a
+// tree with only the seam.
 //
 // PINBUDDY_TREE_BACKEND names a tree's own aten/src/ATen/cuda/CachingHostAllocator.cpp; without it there is a
 // small backend here that overrides what every backend must. Either registers above the built-in one, and
@@ -43,7 +43,7 @@ struct Backend : CachingHostAllocatorImpl<CUDAStream, OwnEvent, OwnBlock> {
   }
 
   void allocate_host_memory(size_t size, void** ptr) override {
-    // An allocation does not belong into the graph that a capture records.
+    // An allocation must not be recorded in a captured graph.
     CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
     timed(stats_.host_alloc_time, [&] {
       C10_CUDA_CHECK(cudaHostAlloc(ptr, size, cudaHostAllocDefault));

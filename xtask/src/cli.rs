@@ -1,4 +1,4 @@
-//! The command line, and nothing else: what can be asked, not how it is done.
+//! The command line: options and help texts, no behaviour.
 
 pub mod gpu;
 pub mod patch;
@@ -31,13 +31,13 @@ pub enum Command {
     BuildWheel(BuildWheel),
     /// Build a small wheel that gives an official torch the same allocator, with no fork
     BuildPlugin(BuildPlugin),
-    /// Say what this machine offers for building and for pinned memory, and what to change
+    /// Say what this machine offers for building and for pinned memory, and how to improve it
     Doctor(Doctor),
-    /// Check what no compiler looks at: the sources' shape, scripts, and workflows
+    /// Check the shape of the sources, scripts, workflows and documents
     Lint,
-    /// Check and use the patches on their own: on what a release ships, or on a source tree
+    /// Check a release's patches, apply them to a source tree, or edit them as commits
     Patch(patch::Patch),
-    /// Create (once) and print a virtual environment with the fork wheel or the official one
+    /// Make a virtual environment with the fork wheel or the official one, once, and print its path
     Venv(Venv),
     /// Run a command with the simulated CUDA runtime in front of the real one
     Sim(Sim),
@@ -53,21 +53,20 @@ pub enum Command {
     Matrix(Matrix),
     /// Run PyTorch's own pinned-memory tests against the fork wheel
     TestUpstream(TestUpstream),
-    /// Run client programs with stock, the fork and the plug-in, and compare all that they can see
+    /// Run client programs with stock, the fork and the plug-in, and compare what they can observe
     TestClients(TestClients),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
-    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and draw what it has measured
+    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results
     Gpu(gpu::Gpu),
-    /// Compare the fork with the official wheel and other allocators, on the same requests in turns
+    /// Compare the fork with the official wheel and other allocators, in turns on the same requests
     #[command(disable_help_flag = true)]
     Bench(Handed),
 }
 
-/// A command line that the program `xtask-bench` reads.
+/// The arguments of a command that is handed on to `xtask-bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Handed {
-    /// All that follows.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,
 }
@@ -75,14 +74,14 @@ pub struct Handed {
 /// Options of `build-wheel`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "With --source, PyTorch itself is built, for hours: docs/source-builds.md. The tree is not touched \
-                  without --keep; what is interrupted goes on with the same command."
+    after_help = "With --source, PyTorch itself is built, which takes hours: docs/source-builds.md. The tree is not \
+                  changed without --keep; the same command resumes an interrupted build."
 )]
 pub struct BuildWheel {
     /// The torch release to fork: 2.15.0, 2.15 or latest [default: the newest supported one, or the wheel's]
     #[arg(long, value_name = "VERSION")]
     pub torch: Option<String>,
-    /// An official wheel at hand, instead of fetching one
+    /// Use this official wheel instead of fetching one
     #[arg(long, value_name = "FILE")]
     pub wheel: Option<PathBuf>,
     /// The Python that the wheel is for
@@ -120,7 +119,7 @@ impl From<&BuildWheel> for Wanted {
 }
 
 impl BuildWheel {
-    /// As on a command line with these and nothing else.
+    /// The options as on a command line with only these.
     pub fn plain(torch: Option<&str>, python: &Path, out: &Path) -> Self {
         Self {
             torch: torch.map(str::to_owned),
@@ -139,20 +138,20 @@ impl BuildWheel {
 /// Options of `build-plugin`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "The wheel holds a library for each release and fits every Python; docs/plugin.md says how it is \
-                  used. torch itself is not in it, and not required by it."
+    after_help = "The wheel has a library for each release and fits every Python; docs/plugin.md says how to use it. It \
+                  neither contains nor requires torch."
 )]
 pub struct BuildPlugin {
     /// A torch release to build for, any number of times [default: the newest supported one]
     #[arg(long, value_name = "VERSION", num_args = 1..)]
     pub torch: Vec<String>,
-    /// For every supported release
+    /// Build for every supported release
     #[arg(long, conflicts_with = "torch")]
     pub all: bool,
-    /// Also for an official wheel at hand, such as one for another CUDA version, any number of times
+    /// Also build for this official wheel, such as one for another CUDA version, any number of times
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub wheel: Vec<PathBuf>,
-    /// A Python that the official wheels are fetched for; the plug-in fits any
+    /// The Python whose official wheels are fetched; the plug-in fits any Python
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
     /// Where the wheel goes
@@ -165,15 +164,15 @@ pub struct BuildPlugin {
 
 /// Options of `doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 0 when build-wheel and programs with the fork can run here.")]
+#[command(after_help = "Exits with 0 if build-wheel and programs with the fork can run here.")]
 pub struct Doctor {
     /// The Python to look for torch in, and to build for
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
-    /// Also want a GPU that programs can use, as --real of other commands does
+    /// Also require a usable GPU, as --real of other commands does
     #[arg(long)]
     pub gpu: bool,
-    /// Print the report, and all that it was made from, as JSON on standard output
+    /// Print the report, and the facts behind it, as JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -206,17 +205,17 @@ pub struct Sim {
 /// Options of `matrix`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Official wheels that the cache does not have are fetched one at a time and removed again; \
-                  headers and libraries stay there."
+    after_help = "Official wheels that are not in the cache are fetched one at a time and removed afterwards; \
+                  headers and libraries stay in the cache."
 )]
 pub struct Matrix {
     /// Only this release, any number of times [default: the last patch release of each minor one]
     #[arg(long, value_name = "VERSION")]
     pub torch: Vec<String>,
-    /// Stop where the library is linked: no wheel is written and nothing is installed
+    /// Stop after linking the library: write no wheel and install nothing
     #[arg(long)]
     pub quick: bool,
-    /// Write the table there as JSON
+    /// Write the table as JSON to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// The Python to build for
@@ -230,7 +229,7 @@ mod tests {
 
     use super::Cli;
 
-    /// Scripts and the README rely on these texts.
+    /// Reviews changes of help texts, which scripts and the README rely on.
     #[test]
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
@@ -246,9 +245,27 @@ mod tests {
         }
     }
 
+    /// Includes the commands that are handed on: a test of xtask-bench compares its own texts with this table.
+    #[test]
+    fn the_readme_lists_every_command() {
+        let readme = std::fs::read_to_string(crate::support::paths::root().join("README.md"));
+        let readme = readme.unwrap();
+        let cli = Cli::command();
+        for command in cli.get_subcommands() {
+            let about = command.get_about().unwrap();
+            let row = format!("| `cargo xtask {}` | {about} |", command.get_name());
+            assert!(
+                readme.contains(&row),
+                "README.md should have under \"Commands\": {row}"
+            );
+        }
+        let rows = readme.lines().filter(|it| it.starts_with("| `cargo xtask"));
+        assert_eq!(rows.count(), cli.get_subcommands().count(), "and no others");
+    }
+
     fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
         let all = command.get_subcommands_mut();
-        // Those that are handed on are xtask-bench's.
+        // The help of commands that are handed on is xtask-bench's.
         all.filter(|it| it.get_name() != "help" && !it.is_disable_help_flag_set())
     }
 }

@@ -1,4 +1,4 @@
-//! The build tool's entry point: reads the command line and dispatches to one file per command.
+//! The build tool: reads the command line and dispatches to one file per command.
 
 #![allow(
     unreachable_pub,
@@ -69,8 +69,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `help COMMAND` where that is handed on: the program has its text, and this process becomes it. Returns what went
-/// wrong, and nothing where other help was asked for, or none.
+/// Hands `help COMMAND` on for the commands of `xtask-bench`, and replaces this process. Returns an error if that
+/// fails, and None for other command lines.
 fn help() -> Option<anyhow::Error> {
     let typed = support::typed::arguments();
     let words: Vec<_> = typed.iter().map(String::as_str).collect();

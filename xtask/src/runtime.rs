@@ -1,4 +1,4 @@
-//! Which CUDA a command uses: what `--real` asks for, checked, or the simulator, built.
+//! The CUDA runtime of a command: with `--real` this machine's, checked; otherwise the simulator, built.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 pub use crate::python::runtime::Runtime;
 use crate::{doctor, sim};
 
-/// The machine's own where `real` asks for it, refused where that has no GPU to use.
+/// This machine's own if `real`, refused if it has no usable GPU; otherwise the simulator.
 pub fn choose(real: bool, python: &Path) -> Result<Runtime> {
     if real {
         doctor::require_gpu(python)?;

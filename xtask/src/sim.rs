@@ -1,6 +1,6 @@
 //! `cargo xtask sim`: runs a command with the simulated CUDA runtime in front of the real one.
 //!
-//! Where the Python on PATH has no torch, that of an environment with the fork is found before it.
+//! If the Python on PATH has no torch, an environment with the fork is put before it.
 
 use std::convert::Infallible;
 use std::env;
@@ -65,20 +65,20 @@ pub fn run(args: &cli::Sim) -> Result<()> {
 /// Where a command finds torch.
 #[derive(Debug, PartialEq, Eq)]
 enum Torch {
-    /// Where it would without us, or it is named by its path.
+    /// With the Python on PATH, or the program was given by its path.
     OnPath,
-    /// In this environment.
+    /// In this environment with the fork.
     Fork(PathBuf),
-    /// A Python that has none, and no environment is there.
+    /// The Python has no torch, and there is no environment.
     Nowhere,
 }
 
 impl Torch {
-    /// For a program; `has_torch` says whether an interpreter on PATH has it, and `forks` is the best
-    /// environment first.
+    /// Finds torch for a program. `has_torch` says whether an interpreter on PATH has it; `forks` are environments,
+    /// the best first.
     fn of(program: &str, has_torch: impl Fn(&str) -> bool, forks: &[PathBuf]) -> Self {
         let is_python = program.starts_with("python");
-        // Whatever else it runs finds its Python by that name, if any.
+        // Other programs start their Python by this name, if any.
         let interpreter = if is_python { program } else { "python3" };
         if program.contains('/') || has_torch(interpreter) {
             return Self::OnPath;
@@ -91,7 +91,7 @@ impl Torch {
     }
 }
 
-/// Whether an interpreter would find torch. Nothing of it is run.
+/// Whether an interpreter would find torch. Does not import it.
 fn has_torch(interpreter: &str) -> bool {
     const PROBE: &str =
         "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
@@ -116,7 +116,7 @@ fn explain(error: &std::io::Error, program: &str) -> crate::support::refusal::Re
     }
 }
 
-/// Compiles the two libraries, where they are not current, and lays them out.
+/// Compiles the two libraries unless they are current, and installs them below target/.
 pub fn build() -> Result<Simulator> {
     let messages = saying("building the simulated CUDA runtime", compile)?;
     let folder = paths::target().join("cuda-sim");
@@ -151,7 +151,7 @@ fn compile() -> Result<String> {
         .into())
 }
 
-/// Puts a library in place by a rename, so that who has the old one loaded keeps it.
+/// Installs a library by a rename, so that processes which have loaded the old one keep it.
 fn install(from: &Path, to: &Path) -> Result<()> {
     let new = fs::read(from).with_context(|| format!("reading {}", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == new) {
@@ -162,7 +162,7 @@ fn install(from: &Path, to: &Path) -> Result<()> {
     scratch.publish(to)
 }
 
-/// Runs `work`, and says so where it takes more than two seconds.
+/// Runs `work`, and prints `what` if it takes more than two seconds.
 pub fn saying<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let (done, finished) = mpsc::channel::<()>();
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! `cargo xtask venv`: environments with the fork wheel or the official one, made once.
+//! `cargo xtask venv`: makes environments with the fork wheel or the official one, once.
 //!
-//! Beside the wheel it has what programs with torch expect: numpy, without which torch warns at each start.
-//! Invariant: an environment with a marker is whole, and has the wheel whose hash the marker names.
+//! They also have numpy, without which torch warns at each start. Invariant: an environment with a marker is
+//! complete, and has the wheel whose hash the marker names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,31 +23,30 @@ use crate::wheel::record;
 use crate::{build_wheel, cli};
 
 const MARKER: &str = "pinbuddy-venv.json";
-/// What torch can do without and programs cannot.
+/// Packages that programs with torch expect.
 const BESIDE: [&str; 1] = ["numpy"];
-/// An environment takes 5.4 GB; beside another one, only torch itself.
+/// Disk space of an environment: 5.4 GB; only torch itself if another environment exists.
 pub const ROOM: u64 = 7_000_000_000;
 const ROOM_BESIDE: u64 = 2_500_000_000;
 
-/// Written last into an environment.
+/// The marker, written last.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Marker {
     wheel_sha256: String,
     python: PathBuf,
     version: (u32, u32, u32),
-    /// Installed besides; none in a marker of before there were any.
+    /// Additional packages; empty in older markers.
     #[serde(default)]
     beside: Vec<String>,
 }
 
-/// The command.
 pub fn run(args: &cli::Venv) -> Result<()> {
     let folder = ensure(args.torch.as_deref(), args.stock, &args.python)?;
     println!("{}", folder.display());
     Ok(())
 }
 
-/// The folder of the environment with the fork of `torch`, or with the official wheel.
+/// Makes the environment with the fork of `torch`, or with the official wheel; returns its folder.
 pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environment> {
     let _lock = lock::take("venv")?;
     let args = cli::BuildWheel::plain(torch, python, &paths::root().join("dist"));
@@ -77,7 +76,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     if present.as_ref() == Some(&wanted) {
         return open(&folder, stock);
     }
-    // Without its marker, whatever happens next is seen to be unfinished.
+    // Without its marker the environment counts as incomplete.
     let _ = fs::remove_file(folder.join(MARKER));
     let same_python =
         present.is_some_and(|it| it.python == wanted.python && it.version == wanted.version);
@@ -91,7 +90,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     open(&folder, stock)
 }
 
-/// An environment at hand, with the official wheel or with the fork.
+/// An existing environment with the official wheel or the fork.
 pub fn open(folder: &Path, stock: bool) -> Result<Environment> {
     let made_by = match stock {
         true => "cargo xtask venv --stock",
@@ -100,7 +99,7 @@ pub fn open(folder: &Path, stock: bool) -> Result<Environment> {
     Environment::open(folder, made_by)
 }
 
-/// An environment with `wheel` and all that it needs, in a folder that is made anew.
+/// Recreates a folder as an environment with `wheel` and its dependencies.
 pub fn fresh(
     python: &Python,
     tools: &Tools,
@@ -113,7 +112,7 @@ pub fn fresh(
     install(tools, folder, wheel, false, step)
 }
 
-/// Installs packages that tests need besides torch, and does nothing where they are.
+/// Installs packages for tests unless they are there.
 pub fn require(folder: &Path, python: &Path, packages: &[&str]) -> Result<()> {
     let tools = tools::ensure(&Python::probe(python)?)?;
     let inner = folder.join("bin/python").display().to_string();
@@ -139,7 +138,7 @@ fn marker(folder: &Path) -> Option<Marker> {
     folder.join("bin/python").exists().then_some(marker)
 }
 
-/// An empty environment, with the other one's packages where that is whole and of the same Python.
+/// Makes an environment, with the packages of the other one if that is complete and of the same Python.
 fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step) -> Result<()> {
     let donor =
         marker(other).filter(|it| it.python == wanted.python && it.version == wanted.version);
@@ -149,7 +148,7 @@ fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step
         "install torch",
     )?;
     step.say("making the environment");
-    // In place, since an environment holds its own path.
+    // Not by a rename, since an environment contains its own path.
     tools::make_environment(&plan.python.executable, folder)?;
     if donor.is_some() {
         step.say("sharing what is the same");
@@ -192,7 +191,7 @@ fn torch_names(site: &Path) -> Result<BTreeSet<String>> {
             );
         }
     }
-    // `../../../bin/torchrun` and byte code of single modules are nobody's in particular.
+    // `../../../bin/torchrun` and the byte code of single modules belong to no package folder.
     names.remove("..");
     names.remove("__pycache__");
     Ok(names)
@@ -219,12 +218,12 @@ fn install(tools: &Tools, folder: &Path, wheel: &Path, replace: bool, step: &Ste
         })
     };
     run(&arguments, "install torch and what it needs")?;
-    // By itself, or --force-reinstall would fetch it anew with each change of the wheel.
+    // Separately, or --force-reinstall would fetch it again with each change of the wheel.
     let beside = [&["--python", &inner, "install", "--quiet"], &BESIDE[..]].concat();
     run(&beside, "install numpy")
 }
 
-/// The environments with the fork that are whole, the newest torch first.
+/// The complete environments with the fork, the newest torch first.
 pub fn with_fork() -> Vec<PathBuf> {
     forks(&paths::target().join("venv"))
 }
@@ -278,7 +277,7 @@ mod tests {
         assert_eq!(forks(Path::new("/nowhere")), Vec::<PathBuf>::new());
     }
 
-    /// An environment that was made without numpy gets it, and nothing else is made anew.
+    /// An environment without numpy gets it, and nothing else is reinstalled.
     #[test]
     fn a_marker_of_before_asks_for_what_lies_beside() {
         let text = r#"{"wheel_sha256":"","python":"/usr/bin/python3","version":[3,11,2]}"#;

@@ -30,74 +30,78 @@ pub(super) const BLOCK_SIZE_MB: Variable = variable(
 pub(super) const BLOCK_COUNT: Variable = variable(
     "BUDDY_BLOCK_COUNT",
     "as demand shows",
-    "how many of them the warm-up pins; 0 pins none ahead; unset, a part of one ahead of demand, which \
-     doubles each time that a request finds no room",
+    "how many blocks the warm-up pins; 0: none; unset: part of a block ahead of demand, twice \
+     as much each time a request finds no room",
 );
 pub(super) const THRESHOLD_MB: Variable = variable(
     "BUDDY_THRESHOLD_MB",
     "4",
-    "the smallest request that is served from them, in MiB; 0 means all",
+    "the smallest request that blocks serve, in MiB; 0: all requests",
 );
 pub(super) const WARMUP: Variable = variable(
     "BUDDY_WARMUP",
     "background",
-    "`background`: a thread pins ahead, from the first request on that finds no room; `sync`: that \
-     request pins all blocks, 8 where nobody said how many; `off`: nothing is pinned ahead",
+    "when blocks are pinned ahead; `background`: by a thread, from the first request that \
+     finds no room; `sync`: all of them by that request, 8 where `BUDDY_BLOCK_COUNT` is \
+     unset; `off`: never",
 );
 pub(super) const GROWTH: Variable = variable(
     "BUDDY_GROWTH",
     "segment",
-    "what is pinned when nothing fits: more than the request as demand shows, up to a block \
-     (`segment`), or no more than it (`exact`)",
+    "what is pinned when nothing fits; `segment`: up to a block, as demand shows; `exact`: no \
+     more than the request",
 );
 pub(super) const MAX_MB: Variable = variable(
     "BUDDY_MAX_MB",
     "half of what is free",
-    "the most that the engine pins, in MiB; unset, half of the least of MemAvailable, what the \
-     cgroup leaves and RLIMIT_MEMLOCK (if more than 64 MiB, and binding), shared by the processes \
-     that torchrun, MPI or Slurm started here, and never more than half of what is free at the \
-     time; huge pages that the system has set aside come on top",
+    "the most that the engine pins, in MiB; unset: half of the least of MemAvailable, what \
+     the cgroup leaves and RLIMIT_MEMLOCK (if it is binding and above 64 MiB), shared by the \
+     processes that torchrun, MPI or Slurm started on this machine, and never more than half of what is \
+     free at the time; huge pages that the system has set aside come on top",
 );
 pub(super) const BACKING: Variable = variable(
     "BUDDY_BACKING",
     "auto",
-    "where blocks come from: mapped here and registered with CUDA (`pages`), or allocated by CUDA \
-     as stock does (`cuda`); `auto`: `pages` where that works",
+    "where blocks come from; `pages`: mapped by pinbuddy and registered with CUDA; `cuda`: allocated \
+     by CUDA, as with stock; `auto`: `pages` where that works",
 );
 pub(super) const HUGE_PAGES: Variable = variable(
     "BUDDY_HUGE_PAGES",
     "auto",
-    "the largest pages of mapped memory: `1G` or `2M` from the system's pool, `thp` (transparent), \
-     `off` (4 KiB); each falls back to the next; `auto`: the largest there are",
+    "the largest pages of mapped memory: `1G` or `2M` from the system's pool, `thp` \
+     (transparent) or `off` (4 KiB), each with the next as its fallback; `auto`: the largest \
+     there are",
 );
 pub(super) const FORK: Variable = variable(
     "BUDDY_FORK",
     "share",
-    "what forked children, such as workers of a DataLoader, have of blocks that are mapped here: the \
-     same memory, as with stock (`share`), or nothing, so that one that reads a pinned tensor of its \
-     parent's crashes (`hide`); only for kernels that fill shared memory slowly, which `cargo xtask \
-     doctor` tells",
+    "what forked children, such as DataLoader workers, find in mapped blocks; `share`: the \
+     same memory, as with stock; `hide`: nothing, so that a child that reads its parent's \
+     pinned tensor crashes. `hide` is for kernels that fill shared memory slowly; `cargo \
+     xtask doctor` tells",
 );
 pub(super) const PIN_THREADS: Variable = variable(
     "BUDDY_PIN_THREADS",
     "min(8, cores / LOCAL_WORLD_SIZE)",
-    "how many threads touch a block's pages; by default one fewer behind a program that goes on",
+    "how many threads touch a block's pages; the default is one fewer while a program runs \
+     beside them",
 );
 pub(super) const NUMA: Variable = variable(
     "BUDDY_NUMA",
     "off",
-    "the NUMA node that blocks are put on: that of the device in use (`auto`), or this one (a number)",
+    "the NUMA node of the blocks; `auto`: the node of the device in use; a number: this node",
 );
 pub(super) const REGISTER_CHUNK_MB: Variable = variable(
     "BUDDY_REGISTER_CHUNK_MB",
     "0",
-    "register blocks in pieces of so many MiB, below 512; 0: whole. Not tried on a real GPU yet",
+    "register blocks in pieces of this many MiB, below 512; 0: whole. Not tried on a real GPU \
+     yet",
 );
 pub(super) const LOG: Variable = variable(
     "BUDDY_LOG",
     "warn",
-    "what is said on standard error, one line per event, with the rank where there are several: \
-     `off`, `warn`, `info` or `debug`",
+    "how much is logged to standard error, one line per event, with the rank where there are \
+     several: `off`, `warn`, `info` or `debug`",
 );
 pub(super) const DISABLE: Variable = variable(
     "BUDDY_DISABLE",

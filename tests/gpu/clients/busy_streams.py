@@ -1,4 +1,4 @@
-"""Allocate and free while streams are busy, each with a freed block whose copy has yet to come."""
+"""Allocate and free while streams are busy, each with a freed block whose copy is still queued."""
 
 import torch
 from pinned import Requests, on_device, pair_cost
@@ -7,7 +7,7 @@ from pinned import Requests, on_device, pair_cost
 def run(streams: list[int], cycles: int, pairs: int) -> dict[str, float]:
     device, figures = on_device(8), {}
     requests = Requests()
-    # All is cached before any stream is busy: to pin may take as long as they are.
+    # Cache everything before any stream is busy, since a pin may wait for them.
     kept = [requests.pinned(8) for _ in range(max(streams) + 1)] + [requests.pinned(16)]
     kept.clear()
     for count in streams:

@@ -1,5 +1,5 @@
-"""Graph captures with a pinned batch and other work between them, as servers start up: each capture empties the cache
-of pinned memory, and a request may find that it has to be had anew."""
+"""Graph captures with a pinned batch and other work between them, as in a starting server: each capture empties the
+cache, and later requests may have to pin again."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Graph captures one behind the other, each with one pinned block just before it."""
+"""Consecutive graph captures, each right after one request for a pinned block."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A cache that is emptied in the loop, with a copy and a little other work in between."""
+"""A cache that is emptied in a loop, with a copy and a little other work in between."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A cold start of large requests, none of them a power of two, and the same ones once more."""
+"""A cold start with large requests, none of them a power of two, and then the same requests again."""
 
 import time
 

@@ -4,7 +4,7 @@ import time
 
 from pinned import Requests
 
-# Ends as programs do, by the interpreter's own way out.
+# A normal exit of the interpreter.
 ENDS = True
 
 

@@ -1,4 +1,4 @@
-"""Streams of somebody else's that come, use a block, and are destroyed; what a pair costs afterwards."""
+"""Streams of another library that use a block and are destroyed; and the cost of a pair afterwards."""
 
 import ctypes
 
@@ -28,7 +28,7 @@ def run(streams: int, pairs: int) -> dict[str, float]:
         with torch.cuda.stream(stream):
             device.copy_(requests.pinned(8), non_blocking=True)
         stream.synchronize()
-        # Notices that the copy is over.
+        # The request makes the allocator notice that the copy is finished.
         requests.pinned(8)
         _check(torch.cuda.cudart().cudaStreamDestroy(handle))
     return {"a pair before": before, "a pair after": pair_cost(8, pairs)} | requests.figures()

@@ -1,5 +1,4 @@
-"""A large buffer that grows by a little: the new one is asked for first and the old one goes, or the other way
-round."""
+"""A large buffer that grows by a little: the new one is allocated before the old one is freed, or after."""
 
 from pinned import MIB, Requests, bytes_pinned, on_device
 

@@ -1,4 +1,4 @@
-"""A buffer that grows by a row at a time, as a cache of keys and values on the host does; with exact growth."""
+"""A buffer that grows by a row at a time, like a cache of keys and values on the host; with exact growth."""
 
 from pinned import MIB, Requests, bytes_pinned, on_device
 
@@ -9,6 +9,6 @@ def run(from_mib: int, to_mib: int, row_kib: int) -> dict[str, float]:
     buffer = requests.pinned(size)
     while size < to_mib:
         size += row_kib / 1024
-        # The old one goes once the new one is there.
+        # The old buffer is freed after the new one is filled.
         buffer = requests.pinned(size)
     return requests.figures() | {"pinned at most, over live": bytes_pinned("peak") / (2 * buffer.numel() or MIB)}

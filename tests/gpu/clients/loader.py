@@ -1,4 +1,4 @@
-"""A plain DataLoader(pin_memory=True): the slowest batch once it goes, and a round through the data."""
+"""A plain DataLoader(pin_memory=True): the slowest batch after the first, and a whole epoch."""
 
 import time
 

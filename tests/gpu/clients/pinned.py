@@ -1,4 +1,4 @@
-"""What client programs share: requests that are timed, and what is pinned."""
+"""What client programs share: timed requests, and the amount of pinned memory."""
 
 import time
 
@@ -29,7 +29,7 @@ def on_device(mib: float) -> torch.Tensor:
 
 
 def bytes_pinned(which: str = "current") -> int:
-    """Now, or at most so far (`peak`), by torch's own count."""
+    """Pinned now, or at most so far (`peak`), according to torch."""
     return torch.cuda.host_memory_stats()[f"allocated_bytes.{which}"]
 
 

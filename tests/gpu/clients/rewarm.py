@@ -1,4 +1,4 @@
-"""A peak, as a checkpoint makes one, that is freed and given back; the program goes on with one small block."""
+"""A peak, as by a checkpoint, that is freed and returned; the program continues with one small block."""
 
 import time
 

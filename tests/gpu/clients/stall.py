@@ -1,4 +1,4 @@
-"""A loop that keeps what it asks for, a block at a time, while every core is busy, as loaders' workers make them."""
+"""A loop that allocates and keeps one block at a time while every core is busy, as with a loader's workers."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 
 def run(mib: int, blocks: int, pause: float) -> dict[str, float]:
-    # Spinning needs no library of CUDA's.
+    # These processes do not use CUDA.
     plain = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     command = [sys.executable, "-S", "-c", SPIN]
     busy = [subprocess.Popen(command, env=plain) for _ in os.sched_getaffinity(0)]

@@ -87,7 +87,7 @@ class Arena:
         return at
 
     def shrink(self) -> int:
-        """Gives the last piece back and says how long it was."""
+        """Releases the last piece and returns its length."""
         at, size, handle = self.pieces.pop()
         self.size -= size
         self.driver.call("cuMemUnmap", ctypes.c_ulonglong(at), ctypes.c_size_t(size))

@@ -1,8 +1,7 @@
-"""How a program asks and answers: lines of JSON on standard output, one before a question and one after it.
+"""The protocol of question programs: lines of JSON on standard output, one before each question and one after it.
 
-An answer is a yes or a no, a figure, or "cannot be asked here" and why, which is what becomes of each call that
-fails: the next question is asked all the same. The line before names the question, so that whoever reads them
-knows which one a program hung in.
+An answer is yes or no, a figure, or "cannot be asked here" with a reason, for each failing call; the next question
+is asked all the same. The line before a question names it, so that a reader knows in which one a program hung.
 """
 
 import json
@@ -47,20 +46,20 @@ class Asking:
         os.dup2(2, 1)
 
     def left(self) -> float:
-        """Seconds until no other question should be begun."""
+        """Seconds during which another question may begin."""
         return self.seconds - (time.monotonic() - self._start)
 
     def ask(self, what: str, on: str, attempt, *, refusal_is_no: bool = False):
-        """What `attempt` returns, a `Said` or a `Figure`, or None where it could not be asked or was refused. With
-        `refusal_is_no` a call of CUDA that fails is the answer."""
+        """The result of `attempt`, a `Said` or a `Figure`, or None if it could not be asked or was refused. With
+        `refusal_is_no` a failing CUDA call means no."""
         return self._try(what, on, attempt, _told, "no" if refusal_is_no else CANNOT)
 
     def tell(self, what: str, on: str, attempt) -> None:
-        """What is known already, and takes no time any more."""
+        """Reports an answer that is already known."""
         self._try(what, on, attempt, _told, CANNOT, short=True)
 
     def need(self, what: str, on: str, make):
-        """What `make` returns, which questions need; or None, and then that it cannot be had is said."""
+        """The result of `make`, which questions need; or None, after reporting that it is not available."""
         return self._try(what, on, make, lambda _: None, CANNOT)
 
     def _try(self, what: str, on: str, attempt, told, refused: str, short: bool = False):
@@ -76,10 +75,10 @@ class Asking:
         except Unavailable as unavailable:
             line = {"answer": CANNOT, "why": str(unavailable)}
         except (OSError, MemoryError, RuntimeError) as error:
-            # The system or torch refuses; what else is asked may be answered.
+            # The system or torch refuses; other questions may still be answered.
             line = {"answer": CANNOT, "why": f"{type(error).__name__}: {error}"}
         except Exception as error:
-            # The program is wrong: no trial passes with that, and no other answer is lost by it.
+            # A defect of the program: it fails the trial, but no other answer is lost.
             line = {"answer": CANNOT, "why": f"{type(error).__name__}: {error}", "fault": True}
         if line:
             self._write(of=what, on=on, **line)
@@ -112,6 +111,6 @@ def main(ask) -> None:
     """The command line of a question: `question.py real|simulated SECONDS`."""
     it = Asking(sys.argv[1] == "simulated", float(sys.argv[2]))
     ask(it)
-    # What is still pinned or runs goes with the process, and nobody waits for it to be torn down.
+    # Exits without teardown, whatever is still pinned or running.
     sys.stderr.flush()
     os._exit(0)

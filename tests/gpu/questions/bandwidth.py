@@ -22,14 +22,14 @@ def gb_per_s(runtime: libcuda.Runtime, host: int, device: int, size: int, direct
 
 
 def compare(it: Asking, runtime: libcuda.Runtime, region: memory.Region, stock: int, device: int) -> None:
-    """Both directions, in turns with memory of cudaHostAlloc's."""
+    """Both directions, in turns with memory of cudaHostAlloc."""
     size, stream = region.size, runtime.stream()
     hosts = {CUDA: stock, region.kind: region.address}
     for words, direction in {"to the device": libcuda.TO_DEVICE, "to the host": libcuda.TO_HOST}.items():
         seen: dict[str, list[float]] = {name: [] for name in hosts}
 
         def measure() -> Figure:
-            # The first round is not counted.
+            # Skips the first round.
             for number in range(ROUNDS + 1):
                 order = list(hosts.items())
                 for name, host in order if number % 2 else reversed(order):

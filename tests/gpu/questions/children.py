@@ -1,4 +1,4 @@
-"""What a forked child sees of its parent's memory."""
+"""Tests what a forked child sees of its parent's memory."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ PATIENCE = 5.0
 
 
 def reads(address: int, wanted: bytes) -> Said:
-    """Whether a child that is forked now reads these bytes there. It may die of it, or hang."""
+    """Whether a newly forked child reads these bytes at the address. It may crash or hang."""
     child = os.fork()
     if child == 0:
         os._exit(0 if ctypes.string_at(address, len(wanted)) == wanted else 1)

@@ -1,7 +1,7 @@
 """May one copy, and one kernel's access, cross two registrations that lie side by side in one mapping?
 
-Every byte is compared: a driver could take such a copy and bring half of it. And the copy is timed beside one that
-lies within a registration: a driver that stages it as it does pageable memory answers yes at a price.
+Every byte is compared, since a driver might copy only a part. The copy is also timed against one within a
+registration, since a driver might stage it like pageable memory.
 """
 
 import ctypes
@@ -25,12 +25,12 @@ class Pair:
         runtime.register(self.border, self.half)
 
     def middle(self, size: int) -> int:
-        """Where so many bytes begin that have the border in their middle."""
+        """The start of `bytes` bytes with the border in their middle."""
         return self.border - size // 2
 
 
 def pattern(size: int, step: int) -> bytes:
-    """Bytes that repeat at no power of two, so that a page that was left out or taken twice shows."""
+    """Bytes whose period is not a power of two, so that a page that is missing or copied twice is detected."""
     row = bytes(at * step % 251 for at in range(251))
     return (row * (size // 251 + 1))[:size]
 
@@ -43,7 +43,7 @@ def first_difference(seen: bytes, wanted: bytes) -> Said:
 
 
 def copies_arrive(runtime: libcuda.Runtime, pair: Pair, size: int, direction: int) -> Said:
-    """The other end is had from memory that CUDA knows nothing of, in one piece."""
+    """The other side is ordinary memory that CUDA does not know."""
     stream, device = runtime.stream(), runtime.device_alloc(size)
     wanted, other = pattern(size, 3), ctypes.create_string_buffer(size)
     host, plain = pair.middle(size), ctypes.addressof(other)
@@ -66,7 +66,7 @@ def copies_arrive(runtime: libcuda.Runtime, pair: Pair, size: int, direction: in
 
 
 def price(runtime: libcuda.Runtime, pair: Pair, size: int) -> Figure:
-    """How long copies across the border take, over those of the same size beside it."""
+    """Time of copies across the border, relative to copies of the same size beside it."""
     stream, device = runtime.stream(), runtime.device_alloc(size)
 
     def seconds(host: int) -> float:
@@ -85,12 +85,12 @@ def price(runtime: libcuda.Runtime, pair: Pair, size: int) -> Figure:
 
 
 def kernels_reach(runtime: libcuda.Runtime, pair: Pair, size: int, simulated: bool) -> Said:
-    """A kernel reads both sides, and a kernel writes both sides; torch is given the memory as if it were the GPU's."""
+    """One kernel reads both sides and one writes both sides; torch gets the memory as a GPU tensor."""
     host = pair.middle(size)
     apart = [runtime.seen_by_device(side) - side for side in (host, pair.border - 1, pair.border)]
     if any(apart):
         raise libcuda.Unavailable(f"the device sees the memory elsewhere than the host does, by {apart}")
-    # Only here: it takes seconds to import.
+    # Imported here, since that takes seconds.
     import torch
     import views
 
@@ -106,7 +106,7 @@ def kernels_reach(runtime: libcuda.Runtime, pair: Pair, size: int, simulated: bo
         view.bitwise_xor_(255)
         torch.cuda.synchronize()
     except RuntimeError as error:
-        # An access that the device has no mapping for, as torch tells it.
+        # torch's message for an access without a mapping.
         return Said(False, str(error).splitlines()[0])
     if simulated:
         raise libcuda.Unavailable("kernels compute nothing here")
@@ -134,7 +134,7 @@ def ask(it: Asking) -> None:
                 lambda: copies_arrive(runtime, pair, size, direction), refusal_is_no=True,
             )
         it.ask("a copy across, over one beside the border", each, lambda: price(runtime, pair, size))
-    # Last: an access that a device refuses ends its context.
+    # Last, since a refused access destroys the context.
     if pairs:
         it.ask(
             "does a kernel's access cross their border?", f"{size >> 20} MiB of {pairs[0].region.kind}",

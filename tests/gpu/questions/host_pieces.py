@@ -18,7 +18,7 @@ ROUNDS = 3
 
 
 class Costs:
-    """Seconds a GiB of each part of a piece's life."""
+    """Seconds per GiB of each operation on a piece."""
 
     def __init__(self):
         self.make: list[float] = []
@@ -41,7 +41,7 @@ class Costs:
 
 
 class SideBySide:
-    """Two pieces, as `crossing` has two registrations."""
+    """Two adjacent pieces, like the two registrations of `crossing`."""
 
     def __init__(self, its: arena.Arena, half: int):
         self.address = its.grow(half)
@@ -52,7 +52,7 @@ class SideBySide:
 
 
 def reserve() -> tuple[libcuda.Runtime, arena.Arena]:
-    """A driver that lacks what it takes says so by name."""
+    """Names the functions that the driver lacks."""
     driver = libcuda.Driver()
     driver.call("cuInit", 0)
     node = arena.node_of(driver, 0)
@@ -66,7 +66,7 @@ def ask(it: Asking) -> None:
 
 
 def examine(it: Asking, runtime: libcuda.Runtime, its: arena.Arena) -> None:
-    """What there is to ask of an arena; the pieces that lie side by side stay."""
+    """All questions on an arena; the adjacent pieces are kept."""
     half = (4 if it.simulated else 32) * MIB
     pairs: list[SideBySide] = []
 

@@ -9,7 +9,7 @@ import importlib.util
 from pathlib import Path
 
 TO_DEVICE, TO_HOST = 1, 2
-# cudaStreamNonBlocking: no order with the default stream.
+# cudaStreamNonBlocking: not ordered with the default stream.
 NON_BLOCKING = 1
 
 
@@ -37,7 +37,7 @@ class Runtime:
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
-        # Makes the context, which is no part of what is timed later.
+        # Makes the context, so that it is not timed later.
         self.call("cudaSetDevice", 0)
         self.call("cudaFree", ctypes.c_void_p(None))
 
@@ -68,7 +68,7 @@ class Runtime:
         self.call("cudaFree", ctypes.c_void_p(address))
 
     def seen_by_device(self, address: int) -> int:
-        """Where the device sees pinned memory."""
+        """The device address of pinned memory."""
         return self._address("cudaHostGetDevicePointer", ctypes.c_void_p(address), 0)
 
     def stream(self) -> int:
@@ -117,7 +117,7 @@ class Driver:
 
 
 def runtime() -> Runtime:
-    """The one in front of all others, which is the simulator's, or else that of the torch of this interpreter."""
+    """The simulator's runtime if it is preloaded, otherwise that of this interpreter's torch."""
     whole = ctypes.CDLL(None)
     if hasattr(whole, "cudaHostRegister"):
         return Runtime(whole)
@@ -126,7 +126,7 @@ def runtime() -> Runtime:
         raise Unavailable("this interpreter has no torch, and with it no libcudart")
     packages = Path(found.submodule_search_locations[0]).parent
     libraries = sorted(packages.glob("nvidia/*/lib/libcudart.so.*"))
-    # Where torch was made with a CUDA of the system's, the loader knows it.
+    # If torch was built with the system's CUDA, the loader finds it.
     for name in [*map(str, libraries[-1:]), "libcudart.so.13", "libcudart.so.12", "libcudart.so"]:
         try:
             return Runtime(ctypes.CDLL(name))

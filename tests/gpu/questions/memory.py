@@ -1,7 +1,7 @@
-"""Host memory to pin: in 4 KiB pages, in private huge pages, and in shared ones, with every page there already.
+"""Host memory to pin: populated 4 KiB pages, private huge pages and shared huge pages.
 
-Shared huge pages are had without the system's leave: one byte is touched in each 2 MiB, and the kernel is told to
-collapse them (Linux 6.1 and later), whatever /sys says of shared memory, unless it says `deny`.
+Shared huge pages work whatever /sys says of shared memory, unless it says `deny`: one byte is touched in each 2
+MiB, and the kernel is told to collapse them (Linux 6.1 and later).
 """
 
 import ctypes
@@ -16,16 +16,16 @@ from libcuda import Unavailable
 MIB, GIB = 1 << 20, 1 << 30
 PAGE, HUGE = 4096, 2 * MIB
 FAILED = ctypes.c_void_p(-1).value
-# madvise, as in linux/mman.h; Python's mmap does not know the last two.
+# Values of madvise from linux/mman.h; Python's mmap lacks the last two.
 USE_HUGE, USE_SMALL, POPULATE, COLLAPSE = 14, 15, 23, 25
-# MAP_FIXED and MAP_NORESERVE, which Python does not know either.
+# MAP_FIXED and MAP_NORESERVE, which Python lacks, too.
 FIXED, UNCOUNTED = 0x10, 0x4000
 SHARED_HUGE, PRIVATE_HUGE = "shared huge pages", "private huge pages"
 SMALL_PAGES, SHARED_SMALL = "4 KiB pages", "shared 4 KiB pages"
 KINDS = (SHARED_HUGE, PRIVATE_HUGE, SMALL_PAGES, SHARED_SMALL)
 HUGE_KINDS, SHARED_KINDS = (SHARED_HUGE, PRIVATE_HUGE), (SHARED_HUGE, SHARED_SMALL)
 MOST_THREADS, TRIES = 8, 5
-# What stays for everybody else.
+# Memory left for other programs.
 SHARE = 3
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -48,7 +48,7 @@ def call_madvise(address: int, size: int, advice: int) -> None:
 
 
 class Region:
-    """Memory of a kind, that begins at a huge page's border. To be closed, or used in a `with`."""
+    """Memory of one kind, aligned to a huge page. Close it, or use it in a `with`."""
 
     def __init__(self, kind: str, size: int):
         self.kind, self.size = kind, size
@@ -57,7 +57,8 @@ class Region:
         self._whole = size + HUGE
         self._start = _map(None, self._whole, mmap.MAP_PRIVATE | UNCOUNTED, 0)
         self.address = -(-self._start // HUGE) * HUGE
-        # Mapped anew at the border: the kernel collapses shared memory only where its own offset, too, is aligned.
+        # Mapped again at an aligned address: the kernel collapses shared memory only if its own offset is aligned,
+        # too.
         sharing = mmap.MAP_SHARED if kind in SHARED_KINDS else mmap.MAP_PRIVATE
         _map(self.address, size, sharing | FIXED, mmap.PROT_READ | mmap.PROT_WRITE)
         try:
@@ -81,7 +82,7 @@ class Region:
         return f"{told}, {self.huge():.0%} huge" if self.kind in HUGE_KINDS else told
 
     def huge(self) -> float:
-        """How much of it is mapped by huge pages, as the kernel says."""
+        """How much of it is mapped in huge pages, according to the kernel."""
         found = 0
         inside = False
         for line in Path("/proc/self/smaps").read_text().splitlines():
@@ -91,7 +92,7 @@ class Region:
                 inside = low < self.address + self.size and high > self.address
             elif inside and head in ("AnonHugePages:", "ShmemPmdMapped:"):
                 found += int(line.split()[1]) * 1024
-        # The kernel may have put a neighbour of the same kind into the same area.
+        # The kernel may have merged a neighbour of the same kind into the area.
         return min(1.0, found / self.size)
 
 
@@ -102,7 +103,7 @@ def _collapse(address: int, size: int) -> None:
         try:
             return call_madvise(address, size, COLLAPSE)
         except OSError as error:
-            # A page was somebody else's for a moment, or no huge page was free, and now one may have been made.
+            # Try again: a page was busy, or no huge page was free, and one may be free now.
             if not left or error.errno not in (errno.EAGAIN, errno.ENOMEM):
                 raise
 
@@ -134,7 +135,7 @@ _FILL = {
 
 
 def best_kind() -> str:
-    """The first that can be had here; an old kernel, or a system that only looks like one, cannot collapse."""
+    """The first kind available here; an old or emulated kernel cannot collapse."""
     for kind in KINDS:
         try:
             Region(kind, HUGE).close()
@@ -145,7 +146,7 @@ def best_kind() -> str:
 
 
 def _in_slices(region: Region, fill) -> None:
-    """Every page is there when it returns, by as many threads as are of use."""
+    """Populates every page, with as many threads as useful."""
     pages = -(-region.size // HUGE)
     count = max(1, min(MOST_THREADS, len(os.sched_getaffinity(0)), pages))
     borders = [region.address + min(region.size, pages * at // count * HUGE) for at in range(count + 1)]
@@ -167,7 +168,7 @@ def _in_slices(region: Region, fill) -> None:
 
 
 def room() -> int:
-    """Bytes that may be pinned here without anybody missing them, by the system and by the group's limit."""
+    """Bytes that may be pinned without harm to other programs, by the system's and the control group's limits."""
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
     free = next(int(words[1]) * 1024 for words in lines if words[0] == "MemAvailable:")
     group = Path("/sys/fs/cgroup")
@@ -176,6 +177,6 @@ def room() -> int:
         if most != "max":
             free = min(free, int(most) - int((group / "memory.current").read_text()))
     except (OSError, ValueError):
-        # No such limit, or another version of control groups.
+        # No limit, or another version of control groups.
         pass
     return max(0, free) // SHARE

@@ -1,4 +1,4 @@
-"""Another process on the same GPU: probes for as many seconds as each line of standard input says."""
+"""A second process on the same GPU: probes for as many seconds as each line of standard input says."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""cudaHostRegister, in seconds a GiB: by page and by the size of a piece, alone, and from four threads at once."""
+"""cudaHostRegister in seconds per GiB: by page and by piece size, from one thread and from four at once."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from memory import GIB, MIB
 
 SIZES = (64 * MIB, 256 * MIB, GIB, 4 * GIB, 8 * GIB)
 ROUNDS, THREADS = 3, 4
-# Over the time that one thread takes for all: what four would take of a driver that takes turns, or does not.
+# Four threads' time over one thread's, with a driver that serializes them and with one that does not.
 TURNS, ABREAST = 0.8, 0.5
 
 
@@ -28,11 +28,11 @@ def alone(runtime: libcuda.Runtime, region: memory.Region, unregister: list[floa
 
 
 class Alone:
-    """One piece at a time; the region is there only while it is asked for."""
+    """One piece at a time; each region exists only during its measurement."""
 
     def __init__(self, it: Asking, runtime: libcuda.Runtime):
         self._it, self._runtime = it, runtime
-        # Of each kind, the last time: preparing the memory is most of it.
+        # Seconds of the last measurement of each kind; most of it is preparing the memory.
         self.seconds_per_gib: dict[str, float] = {}
 
     def ask(self, kind: str, size: int) -> None:
@@ -53,7 +53,7 @@ class Alone:
 
 
 def together(runtime: libcuda.Runtime, regions: list[memory.Region]) -> float:
-    """Seconds until a thread for each has registered its own."""
+    """Seconds until each thread has registered its own region."""
     begin = threading.Barrier(len(regions) + 1)
     wrong: list[Exception] = []
 
@@ -125,7 +125,7 @@ def ask(it: Asking) -> None:
             pieces.ask(kind, size)
     for kind in memory.KINDS:
         from_threads(it, runtime, kind, sizes[1])
-    # Last, since they take longest; of huge pages that there were.
+    # Last, since they take longest; with huge pages if there were any.
     had = [kind for kind in memory.HUGE_KINDS if kind in pieces.seconds_per_gib]
     for size in sizes[3:]:
         pieces.ask((had or memory.HUGE_KINDS)[0], size)

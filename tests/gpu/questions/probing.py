@@ -1,7 +1,6 @@
-"""How long calls of CUDA take while something else goes on: launches, copies, questions for free memory.
+"""Times of CUDA calls while something else runs: launches, copies, queries of free memory.
 
-All calls of a process come from one thread, one behind the other, and each has the time when it began, by a clock
-that all processes share.
+One thread makes all calls of a process, and records their start times by a clock that all processes share.
 """
 
 import time
@@ -9,16 +8,16 @@ import time
 import libcuda
 import torch
 
-# A copy is waited for.
+# Waits for a copy.
 LAUNCH, COPY, INFO = "a kernel launch", "a copy of 1 MiB", "cudaMemGetInfo"
 CALLS = (LAUNCH, COPY, INFO)
 SIZE = 1 << 20
-# Leaves the processor to others, and keeps the number of samples small.
+# Yields the processor, and keeps the number of samples small.
 PAUSE = 0.0005
 
 
 class Probe:
-    """Has all that it needs before anything is timed."""
+    """Allocates everything before anything is timed."""
 
     def __init__(self, runtime: libcuda.Runtime):
         self._runtime = runtime
@@ -39,7 +38,7 @@ class Probe:
             self._runtime.memory_info()
 
     def run(self, seconds: float) -> dict[str, list[tuple[float, float]]]:
-        """Of each call when it began, and how long it took."""
+        """Start and duration of each call."""
         seen: dict[str, list[tuple[float, float]]] = {call: [] for call in CALLS}
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -1,7 +1,7 @@
 """Do calls of this process and of another one wait while a region is registered or unregistered, and how long?
 
-A thread registers and unregisters the same region over and over; a call counts to what it overlapped. The same calls
-are timed before that, with nothing beside them.
+A thread registers and unregisters the same region repeatedly; each call counts to the operation that it overlapped.
+The same calls are timed before that, undisturbed.
 """
 
 import json
@@ -20,7 +20,7 @@ from asking import Asking, Figure, Said
 from memory import GIB, MIB
 
 REGISTERING, UNREGISTERING = "registered", "unregistered"
-# So much more than the worst in quiet, and so much at least, is a stall.
+# A stall is longer than the worst quiet call by this factor, and than this time.
 TIMES, LEAST = 2.0, 0.001
 
 
@@ -69,8 +69,8 @@ class Registering(threading.Thread):
 
 
 def sort_out(samples: list, spans: dict[str, list[tuple[float, float]]]) -> dict[str, list[float]]:
-    """How long the calls took, each with what it overlapped longest; those that overlapped nothing are left out.
-    Spans follow one another, and so do samples."""
+    """Durations of the calls by the span that each overlapped longest; calls without overlap are left out. Spans
+    and samples are both consecutive."""
     every = sorted((start, end, what) for what, when in spans.items() for start, end in when)
     found: dict[str, list[float]] = {what: [] for what in spans}
     first = 0
@@ -89,7 +89,7 @@ def sort_out(samples: list, spans: dict[str, list[tuple[float, float]]]) -> dict
 
 
 def during(runtime: libcuda.Runtime, region: memory.Region | None, seconds: float, own, neighbour: Neighbour):
-    """Samples of both processes, and what the registering thread did beside them."""
+    """Samples of both processes, and the registering thread's spans."""
     thread = Registering(runtime, region) if region else None
     if thread:
         thread.start()
@@ -112,12 +112,12 @@ def waits(quiet: list[float], busy: list[float]) -> Said:
     told = f"worst {worst * 1e3:.2f} ms, median {statistics.median(busy) * 1e3:.3f} ms of {len(busy)}"
     told += f"; in quiet {before * 1e3:.2f} and {statistics.median(quiet) * 1e3:.3f} of {len(quiet)}"
     figures = {"beside it": Figure("s", busy), "in quiet": Figure("s", quiet)}
-    # One alone may be the system's doing.
+    # A single one may be noise.
     return Said(longer > 1, f"{longer} long; {told}", figures)
 
 
 def tell(it: Asking, quiet: dict, samples: dict, spans: dict, on: str) -> None:
-    """Each call of each process: whether it waits, and its times."""
+    """For each call of each process: whether it waits, and its times."""
     for process, calls in samples.items():
         for call, taken in calls.items():
             before = [seconds for _, seconds in quiet[process][call]]

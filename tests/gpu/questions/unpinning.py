@@ -1,6 +1,6 @@
-"""cudaHostUnregister: how long it takes a GiB, and whether it waits for the device; its relations beside it.
+"""cudaHostUnregister and related calls: seconds per GiB, and whether they wait for the device.
 
-A kernel that does nothing but last keeps a stream of its own busy; a call that returns while it runs has not waited.
+A spinning kernel keeps its own stream busy; a call that returns while it runs has not waited.
 """
 
 import time
@@ -13,7 +13,7 @@ from asking import Asking, Figure, Said
 from memory import GIB, MIB
 
 KERNEL = 0.4
-# Of the kernel's time: a call that takes longer has waited for it, however the two were timed.
+# Share of the kernel's time: a longer call has waited for the kernel.
 MOST = 0.5
 
 
@@ -23,7 +23,7 @@ class LongKernel:
     def __init__(self):
         self.stream = torch.cuda.Stream()
         self.cycles = 10_000_000
-        # The first launch loads it.
+        # The first launch loads the kernel.
         self._run(1000)
         for _ in range(2):
             self.cycles = int(self.cycles * KERNEL / max(1e-4, self._run(self.cycles)))
@@ -41,7 +41,7 @@ class LongKernel:
 
 
 def waits(kernel: LongKernel, call) -> Said:
-    """Whether the call returns only once the kernel is over."""
+    """Whether the call returns only after the kernel."""
     if kernel.seconds < 0.5 * KERNEL:
         raise libcuda.Unavailable(f"the kernel that should last {KERNEL} s lasts {kernel.seconds:.3f}")
     kernel.launch()

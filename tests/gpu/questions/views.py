@@ -1,6 +1,6 @@
-"""Host memory as a tensor of the GPU's, so that torch's kernels read and write it where it lies.
+"""Host memory as a GPU tensor, so that torch's kernels access it directly.
 
-By DLPack, which asks neither numpy nor CUDA whose memory it is.
+By DLPack, which does not check the memory's origin.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ class Tensor(ctypes.Structure):
     ]
 
 
-# Whoever has a view refers to them for as long as it likes.
+# Kept alive, since views refer to them.
 _kept: list = []
 
 

@@ -1,6 +1,6 @@
-"""Forty graph captures with a request of 16 MiB between them, as a serving engine makes when it starts.
+"""Forty graph captures with a request of 16 MiB between them, as in a starting serving engine.
 
-Each capture empties the cache, so that all that was pinned ahead is unpinned, and then pinned again.
+Each capture empties the cache, so all memory pinned ahead is unpinned and pinned again.
 """
 
 import time

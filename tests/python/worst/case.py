@@ -1,7 +1,7 @@
 """What the programs of `cargo xtask bench --only worst` share.
 
-Each does one thing that an allocator which pins ahead can be worse at than stock, with either, and prints
-its figures as one line of JSON. By itself, with stock's Python (`cargo xtask venv --stock`) or the fork's:
+Each does one thing for which an allocator that pins ahead can be worse than stock, and prints its figures as one
+line of JSON. To run one by itself, with stock's Python (`cargo xtask venv --stock`) or the fork's:
 
     cargo xtask sim -- "$(cargo xtask venv)/bin/python" tests/python/worst/captures.py --quick
 

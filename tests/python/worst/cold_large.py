@@ -1,7 +1,7 @@
 """A cold start of sixteen requests of 129.5 MiB where pins take a driver's time, 500 ms a GiB, one at a time.
 
-With the defaults, with exact growth (`exact`), or the first 8 MiB alone with no warm-up (`first`), for which
-a whole block is pinned.
+With the defaults, with exact growth (`exact`), or the first 8 MiB alone with no warm-up (`first`), for which a
+whole block was pinned.
 """
 
 import time

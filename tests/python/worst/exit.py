@@ -1,6 +1,6 @@
-"""How long a process that pinned 8 MiB takes to be gone, beside as many busy processes as the argument says.
+"""How long a process that pinned 8 MiB takes to end, beside as many busy processes as the argument says.
 
-The end comes while the warm-up goes on, after 50 ms, and a second after it began; the slower of the two.
+It exits during the warm-up, 50 ms and one second after its start; the slower of the two counts.
 """
 
 import subprocess

@@ -1,5 +1,6 @@
-"""A buffer longer than a block that grows by a MiB a step: the new one before the old one goes (`new`), or after
-(`old`). Stock rounds to the next power of two and pins once or twice; a region of its own is pinned at each step. Counted, at a driver's pace.
+"""A buffer longer than a block that grows by a MiB per step: the new one is allocated before the old one is freed
+(`new`), or after (`old`). Stock rounds to the next power of two and pins once or twice; a region per step would pin
+at each step. Counted, at a driver's pace.
 """
 
 import time

@@ -1,5 +1,5 @@
-"""Exact growth, and a buffer that grows row by row from 8 to 64 MiB, as a cache of keys and values does: the new
-one, then the old one goes. Each step asks for a size that was never asked for. Counted, at a driver's pace.
+"""Exact growth, and a buffer that grows row by row from 8 to 64 MiB, like a cache of keys and values: the new one
+is allocated, then the old one is freed. Each step requests a new size. Counted, at a driver's pace.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""16 TiB, refused and caught, after a warm-up; then the steps that the program goes on with.
+"""A request of 16 TiB, refused and caught, after a warm-up; then the program's steps.
 
-The last resort before a refusal is to give back what is idle, which is all that is warm. Counted, at a driver's
+The last resort before a refusal is to unpin all idle memory, which is everything warm. Counted, at a driver's
 pace: a real machine would be out of memory before it refused.
 """
 

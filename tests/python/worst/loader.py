@@ -1,6 +1,6 @@
 """A plain DataLoader(pin_memory=True) of images with two workers: two epochs, and the slowest batch.
 
-Its pinned memory is small, and all that is pinned beside it is pinned while batches are waited for.
+Its pinned memory is small, and memory is pinned ahead while it waits for batches.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Threshold 0, exact growth, and tens of thousands of blocks of a kilobyte that live on.
 
-Each may be a region of its own: what a request takes at the end over what it took at the beginning, and how many
-areas of memory the process has, of which the kernel allows some 65,000.
+Each may need its own region: the time of a request at the end over the beginning, and the process's memory areas,
+of which the kernel allows some 65,000.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""A pool longer than the budget, after something small: what is pinned at most. Counted.
+"""A pool longer than the budget, after a small request: peak pinned memory. Counted.
 
-Upstream serves the pool, and what was pinned ahead serves nobody, and stays.
+Upstream serves the pool, while memory pinned ahead stays unused.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""A peak of 24 GiB, as for a checkpoint, freed and given back; then one request of 8 MiB. What is pinned two
+"""A peak of 24 GiB, as for a checkpoint, freed and unpinned; then one request of 8 MiB. What is pinned two
 seconds later. Counted."""
 
 import time

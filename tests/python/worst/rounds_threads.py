@@ -1,7 +1,8 @@
-"""Exact growth, and steps whose sizes differ, by two threads: each allocates its part, all meet, all free.
+"""Exact growth, and steps with different sizes, by two threads: each allocates its part, waits for the other, and
+frees it.
 
-What is pinned at the end over the largest set that was live. It depends on the sizes and on which thread is first,
-so each of several seeds has a process (`rounds_threads.py 3` is one of them), and the worst counts. Counted.
+Memory pinned at the end over the largest live set. It depends on the sizes and on the threads' order, so each of
+several seeds runs in its own process (`rounds_threads.py 3` is one of them), and the worst is the result. Counted.
 """
 
 import json

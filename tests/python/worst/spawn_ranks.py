@@ -1,5 +1,5 @@
-"""Four processes that mp.spawn starts, of which no launcher tells that they share the machine: the sum of
-their budgets over half of what was free. The fork's alone. Counted.
+"""Four processes of mp.spawn, which sets no launcher's variables: the sum of their budgets over half of the free
+memory. Only the fork. Counted.
 """
 
 import time

@@ -1,7 +1,7 @@
 """A request of 16 MiB every 100 ms, all kept, beside as many busy processes as the argument says.
 
-What is pinned ahead is pinned by a thread that gets little of a busy machine, and a request that waits
-for it waits longer than stock takes to pin 16 MiB.
+The thread that pins ahead gets little processor time on a busy machine, and a request that waits for it may wait
+longer than stock takes to pin 16 MiB.
 """
 
 import time

@@ -1,5 +1,5 @@
-"""What a pair of 16 MiB takes while blocks wait for streams: beside so many busy ones (`busy 31`), or after so many
-streams of other libraries came and went, each used once (`external 3000`). Nanoseconds a pair. Counted.
+"""Time of a pair of 16 MiB while blocks wait for streams: with busy streams (`busy 31`), or after streams of other
+libraries, each used once, were destroyed (`external 3000`). Nanoseconds per pair. Counted.
 """
 
 import ctypes

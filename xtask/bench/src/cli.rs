@@ -1,4 +1,4 @@
-//! The command line of what `cargo xtask` hands on, and nothing else.
+//! The command line of the commands that `cargo xtask` hands on to this program.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use pinbuddy_replay::workload::WORKLOADS;
 
 use crate::bench::choice::Choice;
 
-/// As whoever typed it knows it.
+/// The command line as the user typed it.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 pub struct Cli {
@@ -27,9 +27,9 @@ pub enum Command {
     Trace(Trace),
     /// Replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin
     Simulate(Simulate),
-    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and draw what it has measured
+    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results
     Gpu(Gpu),
-    /// Compare the fork with the official wheel and other allocators, on the same requests in turns
+    /// Compare the fork with the official wheel and other allocators, in turns on the same requests
     Bench(Bench),
     /// Run a few turns of the parts that need the harness alone, as a test
     #[command(hide = true)]
@@ -72,7 +72,7 @@ pub struct Trace {
     #[arg(value_parser = PossibleValuesParser::new(WORKLOADS.map(|it| it.name)), hide_possible_values = true)]
     #[arg(required_unless_present = "list", value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Say which workloads there are
+    /// List the workloads
     #[arg(long)]
     pub list: bool,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub struct Trace {
 /// How workloads are made.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Made {
-    /// Where sizes that vary come from: the same seed gives the same trace
+    /// The seed of varying sizes: the same seed gives the same trace
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How many steps of a workload [default: its own number]
@@ -108,11 +108,11 @@ pub struct Simulate {
     pub policies: Vec<Kind>,
     #[command(flatten)]
     pub made: Made,
-    #[command(flatten)]
-    pub settings: Pinbuddy,
     /// Print the results as JSON on standard output
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub settings: Pinbuddy,
 }
 
 /// The settings of the policies pinbuddy and pinbuddy-exact.
@@ -123,13 +123,13 @@ pub struct Pinbuddy {
     #[arg(long, value_name = "N", default_value_t = 1024)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub block_size_mb: u32,
-    /// How many of them the warm-up pins; unset, as much as demand shows
+    /// How many blocks the warm-up pins; unset: as much as demand shows
     #[arg(long, value_name = "N")]
     pub block_count: Option<u16>,
-    /// The smallest request that is served from them, in MiB
+    /// The smallest request that blocks serve, in MiB
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub threshold_mb: u32,
-    /// When they are pinned; pinbuddy-exact has `off`
+    /// When blocks are pinned ahead; pinbuddy-exact has `off`
     #[arg(long, value_enum, default_value = "background")]
     pub warmup: WarmUpMode,
     /// What is pinned when nothing fits; pinbuddy-exact has `exact`
@@ -140,20 +140,20 @@ pub struct Pinbuddy {
 /// `BUDDY_WARMUP`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum WarmUpMode {
-    /// Behind the first request that they would serve
+    /// By a thread, from the first request that finds no room
     Background,
-    /// By that request
+    /// All of them by that request
     Sync,
-    /// When they are needed
+    /// Never
     Off,
 }
 
 /// `BUDDY_GROWTH`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum GrowthMode {
-    /// More than the request, up to a block, as demand shows
+    /// Up to a block, as demand shows
     Segment,
-    /// The request
+    /// No more than the request
     Exact,
 }
 
@@ -186,34 +186,34 @@ fn policies() -> impl TypedValueParser<Value = Kind> {
 /// Options of `bench`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ratios are the result; times are of one machine. Under the simulator unless --real."
+    after_help = "Ratios are the result; times are of one machine. Runs in the simulator without --real."
 )]
 pub struct Bench {
     /// Fewer rounds and smaller workloads, for a first look
     #[arg(long)]
     pub quick: bool,
-    /// Write the results and their context there
+    /// Write the results and their context to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Where the plots go
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     pub out: PathBuf,
-    /// With this machine's CUDA runtime and GPU instead of the simulator
+    /// Use this machine's CUDA runtime and GPU instead of the simulator
     #[arg(long)]
     pub real: bool,
-    /// Fail where a figure misses its target, for CI
+    /// Fail if a figure misses its target, for CI
     #[arg(long)]
     pub strict: bool,
     /// Only these parts [default: all]
     #[arg(long, value_name = "PART", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<Choice>,
-    /// Replay this trace (JSON lines) in the part `memory` too
+    /// Also replay this trace (JSON lines) in the part `memory`
     #[arg(long, value_name = "FILE")]
     pub trace: Vec<PathBuf>,
-    /// An environment with the fork at hand, instead of `cargo xtask venv`
+    /// Use this environment with the fork instead of `cargo xtask venv`
     #[arg(long, value_name = "DIR")]
     pub fork: Option<PathBuf>,
-    /// An environment with the official wheel at hand, instead of `cargo xtask venv --stock`
+    /// Use this environment with the official wheel instead of `cargo xtask venv --stock`
     #[arg(long, value_name = "DIR")]
     pub stock: Option<PathBuf>,
     /// The Python to make environments with
@@ -264,7 +264,7 @@ mod tests {
 
     use super::{Cli, Command};
 
-    /// Those of the command line are written down there for the help.
+    /// The help needs the defaults written down in this file.
     #[test]
     fn the_settings_of_pinbuddy_are_by_default_the_models_own() {
         let cli = Cli::try_parse_from(["cargo xtask", "simulate"]).unwrap();
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(args.settings.settings(), Default::default());
     }
 
-    /// Scripts and the README rely on these texts.
+    /// Reviews changes of help texts, which scripts and the README rely on.
     #[test]
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
@@ -289,10 +289,54 @@ mod tests {
         }
     }
 
-    /// Of scripts and workflows. `cargo xtask lint` checks what is not handed on.
+    fn readme() -> String {
+        fs::read_to_string(paths::root().join("README.md")).unwrap()
+    }
+
+    #[test]
+    fn the_readme_lists_every_command() {
+        let cli = Cli::command();
+        for command in cli.get_subcommands().filter(|it| !it.is_hide_set()) {
+            let about = command.get_about().unwrap();
+            let row = format!("| `cargo xtask {}` | {about} |", command.get_name());
+            assert!(readme().contains(&row), "README.md should have {row}");
+        }
+    }
+
+    /// The help of a setting begins as the README's explanation of the BUDDY_ variable.
+    #[test]
+    fn settings_are_explained_as_in_the_readme() {
+        let (readme, mut cli) = (readme(), Cli::command());
+        cli.build();
+        let simulate = cli.find_subcommand("simulate").unwrap();
+        let settings = |it: &&clap::Arg| it.get_help_heading().is_some();
+        assert_eq!(simulate.get_arguments().filter(settings).count(), 5);
+        for option in simulate.get_arguments().filter(settings) {
+            let long = option.get_long().unwrap().to_uppercase().replace('-', "_");
+            let start = format!("| `BUDDY_{long}` |");
+            let row = readme.lines().find(|it| it.starts_with(&start)).unwrap();
+            let has = |text: String| assert!(row.contains(&text), "{text:?} is not in {row}");
+            let help = option.get_help().unwrap().to_string();
+            let first = help.split(';').next().unwrap_or_default();
+            has(format!("| {}", lower(first)));
+            for value in option.get_possible_values() {
+                let help = value.get_help().unwrap().to_string();
+                has(format!("`{}`: {}", value.get_name(), lower(&help)));
+            }
+        }
+    }
+
+    fn lower(text: &str) -> String {
+        let (first, rest) = text.split_at(1);
+        first.to_lowercase() + rest
+    }
+
+    /// Command lines in scripts, workflows and documents. `cargo xtask lint` checks the commands that are not
+    /// handed on.
     #[test]
     fn command_lines_of_this_checkout_are_taken() {
-        let files = ["ci", "ci/gpu", ".ci", ".github/workflows"].map(|it| paths::root().join(it));
+        let files =
+            ["ci", "ci/gpu", ".ci", ".github/workflows", "docs"].map(|it| paths::root().join(it));
         let entries = files
             .iter()
             .flat_map(|it| fs::read_dir(it).unwrap().flatten());

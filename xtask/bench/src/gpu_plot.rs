@@ -1,4 +1,4 @@
-//! The plots of a run on a GPU, out of its results.json alone. What was not measured is left out.
+//! Draws the plots of a GPU run from its results.json. Skips what was not measured.
 
 use std::fs;
 use std::path::Path;
@@ -11,24 +11,23 @@ use crate::bench::plot::{self, Chart, Line, Series};
 use crate::cli::Plot;
 use xtask_support::refusal::refuse;
 
-/// Lines by what the results call them: stock's, and those of ours.
+/// Line names by key of the results: stock's and ours.
 const STEPS: [&str; 3] = ["stock", "warmed", "defaults"];
 const COPIES: [&str; 4] = ["stock", "engine", "engine, 4 KiB", "engine, chunks"];
 const PAGES: [&str; 3] = ["4 KiB", "THP", "hugetlb"];
 
-/// The command.
 pub fn run(args: &Plot) -> Result<()> {
     let drawn = draw(&args.results, &args.out)?;
     eprintln!("{drawn} plots in {}", args.out.display());
     Ok(())
 }
 
-/// Draws into `folder` and says how many plots that were.
+/// Draws into `folder`; returns the number of plots.
 pub fn draw(results: &Path, folder: &Path) -> Result<usize> {
     let text =
         fs::read_to_string(results).with_context(|| format!("reading {}", results.display()))?;
-    let value: Value =
-        serde_json::from_str(&text).with_context(|| format!("{} is no JSON", results.display()))?;
+    let value: Value = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not JSON", results.display()))?;
     let charts = charts(&value);
     if charts.is_empty() {
         return Err(refuse(format!("{} has nothing to draw", results.display()))
@@ -105,7 +104,7 @@ fn chart(file: &'static str, title: String, x: Axis, y: Axis, series: Vec<Series
     }
 }
 
-/// A line for each that has points.
+/// The lines that have points.
 fn series(names: &[&'static str], points: impl Fn(&str) -> Vec<(f64, f64)>) -> Vec<Series> {
     let lines = names.iter().map(|name| Series {
         name,
@@ -114,7 +113,7 @@ fn series(names: &[&'static str], points: impl Fn(&str) -> Vec<(f64, f64)>) -> V
     lines.filter(|it| !it.points.is_empty()).collect()
 }
 
-/// Seconds a GiB by threads; cudaHostAlloc has none to choose, and is the same for all.
+/// Seconds per GiB by threads; constant for cudaHostAlloc, which has no such choice.
 fn pins(cost: &Value, title: String) -> Chart {
     let median = |name: &str| cost[name]["median"].as_f64();
     let threads = [1.0, 2.0, 4.0, 8.0, 16.0];
@@ -144,7 +143,7 @@ fn pins(cost: &Value, title: String) -> Chart {
     )
 }
 
-/// A list of the steps' seconds, from the first step on.
+/// The seconds of each step.
 fn by_step(seconds: &Value) -> Vec<(f64, f64)> {
     let all = seconds.as_array().into_iter().flatten();
     let numbered = all
@@ -153,7 +152,7 @@ fn by_step(seconds: &Value) -> Vec<(f64, f64)> {
     numbered.collect()
 }
 
-/// `16 MiB` and so on, each with the median of `key`.
+/// The median of `key` for each size, such as `16 MiB`.
 fn by_size(sizes: &Value, key: &str) -> Vec<(f64, f64)> {
     let all = sizes.as_object().into_iter().flatten();
     let mut points: Vec<(f64, f64)> = all

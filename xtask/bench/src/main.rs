@@ -1,7 +1,7 @@
-//! The benchmark, replays of traces, and plots: a program that `cargo xtask` starts, and that builds nothing itself.
+//! The benchmark, replays of traces, and plots: a program that `cargo xtask` starts. It builds nothing itself.
 //!
-//! It is handed two environments with torch, the harness and the simulator. Simulations, traces and plots need none of
-//! them: the program also works where there is no checkout.
+//! It is given two environments with torch, the harness and the simulator. Simulations, traces and plots need none
+//! of these, nor a checkout.
 
 #![allow(
     unreachable_pub,

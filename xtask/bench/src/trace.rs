@@ -1,6 +1,6 @@
-//! `cargo xtask trace`: workloads as files, for whoever replays them.
+//! `cargo xtask trace`: writes workloads to files, for replays.
 //!
-//! Invariant: a file under a workload's name is whole; it is written beside and moved there.
+//! Invariant: a file with a workload's name is complete, because it is written elsewhere and then renamed.
 
 use std::fs::{self, Permissions};
 use std::io::BufWriter;
@@ -15,7 +15,6 @@ use tempfile::Builder;
 use crate::cli;
 use xtask_support::paths;
 
-/// The command.
 pub fn run(args: &cli::Trace) -> Result<()> {
     if args.list {
         print!("{}", list());
@@ -24,7 +23,7 @@ pub fn run(args: &cli::Trace) -> Result<()> {
     fs::create_dir_all(&args.out)
         .with_context(|| format!("{} cannot be made", args.out.display()))?;
     for name in &args.workloads {
-        // The command line knows the names.
+        // The command line has checked the names.
         let workload = Workload::named(name).with_context(|| format!("no workload {name}"))?;
         let file = write(workload, args.made, &args.out)?;
         println!("{}", paths::show(&file));
@@ -32,7 +31,7 @@ pub fn run(args: &cli::Trace) -> Result<()> {
     Ok(())
 }
 
-/// Every workload, in a line each.
+/// One line per workload.
 fn list() -> String {
     let width = WORKLOADS.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let line = |it: &Workload| {
@@ -51,7 +50,7 @@ fn list() -> String {
 fn write(workload: &Workload, made: cli::Made, folder: &Path) -> Result<PathBuf> {
     let file = folder.join(format!("{}.jsonl", workload.name));
     let written = || -> Result<()> {
-        // As any other file, and not for its owner alone.
+        // With ordinary permissions, not for its owner alone.
         let permissions = Permissions::from_mode(0o666);
         let beside = Builder::new()
             .permissions(permissions)

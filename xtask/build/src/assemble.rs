@@ -1,4 +1,4 @@
-//! Puts the fork's own files together: what was compiled, patched and rewritten, and the papers.
+//! Collects the fork's own files: compiled libraries, patched headers, rewritten metadata and documents.
 
 use anyhow::Result;
 
@@ -15,19 +15,19 @@ use xtask_wheel::sbom;
 use xtask_wheel::verify::Checked;
 use xtask_wheel::writer::{Contents, NewFile};
 
-/// What compiling and linking have made.
+/// The results of compiling and linking.
 pub struct Made {
     /// libtorch_pinbuddy.so.
     pub library: Vec<u8>,
-    /// libtorch.so, asking for it.
+    /// libtorch.so with our library in its NEEDED list.
     pub libtorch: Vec<u8>,
-    /// What the two need of a system.
+    /// The system requirements of both.
     pub floors: Floors,
-    /// The platform tag that this makes true.
+    /// The platform tag for these requirements.
     pub tag: String,
 }
 
-/// What is known of a library that was compiled against `ready`, whose `header` is patched.
+/// The provenance of a library that was compiled against `ready`, with the patched `header`.
 pub fn provenance(ready: &Prepared, header: &str, library: &[u8], floors: &Floors) -> Provenance {
     Provenance {
         format: 1,

@@ -1,4 +1,4 @@
-//! Compiles the bridge against the patched headers, the same bytes wherever the checkout is.
+//! Compiles the bridge against the patched headers. The checkout's path does not change the result.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -22,7 +22,7 @@ pub const LIBRARY: &str = "libtorch_pinbuddy.so";
 pub enum Flavour {
     /// The wheel's.
     Wheel,
-    /// One that asserts what must hold, for tests.
+    /// A library that asserts its invariants, for tests.
     Debug,
 }
 
@@ -35,7 +35,7 @@ impl Flavour {
         }
     }
 
-    /// Where cargo works, below our own target folder: flavours do not undo each other's work.
+    /// Cargo's target folder. Each flavour has its own, so that one does not invalidate the other.
     pub fn target(self) -> &'static str {
         match self {
             Self::Wheel => "wheel/cargo",
@@ -56,14 +56,14 @@ pub struct Against<'a> {
     pub fork_version: &'a str,
 }
 
-/// A program that building runs, and the packages that have it.
+/// A build tool, and the packages that contain it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
-    /// As it is called.
+    /// Its file name.
     pub name: &'static str,
-    /// On Debian's kind of system.
+    /// The package on Debian-like systems.
     pub apt: &'static str,
-    /// On Red Hat's.
+    /// The package on Red Hat-like systems.
     pub dnf: &'static str,
 }
 
@@ -80,7 +80,7 @@ const fn tool(name: &'static str, apt: &'static str, dnf: &'static str) -> Tool 
 }
 
 impl Tool {
-    /// The first line of what it says of itself, where it runs.
+    /// The first line of `--version`, if it runs.
     pub fn version(self) -> Option<String> {
         let shell = Shell::new().ok()?;
         let name = self.name;
@@ -113,7 +113,7 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
                 .remedy(tool.remedy())
                 .into());
         };
-        // git and cargo leave no trace in the bytes.
+        // git and cargo do not affect the bytes.
         if matches!(name, "g++" | "rustc") {
             versions.insert(name.to_owned(), version);
         }
@@ -148,7 +148,7 @@ pub fn compile(
     .env("CXXFLAGS", cxx_flags(root, target, against).join(" "))
     .env("CC_SHELL_ESCAPED_FLAGS", "1")
     .env("CXX", "g++");
-    // Settings of the caller's that would change the bytes, or where they land.
+    // Removes the caller's settings that would change the bytes or their path.
     for name in [
         "CFLAGS",
         "RUSTFLAGS",
@@ -186,7 +186,7 @@ pub fn compile(
     )
 }
 
-/// Paths that would otherwise end up in panic messages and `__FILE__`, and what stands for them.
+/// Paths that would end up in panic messages and `__FILE__`, and their replacements.
 fn rust_flags(root: &Path, target: &Path) -> Vec<String> {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
@@ -216,12 +216,12 @@ fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>) -> Vec<String> {
     .collect()
 }
 
-/// As a shell would take it, for `CC_SHELL_ESCAPED_FLAGS`.
+/// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.
 fn quote(flag: &str) -> String {
     format!("'{}'", flag.replace('\'', r"'\''"))
 }
 
-/// libtorch.so, asking the loader for our library too.
+/// Makes a copy of libtorch.so with our library in its NEEDED list.
 pub fn add_needed(libtorch: &Path, work: &Path, tools: &Tools) -> Result<PathBuf> {
     let patched = work.join("libtorch.so");
     fs::copy(libtorch, &patched).with_context(|| format!("copying {}", libtorch.display()))?;

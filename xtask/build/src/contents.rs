@@ -10,7 +10,7 @@ use crate::inputs;
 use xtask_support::paths;
 use xtask_wheel::writer::NewFile;
 
-/// Those of a fork wheel, by path in the wheel, whose .dist-info is `dist_info`.
+/// The files of a fork wheel by path in the wheel. `dist_info` is its .dist-info folder.
 pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
     let moves = [
         (
@@ -24,7 +24,7 @@ pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
     gather(root, &moves)
 }
 
-/// Every file below the first of each pair, below the second in the wheel.
+/// Maps each folder of this repository to its folder in the wheel.
 pub fn gather(root: &Path, moves: &[(&str, String)]) -> Result<BTreeMap<String, NewFile>> {
     let mut files = BTreeMap::new();
     for (from, to) in moves {
@@ -44,7 +44,7 @@ pub fn gather(root: &Path, moves: &[(&str, String)]) -> Result<BTreeMap<String, 
     Ok(files)
 }
 
-/// top_level.txt with our package in it, sorted as it is written elsewhere.
+/// top_level.txt with our package, sorted as usual.
 pub fn top_level(text: &str) -> String {
     let mut names: Vec<&str> = text
         .lines()

@@ -1,4 +1,4 @@
-//! Is there a fork wheel already that was made of exactly what a build would use now?
+//! Finds an existing fork wheel with exactly the inputs of a build now.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use xtask_support::hash::Digest;
 use xtask_wheel::name::WheelName;
 use xtask_wheel::provenance::Provenance;
 
-/// The newest such wheel in the plan's folder for results.
+/// The newest such wheel in the plan's output folder.
 pub fn find(plan: &Plan, tools: &Tools) -> Result<Option<PathBuf>> {
     let Some(path) = plan.base.clone() else {
         return Ok(None);

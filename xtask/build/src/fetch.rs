@@ -1,6 +1,6 @@
-//! The official wheel: from a file at hand, from the cache, or by pip into the cache.
+//! The official wheel: a given file, from the cache, or fetched into it by pip.
 //!
-//! Invariant: a wheel in the cache is whole, and its SHA-256 lies beside it.
+//! Invariant: a wheel in the cache is complete, with its SHA-256 beside it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 use xtask_wheel::name::WheelName;
 
-/// pip holds the download and its copy for a moment; the larger wheels have 920 MB.
+/// pip briefly holds the download and a copy; the larger wheels have 920 MB.
 pub const ROOM: u64 = 2_000_000_000;
 
 /// A wheel on this machine.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Its file name, taken apart.
+    /// Its parsed file name.
     pub name: WheelName,
     /// Of the whole file.
     pub sha256: String,
@@ -38,7 +38,7 @@ pub fn folder(cache: &Path) -> PathBuf {
     cache.join("wheels")
 }
 
-/// `--wheel FILE`: the name must fit the interpreter; the rest is for the verifier.
+/// `--wheel FILE`: checks that the name fits the interpreter; the verifier checks the rest.
 pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
     let path = fs::canonicalize(path).map_err(|error| {
         refuse(format!("{} cannot be read", path.display()))
@@ -56,7 +56,7 @@ pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
     Ok((path, name))
 }
 
-/// The wheel in the cache that fits, if there is one. Looks at names only.
+/// The matching wheel in the cache, if any. Looks at names only.
 pub fn cached(cache: &Path, release: &Release, python: &Python) -> Option<(PathBuf, WheelName)> {
     let mut found: Vec<_> = fs::read_dir(folder(cache))
         .ok()?
@@ -73,7 +73,7 @@ pub fn cached(cache: &Path, release: &Release, python: &Python) -> Option<(PathB
     found.pop()
 }
 
-/// The wheel from the cache, fetched first where it is not there or not whole.
+/// The wheel from the cache, fetched first if it is missing or incomplete.
 pub fn official(
     cache: &Path,
     release: &Release,
@@ -96,17 +96,17 @@ pub fn official(
     download(cache, release, python, tools, step)
 }
 
-/// A wheel that is gone once this is dropped.
+/// A wheel that is deleted on drop.
 #[derive(Debug)]
 pub struct Temporary {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Its file name, taken apart.
+    /// Its parsed file name.
     pub name: WheelName,
     scratch: Scratch,
 }
 
-/// Fetches the wheel beside the cache's, for who needs a look at it and no more.
+/// Fetches the wheel without adding it to the cache.
 pub fn temporary(
     cache: &Path,
     release: &Release,
@@ -157,7 +157,7 @@ fn download(
     step.say("hashing");
     let sha256 = Digest::of_file(&fetched.path)?.hex();
     let path = folder(cache).join(fetched.name.to_string());
-    // The hash first: a wheel without one is not looked at.
+    // The hash first: a wheel without one is ignored.
     let hash = Scratch::file(&sidecar(&path))?;
     fs::write(hash.path(), format!("{sha256}  {}\n", fetched.name))?;
     hash.publish(&sidecar(&path))?;
@@ -172,7 +172,7 @@ fn download(
     })
 }
 
-/// Removes the wheel that fits from the cache, where it is.
+/// Removes the matching wheel from the cache, if it is there.
 pub fn forget(cache: &Path, release: &Release, python: &Python) {
     if let Some((wheel, _)) = cached(cache, release, python) {
         let _ = fs::remove_file(sidecar(&wheel));

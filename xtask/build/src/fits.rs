@@ -1,4 +1,4 @@
-//! Whether an interpreter can have a wheel: pip's question, asked before anything is fetched or built.
+//! Whether an interpreter can install a wheel, checked as pip does, before anything is fetched or built.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use xtask_python::Python;
 use xtask_support::refusal::{Refusal, refuse};
 use xtask_wheel::name::{WheelName, glibc};
 
-/// Refuses an interpreter that pip would not install the wheel in.
+/// Refuses an interpreter for which pip would not install the wheel.
 pub fn check(name: &WheelName, python: &Python) -> Result<()> {
     let platform = |tag| platform_fits(tag, python);
     let fits = name.python.split('.').any(|tag| tag == python.python_tag())

@@ -1,4 +1,4 @@
-//! What a fork wheel is made of, so that a later run can tell whether one is still current.
+//! The inputs of a fork wheel, so that a later run can tell whether the wheel is current.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +16,10 @@ use xtask_support::hash::{Digest, Hasher};
 use xtask_support::paths;
 use xtask_wheel::provenance::{Inputs, Named};
 
-/// Our files that decide what is in the wheel besides crates.
+/// Our files besides crates that affect the wheel.
 const FILES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "LICENSE", "NOTICE"];
 
-/// What only tests and measurements are made of.
+/// Files that only tests and measurements use.
 const TESTS: [&str; 4] = ["benches", "examples", "tests", "tests.rs"];
 
 /// Gathers them.
@@ -68,7 +68,7 @@ pub fn sources(root: &Path) -> Result<String> {
     Ok(hasher.finish().hex())
 }
 
-/// Adds the file, or all files below the folder, at `relative`. Caches are left out.
+/// Adds the file at `relative`, or all files below that folder except caches.
 pub fn collect(root: &Path, relative: &str, files: &mut BTreeMap<String, String>) -> Result<()> {
     let path = root.join(relative);
     let name = relative.rsplit('/').next().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! An official wheel in, a fork wheel out.
 //!
-//! Knows no command line. What this crate and the crates below it are made of decides what is in a wheel (`inputs`).
-//! Invariant: the result has its name only once it has been read back and found right.
+//! Knows no command line. The sources of this crate and of its dependencies are inputs of a wheel (`inputs`).
+//! Invariant: the result gets its name only after it was read back and verified.
 
 pub mod assemble;
 pub mod compile;
@@ -41,18 +41,18 @@ use xtask_wheel::writer;
 /// How much larger than the official wheel the fork may be.
 const ROOM: u64 = 16 << 20;
 
-/// What somebody wants built.
+/// A request to build.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The release: by its version, its minor one, or as the latest; none is the newest, or the wheel's.
+    /// The release: its version, its minor version, or `latest`. None: the newest, or the wheel's.
     pub torch: Option<String>,
-    /// An official wheel at hand.
+    /// An official wheel to use instead of fetching one.
     pub wheel: Option<PathBuf>,
-    /// The Python that it is for.
+    /// The target Python.
     pub python: PathBuf,
-    /// Where it goes.
+    /// The output folder.
     pub out: PathBuf,
-    /// Where cargo works, if not in its usual folder.
+    /// Cargo's target folder, if not the usual one.
     pub cargo: Option<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ pub fn build(wanted: impl Into<Wanted>) -> Result<Summary> {
     build_in(wanted.clone(), wanted.cargo.as_deref().unwrap_or(&usual))
 }
 
-/// The same, with cargo working in a folder of the caller's: an empty one compiles everything.
+/// The same with the caller's target folder for cargo: an empty one compiles everything.
 pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
     let wanted = wanted.into();
     let plan = Plan::make(wanted.clone())?;
@@ -98,7 +98,7 @@ pub const LINK_STEPS: usize = prepare::STEPS + 2;
 /// How many steps [`link`] and [`write`] report together.
 pub const STEPS: usize = LINK_STEPS + 2;
 
-/// How far a build has come.
+/// The progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
     /// The official wheel is the one that the series is for.
@@ -107,14 +107,14 @@ pub enum Reached {
     Patched,
     /// The library is compiled.
     Compiled,
-    /// It is in its place.
+    /// The library is linked.
     Linked,
 }
 
-/// Who is told how far a build has come.
+/// Called at each stage that a build reaches.
 pub type Observer<'a> = &'a mut dyn FnMut(Reached);
 
-/// Everything up to the library in its place; the caller holds the lock `build`.
+/// Everything up to the linked library; the caller holds the lock `build`.
 pub fn link(
     plan: &Plan,
     cargo: &Path,
@@ -147,7 +147,7 @@ pub fn link(
     Ok((ready, made))
 }
 
-/// The fork wheel with it, read back before it has its name: its path and SHA-256.
+/// Writes the fork wheel and reads it back before it gets its name. Returns its path and SHA-256.
 pub fn write(
     plan: &Plan,
     ready: &Prepared,
@@ -178,7 +178,7 @@ pub fn write(
             asks: "torch/lib/libtorch.so",
         };
         result::verify(unfinished.path(), &promise, step)
-            .context("the wheel that was written is not right; this is an error of xtask")?;
+            .context("the wheel that was written is invalid, which is a defect of xtask")?;
         let digest = Digest::of_file(unfinished.path())?;
         unfinished.publish(&out)?;
         Ok(digest.hex())
@@ -186,8 +186,7 @@ pub fn write(
     Ok((out, sha256))
 }
 
-/// HEAD, where the checkout is a clean git one. For the summary only: the same sources give the
-/// same wheel, whatever their history.
+/// HEAD, if the checkout is a clean git one. For the summary only: the history does not affect the wheel.
 pub fn commit() -> Option<String> {
     let shell = Shell::new().ok()?;
     shell.change_dir(paths::root());

@@ -1,4 +1,4 @@
-//! What our library is made of, as cargo knows it: the crates that are linked into it, and the folders of ours.
+//! The crates that are linked into our library, and our own folders among them, according to cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,12 +34,12 @@ pub fn linked_crates(root: &Path) -> Result<Vec<Crate>> {
     Ok(crates)
 }
 
-/// The folders, relative to `root`, of our own crates in the library.
+/// The folders of our own crates in the library, relative to `root`.
 pub fn folders(root: &Path) -> Result<Vec<String>> {
     folders_with(root, &[])
 }
 
-/// The same, and those of other crates of ours with all that they need.
+/// The same, and the folders of other crates of ours and their dependencies.
 pub fn folders_with(root: &Path, more: &[&str]) -> Result<Vec<String>> {
     let roots = [&[BRIDGE], more].concat();
     let linked = Linked::of(&ask(root)?, &roots)?;
@@ -88,11 +88,11 @@ fn checksums(lock: &str) -> Result<Checksums> {
         .collect())
 }
 
-/// Packages, each with the URLs of those that it is linked with.
+/// Packages, each with the URLs of its dependencies.
 struct Linked(Vec<(Package, BTreeSet<String>)>);
 
 impl Linked {
-    /// Walks from the packages named along normal dependencies. Procedural macros run at build time only.
+    /// Follows normal dependencies from the named packages. Skips procedural macros, which run at build time only.
     fn of(metadata: &Metadata, roots: &[&str]) -> Result<Self> {
         let resolve = metadata.resolve.as_ref();
         let nodes = &resolve.context("cargo resolved nothing")?.nodes;
@@ -145,7 +145,7 @@ mod tests {
         let found = |name: &str| crates.iter().find(|it| it.name == name);
         assert!(found("pinbuddy-core").is_some_and(|it| it.sha256.is_none()));
         assert!(found("libc").is_some_and(|it| it.sha256.is_some()));
-        // A procedural macro, what build.rs uses, and what tests use.
+        // A procedural macro, a build dependency and a test dependency.
         for other in ["cxxbridge-macro", "serde_derive", "cc", "insta"] {
             assert!(found(other).is_none(), "{other}");
         }

@@ -1,4 +1,4 @@
-//! What `build-wheel` would do, said without doing it: the inputs are looked up, nothing is written.
+//! The plan of `build-wheel`: looks up the inputs and writes nothing.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use xtask_python::Python;
 use xtask_support::paths;
 use xtask_wheel::header::in_wheel;
 
-/// Everything that is decided before the first byte is read.
+/// All decisions of a build.
 #[derive(Debug)]
 pub struct Plan {
     /// The interpreter that the wheel is for.
@@ -24,20 +24,20 @@ pub struct Plan {
     pub header: String,
     /// The series' patches.
     pub series: Vec<Patch>,
-    /// The official wheel, where it is at hand.
+    /// The official wheel, if it is at hand.
     pub base: Option<PathBuf>,
-    /// Whether that is `--wheel`'s, not the cache's.
+    /// Whether it came from `--wheel`, not from the cache.
     pub given: bool,
     /// The user's cache.
     pub cache: PathBuf,
-    /// Where the result goes.
+    /// The output folder.
     pub out: PathBuf,
     /// Names and hashes that patches/versions.toml pins.
     pub versions: Versions,
 }
 
 impl Plan {
-    /// Looks everything up; refuses what cannot be built.
+    /// Makes the plan, or refuses what cannot be built.
     pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
         let args = wanted.into();
         let root = paths::root();
@@ -78,7 +78,7 @@ impl Plan {
         root.join("patches").join(&release.series)
     }
 
-    /// The plan as a person reads it.
+    /// The plan as text.
     pub fn describe(&self) -> String {
         let version = &self.release.version;
         let mut text = format!("torch {version} for {}\n", self.python.describe());

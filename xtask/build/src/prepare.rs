@@ -1,5 +1,5 @@
-//! All that comes before compiling, for fork wheels and for plug-ins alike: tools, the verified
-//! official wheel, CUDA's headers, and the patched headers where the compiler finds them.
+//! Everything before compiling, for fork wheels and plug-ins: tools, the verified official wheel, CUDA's headers,
+//! the patched headers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ pub struct Prepared {
     pub base: Base,
     /// What was extracted from it.
     pub tree: PathBuf,
-    /// What it says of itself.
+    /// Its facts.
     pub facts: Facts,
     /// The patched headers.
     pub headers: Headers,
@@ -46,7 +46,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// What the compiler is told.
+    /// The compiler's paths.
     pub fn against(&self) -> Against<'_> {
         Against {
             overlay: &self.overlay,
@@ -57,13 +57,13 @@ impl Prepared {
     }
 }
 
-/// Gets everything; what was got before is checked and used again. The caller holds the lock
-/// `build`, since the overlay is one for all.
+/// Prepares everything, and reuses earlier results after a check. The caller holds the lock `build`, since all
+/// builds share one overlay.
 pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
     prepare_observed(plan, progress, &mut |_| {})
 }
 
-/// The same, for somebody who wants to know how far it came.
+/// The same, with a callback for each stage.
 pub fn prepare_observed(
     plan: &Plan,
     progress: &Progress,
@@ -88,7 +88,7 @@ pub fn prepare_observed(
     let cuda_include = progress.step("get CUDA's headers", |step| {
         tree::ensure_cuda(&plan.cache, cuda, &tools, step)
     })?;
-    // Its place never changes, or cargo would compile anew.
+    // Its path must not change, or cargo would recompile.
     let overlay = paths::target().join("wheel/overlay");
     let headers = progress.step("apply the series", |_| {
         let headers = patched(plan, &tree)?;
@@ -116,7 +116,7 @@ pub fn prepare_observed(
     })
 }
 
-/// The official wheel, wherever it comes from.
+/// Gets the official wheel.
 fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
     match &plan.base {
         Some(path) if plan.given => {

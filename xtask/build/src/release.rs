@@ -1,5 +1,4 @@
-//! Whether somebody's Python has a wheel of a release. Refusals end in the command that was typed, with what would do
-//! instead.
+//! Whether a Python has a wheel of a release. Refusals end with the typed command, corrected.
 
 use anyhow::Result;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use xtask_support::typed;
 use xtask_wheel::platform::Floors;
 
-/// What came out.
+/// The results of a build.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// The fork wheel.
@@ -20,7 +20,7 @@ pub struct Summary {
     pub sha256: String,
     /// `torch.__version__` of the fork.
     pub version: String,
-    /// The series that was applied.
+    /// The applied series.
     pub series: String,
     /// The newest symbol versions that our libraries need.
     pub floors: Floors,
@@ -28,7 +28,7 @@ pub struct Summary {
     pub tag: String,
     /// Of libtorch_pinbuddy.so.
     pub library_bytes: u64,
-    /// The commit of the checkout, where there is one and it has no changes.
+    /// The checkout's commit, if it has no uncommitted changes.
     pub commit: Option<String>,
     /// Seconds by step, in order.
     pub steps: Vec<StepTime>,
@@ -36,23 +36,23 @@ pub struct Summary {
     pub install: String,
 }
 
-/// The command with which that interpreter installs a wheel.
+/// The command that installs a wheel with that interpreter.
 pub fn install(python: &Path, wheel: &Path) -> String {
     let words = [python, wheel].map(|it| typed::quoted(&it.display().to_string()));
     format!("{} -m pip install {}", words[0], words[1])
 }
 
-/// How long one step took.
+/// The duration of a step.
 #[derive(Debug, Serialize)]
 pub struct StepTime {
-    /// What it was.
+    /// The step's name.
     pub step: String,
-    /// How long.
+    /// Its seconds.
     pub seconds: f64,
 }
 
 impl StepTime {
-    /// Of the times of a progress report.
+    /// From the times of a progress report.
     pub fn list(times: Vec<(String, Duration)>) -> Vec<Self> {
         let round = |time: Duration| (time.as_secs_f64() * 1000.0).round() / 1000.0;
         let one = |(step, time)| Self {
@@ -62,7 +62,7 @@ impl StepTime {
         times.into_iter().map(one).collect()
     }
 
-    /// A line for each, and one for all.
+    /// A line for each step, and one for the total.
     pub fn write_all(steps: &[Self], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut total = 0.0;
         for Self { step, seconds } in steps {

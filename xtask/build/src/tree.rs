@@ -1,4 +1,4 @@
-//! What compiling needs from a wheel, extracted once and kept by the wheel's hash; and CUDA's headers.
+//! The files of a wheel that compiling needs, extracted once and cached by the wheel's hash; and CUDA's headers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,17 +18,17 @@ use xtask_support::scratch::Scratch;
 use xtask_wheel::verify::{self, Expected, Facts};
 
 const MARKER: &str = "pinbuddy-tree.json";
-/// What 2.15 takes, and some more.
+/// The size of 2.15's, and a margin.
 pub const ROOM: u64 = 1_400_000_000;
 
-/// Written last into a tree; a tree that does not match it is made again.
+/// Marker, written last; a tree that does not match it is extracted again.
 #[derive(Serialize, Deserialize)]
 struct Marker {
     facts: Facts,
     sizes: BTreeMap<String, u64>,
 }
 
-/// Verifies `base` and extracts it, unless that has been done.
+/// Verifies and extracts `base`, unless that was done before.
 pub fn ensure(
     cache: &Path,
     base: &Base,
@@ -37,9 +37,9 @@ pub fn ensure(
 ) -> Result<(PathBuf, Facts)> {
     let folder = folder(cache, &base.sha256);
     if let Some(facts) = whole(&folder) {
-        // The pin may have moved since; the hash was taken from verified bytes.
+        // The pinned hash may have changed since; this one was computed from verified bytes.
         if facts.header_sha256 == expected.header_sha256 {
-            // The bytes are; but the file may have another name now.
+            // The bytes were verified, but the file may have another name now.
             verify::identify(&base.path, expected)?;
             step.say("verified before");
             return Ok((folder, facts));
@@ -52,20 +52,20 @@ pub fn ensure(
         facts,
         sizes: sizes(scratch.path(), scratch.path())?,
     };
-    // On disk before the name is, or a power cut could leave a whole-looking tree of empty files.
+    // Flush before the rename, or a power cut could leave a complete-looking tree of empty files.
     let libraries = scratch.path().join("torch/lib");
     for entry in fs::read_dir(&libraries).into_iter().flatten().flatten() {
         File::open(entry.path())?.sync_all()?;
     }
     fs::write(scratch.path().join(MARKER), serde_json::to_vec(&marker)?)?;
-    // Another checkout, which may be compiling against its own, can have been faster.
+    // Another checkout may have extracted it meanwhile, and may be compiling against it.
     if whole(&folder).as_ref() != Some(&marker.facts) {
         scratch.publish(&folder)?;
     }
     Ok((folder, marker.facts))
 }
 
-/// What is known of a wheel that was verified before.
+/// The facts of a wheel that was verified earlier.
 pub fn facts(cache: &Path, sha256: &str) -> Option<Facts> {
     whole(&folder(cache, sha256))
 }
@@ -74,7 +74,7 @@ fn folder(cache: &Path, sha256: &str) -> PathBuf {
     cache.join("trees").join(sha256)
 }
 
-/// The facts of a tree in which every file has the size that it was extracted with.
+/// The facts of a tree, if every file still has the size that it was extracted with.
 fn whole(folder: &Path) -> Option<Facts> {
     let marker: Marker = serde_json::from_slice(&fs::read(folder.join(MARKER)).ok()?).ok()?;
     let same = marker
@@ -98,7 +98,7 @@ fn sizes(root: &Path, folder: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(all)
 }
 
-/// The folders of CUDA headers in the cache, and whether they are there already.
+/// The folders of CUDA headers in the cache, and whether they exist.
 pub fn cuda_folders(cache: &Path, cuda: &Cuda) -> (Vec<PathBuf>, bool) {
     let root = cuda_root(cache, cuda);
     let folders: Vec<PathBuf> = cuda.include.iter().map(|it| root.join(it)).collect();

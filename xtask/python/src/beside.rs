@@ -1,5 +1,5 @@
-//! A copy of a virtual environment that takes no room: its packages are links, and what is added to the copy is not
-//! in the environment itself.
+//! A copy of a virtual environment that takes no space: its packages are links. Packages added to the copy do not
+//! appear in the original.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ use super::Python;
 use xtask_support::links;
 use xtask_support::scratch::Scratch;
 
-/// Makes `folder` anew as a copy of `environment` beside it. Packages in `more`, as pip puts them into a folder of
-/// their own, are in the copy too, in place of what the environment has by these names.
+/// Recreates `folder` as a copy of `environment`. The packages in the folder `more`, as `pip --target` leaves them,
+/// are added, and replace packages of the same names.
 pub fn copy(
     environment: &Path,
     folder: &Path,
@@ -49,7 +49,7 @@ pub fn copy(
     Ok(folder.to_path_buf())
 }
 
-/// `numpy` of `numpy` and of `numpy-2.4.6.dist-info`: a package and what describes it go together.
+/// `numpy` for both `numpy` and `numpy-2.4.6.dist-info`, which belong together.
 fn package(name: &OsString) -> String {
     let name = name.to_string_lossy();
     let described = name.strip_suffix(".dist-info");
@@ -88,7 +88,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let stock = environment(root.path());
         let folder = root.path().join("2-plugin-cp3");
-        // Twice, as over an environment that an earlier run left.
+        // Twice: the second time over the environment of an earlier run.
         for _ in 0..2 {
             let made = copy(&stock, &folder, &python311(), None).unwrap();
             let read = |path: PathBuf| fs::read_to_string(path).unwrap();

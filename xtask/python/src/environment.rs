@@ -1,6 +1,7 @@
-//! A virtual environment with torch in it: what every program with torch is run by.
+//! A virtual environment with torch, which runs every program that uses torch.
 //!
-//! Invariant: where there is one, its folder has an interpreter and the package torch. Nothing was run to find out.
+//! Invariant: its folder has an interpreter and the package torch. Checked by looking at files, not by running
+//! Python.
 
 use std::fs;
 use std::ops::Deref;
@@ -11,7 +12,7 @@ use anyhow::{Context, Result};
 
 use xtask_support::refusal::refuse;
 
-/// One of them; where a path is wanted, its folder.
+/// The environment; dereferences to its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     folder: PathBuf,
@@ -19,12 +20,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The one in a folder. `made_by` is the command that makes such an environment.
+    /// Opens the environment in `folder`. `made_by` is the command that makes such an environment.
     pub fn open(folder: &Path, made_by: &str) -> Result<Self> {
         let python = interpreter(folder);
         if !python.exists() {
             return Err(
-                refuse(format!("{} is no virtual environment", folder.display()))
+                refuse(format!("{} is not a virtual environment", folder.display()))
                     .expected(format!("{}", python.display()))
                     .remedy(format!("{made_by} makes one and prints its path"))
                     .into(),
@@ -59,7 +60,7 @@ impl Environment {
         &self.torch
     }
 
-    /// What the wheel that it was made from calls itself: `2.15.0+cu132`.
+    /// The version of its wheel: `2.15.0+cu132`.
     pub fn version(&self) -> Result<String> {
         let file = self.torch.join("version.py");
         let text =
@@ -79,12 +80,12 @@ impl Deref for Environment {
     }
 }
 
-/// The interpreter of a virtual environment, whatever else is in it.
+/// The interpreter's path in a virtual environment.
 pub fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
-/// Settings of the caller's that would change what is tested.
+/// Removes the caller's settings that would change what is tested.
 pub fn clear_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -105,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || Environment::open(folder.path(), "cargo xtask venv");
         let refused = || open().unwrap_err().to_string();
-        assert!(refused().contains("is no virtual environment"));
+        assert!(refused().contains("is not a virtual environment"));
         fs::create_dir_all(folder.path().join("bin")).unwrap();
         fs::write(folder.path().join("bin/python"), "").unwrap();
         let site = folder.path().join("lib/python3.11/site-packages");

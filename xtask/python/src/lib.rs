@@ -1,6 +1,6 @@
 //! Interpreters, virtual environments, and the CUDA that programs with torch run on.
 //!
-//! Makes environments and asks what is there; knows no wheel of ours, and builds nothing.
+//! Makes and inspects environments. Knows nothing of our wheels and builds nothing.
 
 pub mod beside;
 pub mod environment;
@@ -17,7 +17,7 @@ use xshell::{Shell, cmd};
 
 use xtask_support::refusal::refuse;
 
-/// What the probe prints. `-I` keeps the user's site from printing over it.
+/// The probe's output. `-I` keeps the user's site-packages from printing into it.
 const PROBE: &str = "
 import json, os, platform, sys, sysconfig
 try:
@@ -38,15 +38,15 @@ print(json.dumps({
 /// A Python interpreter.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Python {
-    /// The real interpreter, behind any shim.
+    /// The real interpreter, with shims resolved.
     pub executable: PathBuf,
     /// Major, minor, micro.
     pub version: (u32, u32, u32),
-    /// `cpython`, or another that torch has no wheels for.
+    /// `cpython`, or an implementation that torch has no wheels for.
     pub implementation: String,
-    /// A build without the global lock, with its own ABI tag.
+    /// Free-threaded build, with its own ABI tag.
     pub free_threaded: bool,
-    /// `Linux`, or one that we cannot serve.
+    /// `Linux`, or an unsupported system.
     pub system: String,
     /// `x86_64`.
     pub machine: String,
@@ -55,7 +55,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// Runs `interpreter`, and refuses what no CUDA wheel of torch is made for.
+    /// Inspects `interpreter`, and refuses one that no CUDA wheel of torch supports.
     pub fn probe(interpreter: &Path) -> Result<Self> {
         let shell = Shell::new()?;
         let output = cmd!(shell, "{interpreter} -I -c {PROBE}")
@@ -114,7 +114,7 @@ impl Python {
         format!("cp{}{}", self.version.0, self.version.1)
     }
 
-    /// `cp311`, or `cp313t` without the global lock.
+    /// `cp311`; `cp313t` if free-threaded.
     pub fn abi_tag(&self) -> String {
         format!(
             "{}{}",
@@ -123,14 +123,14 @@ impl Python {
         )
     }
 
-    /// As people name it: `3.11`, or `3.13t` without the global lock.
+    /// `3.11`; `3.13t` if free-threaded.
     pub fn short(&self) -> String {
         let (major, minor, _) = self.version;
         let threads = if self.free_threaded { "t" } else { "" };
         format!("{major}.{minor}{threads}")
     }
 
-    /// glibc's version, as the platform tag has it.
+    /// glibc's version: major and minor.
     pub fn glibc(&self) -> (u32, u32) {
         let mut parts = self
             .libc
@@ -140,7 +140,7 @@ impl Python {
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 
-    /// Whether C programs can be compiled for it: Python.h is a package of its own on some systems.
+    /// Whether C extensions can be compiled: some systems have Python.h in a separate package.
     pub fn has_headers(&self) -> bool {
         const INCLUDE: &str = "import sysconfig; print(sysconfig.get_path('include'))";
         let (Ok(shell), python) = (Shell::new(), &self.executable) else {

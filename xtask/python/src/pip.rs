@@ -1,4 +1,4 @@
-//! Runs pip, under the user's own configuration, and turns its failures into one message.
+//! Runs pip with the user's configuration, and turns its errors into one message.
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -16,8 +16,7 @@ use xtask_support::watch;
 
 /// Runs `python -m pip ARGUMENTS`. `goal` completes "pip could not …".
 ///
-/// `temporary` is where pip unpacks and downloads: a scratch folder, so that nothing of an
-/// interrupted run stays.
+/// pip unpacks and downloads into `temporary`, a scratch folder, so that an interrupted run leaves nothing.
 pub fn run(python: &Path, arguments: &[&str], temporary: &Path, goal: &str) -> Result<()> {
     let shell = Shell::new()?;
     let command = cmd!(
@@ -36,8 +35,7 @@ pub fn run(python: &Path, arguments: &[&str], temporary: &Path, goal: &str) -> R
     Err(explain(&String::from_utf8_lossy(&output.stderr), goal).into())
 }
 
-/// Installs packages into a folder of their own, whole or not at all; with `alone`, without what
-/// they depend on.
+/// Installs packages into a new folder, completely or not at all; with `alone`, without their dependencies.
 pub fn install_into(
     python: &Path,
     requirements: &[&str],
@@ -60,7 +58,7 @@ pub fn install_into(
     scratch.publish(folder)
 }
 
-/// Downloads into a folder, showing how much of how much is there. `arguments` name what, and where to.
+/// Downloads with a progress bar. `arguments` name the packages and the folder.
 pub fn download(
     python: &Path,
     arguments: &[&str],
@@ -71,7 +69,7 @@ pub fn download(
     let mut child = Command::new(python)
         .args(["-m", "pip", "download"])
         .args(arguments)
-        // For programs: a line for each part that has come.
+        // pip's progress format for programs: a line for each part received.
         .args(["--progress-bar", "raw"])
         .args(["--disable-pip-version-check", "--no-input"])
         .env("TMPDIR", temporary)
@@ -88,7 +86,7 @@ pub fn download(
         }
         if let Some(mut errors) = child.stderr.take() {
             let mut bytes = Vec::new();
-            // What cannot be read is not told.
+            // A line that cannot be read is not shown.
             let _ = errors.read_to_end(&mut bytes);
             complaint = String::from_utf8_lossy(&bytes).into_owned();
         }
@@ -100,7 +98,7 @@ pub fn download(
     Err(explain(&complaint, goal).into())
 }
 
-/// Shows what pip says of one file: its size once, and each part of it.
+/// Shows pip's progress for one file.
 fn show(lines: impl BufRead, step: &Step) {
     let (mut total, mut shown) = (0, 0);
     for line in lines.lines().map_while(Result::ok) {
@@ -113,7 +111,7 @@ fn show(lines: impl BufRead, step: &Step) {
             step.total(all);
             step.note_for_logs(&format!("{} to fetch", DecimalBytes(all)));
         }
-        // A download that breaks off may begin again.
+        // An interrupted download may start again from zero.
         step.advance(now.saturating_sub(shown));
         shown = now.max(shown);
     }
@@ -125,7 +123,7 @@ fn progress(line: &str) -> Option<(u64, u64)> {
     Some((now.parse().ok()?, all.parse().ok().filter(|it| *it > 0)?))
 }
 
-/// What stands in the way of a connection, in pip's words.
+/// pip's phrases for a failed connection.
 const NETWORK: [&str; 12] = [
     "NewConnectionError",
     "NameResolutionError",
@@ -141,10 +139,10 @@ const NETWORK: [&str; 12] = [
     "timed out",
 ];
 
-/// What went wrong, as far as pip's complaint tells: the disk, the network, or an index without it.
+/// The cause according to pip's output: the disk, the network, or an index without the package.
 fn explain(complaint: &str, goal: &str) -> Refusal {
     let lines = |found: fn(&str) -> bool| complaint.lines().filter(move |line| found(line));
-    // pip repeats a warning for each retry; its errors are what says something.
+    // pip repeats a warning for each retry; only its errors are informative.
     let mut errors: Vec<&str> = lines(|it| it.starts_with("ERROR")).collect();
     if errors.is_empty() {
         errors = complaint.lines().rev().take(6).collect();
@@ -167,7 +165,7 @@ fn explain(complaint: &str, goal: &str) -> Refusal {
     let sign = lines(|it| NETWORK.iter().any(|sign| it.contains(sign))).next_back();
     let remedy = "connect to the network, or set pip's index or proxy (`pip config list` shows them), then run the same command again";
     if let Some(sign) = sign {
-        // pip goes on to say that there is no such version, which is not what is wrong.
+        // pip then also reports a missing version, which is misleading.
         return refuse(format!("pip could not {goal}: no package index answers"))
             .found(reason(sign))
             .expected("a package index that answers, or the file in the cache from an earlier run")
@@ -186,7 +184,7 @@ fn explain(complaint: &str, goal: &str) -> Refusal {
         .remedy("run the same command again; what is complete is kept")
 }
 
-/// Of a warning of pip's, what broke the connection.
+/// The cause of a failed connection in one of pip's warnings.
 fn reason(line: &str) -> &str {
     let after = line.split_once("connection broken by ").map(|it| it.1);
     after.unwrap_or(line).trim_start_matches(['\'', '"'])
@@ -204,7 +202,7 @@ mod tests {
         insta::assert_snapshot!(explain(complaint, "download torch 2.15.0"));
     }
 
-    /// It has answered in the end.
+    /// The index answered in the end.
     #[test]
     fn an_index_that_lacks_it() {
         let complaint = "WARNING: Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError(...)'\n\
@@ -213,7 +211,7 @@ mod tests {
         insta::assert_snapshot!(explain(complaint, "download torch==2.15.0"));
     }
 
-    /// With no retries pip says nothing of the network.
+    /// Without retries pip does not mention the network.
     #[test]
     fn an_index_that_is_empty_or_not_there() {
         let complaint = "ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from versions: none)\n\

@@ -1,4 +1,4 @@
-//! The CUDA that programs of a test or a benchmark run on: simulated, or this machine's own.
+//! The CUDA runtime of test and benchmark programs: simulated or real.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -7,17 +7,17 @@ use anyhow::Result;
 
 use crate::simulator::Simulator;
 
-/// One of them, ready to use.
+/// A CUDA runtime, ready to use.
 #[derive(Clone, Debug)]
 pub enum Runtime {
-    /// In front of the real one, with one GPU.
+    /// The simulator, with one GPU.
     Simulated(Simulator),
-    /// The machine's, with all its GPUs.
+    /// The machine's own, with all its GPUs.
     Real,
 }
 
 impl Runtime {
-    /// A program on it.
+    /// A command that runs `program` on this runtime.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         match self {
             Self::Simulated(simulator) => simulator.command(program, 1),
@@ -33,7 +33,7 @@ impl Runtime {
         }
     }
 
-    /// Whether CUDA is this machine's own.
+    /// Whether this is the machine's own CUDA.
     pub fn is_real(&self) -> bool {
         matches!(self, Self::Real)
     }

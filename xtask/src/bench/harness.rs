@@ -1,6 +1,6 @@
-//! The harness, compiled once against the official wheel; it runs with either libtorch.
+//! The benchmark's harness: compiled once against the official wheel, it runs with either libtorch.
 //!
-//! Invariant: a program has its name only while its stamp tells the sources and the wheel it is of.
+//! Invariant: the program exists only with a stamp of its sources and its wheel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::support::progress::Step;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 
-/// Compiles it where it is not current, and says where it is.
+/// Compiles it unless it is current; returns its path.
 pub fn ensure(stock: &Environment, step: &Step) -> Result<PathBuf> {
     let (sources, stamp) = sources(stock.torch())?;
     let program = paths::target().join("bench/harness");
@@ -30,7 +30,7 @@ pub fn ensure(stock: &Environment, step: &Step) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Compiles it against that torch, wherever it is to be; it names no folder to find libtorch in.
+/// Compiles it to any path. It contains no path of libtorch.
 pub fn build(stock: &Environment, program: &Path) -> Result<()> {
     link(&sources(stock.torch())?.0, stock.torch(), program)
 }
@@ -44,7 +44,7 @@ fn link(sources: &[PathBuf], torch: &Path, program: &Path) -> Result<()> {
         .arg("-o")
         .arg(unfinished.path())
         .arg(format!("-L{}", torch.join("lib").display()))
-        // Nothing refers to libtorch_cuda.so, which has to be there for CUDA to be.
+        // No symbol refers to libtorch_cuda.so, but CUDA needs it to be loaded.
         .args([
             "-Wl,--no-as-needed",
             "-ltorch",
@@ -56,7 +56,7 @@ fn link(sources: &[PathBuf], torch: &Path, program: &Path) -> Result<()> {
     unfinished.publish(program)
 }
 
-/// The sources of the harness, and a text that changes with them and with the wheel.
+/// The harness's sources, and a stamp of them and the wheel.
 fn sources(torch: &Path) -> Result<(Vec<PathBuf>, String)> {
     let folder = paths::root().join("tests/bench");
     let mut sources = Vec::new();
@@ -78,7 +78,7 @@ fn sources(torch: &Path) -> Result<(Vec<PathBuf>, String)> {
     Ok((sources, stamp))
 }
 
-/// One object a source, as many at a time as there are cores.
+/// Compiles one object per source, with as many processes as cores.
 fn compile(sources: &[PathBuf], torch: &Path, work: &Path) -> Result<Vec<PathBuf>> {
     let object = |source: &PathBuf| {
         let name = source.file_stem().unwrap_or_default();
@@ -133,7 +133,7 @@ fn run(command: &mut Command) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// No two of its blocks overlap, and all that is freed merges back: the model is a fair rival.
+    /// The model of #181094 is correct: no blocks overlap, and freed blocks merge.
     #[test]
     fn the_model_of_the_proposal_is_a_buddy_system() {
         let folder = paths::root().join("tests/bench");

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`, `simulate`, `trace` and `gpu plot`: handed on to the program `xtask-bench`.
 //!
-//! That one has the options, and measures, replays and draws. Here it is compiled when it is asked for, and what it
-//! runs on is made: the environments, the simulator, the harness. So nothing else waits for it to compile.
+//! The program has the options, measures, replays and draws. This module compiles it on demand, so that no other
+//! command waits for it, and makes the environments, the simulator and the harness.
 
 pub mod harness;
 
@@ -26,7 +26,7 @@ use crate::support::tally::Tally;
 use crate::support::{cargo, lock, paths};
 use crate::venv;
 
-/// What a command line of `bench` needs, as the program says it.
+/// What a command line of `bench` needs, as reported by the program.
 #[derive(Deserialize)]
 struct Needs {
     fork: Option<PathBuf>,
@@ -36,14 +36,14 @@ struct Needs {
     steps: usize,
 }
 
-/// `bench`: makes what it needs, and hands it over with the words.
+/// `bench`: makes what the command line needs, and hands both over.
 pub fn run(handed: &Handed) -> Result<Infallible> {
     let program = program()?;
     let mut command = Command::new(&program);
     command.arg("bench").args(&handed.words);
     let needs = needs(&program, handed)?;
     let lock = lock::take("bench")?;
-    // First what can be missing.
+    // First, whatever may be missing.
     let runtime = runtime::choose(needs.real, &needs.python)?;
     let environment = |at_hand: Option<&PathBuf>, stock: bool| match at_hand {
         Some(folder) => venv::open(folder, stock),
@@ -63,12 +63,12 @@ pub fn run(handed: &Handed) -> Result<Infallible> {
     }
     hand_over(&mut command, &harness, &runtime);
     command.arg("--xtask").arg(env::current_exe()?);
-    // It takes the lock itself.
+    // `build-wheel` takes the lock itself.
     drop(lock);
     become_it(command)
 }
 
-/// What the words ask for. A help text or a refusal is the program's, and so is the exit status.
+/// Asks the program what it needs. If it prints help or refuses, this process exits with its status.
 fn needs(program: &Path, handed: &Handed) -> Result<Needs> {
     let mut command = Command::new(program);
     command.args(["bench", "--needs"]).args(&handed.words);
@@ -93,7 +93,7 @@ fn hand_over(command: &mut Command, harness: &Path, runtime: &Runtime) {
     }
 }
 
-/// Replaces this process with the program, for a command that needs nothing built.
+/// Replaces this process with the program, for commands that need nothing else.
 pub fn hand_on(path: &[&str], handed: &Handed) -> Result<Infallible> {
     let mut command = Command::new(program()?);
     command.args(path).args(&handed.words);
@@ -116,13 +116,13 @@ pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
     Ok(Tally::one())
 }
 
-/// The harness, compiled where it is not current.
+/// The harness, compiled unless it is current.
 pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
     let stock = venv::open(stock, true)?;
     Progress::new(1).step("the harness", |step| harness::ensure(&stock, step))
 }
 
-/// Draws the plots of a run on a GPU into a folder, and says how many there are in it then.
+/// Draws the plots of a GPU run into a folder; returns how many it then has.
 pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
     let mut command = Command::new(program()?);
     command.args(["gpu", "plot"]).arg(results);
@@ -139,7 +139,7 @@ fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the program where it is not current.
+/// Compiles the program unless it is current.
 fn program() -> Result<PathBuf> {
     let messages = saying("compiling the benchmark and the replay", compile)?;
     cargo::executable(&messages, "xtask-bench")
@@ -149,7 +149,7 @@ fn compile() -> Result<String> {
     let shell = Shell::new()?;
     shell.change_dir(paths::root());
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // As fast as this program was asked to be: `cargo run --release -p xtask -- simulate` measures speeds.
+    // With this program's own profile, so that `cargo run --release -p xtask -- simulate` measures speeds.
     let profile = if cfg!(debug_assertions) {
         "dev"
     } else {

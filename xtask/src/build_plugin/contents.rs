@@ -1,4 +1,4 @@
-//! What is in the plug-in's wheel: the Python package, a library for each torch, and the papers.
+//! The contents of the plug-in's wheel: the Python package, a library for each torch, and metadata.
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ use crate::wheel::provenance::{self, Provenance};
 use crate::wheel::sbom;
 use crate::wheel::writer::{Contents, NewFile};
 
-/// Where the Python package looks for what it has libraries for.
+/// The manifest that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
-/// What torch calls when it has been imported.
+/// The entry point that torch calls after its import.
 pub const ENTRY_POINTS: &str = "[torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n";
 
 /// One library in the manifest.
@@ -95,7 +95,7 @@ fn lines(value: &serde_json::Value) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// torch is not required: which one is installed is the user's choice, and pip would exchange it.
+/// torch is not required: the user chooses it, and pip might replace it.
 fn metadata(name: &WheelName, libraries: &[Library]) -> Result<String> {
     let mut text = format!(
         "Metadata-Version: 2.4\nName: {}\nVersion: {}\n\

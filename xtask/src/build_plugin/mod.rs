@@ -1,8 +1,7 @@
-//! `cargo xtask build-plugin`: a wheel of our own, beside which an official torch stays as it is.
+//! `cargo xtask build-plugin`: builds a wheel that works beside an unchanged official torch.
 //!
-//! It has a library for each release that is asked for, the very one that a fork wheel would have. Knows
-//! nothing of how one is found and loaded: that is the Python package's (`_match`, `_plugin`).
-//! Invariant: the result has its name only once it has been read back and found right.
+//! It has a library for each requested release, the same as in a fork wheel. The Python package finds and loads it
+//! (`_match`, `_plugin`). Invariant: the result gets its name only after it was read back and verified.
 
 mod contents;
 mod summary;
@@ -30,16 +29,16 @@ use crate::wheel::writer;
 pub use summary::Summary;
 use xtask_patchkit::release::Versions;
 
-/// How much the wheel may take: each library takes a megabyte, a debug build's ten times that.
+/// Disk space for the wheel: a library takes a megabyte, a debug build ten times that.
 const ROOM: u64 = 200 << 20;
 
 /// The library for one torch.
 pub struct Library {
     /// libtorch_pinbuddy.so.
     bytes: Vec<u8>,
-    /// What it was made of, and for.
+    /// Its inputs and its target.
     provenance: Provenance,
-    /// What it needs of a system.
+    /// Its system requirements.
     floors: Floors,
     /// The official wheel's platform tag.
     platform: String,
@@ -47,7 +46,6 @@ pub struct Library {
     cuda: String,
 }
 
-/// The command.
 pub fn run(args: &cli::BuildPlugin) -> Result<()> {
     let summary = build(args, Flavour::Wheel)?;
     if args.json {
@@ -58,7 +56,7 @@ pub fn run(args: &cli::BuildPlugin) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel with libraries of that flavour, reporting on standard error.
+/// Builds the wheel with libraries of a flavour; progress goes to standard error.
 pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     let wanted = wanted(args)?;
     disk::require_writable(&args.out)?;
@@ -78,7 +76,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
                 .into_iter()
                 .map(|(step, took)| (format!("torch {torch}: {step}"), took)),
         );
-        // A release that was asked for twice, by its version and by its wheel.
+        // A release may be requested twice, by its version and by its wheel.
         if !libraries
             .iter()
             .any(|it| it.provenance.torch_version == *torch)
@@ -92,7 +90,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     Summary::new(&path, sha256, &libraries, times)
 }
 
-/// What is asked for, as `build-wheel` would be asked.
+/// The requests, in the form of `build-wheel`'s.
 fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
     let plain = |torch: Option<&str>| cli::BuildWheel::plain(torch, &args.python, &args.out);
     let mut wanted = Vec::new();
@@ -134,7 +132,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     })
 }
 
-/// The wheel with them, read back before it has its name: its path and SHA-256.
+/// Writes the wheel and reads it back before it gets its name. Returns its path and SHA-256.
 fn write(libraries: &[Library], out: &Path, progress: &Progress) -> Result<(PathBuf, String)> {
     let name = WheelName {
         name: "pinbuddy".into(),
@@ -152,7 +150,7 @@ fn write(libraries: &[Library], out: &Path, progress: &Progress) -> Result<(Path
     })?;
     let sha256 = progress.step("read it back", |step| {
         verify::verify(unfinished.path(), &name, libraries, step)
-            .context("the plug-in that was written is not right; this is an error of xtask")?;
+            .context("the plug-in that was written is invalid, which is a defect of xtask")?;
         let digest = Digest::of_file(unfinished.path())?;
         unfinished.publish(&path)?;
         Ok(digest.hex())
@@ -160,7 +158,7 @@ fn write(libraries: &[Library], out: &Path, progress: &Progress) -> Result<(Path
     Ok((path, sha256))
 }
 
-/// The platform tag that is true for all of them.
+/// A platform tag for all libraries.
 fn platform(libraries: &[Library]) -> Result<String> {
     let floors = libraries
         .iter()

@@ -13,7 +13,7 @@ use crate::build_wheel;
 use crate::build_wheel::summary::StepTime;
 use crate::support::typed;
 
-/// What came out.
+/// The results of a build.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// The wheel.
@@ -24,9 +24,9 @@ pub struct Summary {
     pub sha256: String,
     /// Our version.
     pub version: String,
-    /// What it has libraries for.
+    /// Its libraries.
     pub libraries: Vec<For>,
-    /// The commit of the checkout, where there is one and it has no changes.
+    /// The checkout's commit, if it has no uncommitted changes.
     pub commit: Option<String>,
     /// Seconds by step, in order.
     pub steps: Vec<StepTime>,
@@ -37,7 +37,7 @@ pub struct Summary {
 pub struct For {
     /// `torch.__version__` of the official wheel.
     pub torch: String,
-    /// Of the library, which is that of the fork wheel made of the same inputs.
+    /// Hash of the library, which equals the fork wheel's made from the same inputs.
     pub sha256: String,
     /// Its size.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! The plug-in's papers, with made-up libraries.
+//! The plug-in's metadata, with invented libraries.
 
 use std::collections::BTreeMap;
 

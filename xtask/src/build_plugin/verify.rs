@@ -1,4 +1,4 @@
-//! Reads a finished plug-in as a stranger would, before it gets its name.
+//! Reads a finished plug-in from scratch and verifies it, before it gets its name.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ struct Listed {
     sha256: String,
 }
 
-/// Every byte against RECORD, and all that torch, pip and the Python package rely on.
+/// Verifies every byte against RECORD, and everything that torch, pip and the Python package rely on.
 pub fn verify(path: &Path, name: &WheelName, libraries: &[Library], step: &Step) -> Result<()> {
     let mut wheel = verify::open(path)?;
     let info = format!("{}.dist-info", wheel.stem);

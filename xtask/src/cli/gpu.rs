@@ -17,7 +17,7 @@ pub struct Gpu {
 /// What ci/gpu/pack.sh needs, and what comes after ci/gpu/run.sh.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile the C++ programs of a run for a machine that has that torch and no compiler, with PyTorch's tests
+    /// Compile the C++ programs of a run and PyTorch's tests, for a machine with that torch and no compiler
     Programs(Programs),
     /// Draw the plots of a run's results.json
     #[command(disable_help_flag = true)]
@@ -33,7 +33,7 @@ pub struct Programs {
     /// A PyTorch source tree to take PyTorch's tests from [default: Debian's 2.6.0 source package]
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,
-    /// The Python to look at torch with
+    /// The Python to use
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
     /// Where the folders `bin` and `pytorch` go

@@ -9,7 +9,7 @@ pub struct SourceBuild {
     /// The GPUs to build kernels for, as TORCH_CUDA_ARCH_LIST takes them: 9.0, or 8.0;9.0
     #[arg(long, value_name = "LIST", requires = "source")]
     pub cuda_arch: Option<String>,
-    /// What caches compilations [default: CMAKE_{C,CXX,CUDA}_COMPILER_LAUNCHER of the environment]
+    /// The compiler cache [default: CMAKE_{C,CXX,CUDA}_COMPILER_LAUNCHER of the environment]
     #[arg(long, value_enum, requires = "source")]
     pub launcher: Option<Launcher>,
     /// How many compilers run at once [default: as cores and memory allow]

@@ -7,21 +7,20 @@ use clap::Args;
 /// Options of `test`.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Only what needs no torch wheel: Rust tests and snapshots
+    /// Run only what needs no torch wheel: Rust tests and snapshots
     #[arg(long)]
     pub quick: bool,
-    /// The fork of this torch release, and nothing that is the same for all
+    /// Test the fork of this torch release, without what is the same for all releases
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["quick", "real"])]
     pub torch: Option<String>,
-    /// The fork's tests on this machine's GPU, and nothing else; those of what only the simulator can
-    /// do are skipped
+    /// Run only the fork's tests, on this machine's GPU, without those that need the simulator
     #[arg(long, conflicts_with = "quick")]
     pub real: bool,
-    /// What proves a release rather than a change, too: a second build for equal bytes, the CMake of source
-    /// builds, what runs on a GPU tried in the simulator, and the programs of Python tests started for real
+    /// Also run what proves a release rather than a change: a second build for equal bytes, the CMake of source
+    /// builds, the GPU run tried in the simulator, and Python tests with programs started instead of forked
     #[arg(long, conflicts_with_all = ["quick", "real"])]
     pub nightly: bool,
-    /// Only the rows of the table whose names contain this, and what they need
+    /// Run only the table's rows whose names contain TEXT, and what they need
     #[arg(long, value_name = "TEXT", conflicts_with = "quick")]
     pub only: Option<String>,
     /// A PyTorch source tree to take PyTorch's own tests from [default: Debian's 2.6.0 source package]
@@ -32,8 +31,8 @@ pub struct Test {
 /// Options of `test-upstream`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "--source with --real: the tag of the release, whole or only what the tests are in \
-                        (ci/upstream-checkout.sh). What stock fails there, too, is shown, and no failure."
+    after_help = "With --real, --source needs the release's tag, whole or only the tests (ci/upstream-checkout.sh). A test \
+                  that also fails with stock is shown, but is not a failure."
 )]
 pub struct TestUpstream {
     /// A PyTorch source tree to take the tests from [default: Debian's 2.6.0 source package]
@@ -45,7 +44,7 @@ pub struct TestUpstream {
     /// Test the official wheel only
     #[arg(long)]
     pub stock: bool,
-    /// On this machine's GPU instead of the simulator, with the tests of graphs and copies, too
+    /// Use this machine's GPU instead of the simulator, and also run the tests of graphs and copies
     #[arg(long, requires = "source")]
     pub real: bool,
     /// Test the extension points alone, as `upstream-pr` proposes them, with the official wheel's libraries
@@ -56,9 +55,9 @@ pub struct TestUpstream {
 /// Options of `test-clients`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "docs/clients.md says what each client is, what is compared, and what differs and why. A difference \
-                  that tests/clients/differences.toml does not list is a failure, and so is a listed one that is no \
-                  longer there."
+    after_help = "docs/clients.md explains the clients, what is compared, and the known differences. A difference that \
+                  tests/clients/differences.toml does not list is a failure, and so is a listed one that no longer \
+                  exists."
 )]
 pub struct TestClients {
     /// The clients to run [default: all]
@@ -67,10 +66,10 @@ pub struct TestClients {
     /// The torch release; versions of libraries are chosen for the newest [default: the newest supported one]
     #[arg(long, value_name = "VERSION")]
     pub torch: Option<String>,
-    /// On this machine's GPU instead of the simulator
+    /// Use this machine's GPU instead of the simulator
     #[arg(long)]
     pub real: bool,
-    /// Write the table, and all that was compared, there as JSON
+    /// Write the table, and everything that was compared, as JSON to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// The Python to make the environments with

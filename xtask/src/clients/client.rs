@@ -1,4 +1,4 @@
-//! The clients that there are, and which of them somebody asked for.
+//! The list of clients, and the choice by name.
 
 use anyhow::Result;
 
@@ -7,14 +7,14 @@ use crate::support::refusal::{Refusal, refuse};
 /// A program of `tests/clients`.
 #[derive(Debug)]
 pub struct Client {
-    /// As the command line and the documents name it.
+    /// Its name on the command line and in the documents.
     pub name: &'static str,
     /// `tests/clients/FILE.py`.
     pub file: &'static str,
     pub arguments: &'static [&'static str],
     /// The library that it needs besides torch.
     pub library: Option<&'static str>,
-    /// Runs in `cargo xtask test`, too.
+    /// Whether `cargo xtask test` runs it, too.
     pub quick: bool,
 }
 
@@ -32,7 +32,7 @@ const fn torch(
     }
 }
 
-/// Named after its library.
+/// A client named after its library.
 const fn library(name: &'static str, file: &'static str) -> Client {
     Client {
         library: Some(name),
@@ -70,7 +70,7 @@ pub const CLIENTS: [Client; 19] = [
     library("transformers", "transformers_cache"),
 ];
 
-/// Those named, each once and in the order of the list; none named is all.
+/// The named clients, deduplicated, in the order of the list; all if none is named.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Client>> {
     if let Some(name) = names
         .iter()
@@ -135,7 +135,7 @@ mod tests {
         assert!(!pins.contains("torch=="), "torch is the environment's");
     }
 
-    /// They are part of `cargo xtask test`, where there are no libraries.
+    /// `cargo xtask test` has no libraries besides torch.
     #[test]
     fn three_are_quick_and_need_torch_alone() {
         let quick: Vec<_> = CLIENTS.iter().filter(|it| it.quick).collect();

@@ -1,4 +1,4 @@
-//! What a run with the fork or the plug-in has otherwise than stock's. Knows nothing of what is excused.
+//! Compares a run with the fork or the plug-in to stock's. Knows nothing of known differences.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,20 +23,20 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub what: What,
-    /// The result, the statistic, or the warning.
+    /// The name of the result or statistic, or the warning.
     pub of: Option<String>,
     pub stock: String,
     pub found: String,
 }
 
-/// The most that may be pinned where stock pins `stock` bytes and `set` are in use at most: docs/worst.md's bound for
-/// every program, twice the larger of stock's and 1.25 sets. (It allows twice a segment, too, which would excuse
-/// whatever a client pins.)
+/// The limit of pinned bytes if stock pins `stock` bytes and at most `set` are in use: the bound of docs/worst.md,
+/// twice the larger of stock's and 1.25 sets. (Without the two segments that it also allows, which are more than
+/// any client pins.)
 pub fn allowed(stock: u64, set: u64) -> u64 {
     2 * stock.max(set + set / 4)
 }
 
-/// All that differs, in the order of [`What`].
+/// All differences, in the order of [`What`].
 pub fn compare(stock: &Ran, other: &Ran) -> Vec<Difference> {
     if stock.exit != other.exit {
         return vec![Difference {
@@ -79,7 +79,7 @@ fn entries<V: fmt::Display>(of: &std::collections::BTreeMap<String, V>) -> Vec<(
         .collect()
 }
 
-/// Names that only one has differ, too.
+/// A name that only one of them has is a difference, too.
 fn values(
     what: What,
     stock: &[(&str, String)],
@@ -229,14 +229,14 @@ pub mod tests {
         "#);
     }
 
-    /// Threads let go of a block earlier or later from run to run, and what is in use at most differs with that.
+    /// The moment at which threads free a block varies from run to run, and the peak in use with it.
     #[test]
     fn what_is_in_use_counts_where_it_is_more_than_stock_pins() {
         assert_eq!(allowed(64, 32), 128);
         assert_eq!(allowed(64, 80), 200);
     }
 
-    /// A crash takes its results along, and its last words are its own.
+    /// After a crash results are not compared, nor is the crash's own output.
     #[test]
     fn where_the_end_differs_that_is_all() {
         let mut other = ran();

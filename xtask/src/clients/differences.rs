@@ -1,5 +1,5 @@
-//! `tests/clients/differences.toml`: what is known to differ, and why. Checked both ways: what is not listed is a
-//! failure, and so is what is listed and no longer there.
+//! `tests/clients/differences.toml`: known differences with reasons. An unlisted difference is a failure, and so is
+//! a listed one that no longer exists.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::compare::{Difference, What};
 use crate::support::paths;
 use crate::support::refusal::refuse;
 
-/// Which of those that are compared with stock.
+/// What is compared with stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -34,14 +34,14 @@ pub struct Known {
 pub struct Entry {
     pub client: String,
     pub what: What,
-    /// The result, the statistic, or a part of the warning; any where it is left out.
+    /// The result, the statistic, or a part of the warning. None: any.
     of: Option<String>,
-    /// With both where it is left out.
+    /// The fork or the plug-in. None: both.
     with: Option<Kind>,
     pub why: String,
 }
 
-/// A difference, and the reason where it is known.
+/// A difference, and the reason if it is known.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
     pub with: Kind,
@@ -81,13 +81,13 @@ impl Known {
         Ok(known)
     }
 
-    /// Of one client.
+    /// The known differences of one client.
     pub fn of(&self, client: &str) -> impl Iterator<Item = &Entry> {
         let client = client.to_owned();
         self.entries.iter().filter(move |it| it.client == client)
     }
 
-    /// The differences with the reasons of those that are listed.
+    /// Adds the known reasons to differences.
     pub fn judge(&self, client: &str, with: Kind, found: Vec<Difference>) -> Vec<Judged> {
         let judged = |difference: Difference| {
             let entry = self.of(client).find(|it| it.is(with, &difference));
@@ -100,7 +100,7 @@ impl Known {
         found.into_iter().map(judged).collect()
     }
 
-    /// What is listed of a client that was compared with all of `kinds`, and was not found: a line each.
+    /// The listed differences of a client that were not found, after it was compared with all of `kinds`.
     pub fn gone(&self, client: &str, kinds: &[Kind], found: &[Judged]) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in self.of(client) {

@@ -1,5 +1,5 @@
-//! Environments for clients: those of `cargo xtask venv`, and the plug-in, each with the libraries of
-//! `tests/clients/requirements.txt`. They are links; the libraries are installed once for all of them.
+//! Environments for clients: stock, fork and plug-in, each with the libraries of `tests/clients/requirements.txt`.
+//! They consist of links; the libraries are installed once for all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::support::progress::Progress;
 use crate::support::{disk, lock, paths};
 use crate::venv;
 
-/// What the libraries take, and as much again while pip unpacks them.
+/// Disk space of the libraries, twice while pip unpacks them.
 const ROOM: u64 = 1 << 30;
 
-/// The official wheel's, and those that are compared with it.
+/// The environment with the official wheel, and those compared with it.
 #[derive(Debug)]
 pub struct Environments {
     pub stock: Environment,
@@ -28,7 +28,7 @@ pub struct Environments {
 }
 
 impl Environments {
-    /// Makes what is not there: some minutes the first time, seconds later.
+    /// Makes the missing environments: minutes the first time, seconds later.
     pub fn ensure(args: &cli::TestClients) -> Result<Self> {
         let (python, torch) = (args.python.as_path(), args.torch.as_deref());
         let fork = venv::ensure(torch, false, python)?;
@@ -52,7 +52,7 @@ impl Environments {
         Ok(Self { stock, others })
     }
 
-    /// Two at hand, where nothing but torch is needed.
+    /// Uses two existing environments, for clients that need only torch.
     pub fn of(stock: &Environment, fork: &Environment) -> Self {
         Self {
             stock: stock.clone(),
@@ -60,7 +60,7 @@ impl Environments {
         }
     }
 
-    /// The release, as the folders' names have it.
+    /// The release, from the folder's name.
     pub fn torch(&self) -> String {
         release(&self.stock)
     }
@@ -101,7 +101,7 @@ fn beside_it(environment: &Path, kind: &str) -> PathBuf {
     environment.with_file_name(format!("{}-clients-{kind}-{}", name[0], name[1]))
 }
 
-/// The folder of the libraries, whole or not at all: its name has the digest of the list.
+/// The folder of the libraries, named after the digest of their list. Complete if it exists.
 fn libraries(python: &Python) -> Result<PathBuf> {
     let list = paths::root().join("tests/clients/requirements.txt");
     let digest = Digest::of_file(&list)?.hex();
@@ -115,7 +115,7 @@ fn libraries(python: &Python) -> Result<PathBuf> {
     let tools = tools::ensure(python)?;
     let list = list.display().to_string();
     Progress::new(1).step("install the clients' libraries", |step| {
-        // Alone: all that they need is in the list, but torch, which is the environment's own.
+        // Without dependencies: all are in the list, except torch, which the environment has.
         pip::install_into(
             &tools.python,
             &["--requirement", &list],

@@ -1,8 +1,7 @@
-//! `cargo xtask test-clients`: programs of users' and of libraries', each run with stock, with the fork and with the
-//! plug-in, and compared: results, exit, warnings, peak of pinned memory, statistics.
+//! `cargo xtask test-clients`: runs client programs with stock, the fork and the plug-in, and compares results,
+//! exit, warnings, peak of pinned memory and statistics.
 //!
-//! Invariant: what differs is listed with its reason, or the command fails; and so it does where what is listed no
-//! longer differs.
+//! Invariant: the command fails on an unlisted difference, and on a listed one that no longer exists.
 
 mod client;
 mod compare;
@@ -29,7 +28,6 @@ use differences::Known;
 use environments::Environments;
 use table::Row;
 
-/// The command.
 pub fn run(args: &cli::TestClients) -> Result<()> {
     let chosen = client::choose(&args.names)?;
     let known = Known::read()?;
@@ -51,7 +49,7 @@ pub fn run(args: &cli::TestClients) -> Result<()> {
     let names = failed.join(" ");
     Err(
         refuse(format!("not as with stock, or not as listed: {names}"))
-            .found("what is said above")
+            .found("the errors above")
             .expected(
                 "what stock does, or a line in tests/clients/differences.toml that says why not",
             )
@@ -60,7 +58,7 @@ pub fn run(args: &cli::TestClients) -> Result<()> {
     )
 }
 
-/// The quickest, which need torch alone, with two environments at hand.
+/// Runs the quickest clients, which need only torch, with two existing environments.
 pub fn quick(fork: &Environment, stock: &Environment, runtime: &Runtime) -> Result<Tally> {
     let chosen: Vec<_> = client::CLIENTS.iter().filter(|it| it.quick).collect();
     let environments = Environments::of(stock, fork);
@@ -89,7 +87,7 @@ fn in_turn(
     chosen.iter().map(one).collect()
 }
 
-/// A client with each, one behind the other.
+/// Runs a client with each environment in turn.
 fn one(
     client: &'static Client,
     environments: &Environments,

@@ -1,4 +1,4 @@
-//! What one run of a client gave: what the program printed, how it ended, and what it warned of.
+//! The outcome of one run of a client: its report, exit and warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,12 +12,12 @@ pub struct Ran {
     /// `exit code 0`, `signal 11`, `stopped after 300 s`.
     pub exit: String,
     pub seconds: f64,
-    /// Each line of standard error, once and without what differs from run to run.
+    /// The lines of standard error, deduplicated, without parts that vary from run to run.
     pub warnings: BTreeSet<String>,
-    /// The last lines of standard error as they were, for messages.
+    /// The last lines of standard error, unchanged, for messages.
     #[serde(skip)]
     pub last_words: String,
-    /// None where the program did not come to its end.
+    /// None if the program did not finish.
     pub report: Option<Report>,
 }
 
@@ -26,26 +26,26 @@ pub struct Ran {
 #[serde(deny_unknown_fields)]
 pub struct Report {
     pub results: BTreeMap<String, Value>,
-    /// Those that have to be equal.
+    /// Statistics that have to be equal.
     pub statistics: BTreeMap<String, i64>,
-    /// Of all statistics.
+    /// The names of all statistics.
     pub names: Vec<String>,
-    /// Bytes pinned at most.
+    /// Peak of pinned bytes.
     pub peak_pinned: u64,
-    /// Bytes in use at most, as this allocator counts them: stock rounds each up.
+    /// Peak of bytes in use, as counted by the allocator: stock rounds up.
     pub peak_active: u64,
     /// How often memory was pinned.
     pub pins: u64,
 }
 
 impl Ran {
-    /// Whether it ended as programs end.
+    /// Whether it ended normally.
     pub fn succeeded(&self) -> bool {
         self.exit == SUCCESS && self.report.is_some()
     }
 }
 
-/// How a program ends that has nothing to complain of.
+/// The end of a successful program.
 pub const SUCCESS: &str = "exit code 0";
 
 /// The last line of standard output, if it is a report.
@@ -53,7 +53,7 @@ pub fn read(output: &str) -> Option<Report> {
     serde_json::from_str(output.trim_end().lines().last()?).ok()
 }
 
-/// What torch writes below a warning of its C++ code: where that came from.
+/// The stack trace that torch prints below a warning of its C++ code.
 const BELOW_A_WARNING: [&str; 5] = [
     "frame #",
     "<omitting python frames>",
@@ -62,10 +62,9 @@ const BELOW_A_WARNING: [&str; 5] = [
     " (function ",
 ];
 
-/// Lines of standard error, comparable between runs: numbers, addresses, environments (which lie in one folder), and
-/// other folders (which stand for their names) differ from run to run.
+/// The lines of standard error, made comparable: numbers and addresses are removed, and folders replaced by names.
 pub fn warnings(text: &str, environments: &Path, places: &[(&Path, &str)]) -> BTreeSet<String> {
-    // Progress bars write over their own line.
+    // Progress bars overwrite their own line.
     let lines = text.split(['\n', '\r']).map(str::trim_end);
     let below = |line: &str| BELOW_A_WARNING.iter().any(|it| line.starts_with(it));
     let lines = lines.filter(|it| !it.is_empty() && !below(it));
@@ -79,7 +78,7 @@ pub fn warnings(text: &str, environments: &Path, places: &[(&Path, &str)]) -> BT
     lines.map(|line| plain(&named(line))).collect()
 }
 
-/// One may have links into another, so that its name says nothing.
+/// Removes the environment's name, since environments link to each other.
 fn without_environments(line: &str, folder: &Path) -> String {
     let folder = format!("{}/", folder.display());
     let mut parts = line.split(&folder);

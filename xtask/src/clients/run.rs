@@ -1,4 +1,4 @@
-//! Runs a client once, in a folder of its own, and not for ever.
+//! Runs a client once, in its own folder, with a time limit.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -16,12 +16,12 @@ use crate::runtime::Runtime;
 use crate::support::paths;
 use crate::support::scratch::Scratch;
 
-/// Many times what any takes on two busy cores.
+/// Many times longer than any client takes on two busy cores.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Of standard error, in messages.
+/// Lines of standard error in messages.
 const LAST_WORDS: usize = 8;
 
-/// The client in an environment, with settings of its defaults and no network.
+/// Runs the client in an environment, with default settings and no network.
 pub fn run(client: &Client, environment: &Environment, runtime: &Runtime) -> Result<Ran> {
     let work = Scratch::folder(&paths::target().join("clients/work"))?;
     let folder = paths::root().join("tests/clients");
@@ -33,7 +33,7 @@ pub fn run(client: &Client, environment: &Environment, runtime: &Runtime) -> Res
         .args(client.arguments)
         .env("HOME", work.path())
         .env("HF_HUB_OFFLINE", "1")
-        // As a driver does: children see what their parent pinned.
+        // Children see their parent's pinned memory, as with a driver.
         .env("PINBUDDY_SIM_SHARED", "1")
         .env("GLOO_SOCKET_IFNAME", "lo")
         .env("OMP_NUM_THREADS", "2")
@@ -51,7 +51,7 @@ pub fn run(client: &Client, environment: &Environment, runtime: &Runtime) -> Res
     Ok(ran)
 }
 
-/// Runs it to its end, or stops it; `last_words` is all of standard error.
+/// Runs it to its end or the limit; `last_words` is all of standard error.
 fn limited(command: &mut Command, logs: &Path, limit: Duration) -> Result<Ran> {
     let (output, errors) = (logs.join("output"), logs.join("errors"));
     let create =

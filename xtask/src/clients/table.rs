@@ -1,4 +1,4 @@
-//! A row for each client: what the runs took and pinned, and whether they were equal.
+//! The table of clients: time, pinned memory, and whether the runs were equal.
 
 use std::fmt::Write as _;
 
@@ -11,24 +11,24 @@ use super::report::Ran;
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub client: &'static str,
-    /// Whose code it is besides torch's.
+    /// Its library besides torch.
     pub library: Option<&'static str>,
     pub stock: Ran,
     pub others: Vec<(Kind, Ran)>,
     pub differences: Vec<Judged>,
-    /// What is listed and was not found.
+    /// Listed differences that were not found.
     pub gone: Vec<String>,
 }
 
-/// How a client came out.
+/// The verdict on a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     Equal,
-    /// Not equal, for a reason that is listed.
+    /// Different, as listed.
     AsListed,
     Differs,
-    /// With stock it says nothing of any allocator.
+    /// It failed with stock, so nothing can be compared.
     FailsWithStock,
 }
 
@@ -50,7 +50,7 @@ impl Row {
         matches!(self.outcome(), Outcome::Differs | Outcome::FailsWithStock)
     }
 
-    /// All that is wrong, a line each.
+    /// All complaints, one per line.
     fn complaints(&self) -> Vec<String> {
         let Self { client, stock, .. } = self;
         if !stock.succeeded() {
@@ -84,7 +84,7 @@ impl Row {
     }
 }
 
-/// The table, and below it what is wrong.
+/// The table, then the complaints.
 pub fn text(rows: &[Row]) -> String {
     let kinds: Vec<Kind> = rows.first().map_or_else(Vec::new, |row| {
         row.others.iter().map(|(kind, _)| *kind).collect()

@@ -16,16 +16,16 @@ use xtask_patchkit::release::{Release, Versions};
 
 /// The first release of g++ that knows `-std=c++20`.
 const OLDEST_COMPILER: u32 = 10;
-/// What is there of it.
+/// What was found.
 #[derive(Debug, Serialize)]
 pub struct Building {
-    /// The one that the wheel would be for.
+    /// The interpreter for the wheel.
     pub python: Interpreter,
-    /// What compiling runs.
+    /// The programs for compiling.
     pub programs: Vec<Program>,
-    /// The official wheel is in the cache.
+    /// Whether the official wheel is in the cache.
     pub fetched: bool,
-    /// The file systems that it writes to.
+    /// The file systems that it writes to, with their free space.
     pub disks: Vec<Disk>,
 }
 
@@ -38,7 +38,7 @@ pub enum Interpreter {
         /// Version, tags and system.
         what: String,
     },
-    /// There is none of this name.
+    /// No interpreter of this name.
     Absent {
         /// In a line.
         why: String,
@@ -53,14 +53,14 @@ pub enum Interpreter {
 /// A program on the PATH.
 #[derive(Debug, Serialize)]
 pub struct Program {
-    /// As it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it says; none where it is not there.
+    /// Its version line; none if it is missing.
     pub version: Option<String>,
 }
 
 impl Building {
-    /// Looks for everything; `wanted` is the release that is built by default.
+    /// Looks at everything; `wanted` is the default release.
     pub fn look(interpreter: &Path, wanted: Option<(&Versions, &Release)>) -> Self {
         let release = wanted.map(|(_, release)| release);
         let probed = Python::probe(interpreter).and_then(|python| {
@@ -96,7 +96,7 @@ impl Building {
         }
     }
 
-    /// A line for each of them. `found` is what the interpreter has installed.
+    /// Judges everything; `found` is what the interpreter has installed.
     pub fn findings(
         &self,
         setting: Setting,
@@ -133,7 +133,7 @@ impl Building {
     }
 }
 
-/// Whether an environment with pip in it can be made.
+/// Whether a virtual environment with pip can be made.
 fn environments(found: &Found, setting: Setting, interpreter: &str) -> Finding {
     let has = |name: &str| found.pip.iter().any(|it| it == name);
     if has("venv") && (has("ensurepip") || has("pip")) {
@@ -144,7 +144,7 @@ fn environments(found: &Found, setting: Setting, interpreter: &str) -> Finding {
 }
 
 impl Program {
-    /// Asks the program.
+    /// Runs `PROGRAM --version`.
     pub fn look(tool: Tool) -> Self {
         Self {
             name: tool.name,
@@ -152,7 +152,7 @@ impl Program {
         }
     }
 
-    /// A line on it; none where nothing runs it.
+    /// Judges one program; none if nothing needs it.
     pub fn finding(&self, setting: Setting) -> Option<Finding> {
         let tool = TOOLS.into_iter().find(|it| it.name == self.name)?;
         let install = setting.install(tool.apt, tool.dnf);
@@ -172,7 +172,7 @@ impl Program {
     }
 }
 
-/// Of `g++ (Debian 12.2.0-14) 12.2.0`: what follows the packager's word.
+/// The version in `g++ (Debian 12.2.0-14) 12.2.0`: after the packager's text.
 fn major(version: &str) -> Option<u32> {
     let (_, after) = version.split_once(") ")?;
     after.split('.').next()?.parse().ok()
@@ -182,7 +182,7 @@ fn major(version: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// What `build-wheel` refuses before it fetches anything, the doctor does not call ready.
+    /// The doctor must not call ready what `build-wheel` refuses before it fetches anything.
     #[test]
     fn a_python_that_the_newest_release_has_no_wheel_for_is_missing() {
         let versions = Versions::read(paths::root()).unwrap();

@@ -1,9 +1,7 @@
-//! What CUDA's driver and runtime libraries say, where the loader finds them. The only file that calls
-//! them.
+//! Asks CUDA's driver and runtime libraries, as the loader finds them. The only file that calls them.
 //!
-//! A library that is absent, or one with a part of the functions (the simulator's stub), is a normal answer here: each
-//! function is looked up before it is called.
-//! Invariant: makes no context and allocates nothing on a device.
+//! A missing library, or one with only some functions (the simulator's stub), is a normal case: each function is
+//! looked up before it is called. Invariant: creates no context and allocates nothing on a device.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::ptr;
@@ -45,21 +43,21 @@ impl From<CudaVersion> for String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "state")]
 pub enum Driver {
-    /// There is no libcuda.
+    /// libcuda is missing.
     Absent,
-    /// There is one, which serves nothing.
+    /// libcuda answers with an error.
     Refuses {
         /// `CUDA_ERROR_NO_DEVICE`.
         error: String,
     },
-    /// There is a part of one.
+    /// libcuda lacks functions.
     Lacks {
-        /// A function that is not in it.
+        /// A missing function.
         symbol: &'static str,
     },
     /// It works.
     Works {
-        /// The newest CUDA that it serves.
+        /// The newest CUDA version that it supports.
         cuda: CudaVersion,
         /// In CUDA's order.
         gpus: Vec<Gpu>,
@@ -109,7 +107,7 @@ impl Cuda<'_> {
             self.get::<Number>("cuDeviceGetCount")?,
         );
         let questions = Questions::of(self)?;
-        // SAFETY: the driver is started, and each call gets a place of the right type for its answer.
+        // SAFETY: the driver is initialized, and each call gets an out-pointer of the right type.
         unsafe {
             self.succeeded(ask_version(&raw mut version))?;
             self.succeeded(ask_count(&raw mut count))?;
@@ -126,7 +124,7 @@ impl Cuda<'_> {
 
     /// A function of type `T`, as NVIDIA's header has it.
     fn get<T: Copy>(self, symbol: &'static str) -> Result<T, Driver> {
-        // SAFETY: the callers give each function the type that cuda.h declares.
+        // SAFETY: callers pass the type that cuda.h declares.
         let found = unsafe { self.0.get::<T>(symbol.as_bytes()) };
         found.map(|it| *it).map_err(|_| Driver::Lacks { symbol })
     }
@@ -138,7 +136,7 @@ impl Cuda<'_> {
         type Name = unsafe extern "C" fn(Answer, *mut *const c_char) -> Answer;
         let mut name = ptr::null();
         let known = self.get::<Name>("cuGetErrorName");
-        // SAFETY: the place is of the right type, and the driver's names live as long as it is loaded.
+        // SAFETY: the out-pointer has the right type, and the driver's strings live as long as it is loaded.
         let known = known.is_ok_and(|ask| unsafe { ask(answer, &raw mut name) } == 0);
         let error = if known && !name.is_null() {
             // SAFETY: as above.
@@ -153,7 +151,7 @@ impl Cuda<'_> {
     }
 }
 
-/// What is asked of each GPU.
+/// The functions to ask each GPU with.
 struct Questions {
     device: unsafe extern "C" fn(*mut c_int, c_int) -> Answer,
     name: Text,
@@ -161,7 +159,7 @@ struct Questions {
     address: Text,
 }
 
-/// Writes a text of at most that length.
+/// A function that writes a string of at most the given length.
 type Text = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Answer;
 
 impl Questions {
@@ -174,13 +172,13 @@ impl Questions {
         })
     }
 
-    /// Of a driver that has been started.
+    /// The GPUs of an initialized driver.
     fn ask(&self, cuda: Cuda<'_>, ordinal: c_int) -> Result<Gpu, Driver> {
         const LENGTH: c_int = 128;
         let (mut device, mut memory) = (0, 0);
         let mut name = [0; LENGTH as usize];
         let mut address = [0; LENGTH as usize];
-        // SAFETY: as in `look`; the texts get no more than the length that is passed with them.
+        // SAFETY: as in `look`; the buffers have the length that is passed with them.
         unsafe {
             cuda.succeeded((self.device)(&raw mut device, ordinal))?;
             cuda.succeeded((self.name)(name.as_mut_ptr(), LENGTH, device))?;
@@ -195,12 +193,12 @@ impl Questions {
     }
 }
 
-/// The version of the CUDA runtime on the loader's path. Torch brings its own, elsewhere.
+/// The version of the CUDA runtime on the loader's path. Torch has its own elsewhere.
 pub fn runtime() -> Option<CudaVersion> {
     let library = open(&["libcudart.so", "libcudart.so.13", "libcudart.so.12"])?;
     type Number = unsafe extern "C" fn(*mut c_int) -> Answer;
     let mut version = 0;
-    // SAFETY: cuda_runtime_api.h declares it so, and `version` is a place for its answer.
+    // SAFETY: the type is that of cuda_runtime_api.h, and `version` is a valid out-pointer.
     let answer = unsafe { library.get::<Number>("cudaRuntimeGetVersion").ok()?(&raw mut version) };
     (answer == 0).then_some(CudaVersion(version))
 }

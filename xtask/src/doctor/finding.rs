@@ -1,40 +1,40 @@
-//! One line of the doctor's report: what is there, how good that is, and what would make it better.
+//! A line of the doctor's report: what was found, its status, and commands that improve it.
 
 use serde::Serialize;
 
 use super::setting::Setting;
 
-/// How good it is.
+/// Its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Nothing to do.
     Ok,
-    /// Works, and could be better.
+    /// Works, but could be better.
     Note,
     /// The main job cannot run.
     Missing,
 }
 
-/// A command, and who runs it or where: `run`, `as root`, `on the host`.
+/// A command, and who runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
-    /// Completes "…:", at most eleven letters.
+    /// `run`, `as root` or `on the host`: at most eleven letters.
     pub how: &'static str,
-    /// To be pasted into a shell.
+    /// The command, for a shell.
     pub command: String,
 }
 
-/// One line.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about, in a word or two.
+    /// Its subject, in a word or two.
     pub name: String,
-    /// How good it is.
+    /// Its status.
     pub status: Status,
-    /// What is there.
+    /// What was found.
     pub value: String,
-    /// What makes it better: one of these commands.
+    /// Commands that improve it; one of them is enough.
     pub fixes: Vec<Fix>,
 }
 
@@ -48,17 +48,17 @@ impl Finding {
         }
     }
 
-    /// As it should be.
+    /// A finding that is fine.
     pub fn ok(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self::new(Status::Ok, name, value)
     }
 
-    /// Could be better.
+    /// A finding that could be better.
     pub fn note(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self::new(Status::Note, name, value)
     }
 
-    /// Needed and not there.
+    /// A finding of something that is missing.
     pub fn missing(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self::new(Status::Missing, name, value)
     }
@@ -73,12 +73,12 @@ impl Finding {
         self.fix("as root", command)
     }
 
-    /// Adds a command for who starts this container.
+    /// Adds a command for whoever starts this container.
     pub fn host(self, command: impl Into<String>) -> Self {
         self.fix("on the host", command)
     }
 
-    /// Adds a command for the machine's root, who is outside of a container.
+    /// Adds a command for root of the machine, outside of a container.
     pub fn machine_root(self, setting: Setting, command: impl Into<String>) -> Self {
         if setting.container {
             self.host(command)

@@ -1,4 +1,4 @@
-//! GPUs and what serves them: the kernel's view (PCI, the loaded module) beside the driver's.
+//! GPUs and their driver: the kernel's view (PCI, the loaded module) and the driver's.
 
 use serde::Serialize;
 
@@ -10,16 +10,15 @@ use pinbuddy_machine::{Files, field};
 
 const PCI: &str = "sys/bus/pci/devices";
 
-/// All that is known of them.
 #[derive(Debug, Serialize)]
 pub struct Gpus {
     /// `580.65.06`: the kernel module's version.
     pub module: Option<String>,
-    /// NVIDIA's display controllers by PCI address, whether a driver serves them or not.
+    /// NVIDIA's display controllers by PCI address, with or without a driver.
     pub devices: Vec<Device>,
-    /// How many GPUs the simulator shows, where it stands in front of CUDA.
+    /// The number of simulated GPUs, under the simulator.
     pub simulated: Option<u32>,
-    /// What libcuda says.
+    /// libcuda's answer.
     pub driver: Driver,
     /// The CUDA runtime on the loader's path.
     pub runtime: Option<CudaVersion>,
@@ -30,7 +29,7 @@ pub struct Gpus {
 pub struct Device {
     /// `0000:1a:00.0`.
     pub address: String,
-    /// The memory node beside it; none where the firmware does not say.
+    /// Its NUMA node; none if the firmware does not say.
     pub node: Option<u32>,
 }
 
@@ -44,7 +43,7 @@ impl Gpus {
     ) -> Self {
         let devices = files.names(PCI).into_iter().filter_map(|address| {
             let text = |name: &str| files.text(&format!("{PCI}/{address}/{name}"));
-            // A display or 3D controller of NVIDIA's; their audio and bridges are no GPUs.
+            // NVIDIA's display or 3D controllers; not their audio devices and bridges.
             let gpu = text("vendor")? == "0x10de" && text("class")?.starts_with("0x03");
             let node = text("numa_node").and_then(|it| it.parse().ok());
             gpu.then_some(Device { address, node })
@@ -75,7 +74,7 @@ impl Gpus {
         self.devices.iter().find(|it| it.address == address)?.node
     }
 
-    /// The GPUs beside a node, by CUDA's numbers.
+    /// CUDA's numbers of the GPUs on a node.
     pub fn beside(&self, node: u32) -> Vec<usize> {
         let Driver::Works { gpus, .. } = &self.driver else {
             return Vec::new();
@@ -85,8 +84,8 @@ impl Gpus {
             .collect()
     }
 
-    /// The driver, the runtime, and a line for each GPU. `needed` is the CUDA that the fork is built
-    /// for; `torch_runtime` the one that torch brought, and `nodes` how many memory nodes there are.
+    /// Judges the driver, the runtime and each GPU. `needed` is the fork's CUDA version, `torch_runtime` torch's
+    /// own runtime, `nodes` the number of NUMA nodes.
     pub fn findings(
         &self,
         setting: Setting,
@@ -128,7 +127,7 @@ impl Gpus {
                 let module = self.module.as_ref().map(|it| format!("{it}, "));
                 let value = format!("{}serves CUDA {cuda}", module.unwrap_or_default());
                 match needed {
-                    // Within a major version, a newer runtime works on an older driver.
+                    // A newer runtime works on an older driver of the same major version.
                     Some(needed) if cuda.0 / 1000 < needed.0 / 1000 => {
                         let value = format!("{value}; torch needs {}.0", needed.0 / 1000);
                         Finding::missing(name, value).machine_root(setting, newer(setting))
@@ -146,7 +145,7 @@ impl Gpus {
                 let finding = Finding::note(name, value);
                 match (setting.container, self.module.is_some()) {
                     (true, _) => finding.host("docker run --gpus all …"),
-                    // The module is loaded, and its library is where the loader does not look.
+                    // The module is loaded, but the loader does not find its library.
                     (false, true) => finding.root("ldconfig"),
                     (false, false) => finding.root(newer(setting)),
                 }
@@ -186,7 +185,7 @@ impl Gpus {
     }
 }
 
-/// The metapackage of NVIDIA's own repositories.
+/// The metapackage in NVIDIA's own repositories.
 fn newer(setting: Setting) -> String {
     setting.install("cuda-drivers", "cuda-drivers")
 }

@@ -1,4 +1,4 @@
-//! The kernel, as far as pinning cares: whether it can populate pages on request, and put them together.
+//! The kernel: whether it can populate pages on request, and collapse them.
 
 use serde::Serialize;
 
@@ -6,20 +6,20 @@ use super::finding::Finding;
 use super::setting::Setting;
 use pinbuddy_machine::Files;
 
-/// `MADV_POPULATE_WRITE` came with this one.
+/// The first kernel with `MADV_POPULATE_WRITE`.
 const POPULATE: (u32, u32) = (5, 14);
 
-/// `MADV_COLLAPSE` came with this one.
+/// The first kernel with `MADV_COLLAPSE`.
 const COLLAPSE: (u32, u32) = (6, 1);
 
-/// What the kernel calls itself.
+/// The kernel's release.
 #[derive(Debug, Serialize)]
 pub struct Kernel {
     /// `6.1.0-18-amd64`.
     pub release: Option<String>,
-    /// Whether `MADV_POPULATE_WRITE` is there, by the release.
+    /// Whether `MADV_POPULATE_WRITE` exists, by the release.
     pub populates: bool,
-    /// Whether `MADV_COLLAPSE` is there, by the release.
+    /// Whether `MADV_COLLAPSE` exists, by the release.
     pub collapses: bool,
 }
 
@@ -35,7 +35,7 @@ impl Kernel {
         }
     }
 
-    /// One line.
+    /// A finding.
     pub fn finding(&self, setting: Setting) -> Finding {
         let release = self.release.as_deref().unwrap_or("of an unknown release");
         let name = "kernel";

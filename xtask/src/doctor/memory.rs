@@ -1,7 +1,7 @@
-//! How much memory the engine may pin here, and which limit decides that.
+//! How much memory the engine may pin, and which limit decides that.
 //!
-//! The rule is the engine's (cxx-bridge/src/budget): half of the least limit that `pinbuddy-machine` reads; and the huge
-//! pages that are set aside and free, which `pages` shows.
+//! The rule is the engine's (cxx-bridge/src/budget): half of the least limit that `pinbuddy-machine` reads, plus
+//! free reserved huge pages, which `pages` shows.
 
 use serde::Serialize;
 
@@ -10,14 +10,14 @@ use super::setting::Setting;
 use super::size::size;
 use pinbuddy_machine::{Cgroup, Files, Limit, Limits, LockLimit, Of};
 
-/// What the warm-up pins unless told otherwise: so many blocks of 1 GiB.
+/// Blocks of 1 GiB that a warm-up should be able to pin.
 const BLOCKS: u64 = 8;
 const BLOCK: u64 = 1 << 30;
 
-/// Limits in bytes; none where there is no limit, or it cannot be read.
+/// Limits in bytes; none if there is no limit or it cannot be read.
 #[derive(Debug, Serialize)]
 pub struct Memory {
-    /// Of the machine.
+    /// The machine's memory.
     pub total: Option<u64>,
     /// `MemAvailable`.
     pub available: Option<u64>,
@@ -27,11 +27,11 @@ pub struct Memory {
     pub lock_hard: Option<u64>,
     /// `CAP_IPC_LOCK`: the lock limit does not bind.
     pub may_lock_all: bool,
-    /// The control group that leaves least.
+    /// The control group with the least memory left.
     pub cgroup: Option<Cgroup>,
     /// What one process may pin.
     pub budget: Option<u64>,
-    /// The limit that it is half of.
+    /// The limit that decides.
     #[serde(skip)]
     deciding: Option<Limit>,
 }
@@ -57,19 +57,18 @@ impl Memory {
         }
     }
 
-    /// Whether `bytes` can be set aside for huge pages without starving the rest. Pools are the
-    /// machine's: neither the lock limit nor a memory control group counts them.
+    /// Whether `bytes` can be reserved for huge pages without starving the rest. Neither the lock limit nor a
+    /// memory control group counts these pools.
     pub fn affords(&self, bytes: u64) -> bool {
         self.available.is_none_or(|it| it / 2 >= bytes)
     }
 
-    /// The warm-up that the defaults ask for, in bytes.
+    /// The size of such a warm-up, in bytes.
     pub const fn warm_up() -> u64 {
         BLOCKS * BLOCK
     }
 
-    /// A line for each limit, and one for what they leave; `gpus` is how many processes torchrun
-    /// would start here.
+    /// Judges each limit, and the budget; `gpus` is how many processes torchrun would start here.
     pub fn findings(&self, setting: Setting, gpus: usize) -> Vec<Finding> {
         vec![
             self.machine(),
@@ -100,7 +99,7 @@ impl Memory {
         if holds_warm_up(group.left()) {
             return Finding::ok("cgroup", value);
         }
-        // Twice the warm-up, since the budget is half, on top of what is taken.
+        // Twice the warm-up, since the budget is half, plus what is in use.
         let wanted = group.used - group.cache.min(group.used) + 2 * Self::warm_up();
         let wanted = wanted.div_ceil(BLOCK);
         let finding = Finding::note("cgroup", value);
@@ -166,7 +165,7 @@ impl Memory {
         }
         value += &format!("; the warm-up's {BLOCKS} blocks of 1 GiB do not fit");
         Finding::note(name, value).run(match (of, (budget >> 20) / BLOCKS) {
-            // The driver pins past this limit, as far as is known; only the engine keeps to it.
+            // As far as is known, the driver ignores this limit; only the engine keeps to it.
             (Of::Process, _) if self.beside_lock() > budget => {
                 format!("export BUDDY_MAX_MB={}", self.beside_lock() >> 20)
             }
@@ -176,12 +175,12 @@ impl Memory {
         })
     }
 
-    /// What the budget would be with no lock limit.
+    /// The budget without the lock limit.
     fn beside_lock(&self) -> u64 {
         self.left().unwrap_or(0) / 2
     }
 
-    /// What processes may take that pin nothing, in bytes.
+    /// Memory of processes that pin nothing, in bytes.
     pub fn left(&self) -> Option<u64> {
         let limits = [self.available, self.cgroup.as_ref().map(Cgroup::left)];
         limits.into_iter().flatten().min()

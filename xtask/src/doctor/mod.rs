@@ -1,10 +1,9 @@
-//! `cargo xtask doctor`: what this machine offers, and the command for each thing that could be better.
+//! `cargo xtask doctor`: says what this machine offers, with a command for each possible improvement.
 //!
-//! Two steps that know nothing of each other. Looking: each subject's `read` takes files below a root,
-//! and three things are asked outside of it (the driver, the interpreter, the programs that building
-//! runs). Judging: each subject's `finding` or `findings` turns what was seen into lines, and touches
-//! nothing. So tests judge machines that they make up.
-//! Invariant: changes nothing on the machine.
+//! Two independent steps. Looking: each subject's `read` takes files below a root; the driver, the interpreter and
+//! the build programs are asked directly. Judging: each subject's `finding` or `findings` turns the facts into
+//! lines, without side effects, so that tests can judge invented machines. Invariant: changes nothing on the
+//! machine.
 
 pub mod building;
 mod driver;
@@ -49,7 +48,6 @@ use torch::{Found, Torch};
 use transparent::Transparent;
 use xtask_patchkit::release::Versions;
 
-/// The command.
 pub fn run(args: &cli::Doctor) -> Result<()> {
     let machine = Machine::read(Path::new("/"), Asked::here(&args.python));
     let report = machine.report();
@@ -60,7 +58,7 @@ pub fn run(args: &cli::Doctor) -> Result<()> {
         let colours = out.is_terminal() && env::var_os("NO_COLOR").is_none();
         report.display(colours).to_string()
     };
-    // Who stops reading, as `head` does, has read enough.
+    // A reader such as `head` may close the pipe early.
     let _ = out.write_all(text.as_bytes());
     if report.ready && args.gpu {
         return machine.require_gpu();
@@ -73,12 +71,12 @@ pub fn run(args: &cli::Doctor) -> Result<()> {
         .into())
 }
 
-/// Refuses a machine without a GPU that programs with torch can use, for the reason that the report gives.
+/// Refuses a machine without a usable GPU, with the report's reason.
 pub fn require_gpu(python: &Path) -> Result<()> {
     Machine::read(Path::new("/"), Asked::here(python)).require_gpu()
 }
 
-/// What is not in files below a root.
+/// Facts that are not in files below a root.
 struct Asked {
     python: String,
     driver: Driver,
@@ -109,7 +107,7 @@ impl Asked {
     }
 }
 
-/// All that was seen.
+/// All facts.
 #[derive(Serialize)]
 struct Machine {
     setting: Setting,
@@ -128,7 +126,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Reads the files below `root` and adds what was asked.
+    /// Reads the files below `root` and adds `asked`.
     fn read(root: &Path, asked: Asked) -> Self {
         let files = &Files::below(root);
         Self {
@@ -148,7 +146,7 @@ impl Machine {
         }
     }
 
-    /// What to think of it.
+    /// Judges the facts.
     fn report(&self) -> Report {
         let setting = self.setting;
         let found = self.installed.as_ref();
@@ -199,7 +197,7 @@ impl Machine {
             .into())
     }
 
-    /// The report, and below it what it was made from.
+    /// The report, and the facts that it was made from.
     fn json(&self, report: &Report) -> Result<String> {
         #[derive(Serialize)]
         struct Document<'a> {

@@ -1,4 +1,4 @@
-//! The machine's memory nodes: their processors, their memory, and the GPUs beside them.
+//! NUMA nodes: their processors, memory and GPUs.
 
 use super::finding::Finding;
 use super::gpu::Gpus;

@@ -1,4 +1,4 @@
-//! Pages larger than 4 KiB: pools that an administrator set aside, by size and node.
+//! Pools of huge pages that an administrator has reserved, by size and node.
 
 use serde::Serialize;
 
@@ -11,12 +11,11 @@ use pinbuddy_machine::{Files, POOLS, is_node, kib_field};
 const MIB2: u64 = 2 << 20;
 const GIB1: u64 = 1 << 30;
 
-/// All pools.
 #[derive(Debug, Serialize)]
 pub struct HugePages {
-    /// By size of page, smallest first; a size that the processor lacks is not there.
+    /// By page size, smallest first; only sizes that the processor has.
     pub pools: Vec<Pool>,
-    /// The size that `vm.nr_hugepages` counts, in bytes.
+    /// The page size that `vm.nr_hugepages` counts, in bytes.
     pub default: Option<u64>,
 }
 
@@ -28,7 +27,7 @@ pub struct Pool {
     /// On the whole machine.
     #[serde(flatten)]
     pub count: Count,
-    /// By node, where there are several.
+    /// By node, if there are several.
     pub nodes: Vec<OnNode>,
 }
 
@@ -45,9 +44,9 @@ pub struct OnNode {
 /// Pages.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Count {
-    /// Set aside.
+    /// Reserved pages.
     pub total: u64,
-    /// Of these, neither in use nor promised.
+    /// Of these, free and not promised.
     pub free: u64,
 }
 
@@ -87,15 +86,15 @@ impl HugePages {
         Self { pools, default }
     }
 
-    /// The sizes, and a line for each pool. `transparent`: whether the kernel makes huge pages by
-    /// itself, so that a pool is no need.
+    /// Judges the sizes and each pool. `transparent`: whether the kernel makes huge pages by itself, so that no
+    /// pool is needed.
     pub fn findings(&self, memory: &Memory, setting: Setting, transparent: bool) -> Vec<Finding> {
         let sizes = self.pools.iter().map(|pool| size(pool.page));
         let sizes: Vec<_> = std::iter::once("4 KiB".to_owned()).chain(sizes).collect();
         let mut findings = vec![Finding::ok("page sizes", sizes.join(", "))];
         for pool in &self.pools {
             let finding = match (pool.page, pool.count.total) {
-                (GIB1, 0) => Finding::ok(pool.name(), "none set aside; smaller ones do as well"),
+                (GIB1, 0) => Finding::ok(pool.name(), "none set aside; smaller ones are enough"),
                 (page, 0) if page != MIB2 => continue,
                 (_, 0) => self.empty(pool, memory, setting, transparent),
                 _ => self.filled(pool, memory, setting),
@@ -144,7 +143,7 @@ impl HugePages {
             let command = format!("echo {most} > {folder}/{}/nr_hugepages", pool.folder());
             return Finding::note(pool.name(), value).machine_root(setting, command);
         }
-        // One pool that holds the warm-up is enough.
+        // One pool large enough for the warm-up is enough.
         let best = self.pools.iter().map(Pool::free).max().unwrap_or(0);
         let more = Memory::warm_up().saturating_sub(bytes);
         if best >= Memory::warm_up() || !memory.affords(more) {

@@ -1,4 +1,4 @@
-//! The report: findings grouped by subject, as text with a table's columns and as JSON.
+//! The report: findings by subject, as a text table and as JSON.
 
 use std::fmt;
 
@@ -7,26 +7,23 @@ use serde::Serialize;
 
 use super::finding::{Finding, Fix, Status};
 
-/// Everything that was found.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Whether a wheel can be built here, and a program with the fork can run.
+    /// Whether a wheel can be built here and a program can run with the fork.
     pub ready: bool,
-    /// In the order in which they are read.
+    /// The groups of findings, in order.
     pub subjects: Vec<Subject>,
 }
 
-/// Findings that belong together.
+/// A group of findings.
 #[derive(Debug, Serialize)]
 pub struct Subject {
-    /// Its heading.
     pub subject: &'static str,
-    /// Its lines.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Of these subjects.
+    /// A report of these groups.
     pub fn new(subjects: Vec<(&'static str, Vec<Finding>)>) -> Self {
         let subjects: Vec<_> = subjects
             .into_iter()
@@ -58,7 +55,7 @@ impl Report {
             .filter(move |it| it.status == status)
     }
 
-    /// The last line: whether it is enough, and how much could be better.
+    /// The last line: whether the machine is ready, and how many things could be better.
     fn verdict(&self) -> String {
         let notes = match self.of(Status::Note).count() {
             0 => String::new(),

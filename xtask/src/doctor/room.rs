@@ -1,4 +1,4 @@
-//! Room on the disks that `build-wheel` and `venv` write to.
+//! Free space on the disks that `build-wheel` and `venv` write to.
 
 use std::path::PathBuf;
 
@@ -9,29 +9,29 @@ use crate::build_wheel::{fetch, tree};
 use crate::support::{disk, paths};
 use crate::venv;
 
-/// What cargo and the tool environment leave below target/, and the fork wheel below dist/.
+/// Space for cargo and the tool environment below target/, and for the fork wheel below dist/.
 const TARGET: u64 = 400_000_000;
 const WHEEL: u64 = 1_000_000_000;
 
 /// One file system.
 #[derive(Debug, Serialize)]
 pub struct Disk {
-    /// What is on it: folders of ours.
+    /// Our folders on it.
     pub folders: Vec<PathBuf>,
     /// In bytes.
     pub free: u64,
-    /// What `build-wheel` writes at most, in bytes.
+    /// The most that `build-wheel` writes, in bytes.
     pub build: u64,
-    /// What `venv` adds, in bytes.
+    /// The most that `venv` writes besides, in bytes.
     pub venv: u64,
     #[serde(skip)]
     device: u64,
 }
 
 impl Disk {
-    /// Those that building writes to; `fetched`: whether the official wheel is in the cache.
+    /// The file systems that building writes to; `fetched`: whether the official wheel is in the cache.
     pub fn look(cache: PathBuf, fetched: bool) -> Vec<Self> {
-        // The tree is extracted anew whenever its wheel is fetched.
+        // The tree is extracted again whenever its wheel is fetched.
         let fetch = if fetched { 0 } else { fetch::ROOM + tree::ROOM };
         let places = [
             (cache, fetch, 0),
@@ -61,7 +61,7 @@ impl Disk {
         disks
     }
 
-    /// One that is made up.
+    /// An invented file system.
     #[cfg(test)]
     pub fn made_up(folder: &str, free: u64, build: u64, venv: u64) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Disk {
         }
     }
 
-    /// One line.
+    /// A finding.
     pub fn finding(&self) -> Finding {
         let gigabytes =
             |bytes: u64| format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10);

@@ -1,4 +1,4 @@
-//! Where commands will be run: which package manager there is, and whether this is a container.
+//! The setting in which suggested commands will run: the package manager, and whether this is a container.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use pinbuddy_machine::Files;
 /// Decides how a command is worded.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Setting {
-    /// Debian's kind, Red Hat's, or another.
+    /// The package manager, if it is known.
     pub packages: Option<Packages>,
-    /// Limits and drivers are then the host's affair.
+    /// In a container, limits and drivers belong to the host.
     pub container: bool,
 }
 
@@ -24,7 +24,7 @@ pub enum Packages {
 }
 
 impl Setting {
-    /// Looks for the programs, and for the marks that container runtimes leave.
+    /// Looks for package managers, and for the marks of container runtimes.
     pub fn read(files: &Files) -> Self {
         let packages = if files.exists("usr/bin/apt-get") {
             Some(Packages::Apt)
@@ -44,7 +44,7 @@ impl Setting {
         }
     }
 
-    /// The command that installs a package, by its name on either kind of system.
+    /// The command that installs a package, given its name for each package manager.
     pub fn install(self, apt: &str, dnf: &str) -> String {
         match self.packages {
             Some(Packages::Apt) => format!("apt-get install {apt}"),

@@ -1,7 +1,7 @@
-//! Memory that forked children share: what blocks are made of, and how that gets huge pages.
+//! Memory that forked children share, which blocks are made of, and whether it gets huge pages.
 //!
-//! The rule is the engine's (cxx-bridge/src/backing/machine.rs): at a touch where `shmem_enabled` allows
-//! it, else put together by the kernel, else not at all.
+//! The rule is the engine's (cxx-bridge/src/backing/machine.rs): huge pages at the first touch if `shmem_enabled`
+//! allows them, else by collapsing, else none.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use pinbuddy_machine::{Files, TRANSPARENT, transparent_mode};
 pub struct Shared {
     /// `shmem_enabled`: `always`, `within_size`, `advise`, `never`, `deny` or `force`.
     pub enabled: Option<String>,
-    /// The same of pages of 2 MiB alone, which newer kernels have; `inherit` leaves it to the former.
+    /// The same for pages of 2 MiB only, on newer kernels; `inherit` means the former.
     pub of_2_mib: Option<String>,
 }
 
@@ -28,8 +28,7 @@ impl Shared {
         }
     }
 
-    /// One line, with what would give it huge pages. `transparent`: whether the kernel makes any for
-    /// who asks.
+    /// Judges the settings. `transparent`: whether the kernel gives huge pages to programs that ask.
     pub fn finding(&self, setting: Setting, kernel: &Kernel, transparent: bool) -> Finding {
         let name = "shared";
         let line =

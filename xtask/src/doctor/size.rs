@@ -1,6 +1,6 @@
-//! Bytes, as people read them.
+//! Formats sizes.
 
-/// `22.4 GiB`, `512 MiB`, `64 KiB`: as people read it. Rounded down: never promises what is not there.
+/// `22.4 GiB`, `512 MiB`, `64 KiB`; rounded down.
 pub fn size(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0x4000_0000.. => (1 << 30, "GiB"),

@@ -1,4 +1,4 @@
-//! The torch that an interpreter would import, and whether it is the fork. Nothing of it is run.
+//! The torch that an interpreter would import, and whether it is the fork. Does not import it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::finding::Finding;
 use crate::build_wheel::compile::LIBRARY;
 use crate::wheel::metadata::TorchVersion;
 
-/// What the probe prints. Not `-I`: a program sees the user's site and PYTHONPATH too, but the
-/// folder that we happen to be called in is no place to look.
+/// The probe's output. Not with `-I`, since programs also see the user's site-packages and PYTHONPATH; the current
+/// folder is not searched.
 const PROBE: &str = "
 import sys
 sys.path = [it for it in sys.path if it]
@@ -37,7 +37,6 @@ print(json.dumps({
 }))
 ";
 
-/// What an interpreter finds.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Found {
     /// Where torch is.
@@ -46,18 +45,18 @@ pub struct Found {
     pub runtime: Option<String>,
     /// The plug-in's version, where pip has installed it.
     pub plugin: Option<String>,
-    /// Of `venv`, `ensurepip` and `pip`, what is there.
+    /// The available ones of `venv`, `ensurepip` and `pip`.
     pub pip: Vec<String>,
 }
 
 /// An installed torch.
 #[derive(Debug, Serialize)]
 pub struct Torch {
-    /// `2.15.0+cu132`; none where it does not say.
+    /// `2.15.0+cu132`, if known.
     pub version: Option<String>,
     /// The CUDA that it was built for.
     pub cuda: Option<String>,
-    /// Whether our library is in it.
+    /// Whether it contains our library.
     pub library: bool,
     /// The version of the plug-in beside it.
     pub plugin: Option<String>,
@@ -74,7 +73,7 @@ impl Found {
             .ignore_stderr()
             .read()
             .with_context(|| format!("asking {} what is installed", python.display()))?;
-        // A site can print what it likes before us.
+        // site-packages may print before the probe.
         let last = answer.lines().last().unwrap_or_default();
         serde_json::from_str(last).context("what the interpreter printed")
     }
@@ -95,7 +94,7 @@ impl Found {
 }
 
 impl Torch {
-    /// What an interpreter has; `python` as the user named it.
+    /// Judges what an interpreter has; `python` as the user named it.
     pub fn findings(torch: Option<&Self>, python: &str) -> Vec<Finding> {
         let mut findings = vec![Self::finding(torch, python)];
         let stock = torch.filter(|it| !it.library && it.plugin.is_none());
@@ -128,7 +127,7 @@ impl Torch {
         };
         let value = |what: &str| format!("{version}, {what}, in {}", torch.folder.display());
         match (version.contains("pinbuddy"), torch.library) {
-            // Both have the Python package, and who came last has overwritten the other's.
+            // Both contain the Python package; the later one has overwritten it.
             (true, true) if torch.plugin.is_some() => Finding::note(
                 name,
                 value("the fork, and the plug-in beside it"),
@@ -153,8 +152,8 @@ impl Torch {
     }
 }
 
-/// The official releases in which a cached block may be shorter than the request that gets it: later ones compare,
-/// and earlier ones round all sizes. As in the Python package's `_doctor.py`.
+/// The official releases in which a cached block may be shorter than its request: later releases compare, earlier
+/// ones round all sizes. As in the Python package's `_doctor.py`.
 const OVERFLOWING: [&str; 1] = ["2.13.0"];
 
 fn overflows(version: &str) -> bool {

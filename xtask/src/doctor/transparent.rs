@@ -1,4 +1,4 @@
-//! Transparent huge pages: whether the kernel gives them to who asks by `madvise`.
+//! Transparent huge pages: whether programs get them by `madvise`.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ use pinbuddy_machine::{Files, TRANSPARENT, transparent_mode};
 /// The two settings that decide.
 #[derive(Debug, Serialize)]
 pub struct Transparent {
-    /// `always`, `madvise` or `never`: who gets them.
+    /// `enabled`: `always`, `madvise` or `never`.
     pub enabled: Option<String>,
-    /// `always`, `defer`, `defer+madvise`, `madvise` or `never`: who waits until there are some.
+    /// `defrag`: `always`, `defer`, `defer+madvise`, `madvise` or `never`.
     pub defrag: Option<String>,
 }
 
@@ -24,12 +24,12 @@ impl Transparent {
         }
     }
 
-    /// Whether a region that asks for huge pages gets them.
+    /// Whether a region that requests huge pages gets them.
     pub fn usable(&self) -> bool {
         matches!(self.enabled.as_deref(), Some("always" | "madvise"))
     }
 
-    /// One line, with a command for each setting that stands in the way.
+    /// Judges the settings, with a command for each obstacle.
     pub fn finding(&self, setting: Setting) -> Finding {
         let name = "transparent";
         let (Some(enabled), Some(defrag)) = (&self.enabled, &self.defrag) else {

@@ -1,7 +1,7 @@
-//! `cargo xtask gpu`: what a run on a machine with a GPU and nothing else needs from one with a compiler.
+//! `cargo xtask gpu`: prepares a run on a machine with a GPU but no compiler.
 //!
-//! `programs` compiles for it, `plot` draws what it has measured; the run itself is tests/gpu, in Python. Both work
-//! on folders that are named to them: the packed program knows no checkout.
+//! `programs` compiles, `plot` draws the results; the run itself is tests/gpu, in Python. Both work on given
+//! folders, so that the packed program needs no checkout.
 
 mod programs;
 
@@ -10,7 +10,6 @@ use anyhow::Result;
 use crate::bench;
 use crate::cli::gpu::{Command, Gpu};
 
-/// The command.
 pub fn run(args: &Gpu) -> Result<()> {
     match &args.command {
         Command::Programs(args) => programs::run(args),
@@ -18,7 +17,6 @@ pub fn run(args: &Gpu) -> Result<()> {
     }
 }
 
-/// What draws the plots of a run.
 pub mod plot {
     pub use crate::bench::plot as draw;
 }

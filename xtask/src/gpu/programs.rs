@@ -1,4 +1,4 @@
-//! The C++ programs of a run, and PyTorch's tests: compiled against the official wheel, for any folder.
+//! Compiles the C++ programs of a run and PyTorch's tests against the official wheel, without fixed paths.
 
 use std::fs;
 
@@ -12,7 +12,6 @@ use crate::support::progress::Progress;
 use crate::upstream::portable;
 use crate::venv;
 
-/// The command.
 pub fn run(args: &Programs) -> Result<()> {
     let python = Python::probe(&args.python)?;
     let stock = venv::ensure(Some(&args.torch), true, &args.python)?;

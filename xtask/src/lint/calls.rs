@@ -1,5 +1,5 @@
-//! What workflows, scripts and documents call: scripts that are there, and command lines of `cargo xtask`
-//! that its own parser takes. Those that are handed on are checked by a test of xtask-bench.
+//! Checks that scripts called in workflows, scripts and documents exist, and that the parser accepts their `cargo
+//! xtask` commands. A test of xtask-bench checks the commands that are handed on.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -11,20 +11,30 @@ use super::File;
 use crate::cli::Cli;
 use crate::support::calls::{COMMAND, commands};
 
-/// What is wrong, a line each.
+/// All complaints, one per line.
 pub fn check(root: &Path, files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
-    for file in files.iter().filter(|it| it.is_workflow() || it.is_script()) {
+    for file in files {
+        let document = file.path.ends_with(".md");
+        if !(document || file.is_workflow() || file.is_script()) {
+            continue;
+        }
         let text = file.text.as_deref().unwrap_or_default();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_start();
+            // In a document only lines after `$ ` are commands; comments explain them.
+            let line = match (document, line.strip_prefix("$ ")) {
+                (true, Some(command)) => command.split('#').next().unwrap_or_default(),
+                (true, None) => continue,
+                (false, _) => line,
+            };
             if line.starts_with('#') || line.starts_with("echo ") {
                 continue;
             }
-            let place = format!("{}:{}", file.path, number + 1);
-            complaints.extend(commands(line).filter_map(|it| refused(&it, &place)));
+            let at = format!("{}:{}", file.path, number + 1);
+            complaints.extend(commands(line).filter_map(|it| refused(&it, &at)));
             let absent = scripts(line).filter(|it| !is_program(&root.join(it)));
-            complaints.extend(absent.map(|it| format!("{place}: {it} is no program")));
+            complaints.extend(absent.map(|it| format!("{at}: {it} is not an executable file")));
         }
     }
     complaints
@@ -41,7 +51,7 @@ fn scripts(line: &str) -> impl Iterator<Item = &str> {
     words.filter(|it| it.starts_with("ci/") && it.ends_with(".sh"))
 }
 
-fn refused(arguments: &[String], place: &str) -> Option<String> {
+fn refused(arguments: &[String], at: &str) -> Option<String> {
     let all = ["cargo xtask"].into_iter();
     let all = all.chain(arguments.iter().map(String::as_str));
     let error = Cli::try_parse_from(all).err()?;
@@ -50,7 +60,7 @@ fn refused(arguments: &[String], place: &str) -> Option<String> {
     }
     let said = error.to_string();
     let said = said.lines().next().unwrap_or_default();
-    Some(format!("{place}: {COMMAND}{}: {said}", arguments.join(" ")))
+    Some(format!("{at}: {COMMAND}{}: {said}", arguments.join(" ")))
 }
 
 #[cfg(test)]
@@ -61,13 +71,16 @@ mod tests {
     fn what_the_parser_refuses_and_what_is_not_there() {
         let root = tempfile::tempdir().unwrap();
         let text = "#!/usr/bin/env bash\ncargo xtask test --quik\ncargo xtask venv --torch \"$1\"\nci/no.sh\n";
-        let file = File {
-            path: "ci/a.sh".into(),
+        let file = |path: &str, text: &str| File {
+            path: path.into(),
             text: Some(text.into()),
         };
-        insta::assert_snapshot!(check(root.path(), &[file]).join("\n"), @"
+        let document = "`cargo xtask tset`\n$ cargo xtask tset   # cargo xtask tset\n";
+        let files = [file("ci/a.sh", text), file("docs/a.md", document)];
+        insta::assert_snapshot!(check(root.path(), &files).join("\n"), @"
         ci/a.sh:2: cargo xtask test --quik: error: unexpected argument '--quik' found
-        ci/a.sh:4: ci/no.sh is no program
+        ci/a.sh:4: ci/no.sh is not an executable file
+        docs/a.md:2: cargo xtask tset: error: unrecognized subcommand 'tset'
         ");
     }
 }

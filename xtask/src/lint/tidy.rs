@@ -1,13 +1,13 @@
-//! The shape of sources: a comment at the head, a bound on their length, no stray blanks, and nothing that
-//! is true of one machine only.
+//! The shape of sources: a head comment, a length limit, no stray blanks, no names of single machines or
+//! registries.
 
 use super::File;
 
-/// Lines of a source file. Longer ones are named below, with why.
+/// The most lines of a source file. Exceptions are listed below, with reasons.
 const LONGEST: usize = 400;
 const LONGER: [(&str, &str); 1] = [("tests/cuda-sim/src/bindings.rs", "made by bindgen")];
 const SOURCES: [&str; 7] = ["rs", "cpp", "h", "c", "py", "sh", "yml"];
-/// Made by programs, or parts of upstream's text.
+/// Generated files, and parts of upstream's text.
 const NOT_OURS: [&str; 5] = ["snap", "svg", "json", "patch", "lock"];
 /// Hosts of package registries, in two halves, or this file would name them.
 const HOSTS: [(&str, &str); 6] = [
@@ -18,10 +18,10 @@ const HOSTS: [(&str, &str); 6] = [
     ("deb.", "debian.org"),
     ("download.pytorch.", "org"),
 ];
-/// Folders that one machine has, in two halves.
+/// Folders of one machine, in two halves.
 const FOLDERS: [(&str, &str); 2] = [("/wo", "rk/"), ("/ro", "ot/")];
 
-/// What is wrong, a line each.
+/// All complaints, one per line.
 pub fn check(files: &[File]) -> Vec<String> {
     let mut complaints: Vec<String> = files.iter().flat_map(check_file).collect();
     for (path, _) in LONGER {
@@ -88,7 +88,7 @@ fn check_line(line: &str) -> Option<String> {
     Some(format!("{folder}: a folder of one machine"))
 }
 
-/// The second line, after `#!`; a C++ file may leave it to its header.
+/// The first line, or the second after `#!`; a C++ file may leave it to its header.
 fn has_head(path: &str, text: &str) -> bool {
     let mut lines = text.lines().skip_while(|it| it.starts_with("#!"));
     let first = lines.next().unwrap_or_default();

@@ -1,12 +1,11 @@
-//! What is wanted of workflows beyond their being right, which actionlint and zizmor look at: that nothing
-//! in them cannot be run by hand, that nothing runs for ever, and that who reads one sees which version an
-//! action is.
+//! Our own rules for workflows, besides actionlint's and zizmor's: every command can be run by hand, every job has
+//! a time limit, every action is pinned with its version beside it.
 //!
-//! Reads lines, and no YAML: what is wanted is written in one way.
+//! Reads lines instead of YAML, since each rule has only one spelling.
 
 use super::File;
 
-/// What is wrong, a line each.
+/// All complaints, one per line.
 pub fn check(files: &[File]) -> Vec<String> {
     let workflows = files.iter().filter(|it| it.is_workflow());
     workflows.flat_map(check_one).collect()

@@ -1,8 +1,7 @@
-//! `cargo xtask matrix`: does the fork of every supported release build, and does it run?
+//! `cargo xtask matrix`: builds and tries the fork of every supported release.
 //!
-//! One release after the other, so that there is room for one wheel and one environment at a time; of
-//! what is fetched, headers and libraries stay in the cache. Invariant: one release that fails leaves
-//! the others their turn.
+//! One release after the other, so that only one wheel and one environment need disk space at a time; extracted
+//! headers and libraries stay in the cache. Invariant: a failed release does not stop the others.
 
 mod run;
 mod table;
@@ -16,7 +15,6 @@ use crate::support::paths;
 use crate::support::refusal::refuse;
 use xtask_patchkit::release::{Release, Versions};
 
-/// The command.
 pub fn run(args: &cli::Matrix) -> Result<()> {
     let versions = Versions::read(paths::root())?;
     let mut rows = Vec::new();
@@ -35,12 +33,12 @@ pub fn run(args: &cli::Matrix) -> Result<()> {
     }
     let names: Vec<_> = failed.iter().map(|row| row.torch.as_str()).collect();
     Err(refuse(format!("torch {} failed", names.join(", ")))
-        .found("what is said above")
+        .found("the errors above")
         .remedy(format!("cargo xtask matrix --torch {}", names[0]))
         .into())
 }
 
-/// Those asked for, or the last patch release of each minor one.
+/// The requested releases, or the last patch release of each minor one.
 fn releases<'a>(versions: &'a Versions, asked: &[String]) -> Result<Vec<&'a Release>> {
     if !asked.is_empty() {
         return asked.iter().map(|it| versions.find(Some(it))).collect();

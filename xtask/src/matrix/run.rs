@@ -1,4 +1,4 @@
-//! One release through all stages, as far as it gets.
+//! Takes one release through all stages, until one fails.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::support::scratch::Scratch;
 use crate::support::{lock, paths, relay};
 use crate::venv;
 
-/// How one release fares; an error is told at once, and in its row.
+/// The row of one release; an error is also printed at once.
 pub fn release(version: &str, args: &cli::Matrix) -> Row {
     let mut row = Row::new(version);
     let start = Instant::now();
@@ -62,8 +62,8 @@ fn stages(row: &mut Row, args: &cli::Matrix) -> Result<()> {
     let (cuda, wheel) = built?;
     row.cuda = Some(cuda);
     let Some(wheel) = wheel else { return Ok(()) };
-    let place = folder.join("environment");
-    let environment = Environment::make(&plan, &wheel, &place)?;
+    let venv = folder.join("environment");
+    let environment = Environment::make(&plan, &wheel, &venv)?;
     environment.import()?;
     row.stages[4] = Outcome::Ok;
     environment.smoke()?;
@@ -81,7 +81,7 @@ fn column(reached: Reached) -> usize {
     }
 }
 
-/// An official wheel that the cache does not have yet: what will be fetched goes again at the end.
+/// Removes the official wheel from the cache on drop, if it was not there before.
 struct Fetched<'a>(Option<&'a Plan>);
 
 impl<'a> Fetched<'a> {
@@ -98,7 +98,7 @@ impl Drop for Fetched<'_> {
     }
 }
 
-/// An environment with the fork wheel, gone at the end.
+/// An environment with the fork wheel, removed on drop.
 struct Environment<'a> {
     folder: &'a Path,
 }
@@ -113,7 +113,7 @@ impl<'a> Environment<'a> {
         Ok(environment)
     }
 
-    /// As on a machine with no GPU.
+    /// Without the simulator, as on a machine with no GPU.
     fn import(&self) -> Result<()> {
         let mut command = Command::new(self.folder.join("bin/python"));
         command.args(["-c", "import torch, pinbuddy; print(torch.__version__)"]);

@@ -1,10 +1,10 @@
-//! The matrix as a table and as JSON: a row for each release, a column for each stage.
+//! The matrix as a table and as JSON: one row per release, one column per stage.
 
 use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
-/// What is done with a release, in this order.
+/// The stages, in order.
 pub const STAGES: [&str; 6] = [
     "header",
     "applies",
@@ -14,15 +14,15 @@ pub const STAGES: [&str; 6] = [
     "smoke test",
 ];
 
-/// How one stage went.
+/// The outcome of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// As it should.
+    /// It passed.
     Ok,
-    /// It did not; the first line of why.
+    /// It failed; the first line of the error.
     Failed(String),
-    /// An earlier one failed, or `--quick`.
+    /// Not run: an earlier one failed, or `--quick`.
     NotRun,
 }
 
@@ -31,12 +31,12 @@ pub enum Outcome {
 pub struct Row {
     /// Its version.
     pub torch: String,
-    /// The CUDA version of its wheel, once that is known.
+    /// The CUDA version of its wheel, once known.
     pub cuda: Option<String>,
-    /// One for each of [`STAGES`]; in JSON by its name.
+    /// Outcomes in the order of [`STAGES`]; by name in JSON.
     #[serde(serialize_with = "by_name")]
     pub stages: [Outcome; 6],
-    /// How long all of it took.
+    /// Seconds of all stages.
     pub seconds: f64,
 }
 
@@ -45,7 +45,7 @@ fn by_name<S: Serializer>(stages: &[Outcome; 6], serializer: S) -> Result<S::Ok,
 }
 
 impl Row {
-    /// Of a release that has had no turn yet.
+    /// The row of a release before its turn.
     pub fn new(torch: &str) -> Self {
         Self {
             torch: torch.to_owned(),
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-/// The table, and below it what failed.
+/// The table, then the failures.
 pub fn text(rows: &[Row]) -> String {
     let mut text = format!("{:<9}{:<7}", "torch", "CUDA");
     for stage in STAGES {

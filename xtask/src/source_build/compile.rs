@@ -1,6 +1,6 @@
-//! Runs PyTorch's own build, in its own environment, with its output in a file.
+//! Runs PyTorch's own build in its own environment, with its output in a file.
 //!
-//! Invariant: an environment with a marker is whole, and has what the marker names.
+//! Invariant: an environment with a marker is complete, and has the packages that the marker names.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -21,12 +21,12 @@ use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 
 const MARKER: &str = "pinbuddy-source.json";
-/// How often a build that nobody watches on a terminal says how far it is.
+/// How often progress is printed without a terminal.
 const PAUSE: Duration = Duration::from_secs(60);
-/// How many of the output's last lines a failure shows.
+/// How many of the log's last lines a failure shows.
 const LAST: usize = 30;
 
-/// Makes the environment, once for the same packages.
+/// Makes the environment unless it exists with these packages.
 pub fn ensure_environment(plan: &Plan, step: &Step) -> Result<()> {
     let folder = plan.work.join("venv");
     let wanted = serde_json::to_string(&(
@@ -38,7 +38,7 @@ pub fn ensure_environment(plan: &Plan, step: &Step) -> Result<()> {
         step.say("made before");
         return Ok(());
     }
-    // In place, since its programs hold its path.
+    // Not by a rename, since its programs contain its path.
     if plan.entry.packages.is_empty() {
         let (shell, python) = (Shell::new()?, &plan.python.executable);
         cmd!(shell, "{python} -m venv --clear --without-pip {folder}")
@@ -55,7 +55,7 @@ pub fn ensure_environment(plan: &Plan, step: &Step) -> Result<()> {
     Ok(fs::write(folder.join(MARKER), wanted)?)
 }
 
-/// Builds, and returns the wheel that came out.
+/// Builds; returns the path of the wheel.
 pub fn build(plan: &Plan, step: &Step) -> Result<PathBuf> {
     let built = plan.built();
     if built.exists() {
@@ -64,7 +64,7 @@ pub fn build(plan: &Plan, step: &Step) -> Result<PathBuf> {
     fs::create_dir_all(&built).with_context(|| format!("creating {}", built.display()))?;
     let words = plan.entry.command(&plan.interpreter(), &built);
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).current_dir(plan.place());
+    command.args(&words[1..]).current_dir(plan.build_tree());
     for name in &plan.variables.removed {
         command.env_remove(name);
     }
@@ -92,7 +92,7 @@ pub fn build(plan: &Plan, step: &Step) -> Result<PathBuf> {
     }
 }
 
-/// Runs the command; its output goes to the file, and how far ninja is to who watches.
+/// Runs the command; its output goes to the log, and ninja's progress to the terminal.
 fn logged(command: &mut Command, log: &Path, step: &Step) -> Result<bool> {
     let mut file = File::create(log).with_context(|| format!("creating {}", log.display()))?;
     writeln!(file, "{command:?}")?;
@@ -141,7 +141,7 @@ fn logged(command: &mut Command, log: &Path, step: &Step) -> Result<bool> {
         .success())
 }
 
-/// `[123/7000]` of ninja's line, as words.
+/// The progress in ninja's line, `[123/7000]`, as text.
 fn how_far(line: &str) -> Option<String> {
     let (count, _) = line.trim_start().strip_prefix('[')?.split_once(']')?;
     let (done, all) = count.split_once('/')?;

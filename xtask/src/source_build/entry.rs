@@ -1,8 +1,7 @@
-//! How a release builds its own wheel: what its pyproject.toml says.
+//! How a release builds its own wheel, according to its pyproject.toml.
 //!
-//! Knows two ways: `setup.py bdist_wheel`, where the build backend is setuptools' legacy one, and the
-//! standard front end (`python -m build`) for every other. In an environment that is ours, so that
-//! what is interrupted finds the same CMake and ninja again.
+//! `setup.py bdist_wheel` for setuptools' legacy backend, and the standard front end (`python -m build`) for any
+//! other. Both in our own environment, so that an interrupted build finds the same CMake and ninja again.
 
 use std::path::Path;
 
@@ -14,14 +13,14 @@ use xtask_patchkit::tree::Tree;
 
 const PROJECT: &str = "pyproject.toml";
 const LEGACY: &str = "setuptools.build_meta:__legacy__";
-/// Releases with the legacy backend name no bounds. With CMake 4 the oldest of their third-party
-/// projects do not configure.
+/// Releases with the legacy backend set no upper bounds, but their oldest third-party projects do not configure
+/// with CMake 4.
 const OF_THEIR_TIME: [(&str, &str); 2] = [("cmake", "cmake<4"), ("setuptools", "setuptools<82")];
 
-/// What a tree asks for.
+/// The build entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Requirements of the environment, as pip takes them.
+    /// Requirements of the environment, in pip's form.
     pub packages: Vec<String>,
     front: Front,
 }
@@ -46,7 +45,7 @@ struct BuildSystem {
 }
 
 impl Entry {
-    /// Of a tree.
+    /// Reads it from a tree.
     pub fn of(tree: &Tree) -> Result<Self> {
         let Some(text) = tree.read(PROJECT)? else {
             return Err(refuse(format!("{} has no {PROJECT}", tree.root.display()))
@@ -78,7 +77,7 @@ impl Entry {
         Ok(Self { packages, front })
     }
 
-    /// The command that leaves a wheel in `out`; to be run in the tree's root.
+    /// The command that writes a wheel to `out`, run in the tree's root.
     pub fn command(&self, python: &Path, out: &Path) -> Vec<String> {
         let (python, out) = (python.display().to_string(), out.display().to_string());
         let arguments: &[&str] = match self.front {

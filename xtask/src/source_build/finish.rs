@@ -1,5 +1,5 @@
-//! Makes the wheel of PyTorch's own build a fork wheel: our package and papers go in, nothing else
-//! changes, and it is read back as a repacked one is.
+//! Turns the wheel of PyTorch's own build into a fork wheel: adds our package and metadata, changes nothing else,
+//! and verifies it like a repacked one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,22 +23,22 @@ use crate::wheel::verify::{self, Checked};
 use crate::wheel::writer::{self, Contents, NewFile};
 use crate::wheel::{metadata, sbom};
 
-/// Who asks the loader for our library in a wheel that was built from source.
+/// The library with ours in its NEEDED list, in a wheel built from source.
 const ASKS: &str = "torch/lib/libtorch_cuda.so";
 
-/// What came out.
+/// The results of a build.
 pub struct Made {
     /// The fork wheel.
     pub path: PathBuf,
-    /// Its name, taken apart.
+    /// Its parsed name.
     pub name: WheelName,
-    /// What our library needs of a system.
+    /// The system requirements of our library.
     pub floors: Floors,
-    /// Of our library.
+    /// Hash of our library.
     pub library_bytes: u64,
 }
 
-/// What a wheel of PyTorch's own build has become, and has not been read back yet.
+/// A written wheel that is not verified yet.
 pub struct Written {
     unfinished: Scratch,
     made: Made,
@@ -89,7 +89,7 @@ pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Written> {
     })
 }
 
-/// Reads it back, gives it its name, and returns its hash.
+/// Verifies it, gives it its name, and returns its hash.
 pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, String)> {
     let Written {
         unfinished,
@@ -115,7 +115,7 @@ pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, St
     Ok((made, sha256))
 }
 
-/// Our files in it, and PyTorch's texts that name them.
+/// Our files, and PyTorch's texts that list them.
 fn assemble(base: &mut Checked, name: &WheelName, provenance: &Provenance) -> Result<Contents> {
     let root = paths::root();
     let stem = base.stem.clone();
@@ -148,8 +148,7 @@ fn assemble(base: &mut Checked, name: &WheelName, provenance: &Provenance) -> Re
     Ok(Contents { stem, files })
 }
 
-/// The base is the wheel of PyTorch's own build, which nobody has beside us: so what it was made of is
-/// named, too.
+/// The base is the wheel of PyTorch's own build, which nobody else has, so its inputs are named, too.
 fn inputs_of(plan: &Plan, name: &str, sha256: &str) -> Result<Inputs> {
     let mut tools = BTreeMap::new();
     for (tool, said) in crate::build_wheel::compile::compilers()? {
@@ -176,7 +175,7 @@ fn inputs_of(plan: &Plan, name: &str, sha256: &str) -> Result<Inputs> {
     })
 }
 
-/// Whether the folder for results can take the wheel: before the work.
+/// Checks before the build that the output folder can take the wheel.
 pub fn check_out(plan: &Plan) -> Result<()> {
     fs::create_dir_all(&plan.out).ok();
     crate::support::disk::require_writable(&plan.out)

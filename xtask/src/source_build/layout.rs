@@ -1,8 +1,8 @@
-//! A copy of a source tree to build in, with the series in it, brought up to date by every run.
+//! A patched copy of a source tree to build in, updated by every run.
 //!
-//! Why a copy: PyTorch's build writes all over its tree, and a tree of the user's shall stay as it is
-//! even where this program is killed. Invariants: the tree is only read; a file that is right already
-//! keeps its time, so that an interrupted build goes on where it was.
+//! A copy, because PyTorch's build writes into its tree, and the user's tree must stay unchanged even if this
+//! program is killed. Invariants: the tree is only read; an unchanged file keeps its time, so that an interrupted
+//! build resumes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes, Metadata};
@@ -16,11 +16,11 @@ use crate::support::progress::Step;
 use xtask_patchkit::git;
 use xtask_patchkit::judge::Files;
 
-/// What a build leaves at the root of a tree that is no checkout, and git's own.
+/// Build results at the root of a tree, and git's own folder.
 const LEFT_BEHIND: [&str; 3] = [".git", "build", "dist"];
 
-/// The files of a tree: in a checkout those that git knows of, submodules included, and new ones that
-/// it does not ignore; otherwise all but what a build leaves behind.
+/// The files of a tree: in a checkout the tracked files, submodules included, and new files that are not ignored;
+/// otherwise all but build results.
 pub fn files(root: &Path) -> Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     if root.join(".git").exists() {
@@ -69,8 +69,8 @@ fn walk(root: &Path, below: &str, files: &mut BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// Makes `copy` hold the tree's files, with `patched` in place of those that it names, and none that
-/// the tree had in the last run and has no more (`known`). Returns how many files changed.
+/// Updates `copy` to the tree's files, with `patched` replacing some, and removes files of the last run (`known`)
+/// that the tree no longer has. Returns how many files changed.
 pub fn bring_up_to_date(
     root: &Path,
     copy: &Path,
@@ -100,7 +100,7 @@ pub fn bring_up_to_date(
     Ok((files, changed))
 }
 
-/// Whether anything had to be written.
+/// Writes the file if it differs; returns whether it did.
 fn write(to: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(to).is_ok_and(|present| present == bytes) {
         return Ok(false);
@@ -112,11 +112,11 @@ fn write(to: &Path, bytes: &[u8]) -> Result<bool> {
 
 fn copy_one(from: &Path, to: &Path) -> Result<bool> {
     let Ok(data) = fs::symlink_metadata(from) else {
-        // Deleted in the checkout, and git has not been told.
+        // Deleted in the checkout, but not in git.
         return Ok(false);
     };
     if data.is_dir() {
-        // A submodule that is not there.
+        // A missing submodule.
         return Ok(false);
     }
     if data.is_symlink() {
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(fs::read_to_string(root.join("two.cpp")).unwrap(), "two");
         let time = |path: &str| fs::metadata(copy.join(path)).unwrap().modified().unwrap();
         let times = ["a/b/one.h", "two.cpp"].map(time);
-        // As a build does.
+        // As a build would.
         fs::create_dir(copy.join("build")).unwrap();
         assert_eq!(update(&files).1, 0);
         assert_eq!(["a/b/one.h", "two.cpp"].map(time), times);

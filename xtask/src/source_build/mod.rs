@@ -1,8 +1,8 @@
-//! `cargo xtask build-wheel --source`: a PyTorch source tree in, a fork wheel out.
+//! `cargo xtask build-wheel --source`: builds a fork wheel from a PyTorch source tree.
 //!
-//! PyTorch's own build makes the wheel; its CMake, patched, builds our library and links it into
-//! libtorch_cuda. Invariants: the tree is only read, except with `--keep`; what is interrupted goes on
-//! with the same command; the result has its name only once it has been read back and found right.
+//! PyTorch's own build makes the wheel; its patched CMake builds our library and links it into libtorch_cuda.
+//! Invariants: the tree is only read, except with `--keep`; the same command resumes an interrupted build; the
+//! result gets its name only after it was read back and verified.
 
 mod compile;
 mod entry;
@@ -37,7 +37,6 @@ use xtask_patchkit::replace;
 
 const STEPS: usize = 6;
 
-/// The command.
 pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let root = paths::root();
     let asked = Asked {
@@ -50,7 +49,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
             .collect(),
     };
     let plan = Plan::make(root, &Versions::read(root)?, asked)?;
-    // What does not apply is found out before anybody waits for anything.
+    // Find out first whether the series apply, before the long work.
     series::patched(&plan)?;
     let findings = Seen::look(&plan).findings();
     if args.dry_run {
@@ -72,7 +71,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All that comes after the prerequisites.
+/// Everything after the prerequisites.
 fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     fs::create_dir_all(&plan.work).with_context(|| format!("creating {}", plan.work.display()))?;
     let changed = progress.step("lay out the tree, with the series", |step| {
@@ -109,7 +108,7 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     })
 }
 
-/// Puts the series into the copy, or into the tree itself; says whether anything changed.
+/// Applies the series to the copy, or to the tree itself; returns whether anything changed.
 fn lay_out(plan: &Plan, step: &Step) -> Result<bool> {
     let (before, after) = series::patched(plan)?;
     if plan.keep {
@@ -122,12 +121,12 @@ fn lay_out(plan: &Plan, step: &Step) -> Result<bool> {
         .and_then(|it| serde_json::from_slice(&it).ok())
         .unwrap_or_default();
     let (files, changed) =
-        layout::bring_up_to_date(&plan.tree.root, &plan.place(), &after, &known, step)?;
+        layout::bring_up_to_date(&plan.tree.root, &plan.build_tree(), &after, &known, step)?;
     fs::write(&list, serde_json::to_vec(&files)?)?;
     Ok(changed > 0)
 }
 
-/// What PyTorch's build was run with when it last left a wheel.
+/// The inputs of PyTorch's build when it last made a wheel.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Built {
     variables: variables::Environment,
@@ -136,8 +135,8 @@ struct Built {
     sha256: String,
 }
 
-/// Runs PyTorch's build, unless it has left its wheel already and nothing has changed since. In the
-/// tree itself nobody knows what changed, so there it runs, and finds that out by itself.
+/// Runs PyTorch's build unless its wheel exists and nothing has changed. With `--keep` changes are unknown, so it
+/// always runs and decides by itself.
 fn build_once(plan: &Plan, changed: bool, step: &Step) -> Result<PathBuf> {
     let note = plan.work.join("built.json");
     let source_sha256 = inputs::sources(paths::root())?;

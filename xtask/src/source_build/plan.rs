@@ -1,4 +1,4 @@
-//! What `build-wheel --source` would do, decided before anything is done, and said with `--dry-run`.
+//! The plan of `build-wheel --source`, made before anything is done, and printed with `--dry-run`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,6 @@ use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_patchkit::tree::Tree;
 
-/// All decisions.
 pub struct Plan {
     /// The tree to build.
     pub tree: Tree,
@@ -30,39 +29,39 @@ pub struct Plan {
     pub release: Release,
     /// The header that the first series changes, as upstream's tree names it.
     pub header: String,
-    /// The seam in the headers: the same as a fork wheel has.
+    /// The seam's series, as in a fork wheel.
     pub series: Vec<Patch>,
-    /// What only a source build needs.
+    /// The series for source builds.
     pub source_series: Vec<Patch>,
     /// The interpreter that the wheel is for.
     pub python: Python,
-    /// How the release builds its wheel.
+    /// The release's build entry.
     pub entry: Entry,
-    /// CUDA's compiler, where there is one.
+    /// The CUDA toolkit, if there is one.
     pub toolkit: Option<Toolkit>,
     /// The caller's environment.
     pub environment: Environment,
     /// The build's.
     pub variables: Variables,
-    /// Compilers at once.
+    /// Parallel compilers.
     pub jobs: u32,
-    /// Everything that this build writes.
+    /// The work folder.
     pub work: PathBuf,
     /// Build in the tree itself.
     pub keep: bool,
     /// `torch.__version__` of the result.
     pub version: String,
-    /// Where the result goes.
+    /// The output folder.
     pub out: PathBuf,
 }
 
-/// What the caller says.
+/// The request.
 pub struct Asked<'a> {
     /// The tree.
     pub source: &'a Path,
     /// The interpreter.
     pub python: &'a Path,
-    /// Where the result goes.
+    /// The output folder.
     pub out: &'a Path,
     /// The options of source builds.
     pub building: &'a SourceBuild,
@@ -71,7 +70,7 @@ pub struct Asked<'a> {
 }
 
 impl Plan {
-    /// Decides; refuses what cannot be built. `root` is this project's checkout.
+    /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout.
     pub fn make(root: &Path, versions: &Versions, asked: Asked<'_>) -> Result<Self> {
         let tree = Tree::open(asked.source, versions)?;
         let release = tree.release(versions)?.clone();
@@ -135,8 +134,8 @@ impl Plan {
         })
     }
 
-    /// Where the build happens.
-    pub fn place(&self) -> PathBuf {
+    /// The tree that is built in.
+    pub fn build_tree(&self) -> PathBuf {
         if self.keep {
             self.tree.root.clone()
         } else {
@@ -154,7 +153,7 @@ impl Plan {
         self.work.join("built")
     }
 
-    /// The plan as a person reads it, every command and variable.
+    /// The plan as text, with every command and variable.
     pub fn describe(&self, findings: &[Finding]) -> String {
         let mut text = format!(
             "torch {} from {} for {}\n\nNeeded\n",
@@ -179,10 +178,10 @@ impl Plan {
                 let _ = writeln!(text, "           {}: {}", fix.how, fix.command);
             }
         }
-        let place = self.place();
+        let build_tree = self.build_tree();
         text += "\nCommands\n";
         if !self.keep {
-            let _ = writeln!(text, "  copy the tree's files to {}", place.display());
+            let _ = writeln!(text, "  copy the tree's files to {}", build_tree.display());
         }
         for patch in self.series.iter().chain(&self.source_series) {
             let _ = writeln!(text, "  git apply {}", paths::show(&patch.path));
@@ -196,7 +195,12 @@ impl Plan {
             quoted(&self.entry.packages),
         );
         let command = self.entry.command(&self.interpreter(), &self.built());
-        let _ = writeln!(text, "  cd {} && {}", place.display(), quoted(&command));
+        let _ = writeln!(
+            text,
+            "  cd {} && {}",
+            build_tree.display(),
+            quoted(&command)
+        );
         let _ = writeln!(
             text,
             "  write {}/torch-{}-{}-{}-<platform>.whl, with our package and papers; read it back",
@@ -228,7 +232,7 @@ impl Plan {
     }
 }
 
-/// As a shell would take them.
+/// Quoted for a shell.
 fn quoted(words: &[String]) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "-_./=+:,".contains(it);
     let quote = |word: &String| match word.chars().all(plain) {
@@ -238,14 +242,14 @@ fn quoted(words: &[String]) -> String {
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// The same folder for the same tree, so that an interrupted build is found again.
+/// One folder per tree, so that an interrupted build is found again.
 fn work_folder(root: &Path, release: &Release, python: &Python) -> PathBuf {
     let digest = Digest::of(root.as_os_str().as_encoded_bytes()).hex();
     let name = format!("{}-{}-{}", release.version, python.abi_tag(), &digest[..8]);
     paths::target().join("source").join(name)
 }
 
-/// As many compilers as there are cores, and memory for.
+/// As many compilers as cores and memory allow.
 fn jobs() -> u32 {
     let cores = thread::available_parallelism().map_or(1, |it| it.get() as u64);
     let memory = Memory::read(&Files::below(Path::new("/"))).left();

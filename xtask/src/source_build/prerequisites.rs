@@ -1,5 +1,5 @@
-//! What PyTorch's own build needs of a machine, each with the command that gets it. Looking and judging
-//! are apart, as in `doctor`, whose lines these are.
+//! The prerequisites of PyTorch's own build, each with a command to get it. Looking and judging are separate, as in
+//! `doctor`, and the lines are its findings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::support::refusal::refuse;
 use crate::support::{disk, paths};
 use pinbuddy_machine::Files;
 
-/// What one compiler takes of kernels that are full of templates, in bytes.
+/// Memory of one compiler with template-heavy kernels, in bytes.
 pub const PER_JOB: u64 = 4 << 30;
-/// A tree with its submodules, objects for several GPUs with their libraries, and two wheels: bytes.
+/// Disk space for a tree with submodules, objects and libraries for several GPUs, and two wheels, in bytes.
 const ROOM: u64 = 45_000_000_000;
 
-/// What was seen.
+/// The facts.
 pub struct Seen {
-    /// How commands are worded here.
+    /// How commands are worded.
     pub setting: Setting,
     /// g++, cargo, rustc, git.
     pub programs: Vec<Program>,
@@ -34,15 +34,15 @@ pub struct Seen {
     pub toolkit: Option<Toolkit>,
     /// Whether cuDNN's header is there.
     pub cudnn: bool,
-    /// What caches or distributes compilations, and where it is.
+    /// The compiler launcher and its path.
     pub launcher: Option<(String, Option<PathBuf>)>,
-    /// Submodules that the tree names and that are empty.
+    /// The tree's empty submodules.
     pub absent: Vec<String>,
-    /// Where the build would be, and what is free there, in bytes.
+    /// The build's folder, and the free bytes there.
     pub room: (PathBuf, Option<u64>),
-    /// Memory that is available, in bytes.
+    /// Available memory in bytes.
     pub memory: Option<u64>,
-    /// Compilers at once.
+    /// Parallel compilers.
     pub jobs: u32,
 }
 
@@ -73,7 +73,7 @@ impl Seen {
         }
     }
 
-    /// A line for each of them.
+    /// Judges the facts.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![self.headers()];
         let programs = self.programs.iter();
@@ -183,8 +183,7 @@ fn cache((name, found): &(String, Option<PathBuf>), setting: Setting) -> Finding
     }
 }
 
-/// Paths that .gitmodules names and that have nothing in them. A tree without that file is an
-/// unpacked archive, which has what it has.
+/// Empty submodules according to .gitmodules. None for an unpacked archive, which has no such file.
 fn absent_submodules(root: &Path) -> Vec<String> {
     let text = fs::read_to_string(root.join(".gitmodules")).unwrap_or_default();
     let paths = text
@@ -197,7 +196,7 @@ fn absent_submodules(root: &Path) -> Vec<String> {
     paths.filter(empty).map(str::to_owned).collect()
 }
 
-/// Refuses where something is missing, with all of it.
+/// Refuses if anything is missing, and lists all of it.
 pub fn require(findings: &[Finding]) -> Result<()> {
     let missing: Vec<_> = findings
         .iter()

@@ -1,4 +1,4 @@
-//! A tree's files with both series in them: the seam's, whose result is pinned, and the source build's.
+//! Applies both series to a tree's files: the seam's, whose result is pinned, and the source build's.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use xtask_patchkit::judge::{Files, Trial};
 use xtask_patchkit::outcome::Outcome;
 use xtask_patchkit::{change, git, unsaved};
 
-/// What the series touch, before and after. A series that is in the tree already stays as it is.
+/// The files that the series change, before and after. A series that is already applied is left alone.
 pub fn patched(plan: &Plan) -> Result<(Files, Files)> {
     let shown = plan.tree.root.display().to_string();
     let trial = Trial {
@@ -21,7 +21,7 @@ pub fn patched(plan: &Plan) -> Result<(Files, Files)> {
         Outcome::Clean | Outcome::AlreadyApplied => {}
         outcome => return Err(change::refused(&shown, git::Direction::Forward, &outcome).into()),
     }
-    // It may touch what the seam's series touches: so it starts from there.
+    // It may change the same files as the seam's series, so it starts from that result.
     let read = |path: &str| match header.after.get(path) {
         Some(bytes) => Ok(bytes.clone()),
         None => plan.tree.read(path),

@@ -1,5 +1,5 @@
-//! The whole of a source build but the compiling: on a stand-in for PyTorch's tree, whose build entry
-//! writes a wheel with two small libraries instead of hours of work. Everything around it is real.
+//! A source build of a stand-in for PyTorch's tree, whose build entry quickly writes a wheel with two small
+//! libraries. Everything else is real.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ const SEAMED: &str = "one\nTWO\nthree\n";
 const CMAKE: &str = "caffe2/CMakeLists.txt";
 const LINKED: &str = "first\ninclude(ours)\nlast\n";
 
-/// Compiles the two libraries, as CMake would have, and writes a wheel of the tree.
+/// Compiles two libraries, as CMake would, and writes a wheel of the tree.
 const SETUP: &str = r#"
 import base64, hashlib, os, pathlib, subprocess, sys, zipfile
 out = pathlib.Path(sys.argv[sys.argv.index('--dist-dir') + 1])
@@ -63,7 +63,7 @@ with zipfile.ZipFile(out / f'torch-{version}-{tags}.whl', 'w') as wheel:
         wheel.writestr(name, data)
 "#;
 
-/// A project with patches, a tree for them, and a toolkit that only says its version.
+/// A project with patches, a tree for them, and a toolkit that only prints its version.
 struct StandIn {
     folder: TempDir,
     versions: Versions,
@@ -135,7 +135,7 @@ impl StandIn {
             environment: self.environment(),
         };
         let mut plan = Plan::make(&self.path("project"), &self.versions, asked).unwrap();
-        // Where tests do not meet.
+        // A separate folder for each test.
         plan.work = self.path("scratch");
         plan
     }
@@ -149,9 +149,9 @@ impl StandIn {
             .collect()
     }
 
-    /// How often the tree's own build has run there.
-    fn builds(&self, place: &Path) -> String {
-        fs::read_to_string(place.join("build/count")).unwrap_or_default()
+    /// How often the tree's own build has run.
+    fn builds(&self, build_tree: &Path) -> String {
+        fs::read_to_string(build_tree.join("build/count")).unwrap_or_default()
     }
 }
 
@@ -196,15 +196,20 @@ fn a_wheel_comes_out_and_the_tree_is_as_it_was() {
 fn what_fails_goes_on_where_it_was() {
     let stand_in = StandIn::new();
     let plan = stand_in.plan(&SourceBuild::default());
-    let place = plan.place();
+    let build_tree = plan.build_tree();
     fs::write(stand_in.path("tree/break"), "").unwrap();
     let error = make(&plan, &progress()).unwrap_err().to_string();
     assert!(error.contains("the stand-in was told to fail"), "{error}");
-    assert_eq!(fs::read_to_string(place.join(HEADER)).unwrap(), SEAMED);
-    let untouched = |path: &str| fs::metadata(place.join(path)).unwrap().modified().unwrap();
+    assert_eq!(fs::read_to_string(build_tree.join(HEADER)).unwrap(), SEAMED);
+    let untouched = |path: &str| {
+        fs::metadata(build_tree.join(path))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
     let times = [HEADER, CMAKE, "setup.py"].map(untouched);
     fs::remove_file(stand_in.path("tree/break")).unwrap();
-    // As where the wheel was built, and writing it was interrupted.
+    // As if writing the built wheel had been interrupted.
     fs::write(stand_in.path("dist"), "no folder").unwrap();
     make(&plan, &progress()).unwrap_err();
     assert_eq!(
@@ -212,13 +217,13 @@ fn what_fails_goes_on_where_it_was() {
         times,
         "or all were compiled anew"
     );
-    assert_eq!(stand_in.builds(&place), "1");
+    assert_eq!(stand_in.builds(&build_tree), "1");
     make(&plan, &progress()).unwrap_err();
-    assert_eq!(stand_in.builds(&place), "1", "the wheel was there");
+    assert_eq!(stand_in.builds(&build_tree), "1", "the wheel was there");
     // A changed file is noticed.
     fs::write(stand_in.path("tree/new.cpp"), "").unwrap();
     make(&plan, &progress()).unwrap_err();
-    assert_eq!(stand_in.builds(&place), "2");
+    assert_eq!(stand_in.builds(&build_tree), "2");
     fs::remove_file(stand_in.path("dist")).unwrap();
     make(&plan, &progress()).unwrap();
     assert_eq!(fs::read_dir(stand_in.path("dist")).unwrap().count(), 1);

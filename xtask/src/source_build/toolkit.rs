@@ -1,4 +1,4 @@
-//! The CUDA toolkit that PyTorch's build would use: where its compiler is, and of which version.
+//! Finds the CUDA toolkit that PyTorch's build would use, and its version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ pub struct Toolkit {
 }
 
 impl Toolkit {
-    /// The one that the environment names, that is on the PATH, or that is in the usual place.
+    /// The toolkit from the environment variables, from the PATH, or in the usual folder.
     pub fn find(environment: &Environment) -> Option<Self> {
         let variable = |name: &str| environment.get(name).filter(|it| !it.is_empty());
         let below = |home: &String| Path::new(home).join("bin/nvcc");
@@ -35,7 +35,7 @@ impl Toolkit {
     fn at(nvcc: &Path) -> Option<Self> {
         let output = Command::new(nvcc).arg("--version").output().ok()?;
         let version = version(&String::from_utf8_lossy(&output.stdout))?;
-        // A distribution's /usr/bin/nvcc may be a link to where the toolkit is.
+        // A distribution's /usr/bin/nvcc may be a link into the toolkit.
         let real = std::fs::canonicalize(nvcc).ok()?;
         Some(Self {
             home: real.parent()?.parent()?.to_path_buf(),
@@ -54,7 +54,7 @@ impl Toolkit {
         format!("cu{}{}", self.version.0, self.version.1)
     }
 
-    /// Whether cuDNN's header lies in it.
+    /// Whether it has cuDNN's header.
     pub fn has_cudnn(&self) -> bool {
         self.home.join("include/cudnn.h").exists()
     }

@@ -1,7 +1,7 @@
-//! The environment of PyTorch's own build: what we set, what of the caller's reaches it, what does not.
+//! The environment of PyTorch's own build: our variables, and the caller's that are passed on or removed.
 //!
-//! Pure. Invariant: what the caller has set stays, except for what would make another wheel of it than
-//! the one that is promised, or lead the build out of its environment.
+//! Pure. Invariant: the caller's variables are kept, except those that would change the promised wheel or lead the
+//! build out of its environment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,14 +9,14 @@ use std::path::Path;
 /// Variables by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// Where PyTorch's build looks for compiler launchers: caches, and those that distribute.
+/// The variables of compiler launchers: caches and distributors.
 pub const LAUNCHERS: [&str; 3] = [
     "CMAKE_C_COMPILER_LAUNCHER",
     "CMAKE_CXX_COMPILER_LAUNCHER",
     "CMAKE_CUDA_COMPILER_LAUNCHER",
 ];
 
-/// What would lead the build astray: other packages, and what cargo has told this program of itself.
+/// Removed variables: other Python packages, and cargo's variables for this program.
 const REMOVED: [&str; 12] = [
     "CARGO_BUILD_TARGET",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -32,7 +32,7 @@ const REMOVED: [&str; 12] = [
     "VIRTUAL_ENV",
 ];
 
-/// What PyTorch's build, its CMake and the compilers read.
+/// Variables that PyTorch's build, its CMake and the compilers read.
 const READ: [&str; 13] = [
     "BUILD_", "CMAKE_", "CUDA", "CUDNN_", "NCCL_", "NVCC_", "PYTORCH_", "TORCH_", "USE_", "CFLAGS",
     "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
@@ -47,24 +47,24 @@ const READ_WHOLE: [&str; 8] = [
     "PATH",
     "_GLIBCXX_USE_CXX11_ABI",
 ];
-/// Settings of caches and farms. They can hold passwords, so only their names are shown.
+/// Settings of compiler caches and farms. They may contain passwords, so only their names are shown.
 const SECRET: [&str; 6] = [
     "AWS_", "CCACHE_", "DISTCC_", "GOOGLE_", "ICECC_", "SCCACHE_",
 ];
 
-/// What decides them.
+/// The inputs.
 pub struct Wanted<'a> {
     /// `torch.__version__` of the result.
     pub version: &'a str,
     /// The checkout of this project.
     pub root: &'a Path,
-    /// The toolkit and its compiler, where there is one.
+    /// The toolkit, if there is one.
     pub cuda: Option<(&'a Path, &'a Path)>,
     /// `TORCH_CUDA_ARCH_LIST`.
     pub arch: Option<&'a str>,
     /// A compiler cache.
     pub launcher: Option<&'a str>,
-    /// Compilers at once.
+    /// Parallel compilers.
     pub jobs: u32,
     /// The folder of the environment's programs.
     pub programs: &'a Path,
@@ -73,16 +73,16 @@ pub struct Wanted<'a> {
 /// The variables of the build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variables {
-    /// Ours.
+    /// Variables that we set.
     pub set: Environment,
-    /// The caller's that the build reads; none where the value is not for showing.
+    /// The caller's variables that the build reads; the value is None if it must not be shown.
     pub passed: BTreeMap<String, Option<String>>,
-    /// The caller's that it shall not see.
+    /// The caller's variables that are removed.
     pub removed: Vec<&'static str>,
 }
 
 impl Variables {
-    /// Decides.
+    /// Chooses the variables.
     pub fn of(wanted: &Wanted<'_>, environment: &Environment) -> Self {
         let mut set = Environment::new();
         let mut put = |name: &str, value: String| set.insert(name.to_owned(), value);
@@ -109,7 +109,7 @@ impl Variables {
                 put(name, launcher.to_owned());
             }
         }
-        // PyTorch's C++ tests are half of what there is to compile; who wants them says so.
+        // PyTorch's C++ tests are half of the work, so they are built only if requested.
         if !environment.contains_key("BUILD_TEST") {
             put("BUILD_TEST", "0".to_owned());
         }
@@ -132,7 +132,7 @@ impl Variables {
         }
     }
 
-    /// The launcher that the compilers would be run with, its first word.
+    /// The program of the compiler launcher.
     pub fn launcher(&self) -> Option<&str> {
         let passed = |name| self.passed.get(name).and_then(Option::as_deref);
         let value = |name| self.set.get(name).map(String::as_str).or(passed(name));

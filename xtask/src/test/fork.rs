@@ -1,4 +1,4 @@
-//! The fork under real PyTorch, with the simulated CUDA in front or on a real GPU.
+//! Python tests of the fork, in the simulator or on a real GPU.
 
 use std::fs;
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
 use crate::venv;
 
-/// Which tests run together, by their marks (`tests/python/conftest.py`).
+/// A set of tests, by their marks (`tests/python/conftest.py`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// All that measure no time: what the allocator does, with a library that asserts.
+    /// All tests that measure no time, with a library that asserts.
     Behaviour,
-    /// Of these, the ones that depend on the library being the released one, or on torch being a fork.
+    /// Of these, the tests that depend on the released library, or on torch being a fork.
     Release,
-    /// Those that measure time, with nothing beside them.
+    /// The tests that measure time, run alone.
     Timing,
 }
 
 impl Pass {
     const TIMING: &str = "timing";
 
-    /// pytest's expression. `Behaviour` is all that `Timing` is not, so no test is in neither.
+    /// pytest's mark expression. `Behaviour` is the complement of `Timing`, so no test is missed.
     fn marks(self) -> String {
         let timing = Self::TIMING;
         match self {
@@ -37,7 +37,7 @@ impl Pass {
     }
 }
 
-/// pytest in the fork's environment: `pass`, and what measures time by itself.
+/// pytest in the fork's environment: `pass`, with timing tests alone.
 pub fn python_tests(
     pass: Pass,
     fork: &Path,
@@ -55,13 +55,13 @@ pub fn python_tests(
     Ok(tally)
 }
 
-/// Installs what the tests need besides torch.
+/// Installs the tests' requirements besides torch.
 pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
     venv::require(fork, python, &["pytest", "pytest-xdist", "numpy"])?;
     venv::require(stock, python, &["numpy"])
 }
 
-/// pytest on `tests/python` in an environment with our library, as `adjust` would have it.
+/// pytest on `tests/python` in an environment with our library; `adjust` changes the command.
 pub fn pytest(
     pass: Pass,
     environment: &Path,
@@ -84,7 +84,7 @@ pub fn pytest(
         )
         .env("PINBUDDY_STOCK_PYTHON", stock.join("bin/python"));
     if pass != Pass::Timing {
-        // Most of each test is waiting and starting up.
+        // More processes than cores, since tests mostly wait and start up.
         command.args(["--numprocesses", "2"]);
     }
     adjust(&mut command);

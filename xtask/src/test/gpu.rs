@@ -1,4 +1,4 @@
-//! What ci/gpu/run.sh does on a machine with a GPU, tried in the simulator: its tests, and every measurement once.
+//! Tries ci/gpu/run.sh in the simulator: its tests, and every measurement once.
 
 use std::fs;
 use std::path::Path;
@@ -25,11 +25,11 @@ const MEASUREMENTS: [&str; 8] = [
     "optimizer",
     "clients",
 ];
-/// What only a driver can say, so that a simulated one has to leave it open.
+/// Tests that only a real driver can answer, and that have to be skipped in the simulator.
 const CANNOT: &str = "cannot be asked here";
 const PLOTS: usize = 5;
 
-/// With the environments that there are, in place of a pack.
+/// Runs with two environments instead of a pack.
 pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     fork::require(fork, stock, python)?;
     let harness = bench::harness(fork, stock)?;
@@ -57,7 +57,7 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Each test and each measurement; an error where the results are not what they have to be.
+/// Counts tests and measurements; an error if the results are not as expected.
 fn tally(results: &Value) -> Result<Tally> {
     anyhow::ensure!(
         results["simulated"] == true,
@@ -90,7 +90,7 @@ fn tally(results: &Value) -> Result<Tally> {
     Ok(tally)
 }
 
-/// That questions were asked, and none was answered by the simulator.
+/// Checks that questions were asked and that the simulator answered none.
 fn open(questions: &Value) -> Result<()> {
     for (name, question) in questions.as_object().into_iter().flatten() {
         let answers = question["answers"].as_array().into_iter().flatten();

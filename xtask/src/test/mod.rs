@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every test there is, in one table. `--quick` stops where a torch wheel begins; what proves a
-//! release rather than a change waits for `--nightly`, and the table says so.
+//! `cargo xtask test`: all tests, in one table. `--quick` runs what needs no torch wheel. What proves a release
+//! rather than a change runs only with `--nightly`, and the table says so.
 
 mod fork;
 mod gpu;
@@ -29,10 +29,9 @@ use crate::upstream;
 use crate::venv;
 use fork::Pass;
 
-/// The command.
 pub fn run(args: &cli::Test) -> Result<()> {
     if !args.quick {
-        // What cannot be built is refused before anything else runs.
+        // Refuse what cannot be built before anything runs.
         Plan::make(&build_args(args.torch.as_deref()))?;
     }
     let mut table = Table::of(args.only.as_deref());
@@ -66,14 +65,14 @@ pub fn run(args: &cli::Test) -> Result<()> {
     if total.failed == 0 {
         return Ok(());
     }
-    Err(refuse(format!("{} failed; what they said is above", total.failed)).into())
+    Err(refuse(format!("{} failed; their output is above", total.failed)).into())
 }
 
-/// All that compiles or runs.
+/// Compiles and runs everything.
 fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
     let args = build_args(None);
-    // An environment downloads and unpacks for a minute, and compilers compute. What goes wrong with it is
-    // said by the row of environments, which does it again.
+    // Making an environment is mostly waiting, so it runs beside the compilers. Its errors are reported by the row
+    // of environments, which repeats it.
     thread::scope(|scope| {
         scope.spawn(|| venv::ensure(None, true, &args.python));
         table.row(RUST, rust::all);
@@ -103,11 +102,11 @@ const PLUGIN: &str = "the plug-in as a wheel";
 const CLIENTS: &str = "three clients beside stock";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 const CMAKE: &str = "the CMake of source builds";
-/// What proves a release, for people.
+/// Descriptions of what proves a release.
 const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, and \
                        real starts of the Python tests' programs";
 
-/// What a GPU is needed for, and nothing else.
+/// Only the tests that use a GPU.
 fn on_gpu(table: &mut Table) -> Result<()> {
     let args = build_args(None);
     let runtime = runtime::choose(true, &args.python)?;
@@ -120,13 +119,13 @@ fn on_gpu(table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// What is run of a release.
+/// Runs the tests of a release.
 struct Scope<'a> {
-    /// Only the newest one is tried with the benchmark, with what runs on a GPU and with clients, too.
+    /// Whether this is the newest release, which is also tried with the benchmark, the GPU run and clients.
     newest: bool,
-    /// With what proves a release rather than a change.
+    /// Whether to run what proves a release rather than a change.
     nightly: bool,
-    /// Where PyTorch's own tests come from.
+    /// The source of PyTorch's own tests.
     source: Option<&'a Path>,
 }
 
@@ -137,7 +136,7 @@ impl Scope<'_> {
     }
 }
 
-/// The wheel, what is in it, and what it does.
+/// Tests of the wheel: its contents and its behaviour.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     let in_environments = [SIMULATOR, FORK, BENCH, GPU, CLIENTS, ASSERTING];
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
@@ -201,7 +200,7 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 const UPSTREAM: &str = "PyTorch's own tests";
 const SEAM: &str = "the same with the seam alone, no fork";
 
-/// PyTorch's own tests; what fails with the official wheel too is listed there, and no failure.
+/// PyTorch's own tests. Known failures of the official wheel are listed there and are not counted.
 fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
     upstream::count(&cli::TestUpstream {
         source: source.map(Path::to_path_buf),
@@ -212,7 +211,7 @@ fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
     })
 }
 
-/// What a pull request would have PyTorch take, with no fork.
+/// The extension points that a pull request proposes, without the fork.
 fn seam_tests(source: Option<&Path>) -> Result<Tally> {
     upstream::count(&cli::TestUpstream {
         source: source.map(Path::to_path_buf),

@@ -1,8 +1,7 @@
-//! The fork's tests with the plug-in beside an official torch, in an environment of its own.
+//! Runs the fork's tests with the plug-in beside an official torch.
 //!
-//! They run with a library that asserts what must hold: no driver call under a lock (invariant I5), and
-//! whatever else a debug build checks. The plug-in that people get has the fork wheel's library, byte for
-//! byte; that is looked at as well, so that all that is known of the one holds for the other.
+//! The library is a debug build that asserts its invariants, such as no driver call under a lock (I5). The released
+//! plug-in is checked to have the fork wheel's library, byte for byte, so that results for one hold for the other.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +22,7 @@ use crate::support::tally::Tally;
 use crate::venv;
 use crate::wheel::provenance::Provenance;
 
-/// The plug-in that people get: the same bytes twice where `twice`, and the library of the fork wheel that was built.
+/// The released plug-in: it has the fork wheel's library and, with `twice`, is the same in two builds.
 pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) -> Result<Tally> {
     let first = build(torch, python, Flavour::Wheel, &paths::root().join("dist"))?;
     let library = Provenance::read(&fork.path)?.library_sha256;
@@ -51,8 +50,8 @@ pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) ->
     Ok(tally)
 }
 
-/// pytest with the debug build as a plug-in, except what measures time. A test fails where the library that
-/// was loaded is another. With `real_starts` no program is forked (`tests/python/start.py`).
+/// pytest with the debug build as a plug-in, without timing tests. A test fails if another library is loaded. With
+/// `real_starts` no program is forked (`tests/python/start.py`).
 pub fn python_tests(
     torch: Option<&str>,
     fork: &Path,

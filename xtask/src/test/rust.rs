@@ -8,7 +8,7 @@ use super::simulator;
 use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
 
-/// nextest where it is installed, cargo's own runner otherwise.
+/// Uses nextest if it is installed, otherwise cargo's own runner.
 pub fn all() -> Result<Tally> {
     if has_nextest() {
         nextest(&["--workspace", "--no-fail-fast"], &[])
@@ -17,11 +17,11 @@ pub fn all() -> Result<Tally> {
     }
 }
 
-/// The tests of one package that are ignored unless asked for, with the variables that they need.
-/// Its other tests are no business of this row, and are not counted as skipped.
+/// Runs the ignored tests of one package, with the variables that they need. Its other tests are not counted as
+/// skipped in this row.
 pub fn ignored(package: &str, variables: &[(&str, String)]) -> Result<Tally> {
     let tally = if has_nextest() {
-        // Of the workspace: alone the package would be compiled anew, with fewer features of what it depends on.
+        // In the workspace: alone, the package would be recompiled, with fewer features of its dependencies.
         let of = format!("package({package})");
         let arguments = ["--workspace", "--run-ignored", "only", "-E", &of];
         nextest(&arguments, variables)
@@ -57,10 +57,10 @@ fn command(runner: &[&str], arguments: &[&str], variables: &[(&str, String)]) ->
         .current_dir(paths::root())
         .args(runner)
         .args(arguments)
-        // Snapshots are compared, never rewritten, whatever the caller's shell says.
+        // Snapshots are only compared, whatever the caller's environment says.
         .env("INSTA_UPDATE", "no")
         .env("INSTA_FORCE_PASS", "0")
-        // Part of what bindgen is compiled of: the same for every row, or it is compiled for each.
+        // An input of compiling bindgen: the same in every row, so that it is compiled once.
         .env("LIBCLANG_PATH", simulator::libclang())
         .envs(variables.iter().map(|(name, value)| (name, value)));
     command

@@ -1,4 +1,4 @@
-//! The simulated CUDA runtime: true to CUDA's headers, and enough for the official wheel.
+//! Tests of the simulated CUDA runtime: against CUDA's headers, and with the official wheel.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::support::tally::{self, Tally};
 use crate::support::{paths, relay};
 use xtask_patchkit::release::Versions;
 
-/// Reads C headers for bindgen; pinned, because what it writes is compared byte for byte.
+/// Reads C headers for bindgen. Pinned, since the output is compared byte for byte.
 const LIBCLANG: &str = "libclang==18.1.1";
-/// The last CUDA 12 that torch has wheels for on PyPI.
+/// The last CUDA 12 with torch wheels on PyPI.
 const CUDA_12: &str = "12.8";
 
-/// The checked-in bindings are current, and a C program finds what real headers promise.
+/// The committed bindings are current, and a C program with the real headers works.
 pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
@@ -48,7 +48,7 @@ fn clang() -> PathBuf {
     paths::target().join("tools").join(LIBCLANG)
 }
 
-/// The folder of libclang, once it is there.
+/// The folder of libclang, installed if missing.
 pub fn libclang() -> PathBuf {
     clang().join("clang/native")
 }
@@ -57,7 +57,7 @@ fn joined(folders: &[PathBuf]) -> Result<String> {
     Ok(env::join_paths(folders)?.to_string_lossy().into_owned())
 }
 
-/// Copies, streams, events and pinned memory of the official wheel, on two simulated GPUs.
+/// Copies, streams, events and pinned memory with the official wheel, on two simulated GPUs.
 pub fn under_stock(stock: &Path) -> Result<Tally> {
     let mut command = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
     command

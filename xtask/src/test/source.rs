@@ -1,5 +1,5 @@
-//! The part of a source build that is CMake's: patches/source, applied to a stand-in for PyTorch's tree
-//! whose libraries are an official wheel's. So the library is really built and linked by it.
+//! The CMake part of a source build: patches/source applied to a stand-in for PyTorch's tree, with the libraries of
+//! an official wheel. CMake really builds and links our library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use crate::wheel::platform::needed;
 use xtask_patchkit::git::{self, Direction};
 use xtask_patchkit::series;
 
-/// The newest before 4, which the oldest release needs, too.
+/// The newest CMake before 4, which the oldest release needs, too.
 const CMAKE: [&str; 2] = ["cmake>=3.27,<4", "ninja"];
 const LINKED: &str = "libtorch_cuda.so";
 
-/// With the option, without it, and once more with nothing changed.
+/// With the option, without it, and again without changes.
 pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let _lock = lock::take("build")?;
@@ -85,12 +85,12 @@ pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
     })
 }
 
-/// The stand-in with the series in it; files that stay the same keep their time.
+/// The patched stand-in; unchanged files keep their time.
 fn lay_out(plan: &Plan, tree: &Path) -> Result<()> {
     let scratch = Scratch::folder(tree)?;
     let stand_in = paths::root().join("tests/source-build");
     links::tree(&stand_in.join("caffe2"), &scratch.path().join("caffe2"))?;
-    // Not links: the series changes them.
+    // Copies instead of links, since the series changes them.
     for file in ["CMakeLists.txt", "caffe2/CMakeLists.txt"] {
         let to = scratch.path().join(file);
         let _ = fs::remove_file(&to);
@@ -117,7 +117,7 @@ struct Project<'a> {
 }
 
 impl Project<'_> {
-    /// Configures, builds and installs it, and returns the folder of its libraries.
+    /// Configures, builds and installs it; returns the folder of its libraries.
     fn install(&self, with: bool) -> Result<PathBuf> {
         let build = self.build.join(if with { "with" } else { "without" });
         let against = self.ready.against();

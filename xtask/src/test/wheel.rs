@@ -1,4 +1,4 @@
-//! What must hold of a fork wheel as a file.
+//! Tests of a fork wheel as a file.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -38,7 +38,7 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
     .checked(success))
 }
 
-/// Builds once more, from nothing compiled, and compares.
+/// Builds again from scratch, and compares.
 pub fn reproducible(args: &cli::BuildWheel, first: &Summary) -> Result<Tally> {
     let folder = paths::target().join("wheel");
     let out = Scratch::folder(&folder.join("again"))?;

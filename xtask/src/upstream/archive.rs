@@ -1,4 +1,4 @@
-//! Where this machine gets Debian from, as its package sources say.
+//! The Debian archive in this machine's package sources.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// The first one among the machine's package sources.
+    /// The first archive among the machine's package sources.
     pub fn of_this_machine() -> Option<Self> {
         let list = fs::read_to_string("/etc/apt/sources.list").ok();
         let parts = fs::read_dir("/etc/apt/sources.list.d")
@@ -31,7 +31,7 @@ impl Archive {
             .next()
     }
 
-    /// apt's line for the sources of one of the archive's releases, to be checked with a keyring.
+    /// apt's line for the source packages of a release, verified with a keyring.
     pub fn source_line(&self, release: &str, keyring: &str) -> String {
         format!(
             "deb-src [signed-by={keyring}] {} {release} main\n",
@@ -40,7 +40,7 @@ impl Archive {
     }
 }
 
-/// The archive itself, and neither its security updates nor another vendor's packages.
+/// Whether it is the archive itself, not security updates or another vendor's packages.
 fn archive(address: &str, suites: &str) -> Option<Archive> {
     let whole = address.trim_end_matches('/').ends_with("/debian") && !suites.contains("security");
     whole.then(|| Archive {

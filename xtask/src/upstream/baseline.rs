@@ -1,6 +1,6 @@
-//! The official wheel's outcomes in the simulator, kept from an earlier run on the same inputs.
+//! Caches the official wheel's outcomes in the simulator, by their inputs.
 //!
-//! Only those in which nothing is wrong are kept: a failure is seen again, or it was the machine's.
+//! Only outcomes without errors are kept, so that a failure is always seen again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::source::Source;
 use crate::support::paths;
 use crate::support::progress::Step;
 
-/// Those of `run`, or those that it gave before. `program` is the C++ test.
+/// The cached outcomes, or those of `run`. `program` is the C++ test.
 pub fn outcomes(
     environment: &Environment,
     program: &Path,

@@ -1,4 +1,4 @@
-//! PyTorch's C++ allocator test: compiled against an environment's torch, run, and read.
+//! Compiles PyTorch's C++ allocator test against an environment's torch, runs it, and reads its results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::support::refusal::refuse;
 /// Debian's package with GoogleTest.
 const PACKAGE: &str = "libgtest-dev";
 
-/// GoogleTest, installed where this is root.
+/// Ensures GoogleTest; installs it if this is root.
 pub fn ensure_gtest(step: &Step) -> Result<()> {
     if has_gtest()? {
         return Ok(());
@@ -46,7 +46,7 @@ pub fn ensure_gtest(step: &Step) -> Result<()> {
                 .output()
         };
         if !install()?.status.success() {
-            // A fresh machine has no package lists yet.
+            // A fresh machine has no package lists.
             cmd!(shell, "apt-get update -q")
                 .quiet()
                 .ignore_status()
@@ -100,8 +100,8 @@ pub fn compile(
         .context("the CUDA runtime is in no folder")?;
     let report = paths::root().join("tests/upstream/report_served.h");
     let shell = Shell::new()?;
-    // Warnings are upstream's own business. Every library is named, because nothing in the test
-    // refers to libtorch_cuda.so, which has to be there for CUDA to be.
+    // Upstream's warnings are ignored. All libraries are linked, since no symbol of the test refers to
+    // libtorch_cuda.so, but CUDA needs it to be loaded.
     let command = cmd!(
         shell,
         "g++ -std=c++20 -O1 -w -isystem {include} -isystem {api} {packages...}
@@ -139,14 +139,13 @@ fn compiled(command: xshell::Cmd<'_>, environment: &Environment, test: &Path) ->
     .into())
 }
 
-/// Runs the program and reads how each test ended, and how many requests the engine served;
-/// `None` without an engine.
+/// Runs the program; returns the outcomes, and how many requests the engine served (`None` without an engine).
 pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<(Outcomes, Option<u64>)> {
     let ended = process::run(command.arg("--gtest_color=no"), limit, log)?;
     Ok((read(&ended.output, &ended.how), served(&ended.output)))
 }
 
-/// What `tests/upstream/report_served.h` has the program say at its end.
+/// The line that `tests/upstream/report_served.h` prints at the end.
 fn served(output: &str) -> Option<u64> {
     let stats = output
         .lines()
@@ -156,13 +155,13 @@ fn served(output: &str) -> Option<u64> {
     stats["engine"]["hits"].as_u64()
 }
 
-/// GoogleTest's own lines; a test that started and did not end took the process down.
+/// Parses GoogleTest's output. A test that started and did not end has crashed.
 fn read(output: &str, how: &str) -> Outcomes {
     let mut outcomes = Outcomes::new();
     let mut why = String::new();
     for line in output.lines() {
-        // "[ RUN      ] Suite.test", "[       OK ] Suite.test (0 ms)". The list of failures at
-        // the end has the same form and repeats what is known.
+        // "[ RUN      ] Suite.test", "[       OK ] Suite.test (0 ms)". The list of failures at the end has
+        // the same form and is redundant.
         let tag = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let Some((tag, name)) = tag.map(|(tag, rest)| (tag.trim(), rest.trim())) else {
             if why.is_empty() && !line.trim().is_empty() {

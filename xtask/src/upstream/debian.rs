@@ -1,8 +1,7 @@
-//! PyTorch's 2.6.0 sources as Debian's release "trixie" packages them, in the user's cache.
+//! PyTorch's 2.6.0 sources from Debian "trixie", in the user's cache.
 //!
-//! The archive's address comes from the machine's own package sources; the package is fetched with
-//! a private apt configuration, so nothing of the machine's changes, and apt checks the archive's
-//! signature as it always does. Once in the cache no network is needed.
+//! The archive's address comes from the machine's package sources. A private apt configuration fetches the package,
+//! so the machine does not change and apt verifies the archive's signature. Once cached, no network is needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +16,19 @@ use crate::support::progress::Step;
 use crate::support::refusal::{Refusal, refuse};
 use crate::support::scratch::Scratch;
 
-/// Debian's name of the release, of the package, and the version that the tests are known to fit.
+/// Debian's release, package, and the version that the tests are known to fit.
 const RELEASE: &str = "trixie";
 const PACKAGE: &str = "pytorch";
 const VERSION: &str = "2.6.0+dfsg";
-/// Of the upstream tarball, which no Debian revision changes.
+/// Hash of the upstream tarball, which is the same in all Debian revisions.
 const TARBALL_SHA256: &str = "099a9601bc40d67656e75735c44abedb0fbe92d08817852ab7472eebb7e6ddff";
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// What is unpacked of it: the tests.
+/// The unpacked files: the tests.
 const WANTED: [&str; 2] = ["pytorch-*/test/*.py", "pytorch-*/aten/src/ATen/test/*"];
 
-/// The tests' tree in the cache, fetched once.
+/// The tree with the tests in the cache, fetched if missing.
 pub fn ensure(step: &Step) -> Result<PathBuf> {
     let folder = paths::cache()
         .join("upstream")
@@ -78,7 +77,7 @@ fn unpack(tarball: &Path, into: &Path) -> Result<()> {
         .into())
 }
 
-/// Runs apt-get in a configuration of its own and returns the upstream tarball.
+/// Runs apt-get with a private configuration; returns the upstream tarball.
 fn download(archive: &Archive, work: &Path, step: &Step) -> Result<PathBuf> {
     for folder in ["state/lists/partial", "cache/archives/partial", "source"] {
         fs::create_dir_all(work.join(folder)).with_context(|| format!("creating {folder}"))?;
@@ -121,7 +120,7 @@ fn apt(work: &Path, arguments: &[&str]) -> Result<()> {
         format!("Dir::Cache={}", show("cache")),
         format!("Dir::Etc::sourcelist={}", show("sources.list")),
         "Dir::Etc::sourceparts=/dev/null".to_owned(),
-        // The folders are this user's own.
+        // The folders belong to this user.
         "APT::Sandbox::User=root".to_owned(),
         "APT::Update::Error-Mode=any".to_owned(),
         "APT::Get::AllowUnauthenticated=false".to_owned(),

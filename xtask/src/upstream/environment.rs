@@ -1,4 +1,4 @@
-//! One virtual environment with torch in it: where its parts are, and that it sees a GPU.
+//! A virtual environment with torch that sees a GPU, and the paths of its parts.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,7 @@ use crate::runtime::Runtime;
 use crate::support::refusal::refuse;
 use crate::support::stamp::Inputs;
 
-/// Asks torch itself. Without a GPU upstream's C++ tests would pass by doing nothing, so whether
-/// there is one is asked too.
+/// Asks torch itself, also whether it sees a GPU: without one, upstream's C++ tests would pass by doing nothing.
 const PROBE: &str = "
 import glob, json, pathlib, torch
 folder = pathlib.Path(torch.__file__).parent
@@ -27,7 +26,6 @@ print(json.dumps({
 }))
 ";
 
-/// What a virtual environment holds.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// For messages: `the official wheel`, `the fork`.
@@ -57,12 +55,12 @@ struct Answer {
 }
 
 impl Environment {
-    /// Looks at a virtual environment.
+    /// Inspects a virtual environment.
     pub fn probe(name: &'static str, folder: &Path, runtime: &Runtime) -> Result<Self> {
         let python = folder.join("bin/python");
         let mut command = runtime.command(&python)?;
         clear_settings(&mut command);
-        // The probe is no request for pinned memory, and must not warm up.
+        // The probe must not warm up.
         let output = command
             .args(["-c", PROBE])
             .env("BUDDY_DISABLE", "1")
@@ -110,7 +108,7 @@ impl Environment {
 }
 
 impl Environment {
-    /// What compiling against it depends on: its release, and the header that forks and releases differ in.
+    /// The inputs of compiling against it: its release, and the header that differs between forks and releases.
     pub fn inputs(&self) -> Result<Inputs> {
         Inputs::default()
             .text(&self.torch.display().to_string())?

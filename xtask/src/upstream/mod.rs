@@ -1,9 +1,8 @@
-//! `cargo xtask test-upstream`: PyTorch's own pinned-memory tests, with the official wheel and the fork.
+//! `cargo xtask test-upstream`: runs PyTorch's own pinned-memory tests with the official wheel and the fork.
 //!
-//! The tests are upstream's, unchanged: the C++ allocator test and test_cuda.py's pinned-memory
-//! tests. They run in the simulator, or on a real GPU, and there those of graphs and copies, too. The
-//! official wheel is the baseline: what it fails is shown, and has to be explained in the simulator;
-//! what only the fork fails fails the run.
+//! The tests are upstream's, unchanged: the C++ allocator test and test_cuda.py's pinned-memory tests, on a real
+//! GPU also those of graphs and copies. The official wheel is the baseline: its failures are shown and, in the
+//! simulator, have to be explained. A test that only the fork fails is a failure of the run.
 
 mod archive;
 mod baseline;
@@ -40,11 +39,11 @@ use source::{Selection, Source};
 use tested::Tested;
 use xtask_patchkit::release::Versions;
 
-/// A way to run the tests.
+/// A configuration for the tests.
 struct Configuration {
     title: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    /// Whether requests must have gone through the engine.
+    /// Whether the engine must have served requests.
     engine: bool,
 }
 
@@ -54,8 +53,8 @@ const STOCK: [Configuration; 1] = [Configuration {
     engine: false,
 }];
 
-/// Upstream's tests ask for less than the default threshold,
-/// so only the second configuration sends all of them through the engine.
+/// Upstream's requests are below the default threshold, so only the second configuration sends them through the
+/// engine.
 const FORK: [Configuration; 3] = [
     Configuration {
         title: "fork",
@@ -87,22 +86,21 @@ const SEAM: Configuration = Configuration {
 /// What all runs share.
 struct Bench {
     source: Source,
-    /// Whether the user named it.
+    /// Whether the user chose it.
     named: bool,
     runtime: Runtime,
     requirements: PathBuf,
 }
 
-/// The command.
 pub fn run(args: &cli::TestUpstream) -> Result<()> {
     count(args).map(drop)
 }
 
-/// Runs everything, prints the table, and fails where the fork does.
+/// Runs everything, prints the table, and fails if the fork does.
 pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
     let interpreter = Path::new("python3");
     let python = Python::probe(interpreter)?;
-    // First what can be missing.
+    // First, whatever may be missing.
     let runtime = runtime::choose(args.real, interpreter)?;
     let environments = if args.stock || args.seam { 1 } else { 2 };
     let others = match (args.stock, args.seam) {
@@ -138,7 +136,6 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
         ("the fork", false, &FORK[..]),
     ];
     for (name, stock, configurations) in &wheels[..environments] {
-        // Reports its own progress.
         let folder = venv::ensure(args.torch.as_deref(), *stock, interpreter)?;
         let (environment, program) = bench.prepare(name, &folder, &tools, &progress)?;
         for configuration in *configurations {
@@ -210,7 +207,7 @@ fn conclude_seam(
 }
 
 impl Bench {
-    /// Looks at an environment and compiles the C++ test against it.
+    /// Inspects an environment and compiles the C++ test against it.
     fn prepare(
         &self,
         name: &'static str,
@@ -241,7 +238,7 @@ impl Bench {
         Seam::make(environment, &include, self.source.root(), &folder)
     }
 
-    /// The official wheel's, which are the same as long as nothing that they depend on changes.
+    /// The official wheel's outcomes, from the cache if their inputs have not changed.
     fn baseline(
         &self,
         configuration: &Configuration,
@@ -270,7 +267,7 @@ impl Bench {
         })
     }
 
-    /// All tests in one configuration.
+    /// Runs all tests in one configuration.
     fn run(
         &self,
         configuration: &Configuration,
@@ -301,7 +298,7 @@ impl Bench {
         )?;
         outcomes.extend(report.outcomes);
         let served = match seam {
-            // Both parts must have gone through it.
+            // Both parts must have used it.
             None if configuration.engine => {
                 Served::Wanted(served_cpp.min(report.served).unwrap_or(0))
             }
@@ -317,7 +314,7 @@ impl Bench {
     }
 }
 
-/// How many of the programs say that the backend in front served them; none where one does not.
+/// How many programs report that the preloaded backend served them; None if any does not.
 fn said_served(logs: &[PathBuf]) -> u64 {
     let says = |log: &PathBuf| {
         let text = std::fs::read_to_string(log).unwrap_or_default();
@@ -330,7 +327,7 @@ fn said_served(logs: &[PathBuf]) -> u64 {
     }
 }
 
-/// Where each run's output is kept.
+/// The folder of the runs' output.
 fn log_folder() -> PathBuf {
     paths::target().join("upstream").join("logs")
 }

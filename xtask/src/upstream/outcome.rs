@@ -1,4 +1,4 @@
-//! How tests ended, what that means for the fork, and the table that says so.
+//! Outcomes of tests, the verdict on the fork, and its table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,26 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::tally::Tally;
 
-/// Tests of the tree that is used where none is named, which fail with the official wheel too: (test,
-/// reason).
+/// Tests of the default tree that fail with the official wheel, too: (test, reason).
 ///
-/// A failure with the official wheel that is not listed here fails the run: it would hide what
-/// the fork breaks.
+/// An unlisted failure with the official wheel fails the run, since it could hide a failure of the fork.
 const KNOWN_STOCK_FAILURES: &[(&str, &str)] = &[(
     "test_copy_non_blocking_type_conversion",
     "it converts on the GPU, and the simulator's kernels compute nothing",
 )];
 
-/// How one test ended.
+/// The outcome of a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It ran and passed.
+    /// Passed.
     Passed,
-    /// It ran and failed; the first line of why.
+    /// Failed; the first line of the reason.
     Failed(String),
-    /// It did not want to run; its reason.
+    /// Skipped; the reason.
     Skipped(String),
-    /// It never ended; what became of the process.
+    /// Crashed or timed out; the end of the process.
     Crashed(String),
 }
 
@@ -48,10 +46,10 @@ impl Outcome {
     }
 }
 
-/// Every test by name, of one file.
+/// Outcomes by test, of one file.
 pub type Outcomes = BTreeMap<String, Outcome>;
 
-/// Whether nothing is wrong with them, or it is known why.
+/// Whether all outcomes are fine or have a known reason.
 pub fn is_explained(outcomes: &Outcomes) -> bool {
     let explained = |(name, outcome): (&String, &Outcome)| match outcome {
         Outcome::Passed | Outcome::Skipped(_) => true,
@@ -61,45 +59,45 @@ pub fn is_explained(outcomes: &Outcomes) -> bool {
     !outcomes.is_empty() && outcomes.iter().all(explained)
 }
 
-/// What one configuration gave.
+/// The results of a configuration.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The column's title.
     pub title: &'static str,
-    /// Whether this is the official wheel, that the others are compared with.
+    /// Whether this is the official wheel, the baseline.
     pub baseline: bool,
     /// How each test ended.
     pub outcomes: Outcomes,
-    /// Whether the engine must have served requests, and how many it did where that is known.
+    /// Whether the engine must have served requests, and how many it served, if known.
     pub served: Served,
 }
 
 impl Run {
-    /// The column's width: the title's, and at least that of the longest word.
+    /// The column's width.
     fn column(&self) -> usize {
         self.title.len().max("CRASHED".len())
     }
 }
 
-/// What the engine had to do with a run.
+/// The engine's part in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// It is of no matter.
+    /// Irrelevant.
     Any,
-    /// The tests must have gone through the engine; it served so many requests.
+    /// The engine must have served requests; it served this many.
     Wanted(u64),
 }
 
-/// What is wanted of the official wheel.
+/// The requirement on the official wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
-    /// Every test passes, or its failure is explained: what the simulator cannot do is known.
+    /// Every test passes or its failure is explained, since the simulator's limits are known.
     Whole,
-    /// Every test runs, and some pass: what a machine and its GPU cannot do is the machine's affair.
+    /// Every test runs and some pass; other failures are the machine's.
     AsItIs,
 }
 
-/// All runs, and the tests that had to take part.
+/// All runs, and the expected tests.
 #[derive(Debug)]
 pub struct Verdict {
     expected: Vec<String>,
@@ -108,7 +106,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// For the tests that the sources name.
+    /// A verdict on the tests that the sources name.
     pub fn new(expected: Vec<String>, baseline: Baseline, runs: Vec<Run>) -> Self {
         let ran: BTreeSet<&String> = runs.iter().flat_map(|run| run.outcomes.keys()).collect();
         let expected = expected
@@ -121,7 +119,7 @@ impl Verdict {
         }
     }
 
-    /// Test by configuration, with a legend of everything that is not "passed".
+    /// The table of tests by configuration, with a legend of everything but "passed".
     pub fn table(&self) -> String {
         let names = self.names();
         let width = names.iter().map(|name| name.len()).max().unwrap_or(4);
@@ -163,14 +161,14 @@ impl Verdict {
         for outcome in self.runs.iter().flat_map(|run| run.outcomes.values()) {
             match outcome {
                 Outcome::Passed => tally.passed += 1,
-                // Where nothing is to be complained of, what failed is known to fail with stock.
+                // Without complaints, all failures are known failures of stock.
                 _ => tally.skipped += 1,
             }
         }
         tally
     }
 
-    /// What is wrong, a line each; nothing where all is well.
+    /// All complaints, one per line.
     pub fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         if self.expected.is_empty() {
@@ -204,12 +202,12 @@ impl Verdict {
         if run.baseline {
             let explained = match self.baseline {
                 Baseline::Whole => known(name).is_some() && what == "failed",
-                // After a crash the others do not run, and say nothing of the fork.
+                // After a crash the other tests do not run, and tell nothing about the fork.
                 Baseline::AsItIs => what != "did not run",
             };
             return (!explained).then(|| format!("{name} {what} with the official wheel"));
         }
-        // A test that the official wheel fails says nothing about the fork.
+        // A test that the official wheel fails tells nothing about the fork.
         (stock == Some(&Outcome::Passed)).then(|| {
             format!(
                 "{name} {what} with {}, and passes with the official wheel",
@@ -230,8 +228,8 @@ impl Verdict {
     }
 }
 
-/// The tests that ran under a name in the sources: itself, or what it becomes with parameters. A name that
-/// nothing ran under stands for itself.
+/// The tests that ran for a name in the sources: the name itself, or its parametrized variants. A name without any
+/// stands for itself.
 fn made_of(name: &str, expected: &[String], ran: &BTreeSet<&String>) -> Vec<String> {
     let begins = |test: &str, name: &str| {
         let rest = test.strip_prefix(name);

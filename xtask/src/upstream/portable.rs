@@ -1,5 +1,5 @@
-//! PyTorch's tests for a machine that has torch and can compile nothing: the C++ one's program, the Python file,
-//! and which of its tests are wanted.
+//! Packs PyTorch's tests for a machine that cannot compile: the C++ test's program, the Python file, and the names
+//! of its tests.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ use xtask_patchkit::release::Versions;
 /// How many steps `write` reports.
 pub const STEPS: usize = 3;
 
-/// Writes `bin/cuda_caching_host_allocator_test`, which names no folder of this machine, and
-/// `pytorch/{test_cuda.py,patterns.json}` below `out`. `stock` is an environment with the official wheel.
+/// Writes `bin/cuda_caching_host_allocator_test`, without paths of this machine, and
+/// `pytorch/{test_cuda.py,patterns.json}` to `out`. `stock` is an environment with the official wheel.
 pub fn write(
     stock: &Path,
     source: Option<&Path>,

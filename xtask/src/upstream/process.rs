@@ -1,4 +1,4 @@
-//! Runs one test program with its output in a file, and not for ever.
+//! Runs a test program with a time limit and its output in a file.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it wrote, both streams together.
+    /// Its output, both streams together.
     pub output: String,
-    /// In words: `exit status 1`, `signal 11`, `stopped after 600 s`.
+    /// `exit status 1`, `signal 11`, `stopped after 600 s`.
     pub how: String,
-    /// Whether it took too long.
+    /// Whether it was stopped at the limit.
     pub stopped: bool,
 }
 
-/// Runs it to its end, or stops it after `limit`. The output stays in `log`.
+/// Runs it to its end, or stops it after `limit`. The output is kept in `log`.
 pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<Ended> {
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;

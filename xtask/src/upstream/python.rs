@@ -17,10 +17,10 @@ use crate::support::paths;
 use crate::support::progress::Step;
 use crate::support::scratch::Scratch;
 
-/// What test_cuda.py and torch.testing import beyond torch.
+/// The imports of test_cuda.py and torch.testing besides torch.
 const REQUIREMENTS: [&str; 4] = ["expecttest", "hypothesis", "numpy", "psutil"];
 
-/// A folder with the requirements, beside the environments, which stay as they are.
+/// A separate folder for the requirements, so that the environments do not change.
 pub fn ensure_requirements(python: &Python, tools: &Tools, step: &Step) -> Result<PathBuf> {
     let key = format!("{}-{}", python.abi_tag(), REQUIREMENTS.join("-"));
     let folder = paths::target().join("upstream").join(key);
@@ -32,10 +32,10 @@ pub fn ensure_requirements(python: &Python, tools: &Tools, step: &Step) -> Resul
     Ok(folder)
 }
 
-/// How many processes at most: crashes beyond that are one thing that is wrong with all of it.
+/// The most processes; with more crashes everything is broken.
 const PROCESSES: usize = 6;
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How each test ended.
@@ -56,7 +56,7 @@ pub fn run(
     let folder = test.parent().context("the test is in no folder")?;
     let python_path = std::env::join_paths([requirements, folder])
         .context("a folder with a colon in its name cannot be on PYTHONPATH")?;
-    // Upstream's tests leave files where they run.
+    // Upstream's tests write files to the current folder.
     let work = Scratch::folder(&log.with_extension("work"))?;
     command
         .current_dir(work.path())
@@ -72,7 +72,7 @@ pub fn run(
         _ => Err(error),
     })?;
     let mut known = Report::default();
-    // A crash takes the process down, and the next one goes on behind it.
+    // After a crash the next process continues behind the crashed test.
     for part in 1..=PROCESSES {
         let log = match part {
             1 => log.to_path_buf(),
@@ -88,7 +88,7 @@ pub fn run(
 }
 
 impl Report {
-    /// Takes over a later reading of the same file; whether another test has crashed since.
+    /// Adds a later reading of the same file; returns whether another test has crashed.
     fn take(&mut self, later: Self) -> bool {
         let mut crashed = false;
         for (name, outcome) in later.outcomes {
@@ -103,7 +103,7 @@ impl Report {
     }
 }
 
-/// A line of the report.
+/// Parses a line of the report.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -121,7 +121,7 @@ fn read(report: &str, how: &str) -> Result<Report> {
     let mut outcomes = Outcomes::new();
     let mut served = None;
     for line in report.lines() {
-        // The last line of a process that was stopped may be cut.
+        // The last line of a stopped process may be cut off.
         let Ok(line) = serde_json::from_str::<Line>(line) else {
             continue;
         };
@@ -139,7 +139,7 @@ fn read(report: &str, how: &str) -> Result<Report> {
                     "skipped" => Outcome::Skipped(detail),
                     other => anyhow::bail!("run_tests.py says {other:?} of {test}"),
                 };
-                // A test that failed and was then torn down without complaint has failed.
+                // A failed test stays failed if its teardown passes.
                 let failed = matches!(outcomes.get(&test), Some(Outcome::Failed(_)));
                 if !(failed && outcome == Outcome::Passed) {
                     outcomes.insert(test, outcome);

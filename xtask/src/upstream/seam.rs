@@ -1,7 +1,7 @@
-//! The seam alone, with no engine and nothing of ours: what a pull request asks PyTorch to take.
+//! Tests the seam alone, without the engine: what a pull request proposes to PyTorch.
 //!
-//! The test that the pull request adds, and a CUDA backend on the patched header, which is preloaded in front
-//! of the official wheel's for PyTorch's own tests.
+//! Runs the pull request's own test, and PyTorch's tests with a CUDA backend on the patched header, preloaded in
+//! front of the official wheel's.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,25 +26,25 @@ use xtask_patchkit::tree::Tree;
 
 /// A tree's own CUDA backend.
 const BACKEND: &str = "aten/src/ATen/cuda/CachingHostAllocator.cpp";
-/// What the library says at the end of a program whose requests it got.
+/// The line that the backend prints at the end of a program that it served.
 pub const SERVED: &str = "seam backend: served";
 
-/// What was made of the patches.
+/// The compiled seam.
 #[derive(Debug)]
 pub struct Seam {
-    /// All of them, the release's and the pull request's.
+    /// All patches, the release's and the pull request's.
     pub patches: Vec<Patch>,
-    /// The test that they add.
+    /// The test that the patches add.
     test: PathBuf,
     /// The backend, to be preloaded.
     pub library: PathBuf,
-    /// What that was compiled from.
+    /// The sources of the backend.
     pub backend: &'static str,
 }
 
 impl Seam {
-    /// Applies the patches to the headers of an environment, and compiles. `tree` is where PyTorch's tests
-    /// come from; its own backend is taken where it is of the release whose series it is.
+    /// Applies the patches to an environment's headers, and compiles. `tree` is the source of PyTorch's tests; its
+    /// own backend is used if it is of the series' release.
     pub fn make(
         environment: &Environment,
         cuda_include: &[PathBuf],
@@ -53,7 +53,7 @@ impl Seam {
     ) -> Result<Self> {
         let root = paths::root();
         let versions = Versions::read(root)?;
-        // The only one that a pull request can be made of.
+        // A pull request can only be made from the newest series.
         let release = versions.find(None)?;
         let mut patches = series::read(&root.join("patches").join(&release.series))?;
         if let Some(name) = &versions.pull_request {
@@ -87,7 +87,7 @@ impl Seam {
             &["-lgtest_main", "-lgtest", "-pthread"],
         )?;
         let library = folder.join("libseam_backend.so");
-        // Bound to itself: the wheel's library has functions of the same names for another layout.
+        // Binds its own symbols, since the wheel's library has functions of the same names for another layout.
         let mut flags = vec!["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic"];
         let define = format!("-DPINBUDDY_TREE_BACKEND=\"{}\"", own.display());
         if from_tree {
@@ -110,7 +110,7 @@ impl Seam {
         })
     }
 
-    /// Runs the test that the patches add; every one of its tests has to pass.
+    /// Runs the test that the patches add; all its cases have to pass.
     pub fn run_test(&self, runtime: &Runtime, limit: Duration, log: &Path) -> Result<Outcomes> {
         let mut command = runtime.command(&self.test)?;
         let (outcomes, _) = cpp::run(&mut command, limit, log)?;
@@ -133,7 +133,7 @@ impl Seam {
             .into())
     }
 
-    /// The command with the backend in front.
+    /// Adds the preloaded backend to a command.
     pub fn in_front(&self, command: &mut Command) {
         let before = command
             .get_envs()
@@ -146,8 +146,8 @@ impl Seam {
     }
 }
 
-/// Applies the patches to what the environment has, writes headers to a folder to be included first, and
-/// returns that. A file that is in no wheel and is not added is left out.
+/// Applies the patches to the environment's headers and writes them to a folder for the front of the include path.
+/// Skips files that are neither in a wheel nor new. Returns the folder.
 fn patched(patches: &[Patch], site: &Path, folder: &Path) -> Result<PathBuf> {
     let mut absent = BTreeSet::new();
     for (path, &adds) in patches.iter().flat_map(|it| &it.files) {
@@ -187,18 +187,18 @@ fn patched(patches: &[Patch], site: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(include)
 }
 
-/// How to compile against the patched headers.
+/// Compiler options for the patched headers.
 struct Build<'a> {
     environment: &'a Environment,
     cuda_include: &'a [PathBuf],
     include: &'a Path,
     patches: &'a [Patch],
-    /// The tree's own backend, where that is compiled.
+    /// The tree's own backend, if that is compiled.
     tree: Option<&'a Path>,
 }
 
 impl Build<'_> {
-    /// Compiles `target`, unless it is there and of the same sources.
+    /// Compiles `target` unless it is current.
     fn run(&self, source: &Path, target: &Path, flags: &[&str]) -> Result<()> {
         let Self {
             environment,

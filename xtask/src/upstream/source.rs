@@ -1,4 +1,4 @@
-//! The PyTorch source tree that the tests come from, and which tests it names.
+//! A PyTorch source tree with tests, and their names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::support::refusal::refuse;
 pub const CPP_TEST: &str = "aten/src/ATen/test/cuda_caching_host_allocator_test.cpp";
 /// The Python tests, in PyTorch's tree.
 pub const PYTHON_TEST: &str = "test/test_cuda.py";
-/// Which of test_cuda.py's tests run.
+/// The choice of tests in test_cuda.py.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Those that touch pinned memory, most of which need no kernel to do anything.
+    /// Tests of pinned memory, most of which need no working kernel.
     Pinned,
-    /// Those of graphs and copies, too, which show whether pinned memory is safe to use.
+    /// Also tests of graphs and copies, which show whether pinned memory is safe to use.
     Gpu,
 }
 
 impl Selection {
-    /// What fits the CUDA that there is.
+    /// The choice for a CUDA runtime.
     pub fn of(runtime: &Runtime) -> Self {
         if runtime.is_real() {
             Self::Gpu
@@ -32,7 +32,7 @@ impl Selection {
         }
     }
 
-    /// The name of a test, or of its class, contains one of them.
+    /// Patterns: a test is chosen if its name or its class's name contains one.
     pub fn patterns(self) -> &'static [&'static str] {
         match self {
             Self::Pinned => &[
@@ -59,8 +59,8 @@ impl Selection {
         }
     }
 
-    /// How long a program of tests may take: longer than the slowest configuration needs (8 GiB pinned for
-    /// real) on a slow machine, and the hundreds of tests of optimizers in graphs.
+    /// The time limit of a test program: more than the slowest configuration (8 GiB pinned for real) needs on a
+    /// slow machine, and than the hundreds of optimizer tests in graphs.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Pinned => 600,
@@ -69,20 +69,20 @@ impl Selection {
     }
 }
 
-/// A tree that has both files.
+/// A tree with both test files.
 #[derive(Debug)]
 pub struct Source {
     root: PathBuf,
-    /// Which tests of it run.
+    /// The choice of its tests.
     pub selection: Selection,
-    /// The C++ tests that it names, as `suite.test`.
+    /// Names of the C++ tests, as `suite.test`.
     pub cpp_tests: Vec<String>,
-    /// The Python tests that it names.
+    /// Names of the Python tests.
     pub python_tests: Vec<String>,
 }
 
 impl Source {
-    /// Looks at a tree, and refuses one without tests.
+    /// Opens a tree, and refuses one without tests.
     pub fn open(root: &Path, selection: Selection) -> Result<Self> {
         let read = |file: &str| {
             let path = root.join(file);

@@ -1,4 +1,4 @@
-//! What the tests of the seam came to, as `test-upstream --seam` leaves it for the pull request.
+//! The results of `test-upstream --seam`, kept for the pull request.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,12 +11,12 @@ use crate::support::paths;
 use crate::support::scratch::Scratch;
 use xtask_patchkit::series::Patch;
 
-/// A run in which nothing failed.
+/// A run without failures.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tested {
-    /// What was tested: hashes by the patches' names.
+    /// The tested patches: hashes by name.
     patches: BTreeMap<String, String>,
-    /// With which libraries beside them, and where: `torch 2.15.0+cu132, in the simulator`.
+    /// The libraries and the runtime: `torch 2.15.0+cu132, in the simulator`.
     pub on: String,
     /// A line for each program.
     pub results: Vec<String>,
@@ -34,7 +34,7 @@ fn hashes(patches: &[Patch]) -> BTreeMap<String, String> {
 }
 
 impl Tested {
-    /// A run on these patches.
+    /// The results of a run on these patches.
     pub fn new(patches: &[Patch], on: String, results: Vec<String>) -> Self {
         Self {
             patches: hashes(patches),
@@ -43,7 +43,7 @@ impl Tested {
         }
     }
 
-    /// Keeps it.
+    /// Saves it.
     pub fn write(&self) -> Result<()> {
         let scratch = Scratch::file(&file())?;
         fs::write(scratch.path(), serde_json::to_vec_pretty(self)?)
@@ -51,7 +51,7 @@ impl Tested {
         scratch.publish(&file())
     }
 
-    /// The kept one, if it was of these patches.
+    /// The saved results, if they are for these patches.
     pub fn read(patches: &[Patch]) -> Option<Self> {
         let kept: Self = serde_json::from_slice(&fs::read(file()).ok()?).ok()?;
         (kept.patches == hashes(patches)).then_some(kept)

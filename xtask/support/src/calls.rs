@@ -1,12 +1,11 @@
 //! Command lines of `cargo xtask` in scripts, workflows and documents.
 
-/// What they begin with.
+/// The start of such a command line.
 pub const COMMAND: &str = "cargo xtask ";
-/// What stands for a variable or an expression.
+/// Stands in for a shell variable or a workflow expression.
 const VALUE: &str = "2.15.0";
 
-/// The arguments of every `cargo xtask` in a line, as the shell would give them, with a value where it has
-/// a variable.
+/// The arguments of each `cargo xtask` in a line, split as a shell would; variables become [`VALUE`].
 pub fn commands(line: &str) -> impl Iterator<Item = Vec<String>> {
     line.split(COMMAND).skip(1).map(|rest| {
         let mut rest = rest.to_owned();

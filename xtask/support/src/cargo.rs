@@ -1,4 +1,4 @@
-//! What cargo says of what it built, with `--message-format json`.
+//! Reads cargo's messages (`--message-format json`) for the paths of built libraries and programs.
 
 use std::path::PathBuf;
 

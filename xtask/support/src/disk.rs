@@ -1,4 +1,4 @@
-//! Room on a disk, asked for before gigabytes are written.
+//! Checks for free disk space before gigabytes are written.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -7,16 +7,16 @@ use anyhow::Result;
 
 use crate::refusal::refuse;
 
-/// What a file system has free.
+/// Free space of a file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Free {
-    /// In bytes, for who is not root.
+    /// Free bytes for users other than root.
     pub bytes: u64,
-    /// Which file system it is.
+    /// The device number.
     pub device: u64,
 }
 
-/// The file system that `folder` is, or will be, on; none where it does not answer.
+/// The file system of `folder`, which need not exist yet. None if the system call fails.
 pub fn free(folder: &Path) -> Option<Free> {
     let existing = folder.ancestors().find(|it| it.is_dir())?;
     let status = rustix::fs::statvfs(existing).ok()?;
@@ -26,9 +26,9 @@ pub fn free(folder: &Path) -> Option<Free> {
     })
 }
 
-/// Refuses when the file system that `folder` is, or will be, on has less than `bytes` free.
+/// Refuses if the file system of `folder`, which need not exist yet, has less than `bytes` free.
 pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
-    // Without an answer, the write itself will tell.
+    // If this cannot be told, the write itself will fail.
     let Some(Free { bytes: free, .. }) = free(folder) else {
         return Ok(());
     };
@@ -45,7 +45,7 @@ pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
     .into())
 }
 
-/// Refuses a folder for results that cannot be written to, before the work rather than after it.
+/// Refuses an unwritable output folder before the work starts.
 pub fn require_writable(folder: &Path) -> Result<()> {
     let probe = std::fs::create_dir_all(folder).and_then(|()| {
         let file = tempfile::Builder::new()
@@ -62,7 +62,7 @@ pub fn require_writable(folder: &Path) -> Result<()> {
     })
 }
 
-/// Whether an error says that a disk filled up after all.
+/// Whether the error means that the disk is full.
 pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     let kind = error

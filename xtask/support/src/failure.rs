@@ -1,15 +1,15 @@
-//! How a command that failed says so, on standard error.
+//! Prints the error of a failed command to standard error.
 
 use anyhow::Error;
 
 use crate::disk;
 
-/// What is wrong, and below it what that came from, innermost last.
+/// The error, then its causes, the innermost last.
 pub fn say(error: &Error) {
     let mut said = error.to_string();
     eprintln!("error: {said}");
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Some causes only repeat what is within the one before.
+        // Some causes only repeat their parent's text.
         if !said.ends_with(&cause) {
             eprintln!("  because   {}", cause.replace('\n', "\n            "));
         }

@@ -1,4 +1,4 @@
-//! SHA-256, in the two spellings that are in use: hexadecimal, and RECORD's base64.
+//! SHA-256 in hexadecimal and in RECORD's base64.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! What any of the build tools needs of the machine it runs on, and how it speaks to people and scripts.
+//! What every build tool needs: files, locks, processes, messages, progress.
 //!
 //! Knows nothing of wheels, patches or torch.
 

@@ -1,7 +1,7 @@
 //! Copies of folders that take no room: hard links where one file system holds both.
 //!
-//! pip never writes into an installed file, it removes it and makes a new one; so what is linked
-//! stays as it was in the other environment.
+//! Safe because pip replaces installed files instead of writing into them: the linked file in the other environment
+//! does not change.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Where things live: the checkout, its target folder, the user's cache.
+//! Paths: the checkout, its target folder, the user's cache.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ pub fn root() -> &'static Path {
     })
 }
 
-/// What may be deleted at any time, and is made again.
+/// Holds generated files; may be deleted at any time.
 pub fn target() -> PathBuf {
     root().join("target")
 }
 
-/// The user's cache: official wheels and what is extracted from them, shared between checkouts.
+/// The user's cache of official wheels and extracted files, shared between checkouts.
 pub fn cache() -> PathBuf {
     let base = env::var_os("XDG_CACHE_HOME")
         .filter(|it| !it.is_empty())
@@ -35,7 +35,7 @@ pub fn cache() -> PathBuf {
     base.join("pinbuddy")
 }
 
-/// `path` as text for a message: relative to the checkout where it is inside.
+/// `path` for a message: relative to the checkout if it is inside.
 pub fn show(path: &Path) -> String {
     let relative = path.strip_prefix(root()).unwrap_or(path);
     relative.display().to_string()

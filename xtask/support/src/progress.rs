@@ -26,7 +26,7 @@ impl Progress {
         Self::going_on(0, count)
     }
 
-    /// For a command of `count` steps whose first ones another program has done.
+    /// For a command of `count` steps, the first of which another program has already done.
     pub fn going_on(before: usize, count: usize) -> Self {
         Self {
             before,
@@ -55,7 +55,7 @@ impl Progress {
         result
     }
 
-    /// What each step took that has succeeded.
+    /// The duration of each step that succeeded.
     pub fn times(&self) -> Vec<(String, Duration)> {
         self.times.borrow().clone()
     }
@@ -77,7 +77,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl Step {
-    /// From now on a bar of so many bytes.
+    /// Shows a bar of `bytes` bytes from now on.
     pub fn total(&self, bytes: u64) {
         self.bar.set_style(style(
             "{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {msg}",
@@ -85,29 +85,29 @@ impl Step {
         self.bar.set_length(bytes);
     }
 
-    /// So many bytes more.
+    /// Advances the bar.
     pub fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
 
-    /// What is being done just now.
+    /// Sets the text beside the bar.
     pub fn say(&self, what: impl Into<String>) {
         self.bar.set_message(what.into());
     }
 
-    /// A line that stays, above the bar.
+    /// Prints a line above the bar.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("      {text}"));
     }
 
-    /// The same where there is no terminal to watch a bar on.
+    /// Prints a line if there is no terminal for a bar.
     pub fn note_for_logs(&self, text: &str) {
         if self.bar.is_hidden() {
             eprintln!("      {text}");
         }
     }
 
-    /// A step that nobody watches, for tests.
+    /// A step without output, for tests.
     pub fn silent() -> Self {
         Self {
             bar: ProgressBar::hidden(),

@@ -1,4 +1,4 @@
-//! One shape for every "no": what is wrong, what was found, what was expected, what to do next.
+//! The one form of a refusal: what is wrong, what was found, what was expected, what to do next.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Runs a command whose output is both shown as it comes and kept to be counted.
+//! Runs a command, shows its output as it comes, and keeps it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-/// What the command printed on both streams, and whether it succeeded. All is shown on standard error.
+/// Runs the command; returns both output streams and whether it succeeded. Both are shown on standard error.
 pub fn run(command: &mut Command) -> Result<(String, bool)> {
     let shown = format!("{command:?}");
     let mut child = command

@@ -1,6 +1,6 @@
-//! Temporary files and folders that survive nothing: not an error, not Ctrl-C, not the next run.
+//! Temporary files and folders that are removed after an error, after Ctrl-C, and by the next run.
 //!
-//! Invariant: a path that is not a scratch path is complete, because it got its name by one rename.
+//! Invariant: any other path is complete, because it got its name by one rename.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ static UNDISTURBED: Mutex<()> = Mutex::new(());
 pub fn clean_up_when_interrupted() -> Result<()> {
     ctrlc::set_handler(|| {
         let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
-        // Never unlocked again: no new scratch path appears while we leave.
+        // Keeps the lock for ever, so that no new scratch path appears before the exit.
         let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
         stop_children();
-        // Twice, since another thread may be writing below a folder as it goes.
+        // Twice, since another thread may still be writing below a folder.
         for path in live.iter().chain(live.iter()) {
             remove(path);
         }
@@ -32,7 +32,7 @@ pub fn clean_up_when_interrupted() -> Result<()> {
     .context("installing the handler for Ctrl-C")
 }
 
-/// Runs what belongs together and is over in a moment: who asks us to stop meanwhile waits for its end.
+/// Runs a short operation that must not be interrupted; a signal is handled after it.
 pub fn undisturbed<T>(run: impl FnOnce() -> T) -> T {
     let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
     run()
@@ -94,7 +94,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Makes it visible under its real name, in one step.
+    /// Moves it to its real name, in one step.
     pub fn publish(self, destination: &Path) -> Result<()> {
         if self.path.is_dir() {
             // A rename replaces a file, but not a folder with something in it.

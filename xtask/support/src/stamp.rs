@@ -1,6 +1,6 @@
-//! Nothing is made twice of the same inputs: what was made carries the hash of all that went into it.
+//! Avoids repeated work: an output carries a stamp, the hash of all its inputs.
 //!
-//! Invariant: a file has a stamp beside it only while it is whole, and is of what the stamp says.
+//! Invariant: a file with a stamp beside it is complete and was made from those inputs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,26 +11,26 @@ use anyhow::{Context, Result};
 
 use super::hash::{Digest, Hasher};
 
-/// All that goes into something.
+/// The inputs of an output.
 #[derive(Default)]
 pub struct Inputs(Hasher);
 
 impl Inputs {
     /// A command line, a version, a setting.
     pub fn text(mut self, text: &str) -> Result<Self> {
-        // Its length, too, so that no two texts run into one another.
+        // With the length, so that two texts cannot run together.
         write!(self.0, "{} {text}", text.len())?;
         Ok(self)
     }
 
-    /// What is in a file, wherever it lies.
+    /// A file's contents; its path does not count.
     pub fn file(self, path: &Path) -> Result<Self> {
         let hash = Digest::of_file(path)?.hex();
         self.text(&hash)
     }
 
-    /// Makes `output`, unless it is there and of these inputs. Whatever `make` leaves behind where it fails is no
-    /// output to the next one who asks.
+    /// Makes `output` unless it exists with the stamp of these inputs. If `make` fails, whatever it leaves has no
+    /// stamp, so the next call makes it again.
     pub fn make(self, output: &Path, make: impl FnOnce() -> Result<()>) -> Result<()> {
         let (hash, stamp) = (self.0.finish().hex(), stamp(output));
         if output.exists() && fs::read_to_string(&stamp).is_ok_and(|it| it == hash) {

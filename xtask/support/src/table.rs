@@ -24,7 +24,7 @@ struct Row {
 }
 
 impl Table {
-    /// One that runs the rows whose names contain `only`, and whatever else has a value.
+    /// A table that runs the rows whose names contain `only`, and every step with a result.
     pub fn of(only: Option<&str>) -> Self {
         Self {
             rows: Vec::new(),
@@ -32,7 +32,7 @@ impl Table {
         }
     }
 
-    /// Runs something that counts its own tests; an error is one failure.
+    /// Adds a row for a step that counts its own tests; an error is one failure.
     pub fn row(&mut self, name: &str, run: impl FnOnce() -> Result<Tally>) {
         if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
             return;
@@ -47,7 +47,7 @@ impl Table {
         }
     }
 
-    /// Runs something whose result is needed later; it counts as one test.
+    /// Adds a row for a step whose result is needed later; it counts as one test.
     pub fn value<T>(&mut self, name: &str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         eprintln!("\n== {name}");
         let start = Instant::now();
@@ -75,7 +75,7 @@ impl Table {
         result.ok()
     }
 
-    /// Counts as a failure what could not even start.
+    /// Adds a failed row for a step that could not start.
     pub fn not_run(&mut self, name: &str, why: &str) {
         let tally = Tally {
             failed: 1,

@@ -1,33 +1,33 @@
-//! How many tests passed and how long each took, read from what their runners print.
+//! Counts and durations of tests, read from their runners' output.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Of one row of the table.
+/// The counts of one row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Ran and were right.
+    /// How many passed.
     pub passed: usize,
-    /// Ran and were wrong, or could not run.
+    /// How many failed or could not run.
     pub failed: usize,
-    /// Say themselves that they do not apply.
+    /// How many were skipped by themselves.
     pub skipped: usize,
-    /// Those that say how long they took.
+    /// The tests with a known duration.
     pub timed: Vec<Timed>,
 }
 
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// As its runner names it.
+    /// Its name in the runner's output.
     pub name: String,
-    /// From its start to its end.
+    /// Its duration.
     pub took: Duration,
 }
 
 impl Tally {
-    /// One thing that was right.
+    /// One passed test.
     pub fn one() -> Self {
         Self {
             passed: 1,
@@ -46,7 +46,7 @@ impl Tally {
         self
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -151,7 +151,7 @@ pub fn junit(text: &str) -> Result<Tally> {
     })
 }
 
-/// The value of an attribute in what begins with a tag's attributes.
+/// The value of an attribute in `tag`, the text after a tag's name.
 fn attribute<'a>(text: &'a str, name: &str) -> &'a str {
     let text = text.split('>').next().unwrap_or_default();
     let padded = format!(" {name}=\"");
@@ -189,7 +189,7 @@ pub fn unittest(text: &str) -> Tally {
     tally
 }
 
-/// A line without the colours that a runner gives it.
+/// A line without colour codes.
 fn plain(line: &str) -> String {
     let mut text = String::new();
     let mut parts = line.split('\x1b');

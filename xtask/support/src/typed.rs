@@ -1,14 +1,14 @@
-//! The command that was typed, with one of its words changed: the last line of a refusal, to be run as it is.
+//! The command line that the user typed, with one word changed: for the last line of a refusal.
 
 use std::env;
 
-/// What follows `cargo xtask`.
+/// The words after `cargo xtask`.
 pub fn arguments() -> Vec<String> {
     let typed = env::args_os().skip(1);
     typed.map(|it| it.to_string_lossy().into_owned()).collect()
 }
 
-/// The command with `new` in place of `old`, the value of an option. None where nobody typed that.
+/// The command with the option's value `old` replaced by `new`. None if `old` was not typed.
 pub fn replaced(arguments: &[String], old: &str, new: &str) -> Option<String> {
     let is_old = |it: &str| it == old || it.ends_with(&format!("={old}"));
     let at = arguments.iter().position(|it| is_old(it))?;
@@ -18,7 +18,7 @@ pub fn replaced(arguments: &[String], old: &str, new: &str) -> Option<String> {
     Some(shown(&words))
 }
 
-/// The command with the option at that value, whether it was typed or not.
+/// The command with the option set to that value, whether or not it was typed.
 pub fn with(arguments: &[String], option: &str, value: &str) -> String {
     let mut words = arguments.to_vec();
     let typed = words.iter().position(|it| it == option);
@@ -42,7 +42,7 @@ fn shown(words: &[String]) -> String {
     text
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "_@%+=:,./-".contains(it);
     if !word.is_empty() && word.chars().all(plain) {

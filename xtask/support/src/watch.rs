@@ -1,4 +1,4 @@
-//! Shows how a folder grows while someone else, such as pip, fills it.
+//! Shows how a folder grows while another program, such as pip, fills it.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 
 use crate::progress::Step;
 
-/// Runs `work`, saying every half second how much is in `folder`.
+/// Runs `work` and shows the size of `folder` every half second.
 pub fn folder<T>(folder: &Path, step: &Step, work: impl FnOnce() -> T) -> T {
     let (done, finished) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -26,7 +26,7 @@ pub fn folder<T>(folder: &Path, step: &Step, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The bytes of all files below `folder`.
+/// The total size of the files below `folder`, in bytes.
 fn size(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else {
         return 0;

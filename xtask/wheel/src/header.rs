@@ -1,4 +1,4 @@
-//! The upstream header that the series changes: is it the one that they were written against?
+//! Checks that the upstream header is the one that the patches were written against.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::verify::Expected;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
 
-/// Where upstream's tree has a file that a wheel has under `torch/include/`.
+/// The path in upstream's tree of a file under `torch/include/` in a wheel.
 pub fn in_wheel(upstream: &str) -> Option<String> {
     let plain = !upstream
         .split('/')
@@ -21,7 +21,7 @@ pub fn in_wheel(upstream: &str) -> Option<String> {
     (plain && inside.ends_with(".h")).then(|| format!("torch/include/{inside}"))
 }
 
-/// Keeps a copy by its hash, and refuses one that is not the pinned one.
+/// Stores a copy in the cache by its hash, and refuses a header other than the pinned one.
 pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String> {
     let found = Digest::of(text.as_bytes()).hex();
     let kept = keep(expected, &found, text)?;
@@ -39,7 +39,7 @@ pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String>
     .into())
 }
 
-/// The pinned header may be at hand from an earlier run; upstream's tag has it always.
+/// Compares with the pinned header from the cache if it is there, otherwise with upstream's tag.
 fn show_difference(expected: &Expected<'_>, found: &Path) -> String {
     let pinned = place(expected.cache, expected.header, expected.header_sha256);
     let found = found.display();
@@ -68,7 +68,7 @@ fn keep(expected: &Expected<'_>, hash: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Where a copy of `header` with that hash is kept.
+/// The cache path of a copy of `header` with that hash.
 pub fn place(cache: &Path, header: &str, hash: &str) -> PathBuf {
     let name = header.rsplit('/').next().unwrap_or_default();
     cache.join("headers").join(hash).join(name)

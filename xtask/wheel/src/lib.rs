@@ -1,4 +1,4 @@
-//! Wheels: read with distrust, rewritten with care. Nothing here knows how the library is built.
+//! Reads untrusted wheels and writes new ones. Knows nothing of how the library is built.
 
 pub mod header;
 pub mod metadata;

@@ -1,15 +1,15 @@
-//! The small texts in a wheel that carry its version and tags, read and rewritten. Pure functions.
+//! Reads and rewrites the small texts in a wheel that carry its version and tags. Pure functions.
 
 use anyhow::{Context, Result, ensure};
 
-/// What torch/version.py says. Read as text: a wheel's Python is never run to be looked at.
+/// The contents of torch/version.py, parsed as text: a wheel's Python code is never run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorchVersion {
     /// `2.15.0+cu132`.
     pub version: String,
     /// `13.2`, or none in a build without CUDA.
     pub cuda: Option<String>,
-    /// A ROCm version, in AMD's builds.
+    /// A ROCm version, for AMD builds.
     pub hip: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl TorchVersion {
         })
     }
 
-    /// `2.15.0+cu132.pinbuddy.0.1.0`: outranks the official one, satisfies `==2.15.0`.
+    /// `2.15.0+cu132.pinbuddy.0.1.0`: newer than the official version, and satisfies `==2.15.0`.
     pub fn fork(&self, ours: &str) -> String {
         let separator = if self.version.contains('+') { '.' } else { '+' };
         format!("{}{separator}pinbuddy.{ours}", self.version)
@@ -74,7 +74,7 @@ pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
     Ok(lines.concat())
 }
 
-/// METADATA with another version, and our licence files listed where the format knows them.
+/// METADATA with another version, and with our licence files if its format lists them.
 pub fn rewrite_metadata(text: &str, version: &str, licences: &[&str]) -> Result<String> {
     let (head, body) = text
         .split_once("\n\n")

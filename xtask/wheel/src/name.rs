@@ -1,4 +1,4 @@
-//! A wheel's file name: its parts and its tags.
+//! Parses a wheel's file name.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use xtask_support::refusal::refuse;
 
-/// `torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl`, taken apart.
+/// The parts of `torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WheelName {
     /// `torch`.
@@ -22,7 +22,7 @@ pub struct WheelName {
 }
 
 impl WheelName {
-    /// Takes `file_name` apart.
+    /// Parses `file_name`.
     pub fn parse(file_name: &str) -> Result<Self> {
         let stem = file_name.strip_suffix(".whl");
         let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
@@ -50,7 +50,7 @@ impl WheelName {
         self.version.split('+').next().unwrap_or_default()
     }
 
-    /// Every single tag that the name stands for, as WHEEL lists them.
+    /// Every tag that the name expands to, as WHEEL lists them.
     pub fn tags(&self) -> Vec<String> {
         let mut tags = Vec::new();
         for python in self.python.split('.') {
@@ -77,7 +77,7 @@ impl fmt::Display for WheelName {
     }
 }
 
-/// The glibc floor that `manylinux_2_28` or one of the old names promises.
+/// The minimum glibc version of `manylinux_2_28` or one of the old names.
 pub fn glibc(kind: &str) -> Option<(u32, u32)> {
     match kind {
         "manylinux1" => Some((2, 5)),

@@ -1,4 +1,4 @@
-//! The oldest system that a library runs on, read from its symbol versions; and the tag that says so.
+//! Finds the oldest system that a library runs on, from its symbol versions, and the matching platform tag.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,8 +26,8 @@ pub struct Floors {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(Vec<u32>);
 
-/// What each manylinux policy lets an x86-64 wheel need: glibc's minor, then GLIBCXX 3.4.N,
-/// CXXABI 1.3.N and GCC N. From PEP 600 and the policies of pypa/auditwheel (data, 2026).
+/// Maximum versions for each manylinux policy on x86-64: glibc's minor, GLIBCXX 3.4.N, CXXABI 1.3.N, GCC N. From
+/// PEP 600 and the policies of pypa/auditwheel (data, 2026).
 const POLICIES: [(u32, u32, u32, u32); 15] = [
     (5, 8, 1, 4),
     (12, 13, 3, 4),
@@ -72,7 +72,7 @@ impl Floors {
         Ok(floors)
     }
 
-    /// Adds one version such as `GLIBC_2.34`. Sets of other libraries say nothing of the system.
+    /// Adds one version such as `GLIBC_2.34`. Symbol sets of other libraries are ignored.
     fn add(&mut self, need: &str) -> Result<()> {
         // Packed relative relocations, which glibc reads from 2.36 on.
         let need = if need == "GLIBC_ABI_DT_RELR" {
@@ -97,7 +97,7 @@ impl Floors {
         Ok(())
     }
 
-    /// Both libraries' needs together.
+    /// The needs of both libraries together.
     pub fn merge(mut self, other: &Self) -> Self {
         for (set, version) in &other.newest {
             let newest = self.newest.entry(set.clone()).or_default();
@@ -106,7 +106,7 @@ impl Floors {
         self
     }
 
-    /// glibc's minor version of the oldest policy that allows all of it.
+    /// The glibc minor version of the oldest policy that allows these needs.
     fn policy(&self) -> Option<u32> {
         POLICIES
             .iter()
@@ -125,13 +125,13 @@ impl Floors {
             .is_none_or(|version| version.0.as_slice() <= most)
     }
 
-    /// The platform tag of the fork wheel: the base wheel's, or a newer one where ours needs it.
+    /// The platform tag of the fork wheel: the base wheel's, or a newer one if our library needs it.
     pub fn platform_tag(&self, base: &str) -> Result<String> {
         let first = base.split('.').next().unwrap_or(base);
         let Some(arch) = first.strip_suffix("_x86_64") else {
             bail!("the platform tag {base} is not for x86_64")
         };
-        // A wheel that promises nothing promises nothing more.
+        // A wheel with a plain `linux` tag keeps it.
         if arch == "linux" {
             return Ok(base.to_owned());
         }
@@ -188,7 +188,7 @@ impl Serialize for Version {
     }
 }
 
-/// The libraries that a shared library asks the loader for, and its own name.
+/// A shared library's NEEDED entries and its SONAME.
 pub fn needed(data: &[u8]) -> Result<(Vec<String>, Option<String>)> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;

@@ -1,4 +1,4 @@
-//! `pinbuddy.json` in the .dist-info: which inputs made this wheel. Read back to see if they changed.
+//! `pinbuddy.json` in the .dist-info: the inputs of this wheel. Read back to see if they changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,13 +22,13 @@ pub struct Inputs {
     pub patches: Vec<Named>,
     /// Our version.
     pub pinbuddy: String,
-    /// Of all our sources that the wheel is made of: paths and contents.
+    /// Hash of the paths and contents of all our sources in the wheel.
     pub source_sha256: String,
     /// The compilers and tools, by name.
     pub tools: BTreeMap<String, String>,
 }
 
-/// A name and what it stands for.
+/// A name and a hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// A file name.

@@ -1,5 +1,5 @@
-//! Opens a wheel that nobody vouches for. Refuses whatever could write outside its folder, hide one
-//! file behind another, or ask for more than it can be; knows nothing of torch.
+//! Opens an untrusted wheel. Refuses entries that would be written outside the target folder, entries that hide one
+//! another, and entries that unpack to more than the limit. Knows nothing of torch.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,13 +12,13 @@ use zip::{CompressionMethod, ZipArchive};
 use xtask_support::hash::{Digest, Hasher, copy};
 use xtask_support::refusal::refuse;
 
-/// The most that one entry, and all together, may unpack to.
+/// Unpacked size limits of one entry, and of all together.
 const LARGEST_ENTRY: u64 = 8 << 30;
 const LARGEST_TOTAL: u64 = 32 << 30;
-/// Texts such as METADATA and RECORD, which are read whole.
+/// Size limit of texts such as METADATA and RECORD, which are read whole.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// A wheel whose list of entries is sound. What is in them is still to be verified.
+/// A wheel with a sound list of entries. Their contents are not verified yet.
 pub struct Archive {
     /// The zip crate's view of it.
     pub zip: ZipArchive<BufReader<File>>,
@@ -49,7 +49,7 @@ impl Archive {
             .into_owned();
         let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
         let bytes = file.metadata()?.len();
-        // The zip crate's raw copies are not to be trusted beyond 32-bit offsets.
+        // The zip crate's raw copies are unreliable beyond 32-bit offsets.
         if bytes > u64::from(u32::MAX) {
             return Err(refuse(format!("{shown} is larger than 4 GiB"))
                 .found(format!("{bytes} bytes"))
@@ -143,12 +143,12 @@ impl Archive {
         Ok(())
     }
 
-    /// The entries that hold something.
+    /// The entries except folders.
     pub fn files(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.folder)
     }
 
-    /// Streams one entry into `sink`; the digest is of what was really there.
+    /// Streams one entry into `sink`; returns the digest of the bytes that were read.
     pub fn stream(&mut self, index: usize, sink: &mut dyn Write) -> Result<(Digest, u64)> {
         let Entry { name, size, .. } = self.entries[index].clone();
         let file = self
@@ -161,7 +161,7 @@ impl Archive {
             hasher: &mut hasher,
             sink_failed: false,
         };
-        // One byte more than announced is enough to see that it lied.
+        // Reads at most one byte more than announced, which is enough to refuse it.
         let copied = copy(&mut file.take(size + 1), &mut tee);
         match copied {
             Ok(_) => {}
@@ -174,7 +174,7 @@ impl Archive {
         Ok((hasher.finish(), bytes))
     }
 
-    /// A small text by name, or `None` where there is no such entry.
+    /// A small text by name, or `None` if there is no such entry.
     pub fn text(&mut self, name: &str) -> Result<Option<String>> {
         let Some(index) = self.entries.iter().position(|entry| entry.name == name) else {
             return Ok(None);
@@ -206,7 +206,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// The archive itself is damaged, or made to do damage.
+/// The refusal of a damaged or malicious archive.
 pub fn corrupt(shown: &str, found: &str, expected: &str) -> xtask_support::refusal::Refusal {
     refuse(format!("{shown} is corrupt, truncated or tampered with"))
         .found(found)
@@ -222,7 +222,7 @@ fn self_corrupt(
     corrupt(shown, &format!("{name}: {error}"), "an entry that unpacks")
 }
 
-/// Writes to both, and remembers whose failure a failure was.
+/// Writes to two sinks, and remembers which of them failed.
 struct Tee<'a> {
     sink: &'a mut dyn Write,
     hasher: &'a mut Hasher,

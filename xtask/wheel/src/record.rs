@@ -1,4 +1,4 @@
-//! RECORD: one CSV row per file, with its hash and size. Reads any, writes ours.
+//! RECORD: one CSV row per file, with hash and size.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,12 +20,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of a file with these contents.
+    /// A row for a file with these contents.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
         Self::with(path, Digest::of(bytes), bytes.len() as u64)
     }
 
-    /// The row of a file that was hashed elsewhere.
+    /// A row for a file that was hashed elsewhere.
     pub fn with(path: &str, digest: Digest, size: u64) -> Self {
         Self {
             path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Reads a finished fork wheel as a stranger would, before it gets its name.
+//! Reads a finished fork wheel from scratch and verifies it, before it gets its name.
 
 use std::path::Path;
 
@@ -12,21 +12,21 @@ use super::{sbom, verify};
 use xtask_support::hash::Digest;
 use xtask_support::progress::Step;
 
-/// What must be true of it.
+/// What the finished wheel must contain.
 pub struct Promise<'a> {
-    /// The name that it will get.
+    /// Its future file name.
     pub name: &'a WheelName,
-    /// The header that the series changes, and what it must be now.
+    /// The patched header's path and expected hash.
     pub header: (&'a str, &'a str),
-    /// What its provenance must say.
+    /// Its expected provenance.
     pub provenance: &'a Provenance,
     /// Our library's name in torch/lib.
     pub library: &'a str,
-    /// The library that asks the loader for ours, by its path in the wheel.
+    /// The path in the wheel of the library that has ours in its NEEDED list.
     pub asks: &'a str,
 }
 
-/// Every byte against RECORD, and every promise.
+/// Verifies every byte against RECORD, and the expectations above.
 pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
     let mut wheel = verify::open(path)?;
     let dist_info = format!("{}.dist-info", wheel.stem);
@@ -71,7 +71,7 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
     wheel.verify_all(step, |_| Ok(None))
 }
 
-/// A library that programs load asks for ours, and ours answers to that name.
+/// A library that programs load has ours in its NEEDED list, under our SONAME.
 fn check_loading(wheel: &mut verify::Checked, promise: &Promise<'_>) -> Result<()> {
     let (asks, ours) = (promise.asks, promise.library);
     let (names, _) = needed(&wheel.bytes(asks)?)?;

@@ -1,6 +1,6 @@
 //! The CycloneDX bill of materials (PEP 770): the official wheel of a fork, and the crates in our library.
 //!
-//! No serial number and no time in it: the same inputs give the same file.
+//! Without serial number and time, so that the same inputs give the same file.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,9 @@ pub struct Crate {
     pub version: String,
     /// As Cargo.toml has it.
     pub license: Option<String>,
-    /// From Cargo.lock; a workspace member has none.
+    /// Its checksum in Cargo.lock; workspace members have none.
     pub sha256: Option<String>,
-    /// The package URLs of the crates that it is linked with.
+    /// Package URLs of its dependencies.
     pub depends_on: BTreeSet<String>,
 }
 
@@ -30,8 +30,7 @@ pub fn purl(name: &str, version: &str) -> String {
     format!("pkg:cargo/{name}@{version}")
 }
 
-/// The document of a wheel, by name and version. `base` is the official wheel that it repacks, if
-/// any: name, version and hash.
+/// The document for a wheel. `base` is the official wheel that it repacks, if any: name, version and hash.
 pub fn document(
     wheel: (&str, &str),
     base: Option<(&str, &str, &str)>,

@@ -1,4 +1,4 @@
-//! Small synthetic wheels: a good one, and every way in which one can be bad.
+//! Small synthetic wheels: a valid one, and each kind of invalid one.
 
 use std::fs;
 use std::io::{Cursor, Write as _};
@@ -19,10 +19,10 @@ const NAME: &str = "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl";
 const HEADER: &str = "torch/include/ATen/core/CachingHostAllocator.h";
 const INFO: &str = "torch-2.15.0.dist-info";
 
-/// The files of a wheel that is being made up, before RECORD.
+/// The files of a synthetic wheel, without RECORD.
 struct Made {
     files: Vec<(String, Vec<u8>)>,
-    /// RECORD's text instead of the true one.
+    /// Replaces the correct RECORD.
     record: Option<String>,
     folder: TempDir,
 }
@@ -93,7 +93,7 @@ impl Made {
         self.folder.path().join(NAME)
     }
 
-    /// Writes `bytes` as the wheel and verifies it; the message has no path of this machine.
+    /// Writes `bytes` as a wheel and verifies it; removes this machine's paths from the message.
     fn verify_bytes(&self, bytes: &[u8]) -> Result<verify::Facts, String> {
         fs::write(self.path(), bytes).unwrap();
         let name = WheelName::parse(NAME).unwrap();
@@ -194,7 +194,7 @@ fn truncated_or_changed_bytes() {
             "{length}: {error}"
         );
     }
-    // Whatever byte is changed, what is extracted is either right or refused.
+    // If any byte is changed, the wheel is either refused or extracted correctly.
     for at in (0..bytes.len()).step_by(7) {
         let mut changed = bytes.clone();
         changed[at] ^= 0x55;

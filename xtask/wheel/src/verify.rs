@@ -19,7 +19,7 @@ use xtask_support::hash::Digest;
 use xtask_support::progress::Step;
 use xtask_support::refusal::{Refusal, refuse};
 
-/// What is known of a wheel once it has been verified.
+/// Facts of a verified wheel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// `2.15.0+cu132`.
@@ -32,7 +32,7 @@ pub struct Facts {
     pub header_sha256: String,
 }
 
-/// An archive with its RECORD, and nothing verified yet.
+/// An archive with its RECORD, not verified yet.
 pub struct Checked {
     /// The archive.
     pub archive: Archive,
@@ -69,7 +69,7 @@ pub fn open(path: &Path) -> Result<Checked> {
         )
     })?;
     for entry in archive.files() {
-        // Signatures of RECORD are the only files that it may leave out.
+        // Only RECORD's signatures may be missing from it.
         if !rows.contains_key(&entry.name) && !is_signature(&entry.name) {
             let found = format!("{} is in the archive, but not in RECORD", entry.name);
             return Err(corrupt(&archive.shown, &found, "every file listed").into());
@@ -112,7 +112,7 @@ impl Checked {
         Ok(text)
     }
 
-    /// An entry's contents, not compared with its row.
+    /// An entry's contents, unverified.
     pub fn bytes(&mut self, name: &str) -> Result<Vec<u8>> {
         let index = self.archive.entries.iter().position(|it| it.name == name);
         let mut bytes = Vec::new();
@@ -121,7 +121,7 @@ impl Checked {
         Ok(bytes)
     }
 
-    /// Every entry against its row. `sink_for` says where the contents go, if anywhere.
+    /// Verifies every entry against its row. `sink_for` says where the contents go, if anywhere.
     pub fn verify_all(
         &mut self,
         step: &Step,
@@ -161,17 +161,17 @@ impl Checked {
     }
 }
 
-/// What the verifier compares a wheel with.
+/// What a wheel has to be.
 pub struct Expected<'a> {
     /// The wheel's own name.
     pub name: &'a WheelName,
-    /// The release that it should be: `2.15.0`.
+    /// The expected release: `2.15.0`.
     pub release: &'a str,
     /// The header's path in the wheel.
     pub header: &'a str,
     /// The header's SHA-256.
     pub header_sha256: &'a str,
-    /// Where headers are kept, for the command that shows a difference.
+    /// The cache folder of headers, for a remedy that shows their difference.
     pub cache: &'a Path,
 }
 
@@ -196,14 +196,14 @@ pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) ->
     Ok(facts)
 }
 
-/// The refusals of [`verify`] that need only a few small files, for a wheel whose bytes were verified before:
-/// the name of the file is not among them.
+/// The checks of [`verify`] that need only a few small files, for a wheel whose bytes were verified earlier under
+/// another file name.
 pub fn identify(path: &Path, expected: &Expected<'_>) -> Result<Facts> {
     check_identity(&mut open(path)?, expected)
 }
 
-/// Some texts of a wheel, each against its row of RECORD; none for what the wheel does not have. Nothing
-/// else of it is read, but for what says which wheel it is.
+/// Reads some texts of a wheel and verifies each against RECORD; `None` for a missing one. Otherwise reads only
+/// what identifies the wheel.
 pub fn texts(
     path: &Path,
     expected: &Expected<'_>,
@@ -218,7 +218,7 @@ pub fn texts(
     names.iter().map(read).collect()
 }
 
-/// The refusals that need only a few small files: a wrong name, wrong tags, wrong release, no CUDA, another header.
+/// The checks that need only a few small files: name, tags, release, CUDA, header.
 fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts> {
     let shown = wheel.archive.shown.clone();
     let dist_info = format!("{}.dist-info", wheel.stem);
@@ -277,7 +277,7 @@ fn renamed(shown: &str, outside: &str, inside: &str, file: &str) -> Refusal {
     .remedy("give the file its original name back, or fetch it again")
 }
 
-/// Headers, and the libraries that ours is linked against.
+/// Whether compiling needs this file: headers, and the libraries to link against.
 fn needed_to_compile(name: &str) -> bool {
     const LIBRARIES: [&str; 5] = [
         "libc10.so",

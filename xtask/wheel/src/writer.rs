@@ -1,7 +1,7 @@
-//! Writes wheels, forks of official ones or our own: the one owner of RECORD, and of the order of entries.
+//! Writes wheels: forks and our own. The only writer of RECORD, and of the order of entries.
 //!
-//! Invariant: an entry that is not ours keeps its compressed bytes, mode and time. The same inputs
-//! give the same bytes: nothing here asks for the time, the machine or the order of a folder.
+//! Invariants: a copied entry keeps its compressed bytes, mode and time. The same inputs give the same bytes,
+//! whatever the time, the machine or the order of a folder.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -43,12 +43,12 @@ impl NewFile {
     }
 }
 
-/// What a wheel has that its base has not, or has otherwise; all of it, where there is no base.
+/// The files that a wheel adds to its base or replaces; without a base, all its files.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// `torch-2.15.0+cu132.pinbuddy.0.1.0`: the new stem of .dist-info and .data.
     pub stem: String,
-    /// By path in the wheel; a path that the base has too replaces it, in its place.
+    /// Files by path in the wheel; each replaces the base's file of that path, at the same position.
     pub files: BTreeMap<String, NewFile>,
 }
 
@@ -65,8 +65,7 @@ pub fn write_new(contents: &Contents, out: &Path) -> Result<()> {
     write_with(contents, out, |_, _| Ok(()))
 }
 
-/// Writes `out`; `first` writes what comes before our new files, once outside the .dist-info and once
-/// within.
+/// Writes `out`. `first` writes the entries before our new files, once outside the .dist-info and once within.
 fn write_with(
     contents: &Contents,
     out: &Path,
@@ -87,7 +86,7 @@ fn write_with(
     match written {
         Ok(()) => writer.finish(),
         Err(error) => {
-            // Dropped, it would try to complete the archive, and complain in its own words.
+            // Dropping it would try to complete the archive and print its own error.
             std::mem::forget(writer);
             Err(error)
         }
@@ -182,7 +181,7 @@ impl Writer {
     }
 }
 
-/// `torch-2.15.0.dist-info/X` under the fork's stem; everything else as it is.
+/// `torch-2.15.0.dist-info/X` under the fork's stem; other paths unchanged.
 fn renamed(name: &str, old: &str, new: &str) -> String {
     match name.strip_prefix(old) {
         Some(rest) if rest.starts_with(".dist-info/") || rest.starts_with(".data/") => {

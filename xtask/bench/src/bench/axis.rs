@@ -1,4 +1,4 @@
-//! Axes: where values lie on them, and what is written beside them.
+//! Axes: positions of values, and labels.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ impl Axis {
         self.label
     }
 
-    /// As a chart of these values has it.
+    /// The axis for a chart of these values.
     pub fn over(self, values: impl Iterator<Item = f64>) -> Places {
         Places {
             axis: self,
@@ -44,7 +44,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies: plain on a linear axis, its logarithm on others.
+    /// The position of a value: itself on a linear axis, otherwise its logarithm.
     pub fn place(self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
@@ -53,7 +53,7 @@ impl Axis {
         }
     }
 
-    /// From where to where, with a margin at the ends.
+    /// The range, with a margin at both ends.
     fn range(self, values: impl Iterator<Item = f64>) -> Range<f64> {
         let (least, most) = values
             .map(|it| self.place(it))
@@ -71,7 +71,7 @@ impl Axis {
         }
     }
 
-    /// What stands at a place.
+    /// The label at a position.
     fn write(self, place: f64) -> String {
         match self.scale {
             Scale::Linear if place == place.round() => format!("{place:.0}"),
@@ -103,7 +103,7 @@ fn bytes(value: f64) -> String {
     format!("{value:.0} B")
 }
 
-/// An axis whose marks are at whole places where it has logarithms, as many as there is room for.
+/// An axis whose marks are at whole logarithms, as many as fit.
 #[derive(Clone, Debug)]
 pub struct Places {
     axis: Axis,
@@ -111,7 +111,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of each power of ten, where there are few of them.
+    /// If there are few powers of ten, also 2 and 5 times each.
     fn ones_twos_and_fives(&self) -> Vec<f64> {
         let tens = self.range.start.floor() as i32..=self.range.end.floor() as i32;
         tens.flat_map(|ten| [1.0, 2.0, 5.0].map(|it| (it * 10_f64.powi(ten)).log10()))

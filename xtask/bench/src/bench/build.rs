@@ -1,5 +1,4 @@
-//! How long a fork wheel takes to build, with the official wheel and its headers at hand and
-//! nothing compiled: what `build-wheel` takes, as a command.
+//! The time of `build-wheel` with the official wheel and its headers cached and nothing compiled.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +13,6 @@ use xtask_support::scratch::Scratch;
 use super::figure::Results;
 use crate::cli;
 
-/// The part.
 pub fn run(args: &cli::Bench, step: &Step, results: &mut Results) -> Result<()> {
     let Some(xtask) = &args.handed.xtask else {
         results.skip("build", "nobody handed over what builds wheels");
@@ -38,7 +36,7 @@ pub fn run(args: &cli::Bench, step: &Step, results: &mut Results) -> Result<()> 
     Ok(())
 }
 
-/// What a build says of itself. Its progress is shown.
+/// The summary of a build. Its progress is shown.
 fn summary(command: &mut Command) -> Result<Value> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("running {command:?}"))?;

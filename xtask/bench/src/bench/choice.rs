@@ -1,4 +1,4 @@
-//! What `--only` can name: a part, or a single program of the part `worst`.
+//! Values of `--only`: a part, or a single program of the part `worst`.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,9 @@ use clap::builder::PossibleValue;
 use super::part::Part;
 use super::worst::program::PROGRAMS;
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The part, or the one that the program is of.
+    /// The part, or the program's part.
     pub part: Part,
     /// As the command line names it: `worst/captures`.
     pub program: Option<&'static str>,
@@ -35,14 +34,14 @@ impl ValueEnum for Choice {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         match self.program {
-            // The help has enough to list; a wrong name is answered with the parts.
+            // Hidden to keep the help short; the answer to a wrong name lists the parts.
             Some(name) => Some(PossibleValue::new(name).hide(true)),
             None => self.part.to_possible_value(),
         }
     }
 }
 
-/// The programs of the part `worst` that are to run; none named is all, and so is the part itself.
+/// The chosen programs of the part `worst`. Empty means all: if none is named, or the part itself is.
 pub fn programs(chosen: &[Choice]) -> Vec<&'static str> {
     let worst = || chosen.iter().filter(|it| it.part == Part::Worst);
     if worst().any(|it| it.program.is_none()) {

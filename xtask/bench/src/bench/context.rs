@@ -1,4 +1,4 @@
-//! The machine, the day and the versions that figures belong to.
+//! The context of a run: machine, date and versions.
 
 use std::fs;
 use std::process::Command;
@@ -6,25 +6,29 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::peer::Peer;
-use super::place::cores;
-use super::rig::Rig;
+use super::environments::cores;
+use super::fixture::Fixture;
+use super::subject::Subject;
 use xtask_support::paths;
 
-/// As the JSON has it.
-pub fn describe(rig: &Rig) -> Result<Map<String, Value>> {
-    let Rig { place, effort, .. } = rig;
-    let memory = place.lightest();
-    let settings = |peer: Peer| {
-        let own = peer.settings(memory);
+/// The context as JSON.
+pub fn describe(fixture: &Fixture) -> Result<Map<String, Value>> {
+    let Fixture {
+        environments,
+        effort,
+        ..
+    } = fixture;
+    let memory = environments.lightest();
+    let settings = |subject: Subject| {
+        let own = subject.settings(memory);
         json!(
             own.into_iter()
                 .collect::<std::collections::BTreeMap<_, _>>()
         )
     };
-    let peers: Map<String, Value> = Peer::ALL
+    let subjects: Map<String, Value> = Subject::ALL
         .iter()
-        .map(|peer| (peer.name().to_owned(), settings(*peer)))
+        .map(|subject| (subject.name().to_owned(), settings(*subject)))
         .collect();
     let context = json!({
         "date": said("date", &["-u", "+%Y-%m-%d"])?,
@@ -34,13 +38,13 @@ pub fn describe(rig: &Rig) -> Result<Map<String, Value>> {
         "memory_mib": kibibytes("MemTotal")? / 1024,
         "kernel": fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
         "load": load()?,
-        "cuda": if place.simulated() { "simulated" } else { "real" },
-        "stock": place.stock.version()?,
-        "fork": place.fork.version()?,
+        "cuda": if environments.simulated() { "simulated" } else { "real" },
+        "stock": environments.stock.version()?,
+        "fork": environments.fork.version()?,
         "effort": effort.name(),
         "rounds": effort.rounds(),
         "turns": effort.turns(),
-        "allocators": peers,
+        "allocators": subjects,
     });
     match context {
         Value::Object(context) => Ok(context),
@@ -48,7 +52,7 @@ pub fn describe(rig: &Rig) -> Result<Map<String, Value>> {
     }
 }
 
-/// For the first line: what ran where.
+/// The first line of the output: what ran where.
 pub fn headline(context: &Map<String, Value>) -> String {
     let text = |name: &str| match &context[name] {
         Value::String(text) => text.clone(),
@@ -67,12 +71,12 @@ pub fn headline(context: &Map<String, Value>) -> String {
     )
 }
 
-/// Bytes that the kernel thinks can be had without swapping.
+/// `MemAvailable` in bytes.
 pub fn available_memory() -> Result<u64> {
     Ok(kibibytes("MemAvailable")? * 1024)
 }
 
-/// What waits to run, over the last minute.
+/// The load average of the last minute.
 fn load() -> Result<f64> {
     let text = fs::read_to_string("/proc/loadavg").context("reading /proc/loadavg")?;
     let first = text.split_ascii_whitespace().next().unwrap_or_default();
@@ -87,7 +91,7 @@ fn kibibytes(name: &str) -> Result<u64> {
         .with_context(|| format!("/proc/meminfo says no {name}"))
 }
 
-/// The value behind `name:` in a file of the kernel's.
+/// The value of the first `name: value` line in a kernel file.
 fn first_of(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));

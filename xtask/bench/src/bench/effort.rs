@@ -1,9 +1,8 @@
 //! How much is measured.
 
-/// The numbers of rounds, turns and sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// For figures that are shown to others.
+    /// For published figures.
     Full,
     /// Enough for a first look.
     Quick,
@@ -12,7 +11,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Each with processes of its own: where things lie in memory is drawn once for each.
+    /// Each round has its own processes, since memory layout differs by process.
     pub fn rounds(self) -> usize {
         match self {
             Self::Full => 7,
@@ -30,7 +29,7 @@ impl Effort {
         }
     }
 
-    /// In the JSON.
+    /// Its name in the JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",

@@ -1,6 +1,6 @@
-//! What a run comes to: figures with their targets, and what else is worth knowing.
+//! The results of a run: figures with targets, and details.
 //!
-//! Invariant: the JSON's top level has the keys of figures, and `context`; nothing else.
+//! Invariant: the JSON's top level has only the keys of figures, and `context`.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::plot::Chart;
 use super::stats::Spread;
 use xtask_support::refusal::refuse;
 
-/// What a figure has to be.
+/// A target for a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// This or less.
@@ -41,37 +41,37 @@ impl fmt::Display for Target {
 /// One number, under a key and names below it.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// The key, and the names below it.
+    /// Its path in the JSON.
     pub path: Vec<String>,
     /// What was measured.
     pub value: f64,
-    /// Over the rounds, where there were some.
+    /// The spread over the rounds, if there were several.
     pub spread: Option<Spread>,
-    /// What it has to be, if anything.
+    /// Its target, if any.
     pub target: Option<Target>,
 }
 
-/// All that parts have found.
+/// The results of all parts.
 #[derive(Debug, Default)]
 pub struct Results {
     figures: Vec<Figure>,
-    /// By part: absolute figures, the other allocators, whatever a script has measured.
+    /// Details by part: absolute figures, other allocators, measurements of scripts.
     details: Map<String, Value>,
-    /// What was left out, and why.
+    /// Skipped measurements, with reasons.
     skipped: Map<String, Value>,
-    /// For people, in the order of parts.
+    /// Printed tables, in the order of parts.
     pub tables: Vec<String>,
-    /// For the folder of plots.
+    /// The plots.
     pub charts: Vec<Chart>,
 }
 
 impl Results {
-    /// One more figure of a single measurement.
+    /// Adds a figure of a single measurement.
     pub fn value(&mut self, path: &[&str], value: f64, target: Option<Target>) {
         self.push(path, value, None, target);
     }
 
-    /// One more figure, the median of rounds.
+    /// Adds a figure, the median of rounds.
     pub fn rounds(&mut self, path: &[&str], rounds: &[f64], target: Option<Target>) {
         let spread = Spread::of(rounds);
         self.push(path, spread.median, Some(spread), target);
@@ -87,17 +87,17 @@ impl Results {
         });
     }
 
-    /// What else a part has to say.
+    /// Adds details of a part.
     pub fn detail(&mut self, part: &str, value: Value) {
         self.details.insert(part.to_owned(), value);
     }
 
-    /// Something was left out.
+    /// Records a skipped measurement.
     pub fn skip(&mut self, what: &str, why: &str) {
         self.skipped.insert(what.to_owned(), why.into());
     }
 
-    /// The whole, with what `context` says of the machine.
+    /// All results as JSON, with `context`.
     pub fn json(&self, mut context: Map<String, Value>) -> Value {
         let mut all = Map::new();
         let mut spreads = Map::new();
@@ -118,14 +118,14 @@ impl Results {
         all.into()
     }
 
-    /// Whether each is a number that can have been measured.
+    /// Whether each figure is a finite number.
     pub fn all_are_positive(&self) -> bool {
         self.figures
             .iter()
             .all(|it| it.value.is_finite() && it.value > 0.0)
     }
 
-    /// Refuses a run with a figure out of bounds, or with none that has any.
+    /// Refuses a run that misses a target, or that has no figure with a target.
     pub fn require_targets(&self) -> Result<()> {
         let missed: Vec<_> = self
             .figures
@@ -147,7 +147,7 @@ impl Results {
             .into())
     }
 
-    /// How many figures with a target there are, and how many of them meet it.
+    /// The number of figures with a target, and how many meet it.
     pub fn met(&self) -> (usize, usize) {
         let judged = self
             .figures
@@ -160,7 +160,7 @@ impl Results {
     }
 }
 
-/// The table of figures with a target, and of what was left out.
+/// The table of figures with a target, and of skipped measurements.
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let judged = || self.figures.iter().filter_map(|it| Some((it, it.target?)));
@@ -200,7 +200,7 @@ impl fmt::Display for Results {
     }
 }
 
-/// Four digits that mean something.
+/// Four significant digits.
 fn rounded(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
         return json!(if value == 0.0 { Some(0.0) } else { None });
@@ -268,7 +268,7 @@ mod tests {
         assert!(good.require_targets().is_err(), "nothing was judged");
         good.value(&["miss_ratio"], 2.0, Some(Target::AtMost(3.0)));
         good.require_targets().unwrap();
-        // What is no number meets nothing.
+        // NaN meets no target.
         good.value(&["warmup"], f64::NAN, Some(Target::AtLeast(3.0)));
         assert!(good.require_targets().is_err());
     }

@@ -1,7 +1,7 @@
-//! The first iteration of a training run, with pages locked for real: how long its requests take.
+//! Time in requests during the first iteration of a training run, with pages locked for real.
 //!
-//! The trace keeps its pace, so that a warm-up behind it has the time that a program's computing
-//! gives it; what counts is the time within the allocator.
+//! The trace is replayed at its own pace, so that a background warm-up has the same time as beside a real program.
+//! Only time within the allocator counts.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use serde_json::json;
 use super::context;
 use super::effort::Effort;
 use super::figure::{Results, Target};
+use super::fixture::Fixture;
 use super::matrix::Matrix;
-use super::peer::{Memory, Peer};
-use super::rig::Rig;
 use super::stats::median;
+use super::subject::{Memory, Subject};
 use super::trace::Compact;
 use xtask_support::paths;
 use xtask_support::progress::Step;
@@ -24,25 +24,25 @@ use xtask_support::scratch::Scratch;
 
 const WORKLOAD: &str = "training-1f1b";
 
-/// Each start takes gigabytes of fresh memory, and so a quarter of a minute.
+/// Each start fills gigabytes of fresh memory, which takes a quarter of a minute.
 const MOST_ROUNDS: usize = 5;
 
 /// A way to start.
 #[derive(Clone, Copy)]
 struct Start {
     name: &'static str,
-    peer: Peer,
+    subject: Subject,
     warmup: Option<&'static str>,
-    /// Before the first request.
+    /// Whether to warm up before the first request.
     ready: bool,
-    /// Times faster than stock, at least.
+    /// The target: at least this many times faster than stock.
     target: Option<f64>,
 }
 
-const fn other(peer: Peer, name: &'static str) -> Start {
+const fn other(subject: Subject, name: &'static str) -> Start {
     Start {
         name,
-        peer,
+        subject,
         warmup: None,
         ready: false,
         target: None,
@@ -52,26 +52,25 @@ const fn other(peer: Peer, name: &'static str) -> Start {
 const fn ours(name: &'static str, warmup: &'static str, ready: bool, target: f64) -> Start {
     Start {
         name,
-        peer: Peer::Pinbuddy,
+        subject: Subject::Pinbuddy,
         warmup: Some(warmup),
         ready,
         target: Some(target),
     }
 }
 
-/// Stock is the first; what a quick run leaves out comes last.
+/// Stock comes first; a quick run leaves out the last ones.
 const STARTS: [Start; 7] = [
-    other(Peer::Stock, "stock"),
+    other(Subject::Stock, "stock"),
     ours("ready", "background", true, 10.0),
     ours("background", "background", false, 3.0),
     ours("sync", "sync", false, 1.0),
-    other(Peer::StockTuned, "stock-tuned"),
-    other(Peer::Reserve, "reserve"),
-    other(Peer::Buddy181094, "buddy-181094"),
+    other(Subject::StockTuned, "stock-tuned"),
+    other(Subject::Reserve, "reserve"),
+    other(Subject::Buddy181094, "buddy-181094"),
 ];
 
-/// The part.
-pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> {
     let workload = Workload::named(WORKLOAD).context("there is no such workload")?;
     let mut over = false;
     let first = workload.events(1, 1).take_while(|event| {
@@ -80,7 +79,7 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
         before
     });
     let compact = Compact::of(first)?;
-    // Stock rounds to powers of two, which is 1.4 times as much here; others have 8 GiB ahead.
+    // Stock rounds to powers of two and needs 1.4 times as much here; others pin 8 GiB ahead.
     let needed = (compact.peak_live() / 2 * 3).max(9 << 30);
     let available = context::available_memory()?;
     if available < needed {
@@ -94,16 +93,16 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     }
     let file = Scratch::file(&paths::target().join("bench/first-trace"))?;
     compact.write(file.path())?;
-    let starts = match rig.effort {
+    let starts = match fixture.effort {
         Effort::Full => &STARTS[..],
         Effort::Quick | Effort::Smoke => &STARTS[..4],
     };
     let mut seconds = BTreeMap::<&str, Vec<f64>>::new();
-    for round in 0..rig.effort.rounds().min(MOST_ROUNDS) {
+    for round in 0..fixture.effort.rounds().min(MOST_ROUNDS) {
         for turn in 0..starts.len() {
             let start = starts[(round + turn) % starts.len()];
             step.say(format!("round {}, {}", round + 1, start.name));
-            let took = first_iteration(rig, start, needed, file.path())?;
+            let took = first_iteration(fixture, start, needed, file.path())?;
             seconds.entry(start.name).or_default().push(took);
         }
     }
@@ -131,12 +130,17 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
 }
 
 /// Seconds within the allocator.
-fn first_iteration(rig: &Rig, start: Start, needed: u64, trace: &std::path::Path) -> Result<f64> {
+fn first_iteration(
+    fixture: &Fixture,
+    start: Start,
+    needed: u64,
+    trace: &std::path::Path,
+) -> Result<f64> {
     let warmup = start.warmup.map(|it| ("BUDDY_WARMUP", it.to_owned()));
     let settings = warmup.into_iter().collect();
-    let mut harness = rig.start(start.peer, Memory::Locked, settings)?;
-    // A virtual machine asks its host for memory that was not in use lately, which takes longer
-    // than all else.
+    let mut harness = fixture.start(start.subject, Memory::Locked, settings)?;
+    // A virtual machine has to ask its host for memory that was not in use lately, which takes longer than
+    // everything else.
     harness.ask(&format!("use {needed}"))?;
     if start.ready {
         harness.ask("warm-up")?;

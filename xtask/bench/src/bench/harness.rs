@@ -1,4 +1,4 @@
-//! A process of the harness (`tests/bench/harness.cpp`) with one allocator, that measures in turns.
+//! A process of the harness (`tests/bench/harness.cpp`) with one allocator.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::peer::{Peer, Settings};
-use super::place::Place;
+use super::environments::Environments;
+use super::subject::{Settings, Subject};
 
-/// What a line was answered with: numbers by name.
+/// The harness's answer to a line: numbers by name.
 #[derive(Debug, Default, PartialEq)]
 pub struct Answer(BTreeMap<String, Vec<f64>>);
 
@@ -25,7 +25,7 @@ impl Answer {
         let fields = text.split_ascii_whitespace().map(|field| {
             let (name, values) = field
                 .split_once('=')
-                .with_context(|| format!("{field} is no name=value"))?;
+                .with_context(|| format!("{field} is not name=value"))?;
             let values = values.split(',').filter(|it| !it.is_empty());
             let values: Result<Vec<f64>, _> = values.map(str::parse).collect();
             let values = values.with_context(|| format!("{field} holds no numbers"))?;
@@ -40,7 +40,7 @@ impl Answer {
         list.with_context(|| format!("the answer has no {name}"))
     }
 
-    /// The only one.
+    /// The only number of that name.
     pub fn number(&self, name: &str) -> Result<f64> {
         match self.list(name)? {
             [number] => Ok(*number),
@@ -49,11 +49,11 @@ impl Answer {
     }
 }
 
-/// The process. It ends when this is dropped.
+/// The process; dropping this ends it.
 #[derive(Debug)]
 pub struct Harness {
-    /// Whose allocator it has.
-    pub peer: Peer,
+    /// Its allocator.
+    pub subject: Subject,
     process: Child,
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
@@ -61,13 +61,18 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Starts one with the peer's settings and those given besides; they stand last.
-    pub fn start(place: &Place, program: &Path, peer: Peer, settings: &Settings) -> Result<Self> {
+    /// Starts a process. `settings` come after the subject's own, and override them.
+    pub fn start(
+        environments: &Environments,
+        program: &Path,
+        subject: Subject,
+        settings: &Settings,
+    ) -> Result<Self> {
         let complaints = tempfile::tempfile().context("making a temporary file")?;
-        let mut command = place.command(program)?;
-        place.use_libtorch(&mut command, peer.is_fork())?;
+        let mut command = environments.command(program)?;
+        environments.use_libtorch(&mut command, subject.is_fork())?;
         let mut process = command
-            .arg(peer.argument())
+            .arg(subject.argument())
             .envs(settings.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -77,7 +82,7 @@ impl Harness {
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (to, from) = pipes.context("the harness has no pipes")?;
         Ok(Self {
-            peer,
+            subject,
             process,
             to: Some(to),
             from: BufReader::new(from),
@@ -85,7 +90,7 @@ impl Harness {
         })
     }
 
-    /// Lets it run on one core alone: the last of those that this process may use.
+    /// Restricts it to one core, the last one that this process may use.
     pub fn pin_to_one_core(&self) -> Result<()> {
         let ours = rustix::thread::sched_getaffinity(None)?;
         let last = (0..CpuSet::MAX_CPU).rev().find(|core| ours.is_set(*core));
@@ -97,7 +102,7 @@ impl Harness {
         )?)
     }
 
-    /// One line there, one back.
+    /// Sends a line and reads the answer.
     pub fn ask(&mut self, line: &str) -> Result<Answer> {
         let mut answer = String::new();
         let told = match &mut self.to {
@@ -108,7 +113,7 @@ impl Harness {
             return Err(self.ended(line));
         }
         Answer::parse(answer.trim_end())
-            .with_context(|| format!("{} was told: {line}", self.peer.name()))
+            .with_context(|| format!("{} was told: {line}", self.subject.name()))
     }
 
     fn ended(&mut self, line: &str) -> anyhow::Error {
@@ -119,7 +124,7 @@ impl Harness {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        xtask_support::refusal::refuse(format!("the harness with {} ended", self.peer.name()))
+        xtask_support::refusal::refuse(format!("the harness with {} ended", self.subject.name()))
             .found(format!("{how}, told to: {line}\n{}", said.trim_end()))
             .expected("an answer")
             .remedy("cargo xtask doctor says what this machine has; --only runs the other parts")
@@ -129,14 +134,14 @@ impl Harness {
 
 impl Drop for Harness {
     fn drop(&mut self) {
-        // The end of its input is the end of it.
+        // It ends when its input is closed.
         drop(self.to.take());
         let _ = self.process.wait();
     }
 }
 
-/// Each is asked once a turn; who is first moves on by one from turn to turn. The answers by
-/// process, in the order of turns.
+/// Asks each process once a turn, and rotates who goes first. Returns the answers by process, in the order of
+/// turns.
 pub fn in_turns(
     harnesses: &mut [Harness],
     turns: usize,
@@ -145,8 +150,8 @@ pub fn in_turns(
     let count = harnesses.len();
     let mut seen = vec![Vec::with_capacity(turns); count];
     for turn in 0..turns {
-        for place in 0..count {
-            let which = (turn + place) % count;
+        for position in 0..count {
+            let which = (turn + position) % count;
             seen[which].push(ask(&mut harnesses[which])?);
         }
     }
@@ -172,7 +177,7 @@ mod tests {
     fn what_is_no_answer_is_said() {
         for (text, said) in [
             ("error no such command: x", "no such command: x"),
-            ("72.5", "72.5 is no name=value"),
+            ("72.5", "72.5 is not name=value"),
             ("ns=fast", "ns=fast holds no numbers"),
         ] {
             assert_eq!(Answer::parse(text).unwrap_err().to_string(), said);

@@ -1,5 +1,5 @@
-//! A request that finds its block: allocate and free, over sizes, mixes and events; and one for which
-//! the engine splits a block and merges it again.
+//! Hits: allocate and free of a cached block, by size, mixed sizes and with events; and a request that splits a
+//! block, whose free merges it.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use super::axis::{Axis, Scale};
 use super::figure::{Results, Target};
+use super::fixture::Fixture;
 use super::harness::{Harness, in_turns};
 use super::matrix::Matrix;
-use super::peer::Peer;
 use super::plot::{Chart, Line, Series};
-use super::rig::Rig;
 use super::stats::{median, ratio_of_turns};
+use super::subject::Subject;
 use xtask_support::progress::Step;
 
-/// What is asked for, and what that is called.
+/// A pattern of requests.
 struct Pattern {
     name: &'static str,
-    /// As the harness knows it.
+    /// Its name in the harness.
     requests: &'static str,
-    /// Where the name is a size.
+    /// Its size, if it has only one.
     bytes: Option<f64>,
-    /// So many take about a millisecond.
+    /// This many pairs take about a millisecond.
     pairs: u32,
-    /// Of the median. The slowest in a hundred are to be no slower than stock's.
+    /// Target of the median. The target of the slowest 1 % is stock's.
     target: f64,
 }
 
@@ -77,42 +77,41 @@ const PATTERNS: [Pattern; 12] = [
     },
 ];
 
-/// Split and merge; against stock's hit of 8 MiB, which has nothing to split.
+/// Split and merge, compared with stock's hit of 8 MiB, since stock splits nothing.
 const MISS: &str = "miss";
 const STOCKS_HIT: &str = "8388608";
 
-/// Rounds by pattern and peer.
-type Rounds = BTreeMap<(&'static str, Peer), Vec<f64>>;
+/// Rounds by pattern and subject.
+type Rounds = BTreeMap<(&'static str, Subject), Vec<f64>>;
 
 #[derive(Default)]
 struct Seen {
-    /// Over stock.
+    /// Ratio to stock.
     ratio: Rounds,
     p99_ratio: Rounds,
     nanoseconds: Rounds,
 }
 
 impl Seen {
-    fn median(of: &Rounds, pattern: &'static str, peer: Peer) -> Option<f64> {
-        of.get(&(pattern, peer)).map(|rounds| median(rounds))
+    fn median(of: &Rounds, pattern: &'static str, subject: Subject) -> Option<f64> {
+        of.get(&(pattern, subject)).map(|rounds| median(rounds))
     }
 }
 
-/// The part.
-pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> {
     let mut seen = Seen::default();
-    for round in 1..=rig.effort.rounds() {
-        let mut harnesses = rig.start_all(|_| vec![("BUDDY_WARMUP", "sync".to_owned())])?;
+    for round in 1..=fixture.effort.rounds() {
+        let mut harnesses = fixture.start_all(|_| vec![("BUDDY_WARMUP", "sync".to_owned())])?;
         harnesses.iter().try_for_each(Harness::pin_to_one_core)?;
         for pattern in &PATTERNS {
             step.say(format!("round {round}, {}", pattern.name));
-            one(rig, &mut harnesses, pattern, &mut seen)?;
+            one(fixture, &mut harnesses, pattern, &mut seen)?;
         }
         step.say(format!("round {round}, {MISS}"));
-        miss(rig, &mut harnesses, &mut seen)?;
+        miss(fixture, &mut harnesses, &mut seen)?;
     }
     for pattern in &PATTERNS {
-        let ours = (pattern.name, Peer::Pinbuddy);
+        let ours = (pattern.name, Subject::Pinbuddy);
         let path = ["hit_pair_ratio", pattern.name];
         results.rounds(
             &path,
@@ -126,7 +125,7 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
             Some(Target::AtMost(P99_TARGET)),
         );
     }
-    let miss = &seen.ratio[&(MISS, Peer::Pinbuddy)];
+    let miss = &seen.ratio[&(MISS, Subject::Pinbuddy)];
     results.rounds(&["miss_ratio"], miss, Some(Target::AtMost(3.0)));
     results.tables.push(table(&seen).to_string());
     results.detail("hit", details(&seen));
@@ -134,13 +133,18 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
-fn one(rig: &Rig, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut Seen) -> Result<()> {
+fn one(
+    fixture: &Fixture,
+    harnesses: &mut [Harness],
+    pattern: &Pattern,
+    seen: &mut Seen,
+) -> Result<()> {
     let pairs = pattern.pairs;
     for harness in harnesses.iter_mut() {
         harness.ask(&format!("requests {}", pattern.requests))?;
         harness.ask(&format!("pairs {}", 4 * pairs))?;
     }
-    let times = in_turns(harnesses, rig.effort.turns(), |harness| {
+    let times = in_turns(harnesses, fixture.effort.turns(), |harness| {
         harness.ask(&format!("pairs {pairs}"))?.number("ns")
     })?;
     record(
@@ -150,7 +154,7 @@ fn one(rig: &Rig, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut Seen)
         pattern.name,
         &times,
     );
-    let slowest = in_turns(harnesses, rig.effort.turns(), |harness| {
+    let slowest = in_turns(harnesses, fixture.effort.turns(), |harness| {
         harness.ask(&format!("single {pairs}"))?.number("p99")
     })?;
     let mut unused = Rounds::new();
@@ -164,19 +168,19 @@ fn one(rig: &Rig, harnesses: &mut [Harness], pattern: &Pattern, seen: &mut Seen)
     Ok(())
 }
 
-fn miss(rig: &Rig, harnesses: &mut [Harness], seen: &mut Seen) -> Result<()> {
+fn miss(fixture: &Fixture, harnesses: &mut [Harness], seen: &mut Seen) -> Result<()> {
     const PAIRS: u32 = 5_000;
     for harness in harnesses.iter_mut() {
-        let requests = if harness.peer == Peer::Stock {
+        let requests = if harness.subject == Subject::Stock {
             STOCKS_HIT
         } else {
             MISS
         };
         harness.ask(&format!("requests {requests}"))?;
-        // Every size once: what stock tuned pins for them is not what is measured.
+        // Each size once before, so that pins by stock-tuned are not measured.
         harness.ask("pairs 16000")?;
     }
-    let times = in_turns(harnesses, rig.effort.turns(), |harness| {
+    let times = in_turns(harnesses, fixture.effort.turns(), |harness| {
         harness.ask(&format!("pairs {PAIRS}"))?.number("ns")
     })?;
     record(
@@ -196,9 +200,9 @@ fn record(
     name: &'static str,
     times: &[Vec<f64>],
 ) {
-    // Stock is the first.
+    // Stock comes first.
     for (harness, own) in harnesses.iter().zip(times) {
-        let at = (name, harness.peer);
+        let at = (name, harness.subject);
         ratio
             .entry(at)
             .or_default()
@@ -208,11 +212,11 @@ fn record(
 }
 
 fn table(seen: &Seen) -> Matrix {
-    let names = Peer::TIMED.map(Peer::name);
+    let names = Subject::TIMED.map(Subject::name);
     let mut table = Matrix::new("allocate + free, ns", names);
     let patterns = || PATTERNS.iter().map(|it| it.name).chain([MISS]);
     for name in patterns() {
-        let cells = Peer::TIMED.map(|peer| Seen::median(&seen.nanoseconds, name, peer));
+        let cells = Subject::TIMED.map(|subject| Seen::median(&seen.nanoseconds, name, subject));
         let title = if name == MISS {
             "miss (stock: hit)"
         } else {
@@ -221,11 +225,12 @@ fn table(seen: &Seen) -> Matrix {
         table.row(title, cells, 1);
     }
     for name in patterns() {
-        let cells = Peer::TIMED.map(|peer| Seen::median(&seen.ratio, name, peer));
+        let cells = Subject::TIMED.map(|subject| Seen::median(&seen.ratio, name, subject));
         table.row(format!("{name} / stock"), cells, 3);
     }
     for pattern in &PATTERNS {
-        let cells = Peer::TIMED.map(|peer| Seen::median(&seen.p99_ratio, pattern.name, peer));
+        let cells =
+            Subject::TIMED.map(|subject| Seen::median(&seen.p99_ratio, pattern.name, subject));
         table.row(format!("{} p99 / stock", pattern.name), cells, 3);
     }
     table
@@ -234,9 +239,11 @@ fn table(seen: &Seen) -> Matrix {
 fn details(seen: &Seen) -> Value {
     let by_peer = |of: &Rounds| -> Value {
         let mut all = BTreeMap::<&str, BTreeMap<&str, f64>>::new();
-        for ((pattern, peer), rounds) in of {
+        for ((pattern, subject), rounds) in of {
             let value = (median(rounds) * 1e4).round() / 1e4;
-            all.entry(peer.name()).or_default().insert(pattern, value);
+            all.entry(subject.name())
+                .or_default()
+                .insert(pattern, value);
         }
         json!(all)
     };
@@ -248,11 +255,16 @@ fn details(seen: &Seen) -> Value {
 }
 
 fn chart(seen: &Seen) -> Chart {
-    let series = Peer::TIMED.map(|peer| Series {
-        name: peer.name(),
+    let series = Subject::TIMED.map(|subject| Series {
+        name: subject.name(),
         points: PATTERNS
             .iter()
-            .filter_map(|it| Some((it.bytes?, Seen::median(&seen.nanoseconds, it.name, peer)?)))
+            .filter_map(|it| {
+                Some((
+                    it.bytes?,
+                    Seen::median(&seen.nanoseconds, it.name, subject)?,
+                ))
+            })
             .collect(),
     });
     Chart {

@@ -1,8 +1,8 @@
-//! A table for people: one row a thing, one column an allocator.
+//! A printed table with a column for each allocator.
 
 use std::fmt;
 
-/// Cells as they are to be read; shorter rows end early.
+/// Formatted cells; a row may be shorter.
 #[derive(Debug, Default)]
 pub struct Matrix {
     title: String,
@@ -11,7 +11,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Without rows.
+    /// A table without rows.
     pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = &'static str>) -> Self {
         Self {
             title: title.into(),
@@ -20,7 +20,7 @@ impl Matrix {
         }
     }
 
-    /// One more; `None` is a cell with nothing to say.
+    /// Adds a row; `None` is an empty cell.
     pub fn row(
         &mut self,
         name: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What each allocator pins for the same programs: traces replayed through the real ones.
+//! How much each allocator pins: traces replayed on the real allocators.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::axis::{Axis, Scale};
 use super::figure::{Results, Target};
+use super::fixture::Fixture;
 use super::harness::Answer;
 use super::matrix::Matrix;
-use super::peer::{Memory, Peer, Settings};
 use super::plot::{Chart, Line, Series};
-use super::rig::Rig;
+use super::subject::{Memory, Settings, Subject};
 use super::trace::Compact;
 use xtask_support::paths;
 use xtask_support::progress::Step;
@@ -21,7 +21,7 @@ use xtask_support::scratch::Scratch;
 
 const SEED: u64 = 1;
 const GIB: f64 = (1_u64 << 30) as f64;
-/// One where sizes stay and one where they do not.
+/// One workload with fixed sizes and one with varying sizes.
 const PLOTTED: [(&str, &str, &str); 2] = [
     (
         "training-1f1b",
@@ -35,7 +35,7 @@ const PLOTTED: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// What is replayed.
+/// A program to replay.
 struct Program {
     name: String,
     sizes: Sizes,
@@ -56,7 +56,7 @@ impl Program {
         }
     }
 
-    /// Whose sizes may be anything.
+    /// A trace given by the user, with any sizes.
     fn recorded(path: &Path) -> Self {
         Self {
             name: path
@@ -77,9 +77,9 @@ impl Program {
     }
 }
 
-type Seen = BTreeMap<(String, Peer), Outcome>;
+type Seen = BTreeMap<(String, Subject), Outcome>;
 
-/// What a replay came to.
+/// The outcome of a replay.
 struct Outcome {
     pinned_over_requested: f64,
     after_clear_over_live: Option<f64>,
@@ -88,19 +88,23 @@ struct Outcome {
     answer: Answer,
 }
 
-/// The part.
-pub fn run(rig: &Rig, traces: &[PathBuf], step: &Step, results: &mut Results) -> Result<()> {
+pub fn run(
+    fixture: &Fixture,
+    traces: &[PathBuf],
+    step: &Step,
+    results: &mut Results,
+) -> Result<()> {
     let mut programs: Vec<Program> = WORKLOADS.iter().map(Program::made_up).collect();
     programs.extend(traces.iter().map(|path| Program::recorded(path)));
     let mut seen = Seen::new();
     let file = Scratch::file(&paths::target().join("bench/trace"))?;
     for program in &programs {
         program.trace()?.write(file.path())?;
-        for peer in Peer::ALL {
-            step.say(format!("{}, {}", program.name, peer.name()));
-            let mut harness = rig.start(peer, Memory::Counted, settings(peer))?;
+        for subject in Subject::ALL {
+            step.say(format!("{}, {}", program.name, subject.name()));
+            let mut harness = fixture.start(subject, Memory::Counted, settings(subject))?;
             let answer = harness.ask(&format!("replay {} free", file.path().display()))?;
-            seen.insert((program.name.clone(), peer), outcome(answer)?);
+            seen.insert((program.name.clone(), subject), outcome(answer)?);
         }
     }
     record(&programs, &seen, results);
@@ -118,9 +122,9 @@ pub fn run(rig: &Rig, traces: &[PathBuf], step: &Step, results: &mut Results) ->
         }),
     ] {
         let digits = if key == "pins_after_warmup" { 0 } else { 3 };
-        let mut table = Matrix::new(title, Peer::ALL.map(Peer::name));
+        let mut table = Matrix::new(title, Subject::ALL.map(Subject::name));
         for program in &programs {
-            let cells = Peer::ALL.map(|peer| read(&seen[&(program.name.clone(), peer)]));
+            let cells = Subject::ALL.map(|subject| read(&seen[&(program.name.clone(), subject)]));
             table.row(&program.name, cells, digits);
         }
         results.tables.push(table.to_string());
@@ -132,16 +136,16 @@ pub fn run(rig: &Rig, traces: &[PathBuf], step: &Step, results: &mut Results) ->
     Ok(())
 }
 
-/// A thread that looks at events every 100 microseconds is too late for programs that are replayed
-/// in no time; so stock tuned looks at them as stock does.
-fn settings(peer: Peer) -> Settings {
+/// The background thread polls events every 100 microseconds, which is too slow for a fast replay. So here
+/// stock-tuned checks events as stock does.
+fn settings(subject: Subject) -> Settings {
     let no_threads = || {
         (
             "PYTORCH_ALLOC_CONF",
             "pinned_max_round_threshold_mb:1".to_owned(),
         )
     };
-    (peer == Peer::StockTuned)
+    (subject == Subject::StockTuned)
         .then(no_threads)
         .into_iter()
         .collect()
@@ -162,34 +166,34 @@ fn outcome(answer: Answer) -> Result<Outcome> {
 fn record(programs: &[Program], seen: &Seen, results: &mut Results) {
     for program in programs {
         let name = program.name.as_str();
-        for peer in Peer::ALL {
-            let it = &seen[&(program.name.clone(), peer)];
-            // The warm-up of the defaults is memory for what comes; exactness is the engine's.
-            let exact = peer == Peer::PinbuddyExact;
+        for subject in Subject::ALL {
+            let it = &seen[&(program.name.clone(), subject)];
+            // The defaults pin ahead on purpose; only exact growth has this target.
+            let exact = subject == Subject::PinbuddyExact;
             let fit = exact.then(|| bound(program, seen));
-            let path = ["pinned_over_requested", peer.name(), name];
+            let path = ["pinned_over_requested", subject.name(), name];
             results.value(&path, it.pinned_over_requested, fit);
             if let Some(ratio) = it.after_clear_over_live {
-                let path = ["after_clear_over_live", peer.name(), name];
-                let target = peer.is_fork().then_some(Target::AtMost(1.02));
+                let path = ["after_clear_over_live", subject.name(), name];
+                let target = subject.is_fork().then_some(Target::AtMost(1.02));
                 results.value(&path, ratio, target);
             }
-            let path = ["pins_after_warmup", peer.name(), name];
+            let path = ["pins_after_warmup", subject.name(), name];
             results.value(&path, it.later_pins, None);
         }
     }
 }
 
-/// At most 1.05 where sizes stay and 1.10 where they vary, and at most what any other needs, give
-/// or take a hundredth: regions are whole huge pages.
+/// At most 1.05 with fixed sizes and 1.10 with varying ones, and at most the best other allocator plus 0.01, since
+/// regions are whole huge pages.
 fn bound(program: &Program, seen: &Seen) -> Target {
     let own: f64 = match program.sizes {
         Sizes::Fixed => 1.05,
         Sizes::Vary => 1.10,
     };
-    let others = Peer::ALL.iter().filter(|peer| !peer.is_fork());
+    let others = Subject::ALL.iter().filter(|subject| !subject.is_fork());
     let least = others
-        .map(|peer| seen[&(program.name.clone(), *peer)].pinned_over_requested)
+        .map(|subject| seen[&(program.name.clone(), *subject)].pinned_over_requested)
         .fold(f64::INFINITY, f64::min);
     Target::AtMost(own.min(least + 0.01))
 }
@@ -198,13 +202,13 @@ fn chart(seen: &Seen, workload: &str, file: &'static str, title: &'static str) -
     let mut series = Vec::new();
     for (name, answer, field) in [(
         "live",
-        &seen[&(workload.to_owned(), Peer::Stock)].answer,
+        &seen[&(workload.to_owned(), Subject::Stock)].answer,
         "sample_live",
     )]
     .into_iter()
-    .chain(Peer::ALL.map(|peer| {
-        let answer = &seen[&(workload.to_owned(), peer)].answer;
-        (peer.name(), answer, "sample_pinned")
+    .chain(Subject::ALL.map(|subject| {
+        let answer = &seen[&(workload.to_owned(), subject)].answer;
+        (subject.name(), answer, "sample_pinned")
     })) {
         let times = answer.list("sample_us")?.iter().map(|it| it / 1e6);
         let values = answer.list(field)?.iter().map(|it| it / GIB);

@@ -1,26 +1,26 @@
-//! `cargo xtask bench`: the fork beside the official wheel and other allocators, in one run.
+//! `cargo xtask bench`: compares the fork with the official wheel and other allocators, in one run.
 //!
-//! Invariant: what is compared ran in this run, in turns, on the same requests; ratios are the result.
+//! Invariant: everything that is compared ran in this run, in turns, on the same requests. Ratios are the result.
 
 pub mod axis;
 mod build;
 pub mod choice;
 mod context;
 mod effort;
+pub mod environments;
 mod figure;
 mod first;
+mod fixture;
 mod harness;
 mod hit;
 mod matrix;
 mod memory;
 pub mod part;
-mod peer;
-pub mod place;
 pub mod plot;
-mod rig;
 mod scaling;
 mod script;
 mod stats;
+mod subject;
 mod threads;
 mod trace;
 pub mod worst;
@@ -32,10 +32,10 @@ use anyhow::{Context, Result};
 
 use crate::cli::{self, Handed};
 use effort::Effort;
+use environments::Environments;
 use figure::Results;
+use fixture::Fixture;
 use part::Part;
-use place::Place;
-use rig::Rig;
 use serde::Serialize;
 use xtask_python::environment::Environment;
 use xtask_python::runtime::Runtime;
@@ -45,7 +45,6 @@ use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 use xtask_support::{lock, paths};
 
-/// The command.
 pub fn run(args: &cli::Bench) -> Result<()> {
     let named: Vec<Part> = args.only.iter().map(|it| it.part).collect();
     let parts = Part::chosen(&named, args.quick);
@@ -54,16 +53,16 @@ pub fn run(args: &cli::Bench) -> Result<()> {
         println!("{}", serde_json::to_string(&Needs::of(args, steps))?);
         return Ok(());
     }
-    // Two at a time would measure each other.
+    // Two runs at a time would disturb each other.
     let _lock = lock::take("bench")?;
     let effort = if args.quick {
         Effort::Quick
     } else {
         Effort::Full
     };
-    let rig = rig(&args.fork, &args.stock, &args.handed, effort)?;
+    let fixture = fixture(&args.fork, &args.stock, &args.handed, effort)?;
     let progress = Progress::going_on(BUILT, steps);
-    let context = context::describe(&rig)?;
+    let context = context::describe(&fixture)?;
     println!("{}\n", context::headline(&context));
     let mut results = Results::default();
     results.skip("rmm", RMM);
@@ -71,10 +70,10 @@ pub fn run(args: &cli::Bench) -> Result<()> {
     for part in parts {
         let name = part.name();
         let shown = results.tables.len();
-        if let Err(error) =
-            progress.step(&name, |step| measure(args, &rig, part, step, &mut results))
-        {
-            // What the others found is worth as much as before.
+        if let Err(error) = progress.step(&name, |step| {
+            measure(args, &fixture, part, step, &mut results)
+        }) {
+            // The results of the other parts are still valid.
             xtask_support::failure::say(&error);
             results.skip(&name, "it failed");
             failed.push(name);
@@ -105,10 +104,10 @@ pub fn run(args: &cli::Bench) -> Result<()> {
     Ok(())
 }
 
-/// How many steps are over once the harness is compiled.
+/// The number of steps that `cargo xtask bench` has done before.
 const BUILT: usize = 1;
 
-/// What a command line needs built: `cargo xtask bench` asks before it hands that over.
+/// What a command line needs built; `cargo xtask bench` asks for this first.
 #[derive(Debug, Serialize)]
 struct Needs<'a> {
     fork: &'a Option<PathBuf>,
@@ -130,13 +129,13 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// What was handed over.
-fn rig(
+/// Checks what was handed over.
+fn fixture(
     fork: &Option<PathBuf>,
     stock: &Option<PathBuf>,
     handed: &Handed,
     effort: Effort,
-) -> Result<Rig> {
+) -> Result<Fixture> {
     let (Some(fork), Some(stock), Some(harness)) = (fork, stock, &handed.harness) else {
         return Err(refuse("the benchmark builds nothing itself")
             .expected("--fork DIR, --stock DIR and --harness FILE")
@@ -147,8 +146,8 @@ fn rig(
         Some(folder) => Runtime::Simulated(Simulator::at(folder.clone())),
         None => Runtime::Real,
     };
-    Ok(Rig {
-        place: Place {
+    Ok(Fixture {
+        environments: Environments {
             fork: Environment::open(fork, "cargo xtask venv")?,
             stock: Environment::open(stock, "cargo xtask venv --stock")?,
             runtime,
@@ -161,16 +160,16 @@ fn rig(
 /// A few turns of the parts that need the harness alone: for `cargo xtask test`.
 pub fn smoke(args: &cli::Smoke) -> Result<()> {
     let (fork, stock) = (Some(args.fork.clone()), Some(args.stock.clone()));
-    let rig = rig(&fork, &stock, &args.handed, Effort::Smoke)?;
+    let fixture = fixture(&fork, &stock, &args.handed, Effort::Smoke)?;
     let progress = Progress::new(2);
     let mut results = Results::default();
-    progress.step("hit", |step| hit::run(&rig, step, &mut results))?;
-    progress.step("threads", |step| threads::run(&rig, step, &mut results))?;
+    progress.step("hit", |step| hit::run(&fixture, step, &mut results))?;
+    progress.step("threads", |step| threads::run(&fixture, step, &mut results))?;
     let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
     for chart in &results.charts {
         plot::write(chart, folder.path())?;
     }
-    let json = results.json(context::describe(&rig)?);
+    let json = results.json(context::describe(&fixture)?);
     let keys = [
         "hit_pair_ratio",
         "p99_ratio",
@@ -183,25 +182,24 @@ pub fn smoke(args: &cli::Smoke) -> Result<()> {
     }
     anyhow::ensure!(
         results.all_are_positive(),
-        "a figure is no number:\n{results}"
+        "a figure is not a number:\n{results}"
     );
     Ok(())
 }
 
-/// Its wheel has a CUDA runtime of its own linked in, which no simulator can stand in front of, and
-/// has no driver to ask without a GPU.
+/// Its wheel links a CUDA runtime statically, which the simulator cannot replace and which needs a driver.
 const RMM: &str =
     "its wheel has its own CUDA runtime linked in, which asks a real driver; not compared yet";
 
 fn measure(
     args: &cli::Bench,
-    rig: &Rig,
+    fixture: &Fixture,
     part: Part,
     step: &Step,
     results: &mut Results,
 ) -> Result<()> {
-    let place = &rig.place;
-    if !place.simulated()
+    let environments = &fixture.environments;
+    if !environments.simulated()
         && matches!(
             part,
             Part::Memory | Part::Scaling | Part::Production | Part::Worst
@@ -212,15 +210,15 @@ fn measure(
         return Ok(());
     }
     match part {
-        Part::Hit => hit::run(rig, step, results),
-        Part::Threads => threads::run(rig, step, results),
-        Part::Scaling => scaling::run(rig, step, results),
-        Part::Memory => memory::run(rig, &args.trace, step, results),
-        Part::First => first::run(rig, step, results),
-        Part::WarmUp => script::warm_up(place, results),
-        Part::Overhead => script::overhead(place, results),
-        Part::Production => script::production(place, results),
-        Part::Worst => worst::run(rig, &choice::programs(&args.only), step, results),
+        Part::Hit => hit::run(fixture, step, results),
+        Part::Threads => threads::run(fixture, step, results),
+        Part::Scaling => scaling::run(fixture, step, results),
+        Part::Memory => memory::run(fixture, &args.trace, step, results),
+        Part::First => first::run(fixture, step, results),
+        Part::WarmUp => script::warm_up(environments, results),
+        Part::Overhead => script::overhead(environments, results),
+        Part::Production => script::production(environments, results),
+        Part::Worst => worst::run(fixture, &choice::programs(&args.only), step, results),
         Part::Build => build::run(args, step, results),
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of a benchmark run, in the order in which they run.
+//! The parts of a benchmark run, in order.
 
 use clap::ValueEnum;
 
@@ -28,7 +28,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Those of `chosen`, each once, or all; a quick run leaves out what takes many minutes even so.
+    /// The chosen parts, deduplicated; if none is chosen, all of them, minus the long ones in a quick run.
     pub fn chosen(chosen: &[Self], quick: bool) -> Vec<Self> {
         let wanted = |part: &Self| {
             if chosen.is_empty() {
@@ -48,7 +48,7 @@ impl Part {
         )
     }
 
-    /// As the command line names it.
+    /// Its name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |it| it.get_name().to_owned())

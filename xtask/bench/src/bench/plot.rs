@@ -1,4 +1,4 @@
-//! Charts of lines, as SVG. Knows nothing of what they show.
+//! Line charts as SVG. Knows nothing of their meaning.
 
 use std::fs;
 use std::path::Path;
@@ -8,42 +8,42 @@ use plotters::prelude::*;
 
 use super::axis::Axis;
 
-/// Lines over one pair of axes.
+/// A chart.
 #[derive(Debug)]
 pub struct Chart {
-    /// The file's name, without what says that it is an SVG.
+    /// The file's name, without `.svg`.
     pub file: &'static str,
-    /// Above it.
+    /// Title.
     pub title: String,
-    /// Below.
+    /// Label of the x axis.
     pub x: Axis,
-    /// To the left.
+    /// Label of the y axis.
     pub y: Axis,
-    /// What is between the points.
+    /// How points are joined.
     pub line: Line,
-    /// One line each; what is called `live` is an area behind them.
+    /// The lines; the series called `live` is drawn as an area behind them.
     pub series: Vec<Series>,
 }
 
-/// How points become a line.
+/// How points are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Each is marked, and joined with the next.
+    /// Marked points, joined by straight lines.
     Marked,
-    /// A value stands until the next one.
+    /// Steps: a value holds until the next one.
     Steps,
 }
 
-/// A line, by its name.
+/// A line.
 #[derive(Debug)]
 pub struct Series {
-    /// In the legend; the same name has the same colour everywhere.
+    /// Name in the legend; a name has the same colour in all charts.
     pub name: &'static str,
-    /// In the order of x.
+    /// Points, sorted by x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Told apart also by those who do not see all colours (after Okabe and Ito).
+/// Colours that colour-blind readers can distinguish (Okabe and Ito).
 fn colour(name: &str) -> RGBColor {
     match name {
         "stock" => RGBColor(0, 0, 0),
@@ -96,7 +96,7 @@ fn draw(chart: &Chart) -> Result<String> {
             .y_labels(10)
             .draw()
             .map_err(|it| error(&it))?;
-        // Stock last and in dashes: what lies below it shows through.
+        // Stock last and dashed, so that lines below it stay visible.
         let mut order: Vec<&Series> = chart.series.iter().collect();
         order.sort_by_key(|it| {
             let width = std::cmp::Reverse(width(it.name));
@@ -130,7 +130,7 @@ fn draw(chart: &Chart) -> Result<String> {
     Ok(text)
 }
 
-/// Where a line goes through.
+/// The points that a line goes through.
 fn points(chart: &Chart, series: &Series) -> Vec<(f64, f64)> {
     let place = |(x, y): &(f64, f64)| (chart.x.place(*x), chart.y.place(*y));
     let points: Vec<_> = series.points.iter().map(place).collect();
@@ -144,7 +144,7 @@ fn points(chart: &Chart, series: &Series) -> Vec<(f64, f64)> {
     steps
 }
 
-/// The later a line is drawn, the thinner: those below show beside it.
+/// Later lines are thinner, so that lines below them stay visible.
 fn width(name: &str) -> u32 {
     match name {
         "pinbuddy" => 6,
@@ -154,7 +154,7 @@ fn width(name: &str) -> u32 {
     }
 }
 
-/// Beside the chart, where it covers no line.
+/// Draws the legend beside the chart, where it covers no line.
 fn draw_legend<B: DrawingBackend>(
     chart: &Chart,
     area: &DrawingArea<B, plotters::coord::Shift>,

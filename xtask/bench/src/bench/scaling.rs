@@ -1,4 +1,4 @@
-//! A split-and-merge request among more and more blocks, live and free.
+//! Split and merge among a growing number of live and free blocks.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,31 @@ use serde_json::json;
 use super::axis::{Axis, Scale};
 use super::effort::Effort;
 use super::figure::{Results, Target};
+use super::fixture::Fixture;
 use super::harness::{Harness, in_turns};
 use super::matrix::Matrix;
-use super::peer::Peer;
 use super::plot::{Chart, Line, Series};
-use super::rig::Rig;
 use super::stats::{Spread, median};
+use super::subject::Subject;
 use xtask_support::progress::Step;
 
 const COUNTS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
-/// How long an allocator may take to make a crowd, in seconds; one that takes longer has no larger.
+/// Seconds that an allocator may take to make the blocks; if it takes longer, larger numbers are skipped.
 const PATIENCE: u32 = 20;
 
-/// The part.
-pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
-    let counts = match rig.effort {
+pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> {
+    let counts = match fixture.effort {
         Effort::Full => &COUNTS[..],
         Effort::Quick | Effort::Smoke => &COUNTS[..4],
     };
-    let mut seen = BTreeMap::<(u32, Peer), Vec<f64>>::new();
-    // Making a crowd takes longer than all turns.
-    for round in 1..=rig.effort.rounds().min(5) {
-        let mut harnesses = rig.start_all(|_| {
+    let mut seen = BTreeMap::<(u32, Subject), Vec<f64>>::new();
+    // Making the blocks takes longer than all turns.
+    for round in 1..=fixture.effort.rounds().min(5) {
+        let mut harnesses = fixture.start_all(|_| {
             vec![
                 ("BUDDY_WARMUP", "sync".to_owned()),
                 ("BUDDY_THRESHOLD_MB", "0".to_owned()),
-                // Live and free blocks of 4 KiB, a million each, and room beside them.
+                // Room for a million live and a million free blocks of 4 KiB, and more.
                 ("BUDDY_BLOCK_COUNT", "10".to_owned()),
             ]
         })?;
@@ -55,28 +54,31 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
                 }
             }
             harnesses = able;
-            let times = in_turns(&mut harnesses, rig.effort.turns().div_ceil(2), |harness| {
-                harness.ask("pairs 1000")?.number("ns")
-            })?;
+            let times = in_turns(
+                &mut harnesses,
+                fixture.effort.turns().div_ceil(2),
+                |harness| harness.ask("pairs 1000")?.number("ns"),
+            )?;
             for (harness, own) in harnesses.iter().zip(&times) {
-                seen.entry((count, harness.peer))
+                seen.entry((count, harness.subject))
                     .or_default()
                     .push(median(own));
             }
         }
     }
-    let at = |count: u32, peer: Peer| seen.get(&(count, peer)).map(|rounds| median(rounds));
+    let at =
+        |count: u32, subject: Subject| seen.get(&(count, subject)).map(|rounds| median(rounds));
     let title = "among blocks, ns a pair";
-    let mut table = Matrix::new(title, Peer::TIMED.map(Peer::name));
+    let mut table = Matrix::new(title, Subject::TIMED.map(Subject::name));
     for &count in counts {
         table.row(
             count.to_string(),
-            Peer::TIMED.map(|peer| at(count, peer)),
+            Subject::TIMED.map(|subject| at(count, subject)),
             1,
         );
-        for peer in Peer::TIMED {
-            if let Some(rounds) = seen.get(&(count, peer)) {
-                let path = ["scaling", peer.name(), &count.to_string()];
+        for subject in Subject::TIMED {
+            if let Some(rounds) = seen.get(&(count, subject)) {
+                let path = ["scaling", subject.name(), &count.to_string()];
                 results.rounds(&path, rounds, None);
             }
         }
@@ -84,7 +86,7 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
     results.tables.push(table.to_string());
     let ours: Vec<f64> = counts
         .iter()
-        .filter_map(|&it| at(it, Peer::Pinbuddy))
+        .filter_map(|&it| at(it, Subject::Pinbuddy))
         .collect();
     let Spread { least, most, .. } = Spread::of(&ours);
     let path = ["context", "scaling_slowest_over_fastest"];
@@ -93,11 +95,11 @@ pub fn run(rig: &Rig, step: &Step, results: &mut Results) -> Result<()> {
         "scaling",
         json!({"patience_s": PATIENCE, "block_bytes": 4096}),
     );
-    let series = Peer::TIMED.map(|peer| Series {
-        name: peer.name(),
+    let series = Subject::TIMED.map(|subject| Series {
+        name: subject.name(),
         points: counts
             .iter()
-            .filter_map(|&count| Some((f64::from(count), at(count, peer)?)))
+            .filter_map(|&count| Some((f64::from(count), at(count, subject)?)))
             .collect(),
     });
     results.charts.push(Chart {

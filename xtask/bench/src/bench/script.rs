@@ -1,23 +1,23 @@
-//! Parts of a benchmark that are Python programs of `tests/python`: run, shown, read.
+//! The parts of the benchmark that are Python programs of `tests/python`.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::environments::Environments;
 use super::figure::{Results, Target};
-use super::place::Place;
 use super::stats::Spread;
 use xtask_support::paths;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 
-/// How `cold_start.py` calls memory of our own in transparent huge pages.
+/// The name in `cold_start.py` of our own memory in transparent huge pages.
 const TRANSPARENT: &str = "pages, transparent";
 
 /// A cold start, and a program beside a warm-up.
-pub fn warm_up(place: &Place, results: &mut Results) -> Result<()> {
-    let measured = run(place, "cold_start", results)?;
+pub fn warm_up(environments: &Environments, results: &mut Results) -> Result<()> {
+    let measured = run(environments, "cold_start", results)?;
     let rounds = |part: &str, way: &str| -> Option<Vec<f64>> {
         let rounds = measured[part][way]["rounds"].as_array()?;
         rounds.iter().map(Value::as_f64).collect()
@@ -44,9 +44,9 @@ pub fn warm_up(place: &Place, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
-/// Requests that are left to upstream, and imports.
-pub fn overhead(place: &Place, results: &mut Results) -> Result<()> {
-    let measured = run(place, "measure", results)?;
+/// Requests below the threshold, and imports.
+pub fn overhead(environments: &Environments, results: &mut Results) -> Result<()> {
+    let measured = run(environments, "measure", results)?;
     let delta = measured["import"]["delta_ms"].as_f64();
     results.value(
         &["import_ms_delta"],
@@ -57,23 +57,23 @@ pub fn overhead(place: &Place, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
-/// What a production allocator is asked for.
-pub fn production(place: &Place, results: &mut Results) -> Result<()> {
-    let measured = run(place, "production", results)?;
+/// Requirements of a production allocator.
+pub fn production(environments: &Environments, results: &mut Results) -> Result<()> {
+    let measured = run(environments, "production", results)?;
     results.detail("production", measured);
     Ok(())
 }
 
-/// Runs `tests/python/NAME.py` on both environments; its tables are among those of the results.
-fn run(place: &Place, name: &str, results: &mut Results) -> Result<Value> {
+/// Runs `tests/python/NAME.py` with both environments, and adds its tables to the results.
+fn run(environments: &Environments, name: &str, results: &mut Results) -> Result<Value> {
     let folder = paths::root().join("tests/python");
     let file = Scratch::file(&paths::target().join(format!("bench/{name}.json")))?;
-    let interpreter = place.stock.python();
-    let mut command = place.command(&interpreter)?;
+    let interpreter = environments.stock.python();
+    let mut command = environments.command(&interpreter)?;
     command
         .current_dir(&folder)
         .arg(format!("{name}.py"))
-        .args([&interpreter, &place.fork.python()])
+        .args([&interpreter, &environments.fork.python()])
         .arg("--json")
         .arg(file.path())
         .env("PYTHONDONTWRITEBYTECODE", "1");

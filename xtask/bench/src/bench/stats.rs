@@ -1,15 +1,12 @@
-//! Medians, spreads and ratios of what was measured in turns.
+//! Medians, spreads and ratios of measurements in turns.
 
 use serde::Serialize;
 
 /// The median of some rounds, with the least and the most.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one, or the mean of the two in the middle.
     pub median: f64,
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 
@@ -37,8 +34,7 @@ pub fn median(values: &[f64]) -> f64 {
     Spread::of(values).median
 }
 
-/// The median of what each turn of the one is over the same turn of the other: what disturbs a turn
-/// mostly disturbs its neighbour.
+/// The median of the turns' ratios. A disturbance mostly affects both sides of a turn.
 pub fn ratio_of_turns(of: &[f64], over: &[f64]) -> f64 {
     debug_assert_eq!(of.len(), over.len());
     let ratios: Vec<f64> = of.iter().zip(over).map(|(of, over)| of / over).collect();
@@ -79,7 +75,7 @@ mod tests {
             prop_assert!(values.iter().all(|it| (least..=most).contains(it)));
         }
 
-        /// A machine that is slower in some turns changes nothing where both are slower alike.
+        /// A turn that is slower for both sides does not change the ratio.
         #[test]
         fn a_disturbance_that_meets_both_cancels(
             turns in prop::collection::vec((1.0..1e3, 1.0..100.0), 1..50), factor in 0.1..10.0,

@@ -1,4 +1,4 @@
-//! Traces in the form that the harness reads without a parser (`tests/bench/trace.h`).
+//! Traces in the harness's binary format (`tests/bench/trace.h`).
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Compact {
 }
 
 impl Compact {
-    /// Of events that make sense in their order.
+    /// Converts checked events.
     pub fn of(events: impl IntoIterator<Item = Event>) -> Result<Self> {
         let mut checker = Checker::default();
         let mut compact = Self::default();
@@ -31,7 +31,7 @@ impl Compact {
         Ok(compact)
     }
 
-    /// Of a file of JSON lines.
+    /// Reads a file of JSON lines.
     pub fn read(path: &Path) -> Result<Self> {
         let file = fs::File::open(path).with_context(|| format!("opening {}", path.display()))?;
         let events: Result<Vec<Event>, _> = Reader::new(std::io::BufReader::new(file))
@@ -50,7 +50,7 @@ impl Compact {
     pub fn write(&self, path: &Path) -> Result<()> {
         let head = [
             *b"PBTRACE1",
-            // A trace with no block has one place all the same.
+            // At least one slot, also for a trace without blocks.
             self.slots.max(1).to_le_bytes(),
             self.events.to_le_bytes(),
         ];
@@ -63,7 +63,7 @@ impl Compact {
         let (op, block, bytes, stream) = match act {
             Act::Alloc { block, bytes } => (0, block, bytes, 0),
             Act::Free { block } => (1, block, 0, 0),
-            // There are 32 in PyTorch's pool; more share them.
+            // PyTorch's pool has 32 streams; higher numbers share them.
             Act::Use { block, stream } => (2, block, 0, (stream % 32) as u16),
             Act::Clear => (3, 0, 0, 0),
             Act::Iter => (4, 0, 0, 0),

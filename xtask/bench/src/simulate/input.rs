@@ -1,4 +1,4 @@
-//! Where the steps come from: a file, or a workload that is made as it is replayed.
+//! The source of steps: a file, or a workload that is generated during the replay.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -13,7 +13,6 @@ use super::Made;
 use crate::cli;
 use xtask_support::refusal::refuse;
 
-/// A trace that is being read.
 pub(super) struct Input {
     name: String,
     made: Option<Made>,
@@ -21,7 +20,7 @@ pub(super) struct Input {
     checker: Checker,
 }
 
-/// The traces of these names, or every workload.
+/// The named traces, or every workload.
 pub(super) fn all(names: &[String], made: cli::Made) -> Result<Vec<Input>> {
     if names.is_empty() {
         return Ok(WORKLOADS.iter().map(|it| Input::make(it, made)).collect());
@@ -60,7 +59,7 @@ impl Input {
         })
     }
 
-    /// Appends the next steps, at most so many; none at the end.
+    /// Appends at most `most` steps; none at the end.
     pub(super) fn read(&mut self, steps: &mut Vec<Step>, most: usize) -> Result<()> {
         let in_file = || format!("{} is no trace", self.name);
         for item in self.events.by_ref().take(most) {

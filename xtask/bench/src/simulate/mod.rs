@@ -1,8 +1,7 @@
 //! `cargo xtask simulate`: traces replayed on models of allocators, side by side.
 //!
-//! Reads a trace once, in batches that every policy replays in turn, so that a trace of any length
-//! is compared in little memory. Knows no format (`rust-core/trace`) and no policy
-//! (`rust-core/replay`).
+//! Reads a trace once, in batches that every policy replays in turn, so that any length fits in little memory.
+//! Knows no format (`rust-core/trace`) and no policy (`rust-core/replay`).
 
 mod input;
 mod table;
@@ -20,10 +19,10 @@ use serde::Serialize;
 use crate::cli;
 use input::Input;
 
-/// How many steps are read before they are replayed: few enough to stay in a core's cache.
+/// Steps per batch: few enough to stay in a core's cache.
 const BATCH: usize = 1 << 14;
 
-/// What came of one trace.
+/// The results for one trace.
 #[derive(Debug, Serialize)]
 struct Comparison {
     /// The workload's name, or the file.
@@ -33,7 +32,7 @@ struct Comparison {
     made: Option<Made>,
     /// Lines of the trace.
     events: u64,
-    /// The processor time that it took to read them, or to make them, and to check them.
+    /// Processor time for reading or generating, and checking, the events.
     reading_seconds: f64,
     /// By policy.
     policies: BTreeMap<&'static str, Outcome>,
@@ -45,17 +44,16 @@ struct Made {
     steps: u32,
 }
 
-/// The whole answer, as JSON.
+/// The results as JSON.
 #[derive(Debug, Serialize)]
 struct Answer {
-    /// Whether this program was built to be fast: only then do the speeds mean anything.
+    /// Whether this is an optimized build; otherwise speeds mean nothing.
     optimized: bool,
-    /// The most memory that this process ever had, in bytes.
+    /// Peak memory of this process, in bytes.
     peak_memory_bytes: Option<u64>,
     traces: Vec<Comparison>,
 }
 
-/// The command.
 pub fn run(args: &cli::Simulate) -> Result<()> {
     let kinds = kinds(&args.policies);
     let mut out = std::io::stdout();
@@ -63,7 +61,7 @@ pub fn run(args: &cli::Simulate) -> Result<()> {
     for input in input::all(&args.traces, args.made)? {
         let comparison = compare(input, &kinds, args)?;
         if !args.json {
-            // Who stops reading, as `head` does, has read enough.
+            // A reader such as `head` may close the pipe early.
             let _ = write!(out, "{}\n\n", table::Table(&comparison, &kinds));
         }
         traces.push(comparison);
@@ -81,7 +79,7 @@ pub fn run(args: &cli::Simulate) -> Result<()> {
     Ok(())
 }
 
-/// Those asked for, each once and in the order in which they are compared.
+/// The chosen policies, deduplicated, in the order of comparison.
 fn kinds(asked: &[Kind]) -> Vec<Kind> {
     let all = Kind::ALL.into_iter();
     all.filter(|it| asked.is_empty() || asked.contains(it))

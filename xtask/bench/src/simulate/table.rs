@@ -1,4 +1,4 @@
-//! What a person sees of a comparison: a policy a row.
+//! The printed table: one row per policy.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const HEADINGS: [&str; 9] = [
     "M requests/s",
 ];
 
-/// Below so many requests and frees a speed is the clock's.
+/// With fewer requests and frees, a speed only shows the clock's resolution.
 const TIMED: u64 = 10_000;
 
 impl fmt::Display for Table<'_> {
@@ -76,7 +76,7 @@ fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / (1_u64 << 30) as f64)
 }
 
-/// What is below all tables.
+/// The text below all tables.
 pub(super) fn footer(answer: &Answer) -> String {
     let mut text = String::from(
         "pinned: the most at one moment; over live: that over the largest live set. after clear: \

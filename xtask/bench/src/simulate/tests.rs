@@ -1,8 +1,8 @@
-//! The table and the JSON, of small workloads: all that is counted is the same each time.
+//! The table and the JSON of small workloads. All counts are deterministic.
 
 use std::io::Write as _;
 
-use pinbuddy_replay::workload::Workload;
+use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -17,7 +17,7 @@ fn arguments(traces: &[&str]) -> cli::Simulate {
     args
 }
 
-/// With the times, which differ, left out.
+/// Removes the times, which differ from run to run.
 fn comparison(line: &[&str]) -> Comparison {
     let args = arguments(line);
     let input = input::all(&args.traces, args.made).unwrap().remove(0);
@@ -56,6 +56,27 @@ fn json() {
     };
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&answer).unwrap());
     insta::assert_snapshot!("footer", table::footer(&answer));
+}
+
+#[test]
+fn the_document_explains_policies_workloads_and_keys() {
+    let page = fs::read_to_string(xtask_support::paths::root().join("docs/simulate.md")).unwrap();
+    let has = |text: String| assert!(page.contains(&text), "docs/simulate.md has no {text:?}");
+    for policy in Kind::ALL {
+        has(format!("\n| `{}` |", policy.name()));
+    }
+    for workload in WORKLOADS {
+        let sizes = match workload.sizes {
+            Sizes::Fixed => "fixed",
+            Sizes::Vary => "vary",
+        };
+        has(format!("\n| `{}` | {sizes} |", workload.name));
+    }
+    let comparison = comparison(&["fixed-2.083gib", "--policy", "stock"]);
+    let outcome = serde_json::to_value(&comparison.policies["stock"]).unwrap();
+    for key in outcome.as_object().unwrap().keys() {
+        has(format!("`{key}`"));
+    }
 }
 
 #[test]

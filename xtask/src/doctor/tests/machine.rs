@@ -1,4 +1,4 @@
-//! Makes up machines: the kernel's files below a folder, and the answers that are not files.
+//! Invented machines: the kernel's files below a folder, and answers that are not files.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::doctor::{Asked, Found};
 
 const KIB_PER_GIB: u64 = 1 << 20;
 
-/// A root to be filled.
+/// An invented machine's root.
 pub struct Root(tempfile::TempDir);
 
 impl Root {
@@ -72,7 +72,7 @@ impl Root {
     }
 }
 
-/// A machine on which everything to build with is there, and nothing else.
+/// A machine with all build programs and nothing else.
 pub fn asked(free_disk: u64) -> Asked {
     let programs = [
         ("g++", "g++ (Debian 12.2.0-14) 12.2.0"),

@@ -1,4 +1,4 @@
-//! Three machines that are made up, and this one.
+//! Three invented machines, and this one.
 
 mod machine;
 
@@ -86,7 +86,7 @@ fn a_server_with_eight_gpus_on_two_nodes() {
         address: format!("0000:{bus}:00.0"),
     });
     for (number, gpu) in gpus.iter().enumerate() {
-        // The firmware says nothing of the last one.
+        // The firmware does not say the node of the last one.
         let node = if number == 7 { -1 } else { number as i64 / 4 };
         root = root.gpu(&gpu.address, node);
     }
@@ -99,7 +99,7 @@ fn a_server_with_eight_gpus_on_two_nodes() {
     asked.runtime = CudaVersion::parse("12.9");
     asked.installed = Some(found(Some(torch.path()), Some("13.2.86")));
     let mut machine = Machine::read(root.path(), asked);
-    // Where it is differs from run to run.
+    // The path differs from run to run.
     machine.torch = Some(super::Torch {
         version: Some(ours),
         cuda: Some("13.2".into()),
@@ -165,7 +165,7 @@ fn a_small_container() {
     insta::assert_snapshot!("real_old_driver", machine.require_gpu().unwrap_err());
 }
 
-/// Every way in which libcuda can say no, and the simulator.
+/// Every failure of libcuda, and the simulator.
 #[test]
 fn drivers_that_serve_nothing() {
     let root = Root::new().gpu("0000:00:04.0", 0);

@@ -1,4 +1,4 @@
-//! Runs that are made up, and what is said of them.
+//! Invented runs and their verdicts.
 
 use super::*;
 
@@ -66,8 +66,7 @@ fn a_test_that_did_not_run_is_a_complaint() {
     ");
 }
 
-/// On a real GPU, what stock fails and skips is the machine's affair; what crashes it is not, since the
-/// rest does not run.
+/// On a real GPU failures and skips of stock are accepted, but not crashes, since the rest does not run.
 #[test]
 fn a_machine_may_fail_what_the_fork_then_fails_too() {
     let failed = Outcome::Failed("no cuDNN".into());

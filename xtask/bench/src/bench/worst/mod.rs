@@ -1,7 +1,7 @@
-//! Programs in which something happens: cold starts, growth, clears, shortage, exits. There an allocator that
-//! pins ahead can be worse than stock, and each program shows by how much.
+//! Programs with cold starts, growth, clears, shortage and exits, where an allocator that pins ahead can be worse
+//! than stock. Each shows by how much.
 //!
-//! Invariant: a program that fails takes no other's figures along.
+//! Invariant: if a program fails, the figures of the others are kept.
 
 mod harnessed;
 pub mod program;
@@ -14,19 +14,19 @@ use serde_json::{Map, Value, json};
 
 use super::context;
 use super::figure::{Results, Target};
+use super::fixture::Fixture;
 use super::matrix::Matrix;
-use super::rig::Rig;
 use super::stats::median;
 use program::{Judged, PROGRAMS, Program, Run};
 use script::Figures;
 use xtask_support::progress::Step;
 
-/// What a program may pin for real and use besides: 6,000 MiB.
+/// Memory for one program: 6,000 MiB pinned for real, and what it uses besides.
 const NEEDED: u64 = 8 << 30;
 /// Starting torch takes longer than most programs.
 const MOST_ROUNDS: usize = 5;
 
-/// What the two printed in each round; stock's are empty where the fork runs alone.
+/// The figures of both in each round; stock's are empty if the fork runs alone.
 #[derive(Debug, Default)]
 struct Seen {
     stock: Vec<Figures>,
@@ -34,7 +34,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Of one figure, a value for each round.
+    /// The values of one figure, one for each round.
     fn rounds(&self, judged: &Judged) -> Vec<f64> {
         let fork = values(&self.fork, judged.key);
         if self.stock.is_empty() {
@@ -48,7 +48,7 @@ impl Seen {
             .collect()
     }
 
-    /// Medians of all that was printed.
+    /// The medians of all printed figures.
     fn details(&self) -> Value {
         let medians = |of: &[Figures]| -> Map<String, Value> {
             let keys = of.iter().flat_map(Figures::keys);
@@ -64,13 +64,13 @@ impl Seen {
     }
 }
 
-/// Those of the rounds that have it.
+/// Over the rounds that have it.
 fn values(of: &[Figures], key: &str) -> Vec<f64> {
     of.iter().filter_map(|it| it.get(key).copied()).collect()
 }
 
-/// The part: the programs named, or all.
-pub fn run(rig: &Rig, named: &[&str], step: &Step, results: &mut Results) -> Result<()> {
+/// Runs the named programs, or all.
+pub fn run(fixture: &Fixture, named: &[&str], step: &Step, results: &mut Results) -> Result<()> {
     let available = context::available_memory()?;
     if available < NEEDED {
         let needed = NEEDED >> 20;
@@ -84,10 +84,10 @@ pub fn run(rig: &Rig, named: &[&str], step: &Step, results: &mut Results) -> Res
     let chosen = |it: &&Program| named.is_empty() || named.contains(&it.name);
     for program in PROGRAMS.iter().filter(chosen) {
         let done = match program.run {
-            Run::Pairs => harnessed::pairs(rig, program.name, step, results),
-            Run::Statistics => harnessed::statistics(rig, program.name, step, results),
-            Run::Holes => harnessed::holes(rig, program.name, step, results),
-            Run::Beside(..) | Run::Alone(..) => in_rounds(rig, program, step).map(|seen| {
+            Run::Pairs => harnessed::pairs(fixture, program.name, step, results),
+            Run::Statistics => harnessed::statistics(fixture, program.name, step, results),
+            Run::Holes => harnessed::holes(fixture, program.name, step, results),
+            Run::Beside(..) | Run::Alone(..) => in_rounds(fixture, program, step).map(|seen| {
                 judge(program, &seen, &mut table, results);
                 details.insert(program.name, seen.details());
             }),
@@ -106,17 +106,17 @@ pub fn run(rig: &Rig, named: &[&str], step: &Step, results: &mut Results) -> Res
     Ok(())
 }
 
-fn in_rounds(rig: &Rig, program: &Program, step: &Step) -> Result<Seen> {
+fn in_rounds(fixture: &Fixture, program: &Program, step: &Step) -> Result<Seen> {
     let mut seen = Seen::default();
-    for round in 0..rig.effort.rounds().min(MOST_ROUNDS) {
+    for round in 0..fixture.effort.rounds().min(MOST_ROUNDS) {
         step.say(format!("round {}, {}", round + 1, program.name));
-        // Whoever goes first goes second the next time.
+        // Alternate who goes first.
         for turn in [round % 2, (round + 1) % 2] {
             let fork = turn == 1;
             if fork {
-                seen.fork.push(script::run(rig, program, fork)?);
+                seen.fork.push(script::run(fixture, program, fork)?);
             } else if matches!(program.run, Run::Beside(..)) {
-                seen.stock.push(script::run(rig, program, fork)?);
+                seen.stock.push(script::run(fixture, program, fork)?);
             }
         }
     }

@@ -1,16 +1,16 @@
-//! The programs of the part `worst`, what is judged of each, and how.
+//! The programs of the part `worst`, and their figures with targets.
 
-/// A program that an allocator which pins ahead can be worse at than stock.
+/// A program for which an allocator that pins ahead can be worse than stock.
 #[derive(Debug)]
 pub struct Program {
-    /// As `--only` names it, and the path of its figures.
+    /// Its name for `--only`, and the path of its figures.
     pub name: &'static str,
     pub run: Run,
     /// In the order of the table.
     pub judged: &'static [Judged],
 }
 
-/// What it is.
+/// How it runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     /// `tests/python/worst/NAME.py` with arguments, with stock and with the fork.
@@ -25,33 +25,33 @@ pub enum Run {
     Holes,
 }
 
-/// A figure that a program prints, and what becomes of it.
+/// A printed figure, and how it is judged.
 #[derive(Debug)]
 pub struct Judged {
-    /// As the program prints it.
+    /// Its name in the program's output.
     pub key: &'static str,
-    /// As results have it: what `how` makes of it.
+    /// Its name in the results.
     pub name: &'static str,
     pub how: How,
-    /// At most.
+    /// The target: at most this.
     pub target: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum How {
-    /// The fork's over stock's.
+    /// Ratio of the fork to stock.
     OverStock,
-    /// Seconds of the fork's over what is allowed for a single request: 1.5 of stock's and 20 ms, so that one
-    /// which stock serves in no time may have a hiccup.
+    /// Ratio of the fork's seconds to the allowance for a single request: 1.5 times stock's and 20 ms. The 20 ms
+    /// allow for a hiccup where stock takes no time.
     OverAllowed,
-    /// The fork's less stock's: counts that may be nought.
+    /// Difference from stock: for counts that may be 0.
     MoreThanStock,
-    /// The fork's as it is.
+    /// The fork's value.
     Ours,
 }
 
 impl How {
-    /// One round's.
+    /// The value of one round.
     pub fn of(self, stock: f64, fork: f64) -> f64 {
         match self {
             Self::OverStock => fork / stock,
@@ -62,7 +62,7 @@ impl How {
     }
 }
 
-/// Never worse, and a tenth for what else the machine does to the time of a whole program.
+/// Never worse than stock, with a tolerance of a tenth for noise in the time of a whole program.
 const TIME: Judged = judged("seconds", "seconds_ratio", How::OverStock, 1.1);
 const SLOWEST: Judged = judged("slowest", "slowest_over_allowed", How::OverAllowed, 1.0);
 const PEAK: Judged = judged("peak_mib", "peak_ratio", How::OverStock, 1.0);
@@ -97,7 +97,7 @@ const fn beside(
     Program { name, run, judged }
 }
 
-/// docs/bench.md says what each is and why it is here.
+/// docs/bench.md explains each.
 pub const PROGRAMS: [Program; 25] = [
     beside("worst/stall-quiet", "stall", &["0"], &[TIME, SLOWEST]),
     beside("worst/stall-busy", "stall", &["2"], &[TIME, SLOWEST]),
@@ -159,7 +159,7 @@ pub const PROGRAMS: [Program; 25] = [
         &[
             TIME,
             ours("end_over_beginning", 1.5),
-            // The kernel allows some 65,000 in all.
+            // The kernel allows some 65,000 areas in total.
             more("areas", "more_areas", 1000.0),
         ],
     ),
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// What runs with the fork alone has nothing to be compared with.
+    /// A program that runs with the fork alone cannot be compared with stock.
     #[test]
     fn alone_is_as_it_is() {
         let alone = PROGRAMS
@@ -242,7 +242,7 @@ mod tests {
     fn how_a_round_is_judged() {
         assert_eq!(How::OverStock.of(2.0, 3.0), 1.5);
         assert!((How::OverAllowed.of(0.12, 0.2) - 1.0).abs() < 1e-9);
-        // Stock's in no time, and a hiccup of ours.
+        // Stock takes no time, the fork has a hiccup.
         assert!(How::OverAllowed.of(1e-5, 0.02) < 1.0);
         assert_eq!(How::MoreThanStock.of(0.0, 0.0), 0.0);
         assert_eq!(How::Ours.of(9.0, 1.1), 1.1);

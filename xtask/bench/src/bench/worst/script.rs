@@ -1,4 +1,4 @@
-//! One run of a program of `tests/python/worst`, with stock or the fork, and what it prints.
+//! Runs a program of `tests/python/worst` once, with stock or the fork, and reads its figures.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,25 @@ use anyhow::{Context, Result};
 
 use super::program::{Program, Run};
 use crate::bench::effort::Effort;
-use crate::bench::rig::Rig;
+use crate::bench::fixture::Fixture;
 use xtask_support::paths;
 use xtask_support::refusal::refuse;
 
-/// Numbers by name.
 pub type Figures = BTreeMap<String, f64>;
 
-/// A process of its own; what it says on standard error is shown where it fails.
-pub fn run(rig: &Rig, program: &Program, fork: bool) -> Result<Figures> {
+/// Runs the program in its own process; its standard error is shown if it fails.
+pub fn run(fixture: &Fixture, program: &Program, fork: bool) -> Result<Figures> {
     let (Run::Beside(file, arguments) | Run::Alone(file, arguments)) = program.run else {
-        anyhow::bail!("{} is no script", program.name);
+        anyhow::bail!("{} is not a script", program.name);
     };
-    let place = &rig.place;
-    let mut command = place.command(place.environment(fork).python())?;
+    let environments = &fixture.environments;
+    let mut command = environments.command(environments.environment(fork).python())?;
     command
         .current_dir(paths::root().join("tests/python/worst"))
         .arg(format!("{file}.py"))
         .args(arguments)
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    if rig.effort != Effort::Full {
+    if fixture.effort != Effort::Full {
         command.arg("--quick");
     }
     let output = command
@@ -46,7 +45,7 @@ pub fn run(rig: &Rig, program: &Program, fork: bool) -> Result<Figures> {
     }
 }
 
-/// The last line.
+/// Parses the last line.
 fn parse(said: &str) -> Option<Figures> {
     serde_json::from_str(said.lines().last()?).ok()
 }

@@ -1,4 +1,4 @@
-//! Where programs of a benchmark run: the environments, and the CUDA runtime in front of them.
+//! The environments that programs of a benchmark run in, and their CUDA runtime.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,21 +8,20 @@ use anyhow::Result;
 use xtask_python::environment::{self, Environment};
 use xtask_python::runtime::Runtime;
 
-use super::peer::Memory;
+use super::subject::Memory;
 
-/// Two environments and a CUDA runtime.
 #[derive(Debug)]
-pub struct Place {
+pub struct Environments {
     /// The environment with the official wheel.
     pub stock: Environment,
-    /// The one with the fork.
+    /// The environment with the fork.
     pub fork: Environment,
-    /// What runs in front of them.
+    /// The CUDA runtime of both.
     pub runtime: Runtime,
 }
 
-impl Place {
-    /// What pinned memory can be without harm: counted where CUDA is simulated.
+impl Environments {
+    /// The cheapest kind of pinned memory: only counted if CUDA is simulated.
     pub fn lightest(&self) -> Memory {
         if self.simulated() {
             Memory::Counted
@@ -36,19 +35,19 @@ impl Place {
         !self.runtime.is_real()
     }
 
-    /// A program that sees one GPU and none of the caller's settings.
+    /// A command that sees one GPU and none of the caller's settings.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         let mut command = self.runtime.command(program)?;
         environment::clear_settings(&mut command);
         Ok(command)
     }
 
-    /// One of the two.
+    /// The environment with the fork or with stock.
     pub fn environment(&self, fork: bool) -> &Environment {
         if fork { &self.fork } else { &self.stock }
     }
 
-    /// The loader takes libtorch from that environment.
+    /// Makes the loader take libtorch from that environment.
     pub fn use_libtorch(&self, command: &mut Command, fork: bool) -> Result<()> {
         let mut folders = vec![self.environment(fork).torch().join("lib")];
         let set = command

@@ -1,40 +1,40 @@
-//! The allocators that are compared, and the settings that make each of them what it is.
+//! The compared allocators and their settings.
 //!
-//! Each is stock's or the fork's libtorch with an environment; the proposal's model is in the harness.
+//! Each is stock's or the fork's libtorch with some variables; the proposal's model is in the harness.
 
-use super::place;
+use super::environments;
 
 /// An allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Peer {
-    /// The official wheel's, as it comes.
+pub enum Subject {
+    /// The official wheel, with its defaults.
     Stock,
-    /// The same with all that its settings offer against rounding, slow pins and slow events.
+    /// Stock with all settings against rounding, slow pins and slow events.
     StockTuned,
-    /// The same with memory reserved by the first request.
+    /// Stock with memory reserved by the first request.
     Reserve,
     /// The proposal of pytorch/pytorch#181094, modelled in `tests/bench/buddy_181094.cpp`.
     Buddy181094,
-    /// The fork, as it comes.
+    /// The fork, with its defaults.
     Pinbuddy,
-    /// The fork with no warm-up and growth by what is asked for.
+    /// The fork with no warm-up and exact growth.
     PinbuddyExact,
 }
 
-/// What pinned memory is in a process.
+/// The kind of pinned memory in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Page-locked.
     Locked,
-    /// In the simulator: counted, and not there. So any size fits any machine.
+    /// Only counted by the simulator, so that any size fits any machine.
     Counted,
 }
 
-/// Variables of a process.
+/// Environment variables of a process.
 pub type Settings = Vec<(&'static str, String)>;
 
-impl Peer {
-    /// Those whose speed is compared; exact growth pins less, and is no faster or slower.
+impl Subject {
+    /// The allocators whose speed is compared. Exact growth pins less, but its speed is the same.
     pub const TIMED: [Self; 5] = [
         Self::Stock,
         Self::StockTuned,
@@ -52,7 +52,7 @@ impl Peer {
         Self::PinbuddyExact,
     ];
 
-    /// In tables, plots and JSON.
+    /// Its name in tables, plots and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stock => "stock",
@@ -64,12 +64,12 @@ impl Peer {
         }
     }
 
-    /// Whether it is in the fork.
+    /// Whether it uses the fork.
     pub fn is_fork(self) -> bool {
         matches!(self, Self::Pinbuddy | Self::PinbuddyExact)
     }
 
-    /// What the harness calls it.
+    /// Its name in the harness.
     pub fn argument(self) -> &'static str {
         match self {
             Self::Stock | Self::StockTuned | Self::Reserve => "stock",
@@ -78,21 +78,21 @@ impl Peer {
         }
     }
 
-    /// The variables that make it so.
+    /// Its variables.
     pub fn settings(self, memory: Memory) -> Settings {
         let counted = memory == Memory::Counted;
         let mut settings = Settings::new();
         let alloc_conf = match self {
-            // Registering touches memory, which is to be counted only.
+            // Registering would touch memory that is only counted.
             Self::StockTuned if counted => Some(
                 "pinned_max_round_threshold_mb:1,pinned_use_background_threads:True".to_owned(),
             ),
             Self::StockTuned => Some(format!(
                 "pinned_max_round_threshold_mb:1,pinned_use_background_threads:True,\
                  pinned_use_cuda_host_register:True,pinned_num_register_threads:{}",
-                place::cores().min(8).next_power_of_two()
+                environments::cores().min(8).next_power_of_two()
             )),
-            // As much as the others have ahead by default.
+            // As much as the others pin ahead by default.
             Self::Reserve => Some("pinned_reserve_segment_size_mb:8192".to_owned()),
             _ => None,
         };
@@ -104,7 +104,7 @@ impl Peer {
         if counted {
             settings.push(("PINBUDDY_SIM_LOCK", "0".to_owned()));
             if self.is_fork() {
-                // Memory of its own would be touched; and the machine's size is no matter.
+                // Mapped memory would be touched, and the budget would be the machine's.
                 settings.push(("BUDDY_BACKING", "cuda".to_owned()));
                 settings.push(("BUDDY_MAX_MB", "1000000".to_owned()));
             }
@@ -118,16 +118,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ_and_only_the_fork_has_its_settings() {
-        let mut names = Peer::ALL.map(Peer::name).to_vec();
-        names.dedup();
-        assert_eq!(names.len(), Peer::ALL.len());
-        for peer in Peer::ALL {
-            let ours = |name: &str| name.starts_with("BUDDY_");
-            let settings = peer.settings(Memory::Counted);
-            assert_eq!(settings.iter().any(|(name, _)| ours(name)), peer.is_fork());
+    fn the_document_explains_each() {
+        let page = xtask_support::paths::root().join("docs/bench.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for subject in Subject::ALL {
+            let row = format!("\n| {} |", subject.name());
+            assert!(page.contains(&row), "docs/bench.md has no {row:?}");
         }
-        assert!(Peer::Stock.settings(Memory::Locked).is_empty());
-        assert!(Peer::Pinbuddy.settings(Memory::Locked).is_empty());
+    }
+
+    #[test]
+    fn names_differ_and_only_the_fork_has_its_settings() {
+        let mut names = Subject::ALL.map(Subject::name).to_vec();
+        names.dedup();
+        assert_eq!(names.len(), Subject::ALL.len());
+        for subject in Subject::ALL {
+            let ours = |name: &str| name.starts_with("BUDDY_");
+            let settings = subject.settings(Memory::Counted);
+            assert_eq!(
+                settings.iter().any(|(name, _)| ours(name)),
+                subject.is_fork()
+            );
+        }
+        assert!(Subject::Stock.settings(Memory::Locked).is_empty());
+        assert!(Subject::Pinbuddy.settings(Memory::Locked).is_empty());
     }
 }

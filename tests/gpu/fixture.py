@@ -1,6 +1,6 @@
-"""What a measurement is given, and where its results go: `measure_*.py RIG OUT`, both files of JSON.
+"""The inputs and results of a measurement: `measure_*.py FIXTURE OUT`, both JSON files.
 
-The rig says how to start either allocator, whether CUDA is simulated, how much time there is and where
+The fixture says how to start each allocator, whether CUDA is simulated, how much time there is, and where the
 compiled programs are. Results are written after each round.
 """
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import ways
 
-# The next round starts only where one as long as the longest so far, and a bit, still fits.
+# The next round starts only if the longest round so far, times this, still fits.
 ROOM = 1.15
 
 
 @dataclass
-class Rig:
+class Fixture:
     ways: dict[str, ways.Way]
     simulated: bool
     quick: bool
@@ -30,7 +30,7 @@ class Rig:
         self.start = time.monotonic()
 
     def rounds(self, most: int):
-        """Numbers of rounds: one at least, `most` at most, and none that would not end in time."""
+        """Yields round numbers: at least one, at most `most`, and none that would not end in time."""
         if self.quick or self.simulated:
             most = min(most, 1 if self.quick and self.simulated else 2)
         longest = 0.0
@@ -48,24 +48,24 @@ class Rig:
         scratch.rename(self.out)
 
 
-def describe(rig: Rig) -> dict:
-    """As `main` reads it back; each stage has its own seconds and files."""
+def describe(fixture: Fixture) -> dict:
+    """The fixture as JSON, for `main`."""
     return {
-        "ways": ways.as_json(rig.ways),
-        "simulated": rig.simulated,
-        "quick": rig.quick,
-        "seconds": rig.seconds,
-        "programs": str(rig.programs),
+        "ways": ways.as_json(fixture.ways),
+        "simulated": fixture.simulated,
+        "quick": fixture.quick,
+        "seconds": fixture.seconds,
+        "programs": str(fixture.programs),
     }
 
 
 def main(measure) -> None:
     """The command line of a measurement."""
     described, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
-    # Asked to stop, it leaves by its `finally` clauses.
+    # On SIGTERM, exit through the `finally` clauses.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to stop"))
     measure(
-        Rig(
+        Fixture(
             ways=ways.from_json(described["ways"]),
             simulated=described["simulated"],
             quick=described["quick"],
