@@ -1,0 +1,309 @@
+//! Exact search: is there a placement within a capacity?
+//!
+//! Only one kind of solution is looked for, that with the least sum of offsets: in it every block
+//! lies on the ground or on another's end, and none has a hole below it in which it would fit. Blocks
+//! are placed by rising offset, and by rank where offsets are equal, so that each solution is met
+//! once. Wherever no block that is left lives from one part of time into another, the parts are
+//! searched by themselves. (The idea of canonical solutions is MiniMalloc's.)
+//!
+//! Invariant: `heights` has, of every block that is not placed, the highest end of those that are
+//! placed and live at the same time.
+
+mod moments;
+
+use crate::instance::Instance;
+use moments::stretches;
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// A placement.
+    Found(Vec<u64>),
+    /// There is none within the capacity.
+    Impossible,
+    /// Not known after so many steps.
+    Unknown,
+}
+
+/// The last block placed: what follows has a higher offset, or the same and a higher rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Last {
+    offset: u64,
+    rank: Option<u32>,
+}
+
+struct GaveUp;
+
+struct Search<'s> {
+    sizes: Vec<u64>,
+    /// Of each block the moments, half-open, at which most live; one or two stretches.
+    stretches: Vec<Vec<(usize, usize)>>,
+    neighbours: Vec<Vec<u32>>,
+    ranks: &'s [u32],
+    capacity: u64,
+    /// Of each moment, the bytes that live then and are not placed.
+    left: Vec<u64>,
+    heights: Vec<u64>,
+    offsets: Vec<u64>,
+    placed: Vec<bool>,
+    /// Heights as they were, to be restored.
+    trail: Vec<(u32, u64)>,
+    /// Of each moment, a later one, or itself while no block was seen to live then (`highest_next`).
+    next_bare: Vec<usize>,
+    steps: u64,
+    stop: &'s dyn Fn() -> bool,
+}
+
+/// Searches for at most so many `steps`; `ranks` decides what is tried first at the same height.
+pub(crate) fn search(
+    instance: &Instance,
+    capacity: u64,
+    ranks: &[u32],
+    steps: u64,
+    stop: &dyn Fn() -> bool,
+) -> Outcome {
+    if instance.lower_bound() > capacity {
+        return Outcome::Impossible;
+    }
+    let count = instance.blocks.len();
+    let sizes: Vec<u64> = instance.blocks.iter().map(|block| block.size).collect();
+    let (stretches, moments) = stretches(instance);
+    let mut left = vec![0; moments];
+    for (block, own) in stretches.iter().enumerate() {
+        for &(from, to) in own {
+            left[from..to]
+                .iter_mut()
+                .for_each(|bytes| *bytes += sizes[block]);
+        }
+    }
+    let every = 0..u32::try_from(count).expect("checked by the instance");
+    let meet = |one: u32, other: u32| {
+        instance.lifetimes.of(one).any(|one| {
+            let mut others = instance.lifetimes.of(other);
+            others.any(|other| one.lower < other.upper && other.lower < one.upper)
+        })
+    };
+    let neighbours = every
+        .clone()
+        .map(|one| {
+            every
+                .clone()
+                .filter(|&other| other != one && meet(one, other))
+                .collect()
+        })
+        .collect();
+    let mut search = Search {
+        sizes,
+        stretches,
+        neighbours,
+        ranks,
+        capacity,
+        left,
+        heights: vec![0; count],
+        offsets: vec![0; count],
+        placed: vec![false; count],
+        trail: Vec::new(),
+        next_bare: vec![0; moments + 1],
+        steps,
+        stop,
+    };
+    let mut blocks: Vec<u32> = every.collect();
+    blocks.sort_by_key(|&block| search.stretches[block as usize][0]);
+    match search.parts(
+        &blocks,
+        Last {
+            offset: 0,
+            rank: None,
+        },
+    ) {
+        Ok(true) => Outcome::Found(search.offsets),
+        Ok(false) => Outcome::Impossible,
+        Err(GaveUp) => Outcome::Unknown,
+    }
+}
+
+impl Search<'_> {
+    /// Places `blocks`, which are sorted by their begin, part of time by part. What it placed is
+    /// taken back if it cannot place all.
+    fn parts(&mut self, blocks: &[u32], last: Last) -> Result<bool, GaveUp> {
+        let cyclic = blocks
+            .iter()
+            .any(|&block| self.stretches[block as usize].len() > 1);
+        if cyclic {
+            return self.part(blocks, last);
+        }
+        let mut parts: Vec<&[u32]> = Vec::new();
+        let (mut from, mut until) = (0, 0);
+        for (at, &block) in blocks.iter().enumerate() {
+            let (begin, end) = self.stretches[block as usize][0];
+            if begin >= until && at > from {
+                parts.push(&blocks[from..at]);
+                from = at;
+            }
+            until = until.max(end);
+        }
+        if from < blocks.len() {
+            parts.push(&blocks[from..]);
+        }
+        // What is likely to fail comes first.
+        parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+        for (index, part) in parts.iter().enumerate() {
+            if !self.part(part, last)? {
+                for part in &parts[..index] {
+                    self.take_back(part);
+                }
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Places blocks of one part of time, by trying each that may be the next.
+    fn part(&mut self, blocks: &[u32], last: Last) -> Result<bool, GaveUp> {
+        if blocks.is_empty() {
+            return Ok(true);
+        }
+        if self.steps == 0 || (self.steps.is_multiple_of(4096) && (self.stop)()) {
+            return Err(GaveUp);
+        }
+        self.steps -= 1;
+        let mut by_height: Vec<(u64, u32, u32)> = blocks
+            .iter()
+            .map(|&block| {
+                (
+                    self.heights[block as usize].max(last.offset),
+                    self.ranks[block as usize],
+                    block,
+                )
+            })
+            .collect();
+        by_height.sort_unstable();
+        let Some(highest) = self.highest_next(&by_height) else {
+            return Ok(false);
+        };
+        let ends = by_height
+            .iter()
+            .map(|&(height, _, block)| height + self.sizes[block as usize]);
+        let hole = ends.min().unwrap_or(0);
+        // One that lies lower than the last block would have come before it.
+        let next = by_height.into_iter().filter(|&(height, rank, block)| {
+            self.heights[block as usize] == height
+                && Last {
+                    offset: height,
+                    rank: Some(rank),
+                } > last
+        });
+        let next: Vec<_> = next
+            .take_while(|&(height, ..)| height < hole && height <= highest)
+            .collect();
+        let mut others = Vec::with_capacity(blocks.len());
+        for (offset, rank, block) in next {
+            others.clear();
+            others.extend(blocks.iter().copied().filter(|&other| other != block));
+            let mark = self.trail.len();
+            self.place(block, offset);
+            if self.parts(
+                &others,
+                Last {
+                    offset,
+                    rank: Some(rank),
+                },
+            )? {
+                return Ok(true);
+            }
+            self.unplace(block, mark);
+        }
+        Ok(false)
+    }
+
+    /// At which offset the next block may lie at most, so that all that is left fits; none where it
+    /// does not fit in any way. Blocks come with the lowest offset that each may have, lowest first.
+    fn highest_next(&mut self, by_height: &[(u64, u32, u32)]) -> Option<u64> {
+        let hull = by_height
+            .iter()
+            .flat_map(|&(.., block)| &self.stretches[block as usize]);
+        let (from, to) = hull.fold((usize::MAX, 0), |(from, to), own| {
+            (from.min(own.0), to.max(own.1))
+        });
+        for moment in from..=to {
+            self.next_bare[moment] = moment;
+        }
+        let mut highest = u64::MAX;
+        // The first block to cover a moment is the lowest of those that live then.
+        for &(height, _, block) in by_height {
+            for stretch in 0..self.stretches[block as usize].len() {
+                let (from, to) = self.stretches[block as usize][stretch];
+                let mut moment = self.bare(from);
+                while moment < to {
+                    let room = self.capacity.checked_sub(self.left[moment])?;
+                    if height > room {
+                        return None;
+                    }
+                    highest = highest.min(room);
+                    self.next_bare[moment] = moment + 1;
+                    moment = self.bare(moment + 1);
+                }
+            }
+        }
+        Some(highest)
+    }
+
+    /// The first moment from this one on that no block covers yet.
+    fn bare(&mut self, moment: usize) -> usize {
+        let mut found = moment;
+        while self.next_bare[found] != found {
+            found = self.next_bare[found];
+        }
+        let mut at = moment;
+        while self.next_bare[at] != found {
+            at = std::mem::replace(&mut self.next_bare[at], found);
+        }
+        found
+    }
+
+    fn place(&mut self, block: u32, offset: u64) {
+        let index = block as usize;
+        self.offsets[index] = offset;
+        self.placed[index] = true;
+        let end = offset + self.sizes[index];
+        for &(from, to) in &self.stretches[index] {
+            self.left[from..to]
+                .iter_mut()
+                .for_each(|left| *left -= self.sizes[index]);
+        }
+        for &other in &self.neighbours[index] {
+            let height = &mut self.heights[other as usize];
+            if !self.placed[other as usize] && *height < end {
+                self.trail.push((other, *height));
+                *height = end;
+            }
+        }
+    }
+
+    fn unplace(&mut self, block: u32, mark: usize) {
+        let index = block as usize;
+        self.placed[index] = false;
+        for &(from, to) in &self.stretches[index] {
+            self.left[from..to]
+                .iter_mut()
+                .for_each(|left| *left += self.sizes[index]);
+        }
+        while self.trail.len() > mark {
+            let (other, height) = self.trail.pop().expect("longer than the mark");
+            self.heights[other as usize] = height;
+        }
+    }
+
+    /// Takes back a part that was placed whole. Heights are restored by who placed what lies below.
+    fn take_back(&mut self, blocks: &[u32]) {
+        for &block in blocks {
+            let index = block as usize;
+            self.placed[index] = false;
+            for &(from, to) in &self.stretches[index] {
+                self.left[from..to]
+                    .iter_mut()
+                    .for_each(|left| *left += self.sizes[index]);
+            }
+        }
+    }
+}

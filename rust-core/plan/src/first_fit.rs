@@ -1,0 +1,198 @@
+//! First fit with holes: blocks are placed one after the other, each in a gap between those that are
+//! placed and live at the same time.
+//!
+//! Invariant: of each mark in time, `profiles` has what is placed and lives there, sorted by offset.
+
+use crate::instance::Instance;
+
+/// Which gap a block takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gap {
+    /// The lowest that is long enough.
+    Lowest,
+    /// The shortest that is long enough; the lowest of those.
+    Shortest,
+}
+
+/// Bytes that are taken until a moment.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    from: u64,
+    to: u64,
+    /// The rank of the moment at which they are free again.
+    until: u32,
+}
+
+/// Places blocks; what it needs for that is kept from one order to the next.
+#[derive(Debug)]
+pub(crate) struct Packer<'i> {
+    instance: &'i Instance,
+    /// Pieces of what is placed, as bits.
+    placed: Vec<u64>,
+    profiles: Vec<Vec<Taken>>,
+    /// What begins after a mark.
+    recent: Vec<(u64, u64)>,
+    offsets: Vec<u64>,
+}
+
+impl<'i> Packer<'i> {
+    pub(crate) fn new(instance: &'i Instance) -> Self {
+        Self {
+            instance,
+            placed: vec![0; instance.lifetimes.count().div_ceil(64)],
+            profiles: vec![Vec::new(); instance.lifetimes.marks()],
+            recent: Vec::new(),
+            offsets: vec![0; instance.blocks.len()],
+        }
+    }
+
+    /// The peak of placing the blocks in this order, if it is below `limit`; none as soon as it is
+    /// not, or `stop` says so.
+    pub(crate) fn pack(
+        &mut self,
+        order: &[u32],
+        gap: Gap,
+        limit: u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<u64> {
+        self.placed.fill(0);
+        self.profiles.iter_mut().for_each(Vec::clear);
+        let mut peak = 0;
+        for (count, &block) in order.iter().enumerate() {
+            if count % 1024 == 1023 && stop() {
+                return None;
+            }
+            let offset = self.offset(block, gap);
+            let end = offset + self.instance.blocks[block as usize].size;
+            if end >= limit {
+                return None;
+            }
+            peak = peak.max(end);
+            self.place(block, offset);
+        }
+        Some(peak)
+    }
+
+    /// Where the blocks lie after [`Self::pack`] has answered with a peak.
+    pub(crate) fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    fn place(&mut self, block: u32, offset: u64) {
+        let lifetimes = &self.instance.lifetimes;
+        let end = offset + self.instance.blocks[block as usize].size;
+        self.offsets[block as usize] = offset;
+        for index in lifetimes.indices(block) {
+            self.placed[index / 64] |= 1 << (index % 64);
+            let until = lifetimes.piece(index).upper;
+            for mark in lifetimes.marks_of(index) {
+                let profile = &mut self.profiles[mark];
+                let at = profile.partition_point(|taken| taken.from < offset);
+                profile.insert(
+                    at,
+                    Taken {
+                        from: offset,
+                        to: end,
+                        until,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Where a block goes. What lives across the period's end has two pieces, and needs a gap that is
+    /// one for both: then everything is sorted together.
+    fn offset(&mut self, block: u32, gap: Gap) -> u64 {
+        let lifetimes = &self.instance.lifetimes;
+        let size = self.instance.blocks[block as usize].size;
+        self.recent.clear();
+        let mut own = lifetimes.indices(block);
+        let (first, second) = (own.next().expect("a block lives"), own.next());
+        for index in std::iter::once(first).chain(second) {
+            self.begun(index);
+        }
+        if let Some(second) = second {
+            for index in [first, second] {
+                let lower = lifetimes.piece(index).lower;
+                let (mark, _) = lifetimes.since_mark(index);
+                let living = self.profiles[mark]
+                    .iter()
+                    .filter(|taken| taken.until > lower);
+                self.recent
+                    .extend(living.map(|taken| (taken.from, taken.to)));
+            }
+        }
+        self.recent.sort_unstable();
+        let lower = lifetimes.piece(first).lower;
+        let (mark, _) = lifetimes.since_mark(first);
+        let profile: &[Taken] = if second.is_some() {
+            &[]
+        } else {
+            &self.profiles[mark]
+        };
+        let living = profile.iter().filter(|taken| taken.until > lower);
+        fit(living, &self.recent, size, gap)
+    }
+
+    /// Notes what is placed and begins between the mark before a piece and the piece's end.
+    fn begun(&mut self, index: usize) {
+        let lifetimes = &self.instance.lifetimes;
+        let lower = lifetimes.piece(index).lower;
+        let (_, range) = lifetimes.since_mark(index);
+        if range.is_empty() {
+            return;
+        }
+        let (first, last) = (range.start / 64, (range.end - 1) / 64);
+        for word in first..=last {
+            let mut bits = self.placed[word];
+            if word == first {
+                bits &= u64::MAX << (range.start % 64);
+            }
+            if word == last {
+                bits &= u64::MAX >> (63 - (range.end - 1) % 64);
+            }
+            while bits != 0 {
+                let other = lifetimes.piece(word * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+                if other.upper > lower {
+                    let offset = self.offsets[other.block as usize];
+                    let size = self.instance.blocks[other.block as usize].size;
+                    self.recent.push((offset, offset + size));
+                }
+            }
+        }
+    }
+}
+
+/// A gap between what is taken, of which both lists are sorted by their begin.
+fn fit<'t>(
+    living: impl Iterator<Item = &'t Taken>,
+    recent: &[(u64, u64)],
+    size: u64,
+    gap: Gap,
+) -> u64 {
+    let (mut free_from, mut shortest) = (0, None);
+    let mut living = living.map(|taken| (taken.from, taken.to)).peekable();
+    let mut recent = recent.iter().copied().peekable();
+    loop {
+        let next = match (living.peek(), recent.peek()) {
+            (Some(one), Some(other)) if one <= other => living.next(),
+            (Some(_), None) => living.next(),
+            (_, Some(_)) => recent.next(),
+            (None, None) => break,
+        };
+        let Some((from, to)) = next else { break };
+        // The same bytes may be there twice: then there is no gap.
+        let length = from.saturating_sub(free_from);
+        if length >= size {
+            if gap == Gap::Lowest {
+                return free_from;
+            }
+            if shortest.is_none_or(|(least, _)| length < least) {
+                shortest = Some((length, free_from));
+            }
+        }
+        free_from = free_from.max(to);
+    }
+    shortest.map_or(free_from, |(_, offset)| offset)
+}

@@ -1,0 +1,210 @@
+//! What is to be placed.
+//!
+//! Invariants: every block lives for a moment at least and has a byte at least; with a period it
+//! begins within one and lives no longer than one; the sum of all sizes stays far from what a
+//! `u64` holds. Moments are ranks: only their order matters for a placement.
+
+use crate::lifetimes::Lifetimes;
+
+/// The most bytes that all blocks of an instance may have together: 1 EiB.
+pub const MOST_BYTES: u64 = 1 << 60;
+
+/// A block: it lives from `lower` on, and no longer at `upper`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its first moment.
+    pub lower: u64,
+    /// The first moment at which it is gone. With a period this may lie in the next one.
+    pub upper: u64,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// Why blocks are no instance. Blocks are counted from 0, in the order in which they were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It is gone before it begins.
+    #[error("block {0} lives from {1} to {2}; its end must be later than its begin")]
+    Lifetime(usize, u64, u64),
+    /// It has no bytes.
+    #[error("block {0} has 0 bytes; every block needs one at least")]
+    Empty(usize),
+    /// More bytes than any machine has.
+    #[error("the blocks up to {0} have more than {MOST_BYTES} bytes together")]
+    Bytes(usize),
+    /// It begins after the period, or lives longer than one.
+    #[error("block {0} lives from {1} to {2}, which does not fit a period of {3}")]
+    Period(usize, u64, u64, u64),
+    /// More blocks than are counted here.
+    #[error("{0} blocks are more than {max}", max = MOST_BLOCKS)]
+    Blocks(usize),
+}
+
+/// The most blocks of an instance.
+const MOST_BLOCKS: usize = 1 << 28;
+
+/// A part of a block's lifetime that does not cross the period's end; ranks of moments, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) lower: u32,
+    pub(crate) upper: u32,
+    pub(crate) block: u32,
+}
+
+/// Blocks that can be placed.
+#[derive(Debug)]
+pub struct Instance {
+    pub(crate) blocks: Vec<Block>,
+    /// Moments at which something begins or ends.
+    pub(crate) moments: u32,
+    pub(crate) lifetimes: Lifetimes,
+    bound: u64,
+}
+
+impl Instance {
+    /// Blocks that live once.
+    ///
+    /// # Errors
+    ///
+    /// The first block that cannot be.
+    pub fn new(blocks: Vec<Block>) -> Result<Self, Error> {
+        Self::with(blocks, None)
+    }
+
+    /// Blocks that come again in each period: one that ends after it also lives at its begin.
+    ///
+    /// # Errors
+    ///
+    /// The first block that cannot be.
+    pub fn cyclic(blocks: Vec<Block>, period: u64) -> Result<Self, Error> {
+        Self::with(blocks, Some(period))
+    }
+
+    fn with(blocks: Vec<Block>, period: Option<u64>) -> Result<Self, Error> {
+        if blocks.len() > MOST_BLOCKS {
+            return Err(Error::Blocks(blocks.len()));
+        }
+        let mut bytes = 0_u64;
+        for (index, block) in blocks.iter().enumerate() {
+            let &Block { lower, upper, size } = block;
+            if lower >= upper {
+                return Err(Error::Lifetime(index, lower, upper));
+            }
+            if size == 0 {
+                return Err(Error::Empty(index));
+            }
+            bytes = bytes.saturating_add(size);
+            if bytes > MOST_BYTES {
+                return Err(Error::Bytes(index));
+            }
+            if let Some(period) = period
+                && (lower >= period || upper - lower > period)
+            {
+                return Err(Error::Period(index, lower, upper, period));
+            }
+        }
+        let (pieces, moments) = ranked(&blocks, period);
+        let bound = bound(&blocks, &pieces, moments);
+        Ok(Self {
+            lifetimes: Lifetimes::new(pieces, moments, blocks.len()),
+            blocks,
+            moments,
+            bound,
+        })
+    }
+
+    /// The blocks, in the order in which they were given.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Of each block, the most bytes that live at a moment of its own.
+    pub(crate) fn crowds(&self) -> Vec<u64> {
+        let mut changes = vec![0_i64; self.moments as usize + 1];
+        let every = 0..u32::try_from(self.blocks.len()).expect("checked by `with`");
+        for block in every.clone() {
+            let size = self.blocks[block as usize].size.cast_signed();
+            for piece in self.lifetimes.of(block) {
+                changes[piece.lower as usize] += size;
+                changes[piece.upper as usize] -= size;
+            }
+        }
+        let mut live = 0;
+        let lives: Vec<i64> = changes
+            .iter()
+            .map(|change| {
+                live += change;
+                live
+            })
+            .collect();
+        every
+            .map(|block| {
+                let pieces = self.lifetimes.of(block);
+                let most = pieces
+                    .flat_map(|p| &lives[p.lower as usize..p.upper as usize])
+                    .max();
+                most.copied().unwrap_or(0).cast_unsigned()
+            })
+            .collect()
+    }
+
+    /// The most bytes that live at once: no placement has a lower peak.
+    #[must_use]
+    pub fn lower_bound(&self) -> u64 {
+        self.bound
+    }
+}
+
+/// Lifetimes as pieces, sorted by their begin, with ranks for moments; and how many ranks there are.
+fn ranked(blocks: &[Block], period: Option<u64>) -> (Vec<Piece>, u32) {
+    let mut parts = Vec::with_capacity(blocks.len());
+    for (block, &Block { lower, upper, .. }) in (0_u32..).zip(blocks) {
+        match period {
+            Some(period) if upper > period => {
+                parts.push((lower, period, block));
+                parts.push((0, upper - period, block));
+            }
+            _ => parts.push((lower, upper, block)),
+        }
+    }
+    let mut moments: Vec<u64> = parts
+        .iter()
+        .flat_map(|&(lower, upper, _)| [lower, upper])
+        .collect();
+    moments.sort_unstable();
+    moments.dedup();
+    let rank = |moment| {
+        u32::try_from(moments.partition_point(|&m| m < moment)).expect("at most 2^30 moments")
+    };
+    let mut pieces: Vec<Piece> = parts
+        .iter()
+        .map(|&(lower, upper, block)| Piece {
+            lower: rank(lower),
+            upper: rank(upper),
+            block,
+        })
+        .collect();
+    pieces.sort_unstable_by_key(|piece| (piece.lower, piece.block));
+    (
+        pieces,
+        u32::try_from(moments.len()).expect("at most 2^30 moments"),
+    )
+}
+
+fn bound(blocks: &[Block], pieces: &[Piece], moments: u32) -> u64 {
+    let mut ends = vec![0_u64; moments as usize];
+    for piece in pieces {
+        ends[piece.upper as usize] += blocks[piece.block as usize].size;
+    }
+    let (mut live, mut most, mut ended) = (0_u64, 0, 0);
+    for piece in pieces {
+        while ended <= piece.lower {
+            live -= ends[ended as usize];
+            ended += 1;
+        }
+        live += blocks[piece.block as usize].size;
+        most = most.max(live);
+    }
+    most
+}

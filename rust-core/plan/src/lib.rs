@@ -1,0 +1,29 @@
+//! Offline placement: blocks with known lifetimes and sizes in, an offset for each out.
+//!
+//! The problem is dynamic storage allocation. Two blocks that live at the same time must not
+//! overlap, and the highest end, the *peak*, is to be small. No placement is below the *lower
+//! bound*, the most bytes that live at once.
+//!
+//! - [`Instance`]: what is to be placed, checked.
+//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, and exact search
+//!   for few blocks. Anytime: what it has so far is always valid.
+//! - [`check()`]: whether offsets are a placement. It shares no code with what places.
+//!
+//! Knows no trace, no file and no clock: the caller says when to stop, and how many threads to use.
+//! Times and sizes are whole numbers of whatever unit the caller has; it aligns sizes beforehand.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod exact;
+mod first_fit;
+mod improve;
+mod instance;
+mod lifetimes;
+mod order;
+mod random;
+mod solve;
+
+pub use check::{Overlap, check};
+pub use instance::{Block, Error, Instance, MOST_BYTES};
+pub use solve::{Effort, Solution, solve};

@@ -1,0 +1,216 @@
+//! All ways to place blocks, side by side, until the bound is reached or the caller says stop.
+//!
+//! First every way of first fit, each once. Then, for few blocks, exact search within capacities
+//! between the bound and the best that is known, with as many steps as the round before and half as
+//! many again; for many, local search. Threads share nothing but the best placement.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::exact::{Outcome, search};
+use crate::first_fit::Packer;
+use crate::improve::Climb;
+use crate::instance::Instance;
+use crate::order::{RANKINGS, WAYS, Way, ranks, ways};
+use crate::random::Random;
+
+/// Up to so many blocks are searched exactly.
+const FEW: usize = 1_000;
+
+/// What a search may take.
+#[derive(Clone, Copy)]
+pub struct Effort<'e> {
+    /// How many threads; 0 is 1.
+    pub threads: usize,
+    /// Whether to stop now: asked every few milliseconds, by all threads. Until every way was tried
+    /// once no way may be known, so the first one is gone through even then.
+    pub stop: &'e (dyn Fn() -> bool + Sync),
+    /// Called with each peak that is lower than all before.
+    pub seen: &'e (dyn Fn(u64) + Sync),
+}
+
+/// Where blocks are to lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solution {
+    /// Of each block, in the order in which they were given.
+    pub offsets: Vec<u64>,
+    /// The highest end.
+    pub peak: u64,
+    /// No placement is lower than this: the most that lives at once, or what exact search showed.
+    pub bound: u64,
+    /// What found it: `first fit`, `local search` or `exact search`.
+    pub by: &'static str,
+}
+
+/// The best placement so far, for all threads.
+struct Best {
+    peak: AtomicU64,
+    bound: AtomicU64,
+    found: Mutex<(Vec<u64>, &'static str)>,
+}
+
+impl Best {
+    fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    fn bound(&self) -> u64 {
+        self.bound.load(Ordering::Relaxed)
+    }
+
+    fn reached(&self) -> bool {
+        self.peak() <= self.bound()
+    }
+
+    fn offer(&self, peak: u64, offsets: &[u64], by: &'static str, effort: Effort<'_>) {
+        let mut found = self
+            .found
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if peak < self.peak() {
+            self.peak.store(peak, Ordering::Relaxed);
+            found.0.clear();
+            found.0.extend_from_slice(offsets);
+            found.1 = by;
+            (effort.seen)(peak);
+        }
+    }
+}
+
+/// Places all blocks.
+#[must_use]
+pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
+    let best = Best {
+        peak: AtomicU64::new(u64::MAX),
+        bound: AtomicU64::new(instance.lower_bound()),
+        found: Mutex::default(),
+    };
+    let all: Vec<Way> = ways().collect();
+    let next = AtomicUsize::new(0);
+    let peaks: Vec<AtomicU64> = all.iter().map(|_| AtomicU64::new(u64::MAX)).collect();
+    let threads = effort.threads.max(1);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(WAYS) {
+            scope.spawn(|| first_fits(instance, &best, &all, &next, &peaks, effort));
+        }
+    });
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&way| peaks[way].load(Ordering::Relaxed));
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (best, way) = (&best, all[order[thread % order.len()]]);
+            scope.spawn(move || {
+                if instance.blocks.len() <= FEW {
+                    exact(instance, best, thread, effort);
+                } else {
+                    climb(instance, best, way, thread, effort);
+                }
+            });
+        }
+    });
+    let (peak, bound) = (best.peak(), best.bound());
+    let (offsets, by) = best
+        .found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    Solution {
+        peak: if offsets.is_empty() { 0 } else { peak },
+        offsets,
+        bound,
+        by,
+    }
+}
+
+fn first_fits(
+    instance: &Instance,
+    best: &Best,
+    ways: &[Way],
+    next: &AtomicUsize,
+    peaks: &[AtomicU64],
+    effort: Effort<'_>,
+) {
+    let mut packer = Packer::new(instance);
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(way) = ways.get(index) else { return };
+        let first = index == 0;
+        if !first && ((effort.stop)() || best.reached()) {
+            return;
+        }
+        let order = way.order(instance);
+        let go_on: &dyn Fn() -> bool = &|| false;
+        let stop: &dyn Fn() -> bool = if first { go_on } else { &|| (effort.stop)() };
+        if let Some(peak) = packer.pack(&order, way.gap, best.peak(), stop) {
+            peaks[index].store(peak, Ordering::Relaxed);
+            best.offer(peak, packer.offsets(), "first fit", effort);
+        }
+    }
+}
+
+fn climb(instance: &Instance, best: &Best, way: Way, seed: usize, effort: Effort<'_>) {
+    let stop: &dyn Fn() -> bool = &|| (effort.stop)() || best.reached();
+    if stop() {
+        return;
+    }
+    let order = way.order(instance);
+    let Some(mut climb) = Climb::new(instance, order, way.gap, seed as u64, stop) else {
+        return;
+    };
+    while !stop() {
+        if climb.step(stop) {
+            best.offer(climb.peak(), climb.offsets(), "local search", effort);
+        }
+    }
+}
+
+/// How far above the bound exact search looks, in eighths of the way to the best that is known.
+const EIGHTHS: [u64; 5] = [0, 8, 4, 2, 1];
+
+fn exact(instance: &Instance, best: &Best, thread: usize, effort: Effort<'_>) {
+    let stop: &dyn Fn() -> bool = &|| (effort.stop)() || best.reached();
+    let mut random = Random::new(thread as u64);
+    let mut steps = 10_000;
+    for round in 0.. {
+        for number in 0..RANKINGS {
+            for turn in 0..EIGHTHS.len() {
+                if stop() {
+                    return;
+                }
+                let (bound, peak) = (best.bound(), best.peak());
+                let eighths = EIGHTHS[(turn + thread) % EIGHTHS.len()];
+                let capacity = bound + (peak - 1 - bound) / 8 * eighths;
+                let mut ranks = ranks(instance, number);
+                if round > 0 || thread > 2 {
+                    shuffle(&mut ranks, &mut random);
+                }
+                match search(instance, capacity, &ranks, steps, stop) {
+                    Outcome::Found(offsets) => {
+                        let ends = instance
+                            .blocks
+                            .iter()
+                            .zip(&offsets)
+                            .map(|(b, o)| b.size + o);
+                        let peak = ends.max().unwrap_or(0);
+                        best.offer(peak, &offsets, "exact search", effort);
+                    }
+                    Outcome::Impossible => {
+                        best.bound.fetch_max(capacity + 1, Ordering::Relaxed);
+                    }
+                    Outcome::Unknown => {}
+                }
+            }
+        }
+        steps += steps / 2;
+    }
+}
+
+/// Swaps a tenth of the ranks with near ones.
+fn shuffle(ranks: &mut [u32], random: &mut Random) {
+    if ranks.is_empty() {
+        return;
+    }
+    for _ in 0..ranks.len() / 10 {
+        let (one, other) = (random.below(ranks.len()), random.below(ranks.len()));
+        ranks.swap(one, other);
+    }
+}

@@ -1,0 +1,227 @@
+//! Placements are placements, however blocks live; small ones are the best there are.
+#![allow(clippy::expect_used, reason = "tests")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pinbuddy_plan::{Block, Effort, Error, Instance, Overlap, check, solve};
+use proptest::prelude::*;
+
+fn blocks(most: usize, moments: u64) -> impl Strategy<Value = Vec<Block>> {
+    let block = (0..moments, 1..=moments, 1_u64..20).prop_map(|(lower, length, size)| Block {
+        lower,
+        upper: lower + length,
+        size,
+    });
+    prop::collection::vec(block, 1..=most)
+}
+
+/// Solves with so many questions whether to stop.
+fn solved(instance: &Instance, questions: usize) -> pinbuddy_plan::Solution {
+    let asked = AtomicUsize::new(0);
+    solve(
+        instance,
+        Effort {
+            threads: 2,
+            stop: &|| asked.fetch_add(1, Ordering::Relaxed) >= questions,
+            seen: &|_| {},
+        },
+    )
+}
+
+/// Do two blocks live at the same time? Moment by moment.
+fn meet(a: &Block, b: &Block, period: Option<u64>) -> bool {
+    let moments = |block: &Block| {
+        let moments =
+            (block.lower..block.upper).map(|moment| period.map_or(moment, |p| moment % p));
+        moments.collect::<std::collections::BTreeSet<_>>()
+    };
+    !moments(a).is_disjoint(&moments(b))
+}
+
+fn overlap(blocks: &[Block], period: Option<u64>, offsets: &[u64]) -> bool {
+    (0..blocks.len()).any(|a| {
+        (0..a).any(|b| {
+            meet(&blocks[a], &blocks[b], period)
+                && offsets[a] < offsets[b] + blocks[b].size
+                && offsets[b] < offsets[a] + blocks[a].size
+        })
+    })
+}
+
+/// The least peak of lowest first fit over all orders: the best there is.
+fn best(blocks: &[Block], period: Option<u64>) -> u64 {
+    fn go(blocks: &[Block], period: Option<u64>, placed: &mut Vec<(usize, u64)>, peak: u64) -> u64 {
+        if placed.len() == blocks.len() {
+            return peak;
+        }
+        let mut least = u64::MAX;
+        for next in 0..blocks.len() {
+            if placed.iter().any(|&(block, _)| block == next) {
+                continue;
+            }
+            let mut taken: Vec<(u64, u64)> = placed
+                .iter()
+                .filter(|&&(block, _)| meet(&blocks[block], &blocks[next], period))
+                .map(|&(block, offset)| (offset, offset + blocks[block].size))
+                .collect();
+            taken.sort_unstable();
+            let mut at = 0;
+            for (from, to) in taken {
+                if from >= at + blocks[next].size {
+                    break;
+                }
+                at = at.max(to);
+            }
+            placed.push((next, at));
+            least = least.min(go(blocks, period, placed, peak.max(at + blocks[next].size)));
+            placed.pop();
+        }
+        least
+    }
+    go(blocks, period, &mut Vec::new(), 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_solution_is_a_placement_and_no_lower_than_the_bound(blocks in blocks(120, 60)) {
+        let instance = Instance::new(blocks.clone()).expect("valid");
+        let solution = solved(&instance, 40);
+        let peak = check(&blocks, None, &solution.offsets).expect("a placement");
+        prop_assert_eq!(peak, solution.peak);
+        prop_assert!(peak >= instance.lower_bound());
+    }
+
+    #[test]
+    fn what_lives_across_the_periods_end_overlaps_nothing_at_its_begin(blocks in blocks(60, 30)) {
+        let instance = Instance::cyclic(blocks.clone(), 30).expect("valid");
+        let solution = solved(&instance, 40);
+        let peak = check(&blocks, Some(30), &solution.offsets).expect("a placement");
+        prop_assert_eq!(peak, solution.peak);
+        prop_assert!(!overlap(&blocks, Some(30), &solution.offsets));
+        prop_assert!(peak >= instance.lower_bound());
+    }
+
+    #[test]
+    fn few_blocks_are_placed_as_well_as_can_be(blocks in blocks(6, 8), cyclic: bool) {
+        let period = cyclic.then_some(8);
+        let instance = match period {
+            Some(period) => Instance::cyclic(blocks.clone(), period),
+            None => Instance::new(blocks.clone()),
+        }
+        .expect("valid");
+        let solution = solved(&instance, 100_000);
+        prop_assert_eq!(solution.peak, best(&blocks, period));
+        prop_assert_eq!(solution.bound, solution.peak, "and that is known");
+    }
+
+    #[test]
+    fn the_checker_says_what_moment_by_moment_says(
+        blocks in blocks(12, 12),
+        offsets in prop::collection::vec(0_u64..60, 12),
+        cyclic: bool,
+    ) {
+        let period = cyclic.then_some(12);
+        let offsets = &offsets[..blocks.len()];
+        let found = check(&blocks, period, offsets);
+        prop_assert_eq!(found.is_err(), overlap(&blocks, period, offsets), "{:?}", found);
+    }
+
+    #[test]
+    fn the_bound_is_the_most_that_lives_at_a_moment(blocks in blocks(40, 20), cyclic: bool) {
+        let period = cyclic.then_some(20);
+        let instance = match period {
+            Some(period) => Instance::cyclic(blocks.clone(), period),
+            None => Instance::new(blocks.clone()),
+        }
+        .expect("valid");
+        let at = |moment| -> u64 {
+            let dot = Block { lower: moment, upper: moment + 1, size: 1 };
+            blocks.iter().filter(|block| meet(block, &dot, period)).map(|block| block.size).sum()
+        };
+        prop_assert_eq!(Some(instance.lower_bound()), (0..40).map(at).max());
+    }
+}
+
+#[test]
+fn blocks_that_cannot_be_are_refused_by_their_number() {
+    let good = Block {
+        lower: 0,
+        upper: 1,
+        size: 1,
+    };
+    let refused = |block, period: Option<u64>| {
+        match period {
+            Some(period) => Instance::cyclic(vec![good, block], period),
+            None => Instance::new(vec![good, block]),
+        }
+        .expect_err("refused")
+    };
+    let block = |lower, upper, size| Block { lower, upper, size };
+    assert_eq!(refused(block(3, 3, 1), None), Error::Lifetime(1, 3, 3));
+    assert_eq!(refused(block(0, 1, 0), None), Error::Empty(1));
+    assert_eq!(refused(block(0, 1, u64::MAX), None), Error::Bytes(1));
+    assert_eq!(refused(block(5, 6, 1), Some(5)), Error::Period(1, 5, 6, 5));
+    assert_eq!(refused(block(1, 7, 1), Some(5)), Error::Period(1, 1, 7, 5));
+    let beyond = check(&[good], None, &[u64::MAX]);
+    assert_eq!(beyond, Err(Overlap::Beyond(0)));
+    assert_eq!(check(&[good], None, &[]), Err(Overlap::Count(1, 0)));
+}
+
+#[test]
+fn nothing_to_place_needs_nothing() {
+    let instance = Instance::new(Vec::new()).expect("valid");
+    assert_eq!(solved(&instance, 10).peak, 0);
+}
+
+/// Blocks like a training stage's: each micro-batch's activations live until its backward pass, four
+/// micro-batches later, and scratch blocks for a moment; sizes differ by a fifth.
+fn training(batches: u64) -> Vec<Block> {
+    let mut state = 1_u64;
+    let mut jitter = |kib: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (kib * 1024 * (800 + state % 400)) / 1000
+    };
+    let (layers, length) = (16, 16 * 8);
+    let mut blocks = Vec::new();
+    for batch in 0..batches {
+        for layer in 0..layers {
+            for kind in 0..4 {
+                let forward = batch * 2 * length + layer * 8 + kind * 2;
+                let backward = (batch + 4) * 2 * length + length + (layers - layer) * 8 - kind * 2;
+                let size = jitter(256 * (1 + kind));
+                blocks.push(Block {
+                    lower: forward,
+                    upper: backward,
+                    size,
+                });
+                let size = jitter(4096 / (1 + kind));
+                blocks.push(Block {
+                    lower: forward + 1,
+                    upper: forward + 4,
+                    size,
+                });
+                blocks.push(Block {
+                    lower: backward - 1,
+                    upper: backward + 2,
+                    size: jitter(512),
+                });
+            }
+        }
+    }
+    blocks
+}
+
+#[test]
+fn training_is_placed_near_the_bound_by_first_fit_alone() {
+    let blocks = training(40);
+    let instance = Instance::new(blocks.clone()).expect("valid");
+    // One question a thousand blocks and one for each way: enough for all, and for no local search.
+    let solution = solved(&instance, 40);
+    let peak = check(&blocks, None, &solution.offsets).expect("a placement");
+    let gap = peak as f64 / instance.lower_bound() as f64 - 1.0;
+    assert!(gap < 0.02, "{:.2} % above the bound", gap * 100.0);
+}
