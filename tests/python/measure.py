@@ -134,6 +134,7 @@ def compare_pairs(
 
 
 IMPORT = ["-c", "import torch"]
+TURNS = 10
 
 
 def compare_imports(stock: str, fork: str) -> dict:
@@ -151,18 +152,26 @@ def compare_imports(stock: str, fork: str) -> dict:
 
 
 def compare_import_work(stock: str, fork: str) -> dict:
-    """The same in processor time, which does not vary with slow disks or busy neighbours. The fork adds only
-    processor work: a library to map and relocate."""
+    """The same in processor time, which does not vary with slow disks. The fork adds only processor work: a
+    library to map and relocate. Both run at the same time, so that what disturbs one disturbs the other."""
 
-    def milliseconds(python: str) -> float:
-        process = subprocess.Popen([python, *IMPORT])
+    def started(python: str) -> subprocess.Popen:
+        return subprocess.Popen([python, *IMPORT])
+
+    def milliseconds(process: subprocess.Popen) -> float:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, process.args)
         return (usage.ru_utime + usage.ru_stime) * 1e3
 
-    return _compare_in_turns(milliseconds, stock, fork)
+    def pair(turn: int) -> dict[str, float]:
+        processes = {python: started(python) for python in in_turn(turn, stock, fork)}
+        return {python: milliseconds(process) for python, process in processes.items()}
+
+    pair(0)
+    pairs = [pair(turn) for turn in range(TURNS)]
+    return _differences([it[stock] for it in pairs], [it[fork] for it in pairs])
 
 
 LOADING = """
@@ -186,17 +195,21 @@ def compare_loading(stock: str, fork: str) -> dict:
 
 
 def _compare_in_turns(milliseconds, stock: str, fork: str) -> dict:
-    """Ten turns, after one that fills the system's caches."""
+    """One after the other, once more than is counted: the first fills the system's caches."""
     times = {stock: [], fork: []}
     for python in (stock, fork):
         milliseconds(python)
-    for turn in range(10):
+    for turn in range(TURNS):
         for python in in_turn(turn, stock, fork):
             times[python].append(milliseconds(python))
-    differences = [ours - theirs for ours, theirs in zip(times[fork], times[stock])]
+    return _differences(times[stock], times[fork])
+
+
+def _differences(stock_ms: list[float], fork_ms: list[float]) -> dict:
+    differences = [ours - theirs for ours, theirs in zip(fork_ms, stock_ms)]
     return {
         "delta_ms": statistics.median(differences),
-        "stock_ms": statistics.median(times[stock]),
+        "stock_ms": statistics.median(stock_ms),
         "spread_ms": [min(differences), max(differences)],
         "deltas_ms": differences,
     }

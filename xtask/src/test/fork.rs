@@ -85,7 +85,7 @@ pub fn pytest(
         .env("PINBUDDY_STOCK_PYTHON", stock.join("bin/python"));
     if pass != Pass::Timing {
         // More processes than cores, since tests mostly wait and start up.
-        command.args(["--numprocesses", "2"]);
+        command.args(["--numprocesses", "3"]);
     }
     adjust(&mut command);
     let (_, success) = relay::run(&mut command)?;
