@@ -1,7 +1,7 @@
-// A block that either the engine or upstream's lists hold.
+// A block of the engine's or of upstream's lists.
 //
-// One type for both, so that a context pointer can be told apart by looking at it and upstream's
-// record_event, events and segment list keep working on it.
+// One type for both, so that a context pointer tells which it is, and upstream's record_event, events
+// and segment list work on it.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace pinbuddy {
 
-// On cache lines of its own, since blocks of several threads lie side by side in the heap.
+// On cache lines of its own, since blocks of several threads are neighbours in the heap.
 struct alignas(64) Block : UpstreamBlock {
   using UpstreamBlock::UpstreamBlock;
 
-  // What follows is on one line: all that most requests and frees look at.
+  // These fields share a cache line: most requests and frees read no others.
 
-  // Whether the engine owns the memory, and then where. Both are set before the block is handed
-  // out and stay until it is wholly free.
+  // Whether the engine owns the memory, and its grant. Both are set before the block is handed out, and
+  // stay until it is released.
   alignas(64) bool engine_owned = false;
 
   // Whether a user has it; and whether `streams_` and `context_when_allocated_`, which the mutex
@@ -27,8 +27,8 @@ struct alignas(64) Block : UpstreamBlock {
   std::atomic<bool> on_streams{false};
   std::atomic<bool> traced{false};
 
-  // Whether it is cached once it is freed, and by which thread's cache; there it is linked with the next
-  // of its size and, the top one, with that of the next size.
+  // Whether it is cached once it is freed, and in which thread cache. There it is linked to the next block
+  // of its size; the top one also to the top of the next size.
   bool cacheable = false;
   std::uint16_t cache = 0;
   Block* next_cached = nullptr;
@@ -36,7 +36,7 @@ struct alignas(64) Block : UpstreamBlock {
 
   Grant grant{};
 
-  // Of which refusal it was last told, and whether it counts as freed since (`Refusals`).
+  // The last refusal that it has seen, and whether it counts as freed since (`Refusals`).
   std::uint32_t refusal = 0;
   bool freed_since = false;
 };

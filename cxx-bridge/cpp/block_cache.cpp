@@ -6,7 +6,7 @@
 namespace pinbuddy {
 namespace {
 
-// Threads that have a cache: the first ones have one each.
+// Threads that have a number. The first ones have a cache each; later ones share.
 std::atomic<std::size_t> threads{0};
 
 } // namespace
@@ -17,8 +17,8 @@ std::size_t BlockCache::number_thread() {
 }
 
 std::size_t BlockCache::in_use() {
-  // Who comes later than this is as if it came after the whole call.
-  // Blocks that no thread took for itself are in the first one.
+  // Threads that register after this load count as arriving after the call.
+  // Blocks of threads without a number are in the first cache.
   return std::clamp(threads.load(std::memory_order_relaxed), std::size_t{1}, kCaches);
 }
 
@@ -83,7 +83,7 @@ BlockCache::Flush::Flush(BlockCache& cache) : cache_(cache), alone_(cache.begin_
       reused_ += one.take_reused();
       one.clear([&](Block* top) { tops[count++] = top; });
     }
-    // The last in of each stack to the front first, and so behind the others.
+    // Each stack is reversed onto the chain: of each size the oldest block comes first.
     for (Block* top : std::span(tops.data(), count)) {
       while (top != nullptr) {
         Block* block = top;
@@ -109,7 +109,7 @@ Block* BlockCache::Flush::next() {
 
 bool BlockCache::begin_flush() {
   const bool alone = flushing_.try_lock() || flushing_.try_lock_for(kPatience);
-  // Before any cache is cleared, and so seen by all who find one empty.
+  // Before any cache is cleared, so that every thread that finds one empty sees it.
   flushes_.fetch_add(1, std::memory_order_relaxed);
   news_.store(0, std::memory_order_relaxed);
   count_held(1);
@@ -155,7 +155,7 @@ void BlockCache::before_fork() {
 
 void BlockCache::after_fork(bool in_child) {
   if (in_child) {
-    // Whoever paused caching, or flushed, is not here.
+    // Threads that paused caching or flushed do not exist in the child.
     paused_.store(ended_.load() ? 1 : 0, std::memory_order_relaxed);
     flushes_.store(1, std::memory_order_relaxed);
   }

@@ -1,15 +1,15 @@
 // Freed blocks that are cached whole for the next request of exactly their size.
 //
-// Taking a block out of a list and putting it back is most of what stock's pair costs, and cutting
-// and merging most of the engine's; programs ask for the same sizes again and again. So a freed block
-// first stays as it is, with its block object, and whoever owns the memory still counts it as handed
-// out. Whoever looks at what is idle, or needs it, flushes all caches first.
+// Most of the cost of stock's pair of allocate and free is in its lists, and most of the engine's in
+// cutting and merging; programs ask for the same sizes again and again. So a freed block stays as it
+// is, with its block object, and its owner (the engine, or upstream's lists) counts it as handed out.
+// All caches are flushed before idle memory is needed or reported.
 //
-// A thread takes from a cache of its own, and a block goes back to the cache of the thread that it
-// was taken for, whichever thread frees it: so threads meet only where one frees what another
-// allocates, or finds nothing in its own cache. Invariants: a cached block has no user and no event
-// outstanding; what a flush took is with the owner of the memory before the next flush begins. Knows
-// neither the engine nor upstream's lists.
+// A thread takes from its own cache, and a block returns to the cache of the thread that it was taken
+// for, whichever thread frees it. So threads contend only if one frees what another allocates, or finds
+// nothing in its own cache. Invariants: a cached block has no user and no event outstanding; the blocks
+// of a flush are with their owner before the next flush begins. Knows neither the engine nor upstream's
+// lists.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ namespace pinbuddy {
 
 class BlockCache {
  public:
-  // A cached block of exactly `bytes` bytes, from this thread's cache or else from any other; null
-  // where there is none.
+  // A cached block of exactly `bytes` bytes, from this thread's cache or else from any other; null if there
+  // is none.
   Block* take(std::size_t bytes) {
     const std::size_t mine = own();
     ThreadCache& cache = caches_[mine];
@@ -41,10 +41,9 @@ class BlockCache {
     return take_elsewhere(bytes, mine);
   }
 
-  // As `take`; where it finds none, whether this thread has asked before for `bytes` bytes that
-  // nothing cached was there for: then it will again, and caching is worth while. Remembers it; for
-  // many sizes that is sometimes wrong. A size that is new to this thread is looked for in its own
-  // cache only.
+  // As `take`. If this thread's cache has none, sets `again` if the thread already missed on this size,
+  // which makes caching worth while, and notes the miss; with many sizes `again` is sometimes wrong. A size
+  // that is new to this thread is looked for in its own cache only.
   Block* take_or_note(std::size_t bytes, bool& again) {
     const std::size_t mine = own();
     ThreadCache& cache = caches_[mine];
@@ -58,19 +57,17 @@ class BlockCache {
     return again ? take_elsewhere(bytes, mine) : nullptr;
   }
 
-  // A block that was not cached before is this thread's, and to be cached once it is freed, or not: a
-  // size that nobody asks for again is not worth a place.
+  // Assigns a new block to this thread's cache; `cacheable` says whether it is cached once it is freed.
   static void assign(Block* block, bool cacheable);
 
-  // Its user has freed a block, and streams are done with it: caches it; false where it is not to be
-  // cached.
+  // Caches a block whose user and streams are done with it; false if it may not be cached.
   [[nodiscard]] bool put(Block* block) {
     if (C10_UNLIKELY(!block->cacheable)) {
       return false;
     }
     ThreadCache& cache = caches_[block->cache];
     SpinLocked locked(cache.lock);
-    // Under the lock: who flushed this cache before has paused caching first.
+    // Under the lock: a thread that flushed this cache has paused caching before.
     if (C10_UNLIKELY(paused_.load(std::memory_order_relaxed) != 0)) {
       return false;
     }
@@ -78,8 +75,8 @@ class BlockCache {
     return true;
   }
 
-  // While one lives nothing is cached, so that what a flush or `take_last` did not find is with a user
-  // or with the owner of the memory.
+  // While one exists nothing is cached: a block that a flush or `take_last` did not find is with a user or
+  // with its owner.
   class Paused {
    public:
     explicit Paused(BlockCache& cache) : cache_(cache) {
@@ -95,10 +92,9 @@ class BlockCache {
     BlockCache& cache_;
   };
 
-  // All that was cached, in the hand of who releases it to the owner of the memory: with as many calls
-  // of `next` as it takes, and before anything else. One at a time: who has come past another's
-  // finds nothing in anybody's hand, and so may conclude that there is no room. No driver call while it
-  // lives (I5).
+  // Takes all cached blocks; the caller releases them to their owner at once, with calls of `next` until
+  // null. One flush at a time: once the caller's begins, no other holds blocks, so a lack of room is real.
+  // No driver call while it exists (I5).
   class Flush {
    public:
     explicit Flush(BlockCache& cache);
@@ -110,7 +106,7 @@ class BlockCache {
     const Amount& reused() const {
       return reused_;
     }
-    // One block after the other, of each size the oldest first; null after the last.
+    // The next block, of each size the oldest first; null after the last.
     Block* next();
 
    private:
@@ -120,32 +116,30 @@ class BlockCache {
     Block* chain_ = nullptr;
   };
 
-  // Returns once nothing is in the hand of a flush that began before.
+  // Returns once no flush that began before holds blocks.
   void wait_for_flushes();
 
-  // As `take`, while caching is paused: takes every lock, so that none is overlooked.
+  // As `take`, while caching is paused: takes every lock, so that no block is overlooked.
   Block* take_last(std::size_t bytes);
 
-  // What is cached: without a lock.
+  // What is cached, read without a lock.
   Amount held() const;
 
-  // Whether anything is cached, while caching is paused: takes every lock, so that nothing is
-  // overlooked.
+  // Whether anything is cached, while caching is paused: takes every lock, so that no block is overlooked.
   bool any_left();
 
-  // A size that is new is asked for while so many blocks are cached: whether a flush is worth while, so
-  // that what was cached is one piece with what is idle. Sizes that never come again are placed so most
-  // of the time, and those that do are seldom flushed: there were as many new ones since the last flush
-  // as blocks are cached, times four.
+  // Called for a new size while `blocks` blocks are cached: whether to flush, so that cached memory merges
+  // with idle memory. True once there were four new sizes for each cached block since the last flush: so
+  // sizes that never repeat find room, and sizes that do are seldom flushed.
   bool is_worth_a_flush(std::size_t blocks);
 
-  // Nothing is cached from now on; what is cached already stays until it is taken.
+  // Nothing is cached from now on; cached blocks stay until they are taken.
   void end();
 
-  // Forgets what was asked for: another program may come.
+  // Forgets the sizes that threads have asked for: the program may have changed.
   void forget();
 
-  // So that a child of a fork finds every lock open, no flush under way, and itself alone.
+  // Called around a fork: the child finds every lock free and no flush under way.
   void before_fork();
   void after_fork(bool in_child);
 
@@ -153,8 +147,8 @@ class BlockCache {
   static constexpr std::size_t kCaches = 16;
   static constexpr std::size_t kNewsABlock = 4;
 
-  // A flush takes a fraction of a millisecond, but who releases blocks may meet Python's lock: rather
-  // than wait for ever, a thread that holds that lock goes on.
+  // A flush takes a fraction of a millisecond, but releasing blocks may wait for Python's lock. A thread
+  // that holds that lock must not wait for the flush for ever, so it goes on after this time.
   static constexpr std::chrono::seconds kPatience{1};
 
   // The cache of this thread.
@@ -174,13 +168,13 @@ class BlockCache {
   bool begin_flush();
   void end_flush(bool alone);
 
-  // One more than the cache, so that no thread has to run a constructor.
+  // One more than the index of the cache: 0 needs no constructor in each thread.
   static constinit inline thread_local std::size_t number = 0;
 
   std::atomic<bool> ended_{false};
   std::atomic<int> paused_{0};
   std::atomic<int> flushes_{0};
-  // Sizes that were new, since the last flush.
+  // New sizes since the last flush.
   std::atomic<std::size_t> news_{0};
   std::timed_mutex flushing_;
   bool fork_alone_ = false;

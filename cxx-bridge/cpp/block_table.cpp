@@ -41,7 +41,7 @@ std::shared_ptr<c10::GatheredContext> BlockTable::context_at(const void* address
 Block* BlockTable::find(const void* address, const void* context) {
   Lock guard(mutex_);
   if (contexts_.count(context) != 0) {
-    // One of ours, so that it may be looked at.
+    // A block of ours, so it may be dereferenced.
     auto* block = static_cast<Block*>(const_cast<void*>(context));
     if (block->handed_out.load(std::memory_order_relaxed)) {
       return block;

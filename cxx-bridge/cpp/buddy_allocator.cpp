@@ -1,4 +1,4 @@
-// Requests: which path they go, and what each asks of the engine.
+// Requests: which path each takes, and what it asks the engine.
 #include "buddy_allocator.h"
 
 #include <c10/util/Exception.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "fork.h"
+#include "child.h"
 #include "lock.h"
 #include "settings.h"
 
@@ -16,7 +16,7 @@ namespace {
 // The unit in which the engine grants memory.
 constexpr std::size_t kGranule = 4096;
 
-// How many busy streams a request asks, beside those that are done with something: as many as stock's.
+// A request stops querying streams after so many busy ones, as stock does.
 constexpr std::size_t kMostBusy = 1;
 
 } // namespace
@@ -27,19 +27,19 @@ BuddyAllocator::BuddyAllocator()
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (size < threshold_ || size == 0) {
     if (C10_UNLIKELY(!pending_.empty())) {
-      // As upstream's next request does, whatever its size.
+      // As upstream does at the next request, whatever its size.
       reap_beside(size);
     }
     return QuickBackend::allocate(size);
   }
-  if (in_forked_child() || !serves_default_pool()) {
+  if (is_child() || !serves_default_pool()) {
     return QuickBackend::allocate(size);
   }
   const bool tracing = isHistoryEnabled();
-  // Before any lock: it may need Python's.
+  // Before any lock is taken: it may need Python's lock.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap_until(kMostBusy, context);
-  // What PyTorch is told to unpin as soon as it is freed is not the engine's.
+  // The engine does not serve blocks that PyTorch is told to unpin as soon as they are freed.
   Block* block = C10_LIKELY(size <= settings::pinned_max_cached_size()) ? take(size) : nullptr;
   if (block == nullptr) {
     return QuickBackend::allocate(size);
@@ -57,14 +57,14 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 }
 
 void BuddyAllocator::reap_beside(std::size_t size) {
-  if (size != 0 && !in_forked_child() && serves_default_pool()) {
+  if (size != 0 && !is_child() && serves_default_pool()) {
     reap_until(
         kMostBusy, isHistoryEnabled() ? maybeGatherContext(RecordContext::STATE) : nullptr);
   }
 }
 
 Block* BuddyAllocator::take(std::size_t size) {
-  // A size that overflows is none that is cached.
+  // A size that overflows here is not cached.
   const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
   bool again = false;
   Block* block = cache_.take_or_note(bytes, again);
@@ -77,7 +77,7 @@ Block* BuddyAllocator::take(std::size_t size) {
 
 Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   if (refusals_.stand(size)) {
-    // Upstream may have to pin: not while streams are done with a block.
+    // Upstream may have to pin: first release blocks whose events are complete.
     reap();
     if (refusals_.stand(size)) {
       return nullptr;
@@ -88,10 +88,10 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
     flush_cached();
     held = {};
   }
-  // Beside what is cached, in a segment that is in use anyway: otherwise the sizes of a mix would flush
-  // each other.
+  // First beside cached blocks, in a segment that is in use: otherwise the sizes of a mix would flush each
+  // other.
   Grant grant{};
-  if (!engine_request_beside(size, held.bytes, grant) && !make_room(size, grant)) {
+  if (!engine_request_beside(size, held.bytes, grant) && !request_after_flush(size, grant)) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
       cache_.end();
@@ -104,14 +104,14 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   return block;
 }
 
-bool BuddyAllocator::make_room(std::size_t size, Grant& grant) {
-  // The engine chooses among all that is idle, as if nothing had been cached: what is freed meanwhile
-  // goes to it too.
+bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
+  // The engine chooses among all idle memory, as if nothing had been cached; blocks that are freed meanwhile
+  // go to it, too.
   const BlockCache::Paused paused(cache_);
   if (flush_any_cached() && engine_request_beside(size, 0, grant)) {
     return true;
   }
-  // Nothing is pinned, and no segment begun, for a block that streams are done with.
+  // Before memory is pinned or an idle segment cut, blocks whose events are complete are released.
   reap();
   const std::uint64_t changes = refusals_.changes();
   if (engine_request(size, grant)) {
@@ -127,7 +127,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
       CudaBackend::allocate_host_memory(size, ptr);
       return;
     } catch (c10::Error& error) {
-      if (in_forked_child()) {
+      if (is_child()) {
         throw;
       }
       flush_cached();

@@ -1,11 +1,11 @@
-// Frees: a block that streams have used waits for them, and then it is cached or released to the engine.
+// Frees: a block waits for the streams that have used it; then it is cached or released to the engine.
 #include "buddy_allocator.h"
 
 #include <c10/util/Exception.h>
 
 #include <utility>
 
-#include "fork.h"
+#include "child.h"
 #include "lock.h"
 
 namespace pinbuddy {
@@ -22,7 +22,7 @@ void BuddyAllocator::free(void* context) {
 }
 
 void BuddyAllocator::free_engine_block(Block* block) {
-  if (in_forked_child()) {
+  if (is_child()) {
     return;
   }
   std::shared_ptr<c10::GatheredContext> context;
@@ -36,7 +36,7 @@ void BuddyAllocator::free_engine_block(Block* block) {
     trace(TraceEntry::FREE_REQUESTED, block->ptr_, block->size_, std::move(shown));
   }
   block->handed_out.store(false, std::memory_order_relaxed);
-  // Who frees a block is the last of its users: what they recorded happened before.
+  // The thread that frees a block is its last user: all record_event calls happened before.
   if (block->on_streams.load(std::memory_order_relaxed)) {
     free_with_events(block);
   } else {
@@ -63,12 +63,12 @@ void BuddyAllocator::free_with_events(Block* block) {
     block->on_streams.store(false, std::memory_order_relaxed);
   }
   engine_defer(block->grant);
-  // Destructors of tensors lead here, so nothing may be thrown. A block whose events cannot be
-  // recorded keeps its count and is never used again: lost memory is better than a wrong reuse.
+  // Called from destructors of tensors, so nothing may be thrown. A block whose events cannot be recorded
+  // keeps its count and is never used again: lost memory is better than a wrong reuse.
   try {
     for (const CUDAStream stream : streams) {
-      // What a capture records runs at each replay, and no event tells when the last one is over:
-      // the block keeps its count. Other libraries' captures are not PyTorch's to know of.
+      // A captured copy runs at each replay, and no event says when the last replay is over: so the block
+      // keeps its count. PyTorch does not know of other libraries' captures.
       if (stream_is_capturing(stream)) {
         continue;
       }
@@ -85,7 +85,7 @@ void BuddyAllocator::free_with_events(Block* block) {
 void BuddyAllocator::end_trace(
     Block* block,
     const std::shared_ptr<c10::GatheredContext>& context) {
-  // Also where recording has ended since: the context is not the next user's.
+  // Also if recording has ended since: the next user must not get the context.
   if (C10_UNLIKELY(isHistoryEnabled() || block->traced.load(std::memory_order_relaxed))) {
     std::shared_ptr<c10::GatheredContext> shown;
     {
@@ -96,7 +96,7 @@ void BuddyAllocator::end_trace(
       shown = context;
     }
     block->traced.store(false, std::memory_order_relaxed);
-    // Writes nothing while nothing is recorded.
+    // Does nothing unless the history is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));
   }
 }
@@ -106,11 +106,11 @@ void BuddyAllocator::release(Block* block) {
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
-  refusals_.given_back();
+  refusals_.released();
 }
 
 void BuddyAllocator::flush_cached() {
-  if (in_forked_child()) {
+  if (is_child()) {
     return;
   }
   BlockCache::Flush flush(cache_);
@@ -136,7 +136,7 @@ void BuddyAllocator::reap() {
 void BuddyAllocator::reap_until(
     std::size_t most_busy,
     const std::shared_ptr<c10::GatheredContext>& context) {
-  if (pending_.empty() || in_forked_child()) {
+  if (pending_.empty() || is_child()) {
     return;
   }
   pending_.reap(
@@ -149,7 +149,7 @@ void BuddyAllocator::reap_until(
           last = --block->event_count_ == 0;
         }
         if (last) {
-          // From pending to live for the engine: before another thread can have it.
+          // From pending to live in the engine, before another thread can take it.
           engine_cache(block->grant);
           end_use(block, context);
         }
@@ -157,7 +157,7 @@ void BuddyAllocator::reap_until(
 }
 
 bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
-  Block* block = in_forked_child() ? nullptr : table_.find(ptr, context);
+  Block* block = is_child() ? nullptr : table_.find(ptr, context);
   if (block == nullptr) {
     return QuickBackend::record_event(ptr, context, stream);
   }

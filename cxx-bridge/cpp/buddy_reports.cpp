@@ -1,7 +1,6 @@
-// What the allocator tells about the engine's memory: statistics, the list of segments and the
-// history, in PyTorch's own terms.
+// Reports about the engine's memory in PyTorch's terms: statistics, the list of segments and the history.
 //
-// Whoever asks sees cached blocks as idle: they are released first.
+// Cached blocks are released before each report, so that they appear as idle.
 #include "buddy_allocator.h"
 
 #include <utility>
@@ -69,7 +68,7 @@ void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) 
 }
 
 void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
-  // First, since another region may be at this address as soon as this one is gone.
+  // Traced first, since another region may get this address as soon as this one is unmapped.
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
   unpin_counted(address);
   refusals_.forget();

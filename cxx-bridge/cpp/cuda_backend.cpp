@@ -22,7 +22,7 @@ int64_t microseconds_of(Act act) {
       .count();
 }
 
-// Tensors' destructors lead to frees, and what they throw ends the program.
+// Frees are called from tensors' destructors, where an exception would end the program.
 template <typename Act>
 void forgiven(Act act) {
   try {
@@ -110,7 +110,7 @@ void CudaBackend::unpin_doomed() {
   if (!any_doomed_.load(std::memory_order_relaxed)) {
     return;
   }
-  // All of them at once: other threads shall not wait for what this one has to free.
+  // Takes all of them at once, so that other threads do not wait while this one unpins.
   std::vector<void*> mine;
   {
     Lock guard(doomed_mutex_);
@@ -141,7 +141,7 @@ bool CudaBackend::query_event(PooledEvent& event) {
   if (C10_LIKELY(!capture_underway())) {
     return event.completed();
   }
-  // Asked in the ordinary mode, it would invalidate a capture in progress.
+  // In the ordinary mode this query would invalidate a capture in progress.
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   return event.completed();
 }

@@ -1,7 +1,7 @@
 // Upstream's caching host allocator for CUDA: its pools and lists on top of our runtime hooks.
 //
-// What stock's CUDA allocator does, with stock's settings, and what our allocator falls back to
-// below the threshold. Knows nothing of the engine.
+// Does what stock's CUDA allocator does, with stock's settings. Our allocator uses it below the threshold.
+// Knows nothing of the engine.
 #pragma once
 
 #include <c10/cuda/CUDAStream.h>
@@ -25,10 +25,10 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // c10::Error.
   void* pin_counted(std::size_t bytes, c10::DeviceIndex fallback = -1);
 
-  // Gives back what `pin_counted` returned, and counts that. Throws c10::Error.
+  // Unpins what `pin_counted` returned, and counts that. Throws c10::Error.
   void unpin_counted(void* address);
 
-  // Counts that pinning or giving back memory which somebody else mapped took so long.
+  // Counts the time that pinning or unpinning memory took that Rust mapped.
   void count_pin(int64_t microseconds);
   void count_unpin(int64_t microseconds);
 
@@ -46,8 +46,8 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   bool stream_is_capturing(c10::cuda::CUDAStream stream) const override;
   bool pinned_use_background_threads() override;
 
-  // `free` in two parts, for who frees several and holds a lock meanwhile: upstream's part of it, and
-  // the unpins that this leads to, which are driver calls.
+  // `free` in two parts, for callers that free several blocks under a lock: upstream's part, and the unpins
+  // that follow from it, which are driver calls.
   void free_to_lists(void* context) {
     CachingHostAllocatorImpl::free(context);
   }
@@ -61,8 +61,7 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // Unpins what `free_block` put aside.
   void unpin_doomed();
 
-  // Upstream frees blocks while it holds its locks. So they are put aside, and unpinned as soon as
-  // this thread holds none.
+  // Upstream frees blocks under its locks. So they are put aside, and unpinned once this thread holds none.
   std::mutex doomed_mutex_;
   std::vector<void*> doomed_;
   std::atomic<bool> any_doomed_{false};

@@ -50,7 +50,7 @@ PooledEvent PooledEvent::record(c10::cuda::CUDAStream stream) {
   if (event == nullptr) {
     C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   }
-  // On loan from here on: if recording throws, the event goes back.
+  // Owned from here on: if recording throws, the event returns to its pool.
   PooledEvent loan(event, device);
   C10_CUDA_CHECK(cudaEventRecord(event, stream));
   return loan;
@@ -60,7 +60,7 @@ bool PooledEvent::completed() const {
   assert_no_lock_held("querying an event");
   const cudaError_t status = cudaEventQuery(event_);
   if (status == cudaErrorNotReady) {
-    // Not an error, though CUDA remembers it as the last one.
+    // Not an error, but CUDA keeps it as the last one: clear it.
     (void)cudaGetLastError();
     return false;
   }

@@ -1,8 +1,8 @@
-// Pooled CUDA events: creating one is a driver call that threads serialise on, so each is used
-// again and again on the device that it was made for.
+// Pooled CUDA events: creating one is a driver call that serialises threads, so each is reused on its
+// device.
 //
-// Invariants: an event that is handed out belongs to one holder; nothing calls CUDA under the
-// pool's lock. Pools and their events are leaked at exit, when CUDA may be gone already.
+// Invariants: an event that is handed out belongs to one holder; CUDA is never called under the pool's lock.
+// Pools and their events are leaked at exit, when CUDA may be gone.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,7 +14,7 @@
 
 namespace pinbuddy {
 
-// An event on loan from its device's pool; goes back when destroyed.
+// An event from its device's pool, to which it returns when destroyed.
 class PooledEvent {
  public:
   // Takes an event of the stream's device and records it there. Throws c10::Error.
@@ -26,10 +26,10 @@ class PooledEvent {
   PooledEvent& operator=(const PooledEvent&) = delete;
   ~PooledEvent();
 
-  // Whether the stream has got past the event. Throws c10::Error on any failure of CUDA's.
+  // Whether the event is complete. Throws c10::Error on any CUDA failure.
   bool completed() const;
 
-  // The holder's mark, which moves along.
+  // A mark for the holder.
   bool counted = false;
 
  private:

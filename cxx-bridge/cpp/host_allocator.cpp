@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "buddy_allocator.h"
-#include "fork.h"
+#include "child.h"
 #include "upstream.h"
 
 namespace pinbuddy {
@@ -22,8 +22,8 @@ void delete_block(void* context);
 
 using HostAllocator = UpstreamInterface<BuddyAllocator, delete_block>;
 
-// Set once, when the library is loaded, before anybody can ask for memory; with the engine off it
-// stays null, and nothing leads here. No function-local static: each free would ask its guard.
+// Set once, when the library is loaded, before memory can be requested. Null if the engine is off: then
+// nothing here is called. Not a function-local static, whose guard each free would check.
 HostAllocator* the_allocator = nullptr;
 
 void delete_block(void* context) {
@@ -36,13 +36,13 @@ void before_fork() {
 
 void in_parent() {
   the_allocator->impl_->after_fork(/*in_child=*/false);
-  engine_has_forked();
+  engine_made_child();
 }
 
 void in_child() {
   the_allocator->impl_->after_fork(/*in_child=*/true);
-  // Not where the parent never used its engine: CUDA may work in that child, and so does the engine.
-  forked_child.store(engine_forked(), std::memory_order_relaxed);
+  // Not if the parent never used its engine: CUDA may work in that child, and then the engine does, too.
+  child.store(engine_enter_child(), std::memory_order_relaxed);
 }
 
 [[gnu::constructor]] void register_allocator() {
@@ -55,8 +55,8 @@ void in_child() {
   }
 }
 
-// Handlers run in the reverse order of their registration. The driver registers its own when it is
-// initialised: one that comes later stops the warm-up while there still is a driver.
+// Exit handlers run in the reverse order of their registration. The driver registers its own when it is
+// initialised. Ours is registered after that, so that the warm-up stops while the driver still exists.
 void close_before_the_driver_does(c10::DeviceIndex device) {
   static std::atomic<bool> done{false};
   if (!done.exchange(true)) {

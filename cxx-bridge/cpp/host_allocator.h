@@ -1,4 +1,4 @@
-// What Rust asks of the C++ side: page-locked memory for the engine's segments, and its allocator.
+// What Rust calls on the C++ side: page-locked memory for the engine's segments, and the allocator.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace pinbuddy {
 // How many GPUs there are; 0 without a driver.
 int32_t device_count();
 
-// This thread's current device; -1 where there is none.
+// This thread's current device; -1 if there is none.
 int32_t current_device();
 
-// Pins `bytes` bytes the way PyTorch's settings ask and returns their address; where the process
-// has no CUDA context yet, one of `device`. Throws c10::Error.
+// Pins `bytes` bytes as PyTorch's settings ask, and returns their address. If the process has no CUDA
+// context yet, makes one of `device`. Throws c10::Error.
 std::size_t pin_region(std::size_t bytes, int32_t device);
 
-// Gives back what `pin_region` returned. Throws c10::Error.
+// Unpins what `pin_region` returned. Throws c10::Error.
 void unpin_region(std::size_t address, std::size_t bytes);
 
 // Initialises the driver, which `pin_region` does by itself. Throws c10::Error.
@@ -33,20 +33,20 @@ void register_piece(std::size_t address, std::size_t bytes, int32_t device);
 // Undoes `register_piece`. Throws c10::Error.
 void unregister_piece(std::size_t address);
 
-// Counts and traces a segment that Rust mapped and registered, which took so long.
+// Counts and traces a segment that Rust mapped and registered, and the time that it took.
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds);
 
-// Traces that such a segment is about to go: another one may be at this address soon.
+// Traces that such a segment is about to be unpinned: another one may get its address soon.
 void segment_goes(std::size_t address, std::size_t bytes);
 
-// Counts that giving it back took so long.
+// Counts the time that unpinning it took.
 void count_unpin(int64_t microseconds);
 
-// Releases every block whose events have all completed to the engine, and those that are cached.
-// Throws c10::Error.
+// Releases to the engine every block whose events are all complete, and every cached block. Throws
+// c10::Error.
 void reap_completed();
 
-// Releases every cached block to the engine, so that what is read of it is true.
+// Releases every cached block to the engine, before its state is read.
 void flush_cached();
 
 // What torch.accelerator.empty_host_cache() does. Throws c10::Error.

@@ -30,8 +30,8 @@ void touch(volatile char* begin, volatile char* end) {
   }
 }
 
-// The kernel maps pages several times faster from several threads, and registering pages that are
-// mapped already holds the driver's lock for less long.
+// The kernel maps pages several times faster from several threads, and registering mapped pages holds the
+// driver's lock for less time.
 void touch_in_parallel(char* memory, std::size_t bytes, std::size_t threads) {
   const std::size_t pages = (bytes + kPage - 1) / kPage;
   threads = std::clamp<std::size_t>(threads, 1, pages);
@@ -45,7 +45,7 @@ void touch_in_parallel(char* memory, std::size_t bytes, std::size_t threads) {
       helpers.emplace_back(touch, edge(part), edge(part + 1));
     }
   } catch (const std::system_error&) {
-    // The system has no more threads to give; this one does what is left.
+    // No more threads can be started: this one does the rest.
   }
   touch(edge(0), edge(1));
   touch(edge(part), edge(threads));
@@ -69,11 +69,11 @@ void* pin_by_register(std::size_t bytes) {
   return memory.release();
 }
 
-// Makes a device current that the process already uses or, where it uses none yet, `fallback`.
+// Makes a device current that the process already uses or, if it uses none yet, `fallback`.
 //
-// Unified addressing makes pinned memory usable from every device, whichever context pins it, and
-// any context can unpin it. So one that exists serves, and none is created on a device that the
-// process does not use; a thread that never chose a device would otherwise create one on device 0.
+// With unified addressing pinned memory is usable from every device, whichever context pins it, and any
+// context can unpin it. So any existing context serves, and none is created on an unused device; a thread
+// that never chose a device would otherwise create one on device 0.
 class UsedDevice {
  public:
   explicit UsedDevice(c10::DeviceIndex fallback) {
@@ -105,7 +105,7 @@ PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
 void initialise_driver(c10::DeviceIndex fallback) {
   const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  // Frees nothing; the runtime's way of asking for a context.
+  // Frees nothing: the runtime's way to create a context.
   C10_CUDA_CHECK(cudaFree(nullptr));
 }
 
@@ -126,7 +126,7 @@ void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback
   const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   C10_CUDA_CHECK(cudaHostRegister(address, bytes, cudaHostRegisterPortable));
-  // Tensors have one address, for the host and for kernels.
+  // A tensor has one address for the host and for kernels.
   void* on_device = nullptr;
   const auto status = cudaHostGetDevicePointer(&on_device, address, 0);
   if (status != cudaSuccess || on_device != address) {
@@ -144,7 +144,7 @@ void unregister_memory(void* address) {
 }
 
 std::string pci_address_of(c10::DeviceIndex device) {
-  // As long as the runtime's own examples have it.
+  // As long as in the runtime's examples.
   char text[32] = {};
   C10_CUDA_CHECK(cudaDeviceGetPCIBusId(text, sizeof(text), device));
   return text;

@@ -1,9 +1,8 @@
-// Page-locked memory as stock PyTorch has it: cudaHostAlloc, or ordinary memory that is touched by
-// several threads and registered, as the settings ask. And registration by itself, for memory that
-// the Rust side mapped.
+// Page-locked memory as in stock PyTorch: cudaHostAlloc, or ordinary memory that several threads touch and
+// CUDA registers, as the settings ask. And registration alone, for memory that Rust mapped.
 //
-// Knows nothing of blocks, pools or the engine. Nothing here holds a lock while it calls CUDA, and
-// a graph capture on any thread goes on undisturbed.
+// Knows nothing of blocks, pools or the engine. Holds no lock while it calls CUDA, and disturbs no graph
+// capture on any thread.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,19 +19,19 @@ struct PinnedRegion {
   PinnedBy by;
 };
 
-// Pins `bytes` bytes, with the context of a device that the process already uses or, where there is
-// none yet, of `fallback`; negative: this thread's current device. Throws c10::Error and leaves no
-// CUDA error behind.
+// Pins `bytes` bytes, with the context of a device that the process already uses or, if there is none yet,
+// of `fallback`; negative: this thread's current device. Throws c10::Error, and leaves no sticky CUDA
+// error.
 PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback);
 
-// Has the driver initialised, if it is not, with the context that `pin` would use. Throws c10::Error.
+// Initialises the driver, if it is not, with the context that `pin` would use. Throws c10::Error.
 void initialise_driver(c10::DeviceIndex fallback);
 
-// Gives back what `pin` returned. Throws c10::Error.
+// Unpins what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);
 
-// Has CUDA lock memory that is mapped already; `fallback` as for `pin`. Throws c10::Error and leaves
-// no CUDA error behind.
+// Has CUDA lock memory that is already mapped; `fallback` as for `pin`. Throws c10::Error, and leaves no
+// sticky CUDA error.
 void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback);
 
 // Undoes `register_memory`. Throws c10::Error.

@@ -1,8 +1,8 @@
-// Locks that know, in a debug build, how many of them their thread holds.
+// Locks that count, in a debug build, how many of them their thread holds.
 //
-// So that invariant I5 (no driver call, map, unmap or wait under a lock) is asserted where such
-// calls are made. In a release build `Lock` is std::lock_guard and nothing more. Upstream's own locks
-// are not seen; the Rust side has its counterpart, src/lock.rs.
+// So invariant I5 (no driver call, map, unmap or wait under a lock) is asserted where such calls are made.
+// In a release build `Lock` is std::lock_guard and nothing more. Upstream's own locks are not counted. The
+// Rust counterpart is src/lock.rs.
 #pragma once
 
 #include <atomic>
@@ -40,8 +40,7 @@ class Lock {
   std::lock_guard<std::mutex> guard_;
 };
 
-// Ends the program where this thread holds a lock of ours: destructors lead here, so that nothing
-// may be thrown.
+// Ends the program if this thread holds a lock of ours. Called from destructors, so it may not throw.
 inline void assert_no_lock_held(const char* doing) {
   if (locks_held != 0) {
     std::fprintf(stderr, "pinbuddy: I5: %s under a lock\n", doing);
@@ -59,7 +58,7 @@ inline void assert_no_lock_held(const char*) {}
 
 #endif
 
-// A lock for a few instructions at a time, at half the cost of a mutex. Never held across a call
+// A spin lock, held for a few instructions at a time, at half the cost of a mutex. Never held across a call
 // that could wait.
 class SpinLock {
  public:
@@ -82,14 +81,13 @@ class SpinLock {
   [[gnu::noinline]] void wait() {
     int turns = 0;
     do {
-      // As long as a holder that runs takes.
+      // Long enough for a holder that is running.
       for (int looks = 0; locked_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
       }
       if (turns < kYields) {
         std::this_thread::yield();
       } else {
-        // The holder has lost its processor, perhaps to this very thread if that has real-time
-        // priority.
+        // The holder has lost its processor, perhaps to this thread if it has real-time priority.
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
       ++turns;

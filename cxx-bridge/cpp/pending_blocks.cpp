@@ -5,7 +5,7 @@
 namespace pinbuddy {
 
 void PendingBlocks::push(c10::cuda::CUDAStream stream, PooledEvent event, Block* block) {
-  // Counted first, so that the count is never below what the queues hold.
+  // Counted first, so that the count is never below the queues' contents.
   waiting_.fetch_add(1, std::memory_order_relaxed);
   Lock guard(mutex_);
   Queue& queue = *queue_of(stream);
@@ -37,7 +37,7 @@ std::optional<PendingBlocks::Turn> PendingBlocks::begin_turn(std::size_t& left) 
 }
 
 void PendingBlocks::end_turn(Turn turn, bool over) {
-  // Destroyed outside the lock: its event goes back to a pool that has one of its own.
+  // Destroyed outside the lock: its event returns to a pool that has its own lock.
   std::optional<Waiter> gone;
   Lock guard(mutex_);
   turn.queue->asked = false;

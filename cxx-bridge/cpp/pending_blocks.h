@@ -1,10 +1,10 @@
-// Blocks that their user has freed and that streams may still be reading or writing.
+// Freed blocks that streams may still be reading or writing.
 //
-// One queue per stream, since a stream's events complete in order: a stream that is stuck delays
-// its own blocks and no others. Queues take turns: a request asks the first for its oldest event, and
-// one whose event is not over goes to the end of the line, so that few questions a request are
-// enough to see all of them. One that stays empty goes, since streams come and go. Invariants: a
-// block leaves only when each of its events has completed (I4); CUDA is never asked under a lock (I5).
+// There is one queue per stream, since a stream's events complete in order: a stuck stream delays only its
+// own blocks. Queues take turns: a request queries the oldest event of the first queue, and a queue whose
+// event is not complete moves to the end, so that a few queries a request reach all queues. A queue that
+// stays empty is removed, since streams come and go. Invariants: a block leaves only when all its events
+// are complete (I4); CUDA is never called under a lock (I5).
 #pragma once
 
 #include <c10/cuda/CUDAStream.h>
@@ -36,10 +36,10 @@ class PendingBlocks {
     return waiting_.load(std::memory_order_relaxed) == 0;
   }
 
-  // Asks `completed(event)` of streams' events, oldest first, up to each stream's first that is not,
-  // and calls `done(block)` for each one that is; goes on to the next stream until `most` of them were
-  // found busy, or all were asked; whom another thread asks is passed by. What `completed` throws goes
-  // through, once: as with upstream, an event that cannot be asked goes, and its block waits for good.
+  // Queries each stream's events with `completed(event)`, oldest first, up to the first that is not
+  // complete, and calls `done(block)` for each that is. Ends once `most` streams were found busy or all were
+  // queried; skips streams that another thread is querying. An exception of `completed` is rethrown: as with
+  // upstream, the event is dropped, and its block is never used again.
   template <typename Completed, typename Done>
   void reap(std::size_t most, Completed completed, Done done) {
     std::size_t left = stream_count();
@@ -76,14 +76,14 @@ class PendingBlocks {
   struct Queue {
     c10::cuda::CUDAStream stream;
     std::deque<Waiter> waiters;
-    // Whether anything came since it was last found empty.
+    // Whether anything was pushed since it was last found empty.
     bool used = true;
-    // Whether a thread is asking its oldest event: no other does, so that they stay in order.
+    // Whether a thread is querying its oldest event. Only one does, so that events stay in order.
     bool asked = false;
   };
   using Queues = std::list<Queue>;
 
-  // A queue's oldest waiter is being asked, outside the lock: neither goes meanwhile.
+  // A queue whose oldest waiter is being queried outside the lock: neither is removed meanwhile.
   struct Turn {
     Queues::iterator queue;
     Waiter& waiter;
@@ -91,11 +91,11 @@ class PendingBlocks {
 
   std::size_t stream_count();
 
-  // The oldest waiter of the first queue in line that has any and is not asked; counts those before it
-  // off `left`, and lets those go that were empty the last time too. Nothing once `left` is 0.
+  // The oldest waiter of the first queue that has any and is not being queried. Subtracts the skipped queues
+  // from `left`, and removes those that were empty the last time too. Nothing once `left` is 0.
   std::optional<Turn> begin_turn(std::size_t& left);
 
-  // Where it is `over`, the waiter goes; else its queue goes to the end of the line.
+  // If `over`, removes the waiter; else moves its queue to the end.
   void end_turn(Turn turn, bool over);
 
   // Under the lock.
@@ -103,7 +103,7 @@ class PendingBlocks {
 
   std::atomic<std::size_t> waiting_{0};
 
-  // Guards what follows.
+  // Guards the fields below.
   std::mutex mutex_;
   // In the order of their turns.
   Queues queues_;

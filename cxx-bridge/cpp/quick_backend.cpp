@@ -11,8 +11,8 @@
 namespace pinbuddy {
 namespace {
 
-// Whether the block that this thread frees is of the default pool: upstream asks for its events to be
-// recorded, and does not say whose they are.
+// Whether the block that this thread frees is of the default pool: upstream's call to record its events
+// does not say.
 thread_local bool frees_of_default_pool = false;
 
 // Not std::has_single_bit: without -mpopcnt that counts them, by a function of libgcc's.
@@ -26,8 +26,8 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   if (C10_UNLIKELY(size == 0)) {
     return CudaBackend::allocate(size);
   }
-  // In another pool, or in a capture that may be served from the default pool's lists all the same,
-  // upstream decides; and so it does where it has to look at events first.
+  // Upstream decides for other pools, for captures (which may be served from the default pool's lists), and
+  // while it has events to query first.
   if (C10_UNLIKELY(!lists_are_quiet() || !uses_ordinary_lists() || limit_changed())) {
     flush_any();
     return allocate_to_cache(size);
@@ -38,7 +38,7 @@ std::pair<void*, void*> QuickBackend::allocate(std::size_t size) {
   const std::size_t bytes = c10::llvm::PowerOf2Ceil(size);
   Block* block = cache_.take(bytes);
   if (C10_UNLIKELY(block == nullptr)) {
-    // What is freed from here on goes to upstream's lists, where the request will look for it.
+    // Blocks freed from here on go to upstream's lists, where the request will look.
     const BlockCache::Paused paused(cache_);
     block = cache_.take_last(bytes);
     if (block == nullptr) {
@@ -69,7 +69,7 @@ std::pair<void*, void*> QuickBackend::allocate_to_cache(std::size_t size) {
 void QuickBackend::free(void* context) {
   auto* block = static_cast<Block*>(context);
   if (block != nullptr && can_be_cached(*block)) {
-    // As upstream, which has misuse after this noticed.
+    // As upstream does, so that later misuse is noticed.
     block->set_allocated(false);
     if (C10_LIKELY(cache_.put(block))) {
       return;
@@ -82,7 +82,7 @@ void QuickBackend::free(void* context) {
 }
 
 bool QuickBackend::can_be_cached(const Block& block) const {
-  // Who frees a block is the last of its users: what they did to it happened before.
+  // The thread that frees a block is its last user: everything done to it happened before.
   return block.streams_.empty() && block.is_ordinary() && lists_are_quiet() &&
       is_rounded(block.size_) && is_power(block.size_);
 }
@@ -127,7 +127,7 @@ void QuickBackend::flush() {
       try {
         free_to_lists(block);
       } catch (...) {
-        // The others are upstream's again all the same.
+        // The other blocks still go back to upstream.
         failed = std::current_exception();
       }
     }

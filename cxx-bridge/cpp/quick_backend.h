@@ -1,11 +1,10 @@
-// Upstream's mechanism with its freed blocks cached in front of its lists.
+// Upstream's mechanism, with caches of freed blocks in front of its lists.
 //
-// A cached block is in use to upstream, until it is freed for good: so its lists, statistics
-// and pools need not know. Invariants: only what upstream would put on a list of one size at once is
-// cached, so nothing that streams have used, a capture was given, is traced or has a size of its own;
-// while events are outstanding, after which blocks come back to the lists, the lists are used; before
-// anybody reads upstream's state, or a request finds no cached block and goes to upstream, no
-// block of the request's size is cached.
+// To upstream a cached block is in use until it is flushed, so its lists, statistics and pools are
+// unchanged. Invariants: a block is cached only if upstream would put it on a list of one size at once:
+// streams have not used it, it was not given to a capture, it is not traced, and it has no size of its own.
+// While events are outstanding, after which blocks return to the lists, the lists are used. When upstream's
+// state is read, nothing is cached; when a request goes to upstream, no block of its size is cached.
 #pragma once
 
 #include <atomic>
@@ -28,10 +27,10 @@ class QuickBackend : public CudaBackend {
   void resetPeakStats() override;
   std::vector<HostSegmentInfo> getSegments() override;
 
-  // The history is about to be recorded: what was freed before is to be no part of it.
+  // Called before the history is recorded: earlier frees are no part of it.
   void before_recording();
 
-  // So that a child of a fork can go on: called in this order, around it.
+  // Called around a fork, so that a child can go on.
   virtual void before_fork();
   virtual void after_fork(bool in_child);
 
@@ -42,38 +41,38 @@ class QuickBackend : public CudaBackend {
   bool query_event(PooledEvent& event) override;
 
  private:
-  // Whether the next block is the one that was freed last, and no event may bring one back first.
+  // Whether no event is outstanding that may return a block to the lists.
   bool lists_are_quiet() const {
     return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled();
   }
-  // From upstream, and once freed to be cached for this thread.
+  // A block from upstream, which this thread's cache gets once it is freed.
   std::pair<void*, void*> allocate_to_cache(std::size_t size);
   bool can_be_cached(const Block& block) const;
 
-  // Whether PyTorch's settings have another limit now than at the last call.
+  // Whether the limit in PyTorch's settings has changed since the last call.
   bool limit_changed();
 
-  // Whether requests of this size get blocks of the next power of two, which all of them share.
+  // Whether requests of this size are rounded up to the next power of two.
   bool is_rounded(std::size_t size) const {
     return size <= most_rounded_.load(std::memory_order_relaxed);
   }
 
   // Frees every cached block for good, and counts what they served. Throws c10::Error.
   void flush();
-  // The same, where anything is cached; returns once nothing is in another thread's hand either.
+  // The same, if anything is cached; returns once no other thread's flush holds blocks either.
   void flush_any();
 
   BlockCache cache_;
 
-  // The largest request that is rounded and cached, as the last request saw it: programs may change
-  // PyTorch's settings, and reading them takes a fifth of a pair.
+  // The largest request that is rounded and cached, as of the last request that read it: programs may change
+  // PyTorch's settings, and reading them costs a fifth of a pair.
   std::atomic<std::size_t> most_rounded_{0};
 
-  // Events that upstream has recorded for blocks of the default pool, and not seen completed. Those of
-  // other pools may never be asked, and bring nothing back to these lists.
+  // Events that upstream has recorded for blocks of the default pool and not seen complete. Events of other
+  // pools may never be queried, and return nothing to these lists.
   std::atomic<std::size_t> outstanding_{0};
 
-  // Requests that cached blocks have served, since the statistics' totals were reset.
+  // Requests that cached blocks have served since the totals were reset.
   std::atomic<std::size_t> reused_blocks_{0};
   std::atomic<std::size_t> reused_bytes_{0};
 };

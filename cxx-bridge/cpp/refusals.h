@@ -1,10 +1,10 @@
-// Requests that the engine refused since nothing more may be pinned, and whether it would again.
+// Remembers requests that the engine refused because nothing more may be pinned.
 //
-// Asking costs a microsecond: every cache is flushed, and a pin attempted. What could change the
-// answer is seen from here: a block that was in use at the refusal and has been freed since, and not
-// taken again whole; a region that came or went; a clear. What is not seen, such as memory that other
-// processes give back, is found out by a request in sixty-four, which asks all the same. Knows neither
-// the engine nor caches.
+// Asking the engine again costs a microsecond: every cache is flushed, and a pin attempted. Events that
+// could change the answer are seen here: a block that was in use at the refusal was freed, and not taken
+// again whole; a region was pinned or unpinned; the cache was cleared. For changes that are not seen, such
+// as memory that other processes free, one request in sixty-four asks anyway. Knows neither the engine nor
+// caches.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace pinbuddy {
 
 class Refusals {
  public:
-  // Longer requests than a segment find room elsewhere than others.
+  // Requests longer than a segment find room elsewhere than others.
   explicit Refusals(std::size_t segment_bytes) : segment_bytes_(segment_bytes) {}
 
-  // Whether the engine would refuse so many bytes as it did before.
+  // Whether the engine would still refuse so many bytes.
   bool stand(std::size_t bytes) {
     if (C10_LIKELY(bytes < least(bytes).load(std::memory_order_relaxed))) {
       return false;
@@ -34,7 +34,7 @@ class Refusals {
         spared_.fetch_add(1, std::memory_order_relaxed) % kSpared != kSpared - 1;
   }
 
-  // To be had before the engine is asked, and handed to `note` if it refuses.
+  // Read before the engine is asked, and passed to `note` if it refuses.
   std::uint64_t changes() const {
     return changes_.load(std::memory_order_acquire);
   }
@@ -55,29 +55,30 @@ class Refusals {
     limit.store(std::min(limit.load(std::memory_order_relaxed), bytes), std::memory_order_relaxed);
   }
 
-  // The engine may have room that it had not: a region came or went, or a block was given back to it.
+  // The engine may have room again: `forget` after a region was pinned or unpinned, `released` after a block
+  // was released.
   void forget() {
     SpinLocked locked(lock_);
     changes_.fetch_add(1, std::memory_order_release);
     drop();
   }
-  void given_back() {
+  void released() {
     changes_.fetch_add(1, std::memory_order_release);
   }
 
-  // A block of memory that was idle goes to its user.
+  // A user gets a block cut from idle memory.
   void granted(Block& block) {
     block.freed_since = false;
     block.refusal = number(state_.load(std::memory_order_relaxed));
   }
-  // One goes to its user that was cached; one can serve another user from now on.
+  // A user gets a cached block; a user and all streams are done with a block.
   void taken(Block& block) {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     if (C10_UNLIKELY(block.freed_since)) {
       block.freed_since = false;
       while (number(state) == block.refusal) {
         if (state_.compare_exchange_weak(state, state - 1)) {
-          // In use as it was then.
+          // In use again, as at the refusal.
           block.refusal = number(state) - 1;
           return;
         }
@@ -120,10 +121,10 @@ class Refusals {
 
   // The number of the last refusal, and how many blocks that were in use then are free now.
   std::atomic<std::uint64_t> state_{0};
-  // The least that was refused, up to the size of a segment and above it.
+  // The smallest refused request, up to the size of a segment and above it.
   std::array<std::atomic<std::size_t>, 2> least_{kNever, kNever};
 
-  // Guards that what is noted is of one state of the engine.
+  // Guards that a noted refusal belongs to one state of the engine.
   SpinLock lock_;
   std::atomic<std::uint64_t> changes_{0};
   std::atomic<std::uint32_t> spared_{0};

@@ -1,7 +1,7 @@
-// PyTorch's own settings for pinned memory (PYTORCH_CUDA_ALLOC_CONF and its successors), by the
-// names that they have there. Read at each use, since programs may change them while they run.
+// PyTorch's own settings for pinned memory (PYTORCH_CUDA_ALLOC_CONF and its successors), by their names
+// there. Read at each use, since programs may change them while they run.
 //
-// The one place that knows how a release spells them; one that it lacks has the value that changes
+// Only this file knows how a release spells them; a setting that a release lacks has the value that changes
 // nothing.
 #pragma once
 

@@ -1,7 +1,7 @@
-// A set of sizes, of which a few are sometimes taken for others: a bit each, found by their hash.
+// An approximate set of sizes: a bit for each hash, so that a size is sometimes found though it is not in it.
 //
-// Invariant: of the bits one in 16 is set at most, then it begins anew; so of sixteen sizes that are not
-// in it one is taken for another at worst. Knows no block.
+// Invariant: at most one bit in 16 is set, then the set is cleared. So at worst one in sixteen sizes that
+// are not in it is found. Knows no block.
 #pragma once
 
 #include <bitset>
@@ -10,15 +10,14 @@
 
 namespace pinbuddy {
 
-// Fibonacci's, so that sizes which are multiples of large powers of two spread. The upper bits are the
-// good ones.
+// Fibonacci hashing, which spreads multiples of large powers of two. The upper bits are the good ones.
 inline std::uint64_t hash_of_size(std::size_t bytes) {
   return bytes * 0x9E3779B97F4A7C15ull;
 }
 
 class Sizes {
  public:
-  // Puts it in; whether it was in before.
+  // Inserts `size`; returns whether it was in the set.
   bool insert(std::size_t size) {
     const std::size_t index = hash_of_size(size) >> (64 - kBitsLog);
     if (bits_[index]) {

@@ -1,13 +1,13 @@
-// The freed blocks that one thread caches, by size, under its spin lock.
+// The freed blocks of one thread's cache, by size, under a spin lock.
 //
-// The block that came last stands in front: a program that frees and asks for the same size again
-// finds it with one comparison.
+// The block cached last is in front: a program that frees a block and asks for its size again finds it with
+// one comparison.
 //
-// Behind it, however many sizes and blocks there are, a block is found in constant time: blocks of one
-// size are a stack, and the stacks of sizes that share a bin are linked by their tops. Invariants:
-// nothing but links and counts is changed here; a cached block has no user and no event
-// outstanding; a bin's bit is set while it has blocks; the block in front came after all others of its
-// size. Knows no other thread's cache, and not who decides what is cached.
+// The others are found in constant time, however many sizes and blocks there are: blocks of one size are a
+// stack, and the stacks of sizes that share a bin are linked by their tops. Invariants: only links and
+// counts are changed here; a cached block has no user and no event outstanding; a bin's bit is set while it
+// has blocks; the block in front is newer than all others of its size. Knows no other thread's cache, and
+// not what decides whether a block is cached.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@
 
 namespace pinbuddy {
 
-// So many blocks, and their bytes.
+// A number of blocks, and their bytes.
 struct Amount {
   std::size_t blocks = 0;
   std::size_t bytes = 0;
@@ -35,14 +35,14 @@ struct Amount {
   }
 };
 
-// Apart by two cache lines: processors fetch them in pairs.
+// Two cache lines apart, since processors fetch lines in pairs.
 class alignas(128) ThreadCache {
  public:
-  // Whoever calls anything below holds it, unless that says otherwise.
+  // Held by callers of every function below, unless it says otherwise.
   SpinLock lock;
 
-  // Whether a block of this size may be here: without the lock. First the front: what goes from there
-  // to a bin is in the bin before it is no longer in front.
+  // Whether a block of this size may be here; without the lock. Reads the front first, since a block moves
+  // into its bin before it leaves the front.
   bool may_have(std::size_t bytes) const {
     if (front_size_.load(std::memory_order_acquire) == bytes) {
       return true;
@@ -51,7 +51,7 @@ class alignas(128) ThreadCache {
     return (filled_[bin / 64].load(std::memory_order_acquire) & bit(bin)) != 0;
   }
 
-  // What is here; without the lock, where that need not be of one moment.
+  // What is cached here; without the lock, if the numbers need not be consistent.
   Amount held() const {
     Amount held{
         blocks_.load(std::memory_order_acquire), bytes_.load(std::memory_order_relaxed)};
@@ -61,7 +61,7 @@ class alignas(128) ThreadCache {
     return held;
   }
 
-  // The block of exactly `wanted` bytes that came last; null where there is none.
+  // The newest block of exactly `wanted` bytes; null if there is none.
   Block* take(std::size_t wanted) {
     if (C10_UNLIKELY(front_size_.load(std::memory_order_relaxed) != wanted)) {
       return take_behind(wanted);
@@ -79,7 +79,7 @@ class alignas(128) ThreadCache {
     front_size_.store(block->size_, std::memory_order_release);
   }
 
-  // Notes that `size` was asked for; whether it was before. For many sizes that is sometimes wrong.
+  // Notes that `size` was asked for; returns whether it was before. With many sizes sometimes wrong.
   bool ask(std::size_t size) {
     return asked_.insert(size);
   }
@@ -87,7 +87,7 @@ class alignas(128) ThreadCache {
     asked_.clear();
   }
 
-  // The requests that were served since this was last called.
+  // The requests served since the last call.
   Amount take_reused() {
     return std::exchange(reused_, {});
   }
@@ -96,7 +96,7 @@ class alignas(128) ThreadCache {
   static constexpr std::size_t kBins = std::size_t{1} << kBinsLog;
   using Bins = std::array<Block*, kBins>;
 
-  // Takes all, of each bin that has any: `each(tops)`. Who holds the lock does not look at the blocks.
+  // Takes all blocks: calls `each(top)` for each bin that has any. Does not touch the blocks under the lock.
   template <typename Each>
   void clear(Each each) {
     if (front_size_.load(std::memory_order_relaxed) != kNone) {
@@ -150,7 +150,7 @@ class alignas(128) ThreadCache {
     return block;
   }
 
-  // The block in front to the others.
+  // Moves the block in front to the others.
   [[gnu::noinline]] void push_front() {
     Block* const block = front_;
     const std::size_t size = front_size_.load(std::memory_order_relaxed);
@@ -168,7 +168,7 @@ class alignas(128) ThreadCache {
     count(1, size);
   }
 
-  // What points to the top of the stack of this size, or would.
+  // The link to the top of the stack of this size, or the link where it would be.
   Block** stack_of(std::size_t bin, std::size_t size) {
     Block** link = &bins_[bin];
     while (*link != nullptr && (*link)->size_ != size) {
@@ -177,7 +177,7 @@ class alignas(128) ThreadCache {
     return link;
   }
 
-  // Changed under the lock only, so that loads and stores need not be one.
+  // Written under the lock only, so a separate load and store suffice.
   void mark(std::size_t bin, bool has) {
     auto& word = filled_[bin / 64];
     const std::uint64_t others = word.load(std::memory_order_relaxed) & ~bit(bin);
@@ -189,8 +189,8 @@ class alignas(128) ThreadCache {
     blocks_.store(blocks_.load(std::memory_order_relaxed) + by, std::memory_order_release);
   }
 
-  // Where its size is not `kNone`. With the lock and what was reused on one cache line: all that most
-  // requests and frees look at.
+  // The block in front, unless its size is `kNone`. On one cache line with the lock and the served requests:
+  // most requests and frees touch nothing else.
   std::atomic<std::size_t> front_size_{kNone};
   Block* front_ = nullptr;
   Amount reused_{};

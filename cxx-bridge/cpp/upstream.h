@@ -1,9 +1,8 @@
-// Upstream's caching host allocator with the face of its newest release, whatever the release.
+// Upstream's caching host allocator with the interface of its newest release, whatever the release.
 //
-// The one place, with settings.h, that knows what releases lack: private pools before 2.11, the
-// history and the list of segments before 2.14, a reserved segment before 2.10; in 2.6, statistics and
-// a registry of allocators. What is absent upstream stays absent; what stands in for it here has one
-// answer, or stays empty.
+// Only this file and settings.h know what releases lack: private pools before 2.11, the history and the list
+// of segments before 2.14, a reserved segment before 2.10; in 2.6, statistics and a registry of allocators.
+// A feature that upstream lacks stays absent: its stand-in here has one answer, or stays empty.
 #pragma once
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -27,13 +26,13 @@
 #define PINBUDDY_HAS_RESERVE_SEGMENT PINBUDDY_TORCH_FROM(10)
 #define PINBUDDY_HAS_PRIVATE_POOLS PINBUDDY_TORCH_FROM(11)
 #define PINBUDDY_HAS_HISTORY PINBUDDY_TORCH_FROM(14)
-// Caches blocks that are not rounded, and hands one out whatever its size (pytorch/pytorch#192722).
+// Releases that hand out cached blocks that may be too short (pytorch/pytorch#192722).
 #define PINBUDDY_IGNORES_SIZES (PINBUDDY_TORCH_FROM(13) && !PINBUDDY_TORCH_FROM(14))
 
 #if !PINBUDDY_HAS_REGISTRY
 #include <ATen/cuda/CachingHostAllocator.h>
 
-// Weak, since libtorch_cuda, which has it, is linked with us and not the other way round.
+// Weak, since libtorch_cuda, which defines it, links with our library and not the other way round.
 namespace at::cuda {
 [[gnu::weak]] void setCachingHostAllocator(HostAllocator* allocator);
 }
@@ -41,7 +40,7 @@ namespace at::cuda {
 
 namespace pinbuddy {
 
-// Upstream's block, and whether its release notes more about it than who uses it.
+// Upstream's block, and what the release records about it besides its streams.
 struct UpstreamBlock : at::HostBlock<c10::cuda::CUDAStream> {
   using at::HostBlock<c10::cuda::CUDAStream>::HostBlock;
 
@@ -58,7 +57,7 @@ struct UpstreamBlock : at::HostBlock<c10::cuda::CUDAStream> {
 #endif
   }
 
-  // Whether the default pool gave it, outside any capture and with no history.
+  // Whether it is from the default pool, outside any capture and with no history.
   bool is_ordinary() const {
 #if PINBUDDY_HAS_PRIVATE_POOLS
     if (was_allocated_during_stream_capture_) {
@@ -99,7 +98,7 @@ struct ReserveSegment {
 #if PINBUDDY_HAS_HISTORY
 using HostSegmentInfo = at::HostSegmentInfo;
 #else
-// Nobody asks for them.
+// Never used.
 struct HostSegmentInfo {
   std::size_t address = 0;
   std::size_t size = 0;
@@ -113,7 +112,7 @@ struct HostSegmentInfo {
 using HostStats = at::HostStats;
 using Stat = c10::CachingAllocator::Stat;
 #else
-// Nobody asks for them.
+// Never used.
 struct Stat {
   int64_t current = 0;
   int64_t peak = 0;
@@ -131,7 +130,7 @@ struct HostStats {
 };
 #endif
 
-// What host statistics count, by today's names.
+// Host statistics, by the newest release's names.
 struct HostCounts {
   Stat& allocations;
   Stat& allocated_bytes;
@@ -147,7 +146,7 @@ inline HostCounts counts_of(HostStats& stats) {
 #endif
 }
 
-// What a stream is when an event is to be recorded on it.
+// The type of a stream in record_event.
 #if PINBUDDY_HAS_REGISTRY
 using AnyStream = c10::Stream;
 #else
@@ -180,7 +179,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
   }
 #else
  protected:
-  // Upstream has no others, and serves captures from them as anybody.
+  // Upstream has no other lists, and serves captures from them, too.
   bool uses_ordinary_lists() const {
     return true;
   }
@@ -188,12 +187,12 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
   virtual c10::cuda::CUDAStream get_current_stream() const = 0;
   virtual bool stream_is_capturing(c10::cuda::CUDAStream stream) const = 0;
 
-  // Nobody keeps count of captures.
+  // These releases do not count captures.
   bool capture_underway() const {
     return true;
   }
 
-  // The engine keeps out of captures here, too. The default stream cannot be captured.
+  // The engine stays out of captures in these releases, too. The default stream cannot be captured.
   bool serves_default_pool() {
     const auto stream = get_current_stream();
     return stream.id() == 0 || !stream_is_capturing(stream);
@@ -202,7 +201,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
 
 #if PINBUDDY_IGNORES_SIZES
  private:
-  // The block that was freed last, as upstream, of those that are long enough for the request.
+  // As upstream, the block freed last, but only one that is long enough for the request.
   B* get_free_block(
       std::size_t size,
       at::HostBlockPool<c10::cuda::CUDAStream, E, B>& pool) override {
@@ -218,7 +217,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
     bucket.list_.erase(std::prev(last.base()));
     block->set_allocated(true);
     this->stats_.active_bucket_stats[index].increase(1);
-    // As much as its free will take off again.
+    // As much as its free will subtract.
     this->stats_.active_bytes_bucket_stats[index].increase(block->size_);
     return block;
   }
@@ -269,7 +268,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
 };
 
 #if PINBUDDY_HAS_REGISTRY
-// Upstream's interface; its implementation is told before the history is recorded.
+// Upstream's interface; it tells the implementation before the history is recorded.
 template <typename T, c10::DeleterFnPtr deleter>
 struct UpstreamInterface : at::CachingHostAllocatorInterface<T, deleter> {
   using at::CachingHostAllocatorInterface<T, deleter>::CachingHostAllocatorInterface;
@@ -290,7 +289,7 @@ struct UpstreamInterface : at::CachingHostAllocatorInterface<T, deleter> {
 #endif
 };
 
-// Puts an allocator ahead of the built-in one, which has the lowest priority and may come later.
+// Registers an allocator ahead of the built-in one, which has the lowest priority and may register later.
 inline void register_host_allocator(at::HostAllocator* allocator) {
   at::setHostAllocator(c10::DeviceType::CUDA, allocator, /*priority=*/1);
 }
@@ -321,7 +320,7 @@ struct UpstreamInterface final : at::cuda::HostAllocator {
 };
 
 inline void register_host_allocator(at::cuda::HostAllocator* allocator) {
-  // None in a libtorch_cuda without our series.
+  // Null in a libtorch_cuda without our series.
   if (at::cuda::setCachingHostAllocator != nullptr) {
     at::cuda::setCachingHostAllocator(allocator);
   }

@@ -1,6 +1,6 @@
 //! The C interface that `include/pinbuddy/pinbuddy.h` declares: what Python and C programs read.
 //!
-//! Strings are handed over by copying into the caller's buffer, so nobody has to free anything.
+//! Strings are copied into the caller's buffer, so that no memory has to be freed.
 
 #![allow(unsafe_code)]
 // Exported by name, not by path.
@@ -32,14 +32,14 @@ pub extern "C" fn pinbuddy_break_down() {
     handle().break_down();
 }
 
-/// Starts pinning what the warm-up owes, in a thread of its own; unless `wait` is 0, returns when
-/// that is over. 1, or 0 where the engine is off or there is no GPU.
+/// Starts pinning the warm-up's deficit, in a thread of its own; unless `wait` is 0, returns when that
+/// has ended. 1, or 0 if the engine is off or there is no GPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_warm_up(wait: c_int) -> c_int {
     catch_unwind(|| c_int::from(handle().is_on() && handle().warm_up(wait != 0))).unwrap_or(0)
 }
 
-/// Unpins all that is cached and idle. 1, or 0 where the engine is off or unpinning failed.
+/// Unpins all that is cached and idle. 1, or 0 if the engine is off or unpinning failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_empty_cache() -> c_int {
     let empty = || match ffi::empty_host_cache() {
@@ -58,8 +58,8 @@ pub extern "C" fn pinbuddy_version() -> *const c_char {
     concat!(env!("PINBUDDY_FORK_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Copies the engine's counters and segments as JSON; returns the full length without the
-/// terminating zero, which may be more than fits.
+/// Copies the engine's counters and segments as JSON; returns the full length without the terminating
+/// zero, which may be more than fits into the buffer.
 ///
 /// # Safety
 ///
@@ -113,8 +113,8 @@ unsafe fn answer(
 unsafe fn copy_out(text: &str, buffer: *mut c_char, capacity: usize) -> usize {
     if capacity > 0 {
         let length = text.len().min(capacity - 1);
-        // SAFETY: `length + 1 <= capacity` bytes are writable by the caller's promise, and a string
-        // of ours does not overlap a buffer of theirs.
+        // SAFETY: `length + 1 <= capacity` bytes are writable by the caller's promise, and our string does
+        // not overlap the caller's buffer.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, length);
             buffer.add(length).write(0);

@@ -1,16 +1,15 @@
-//! What the launcher that started this process says of it: how many there are on this machine, and
-//! which of all it is.
+//! What the launcher says about this process: how many processes it started on this machine, and the
+//! rank of this one.
 //!
-//! Read from the variables that torchrun, Open MPI, Intel MPI and Slurm set. Knows no policy; what is
-//! not a number was not said.
+//! Reads the variables that torchrun, Open MPI, Intel MPI and Slurm set. Knows no policy; a value that is
+//! no number counts as unset.
 
 /// How many processes were started on this machine, and the variable that says so.
 pub(crate) fn processes() -> Option<(usize, &'static str)> {
     processes_of(|name| std::env::var(name).ok())
 }
 
-/// This process's number among all that were started, on whatever machine; nothing where it is the
-/// only one.
+/// This process's rank among all that were started, on all machines; `None` if it is the only one.
 pub(crate) fn rank() -> Option<usize> {
     rank_of(|name| std::env::var(name).ok())
 }
@@ -48,7 +47,7 @@ fn number(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Option<usize> 
 mod tests {
     use super::*;
 
-    /// Looks a name up among these.
+    /// Looks a variable up among these.
     fn among<'a>(set: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
         |name| {
             let (_, value) = set.iter().find(|(it, _)| *it == name)?;

@@ -23,7 +23,7 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
-    engine_forked, engine_give_way, engine_has_forked, engine_parts, engine_release,
+    engine_enter_child, engine_give_way, engine_made_child, engine_parts, engine_release,
     engine_report_settings, engine_request, engine_request_beside, engine_reset_accumulated,
     engine_reset_peaks, engine_reused, engine_segment_bytes, engine_state_line, engine_threshold,
 };
@@ -32,8 +32,8 @@ use process::{
 #[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications)]
 #[cxx::bridge(namespace = "pinbuddy")]
 mod ffi {
-    /// A block of the engine's. Not in the order of the engine's own: fields that lie side by side in
-    /// both are copied as one, which stalls where they were just written one by one.
+    /// A block of the engine. Its fields are in another order than the engine's: fields that are neighbours
+    /// in both would be copied as one, which stalls if they were just written one by one.
     #[derive(Clone, Copy)]
     struct Grant {
         address: usize,
@@ -42,7 +42,7 @@ mod ffi {
         offset: usize,
     }
 
-    /// A block, or what lies between two.
+    /// A block, or a free part between two.
     struct Part {
         address: usize,
         bytes: usize,
@@ -72,7 +72,7 @@ mod ffi {
         fn engine_report_settings();
         fn engine_threshold() -> usize;
         fn engine_segment_bytes() -> usize;
-        // These two write what was granted, if anything was: a copy of what was just written in parts
+        // These two write the grant in place: returning it would copy what was just written in parts, which
         // stalls.
         fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
         fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool;
@@ -82,8 +82,8 @@ mod ffi {
         fn engine_release(grant: &Grant);
         fn engine_empty_cache();
         fn engine_close();
-        fn engine_forked() -> bool;
-        fn engine_has_forked();
+        fn engine_enter_child() -> bool;
+        fn engine_made_child();
         fn engine_give_way(bytes: usize) -> bool;
         fn engine_counters() -> Counters;
         fn engine_reset_peaks();

@@ -1,8 +1,7 @@
-//! A mutex that knows, in a debug build, which locks its thread holds.
+//! A mutex that counts, in a debug build, the locks that its thread holds.
 //!
-//! So that invariant I5 (no driver call, map, unmap or wait under a lock) is asserted where such
-//! calls are made, and not only believed. In a release build it is `std`'s mutex and nothing more.
-//! The C++ side has its own counterpart, `cpp/lock.h`.
+//! So invariant I5 (no driver call, map, unmap or wait under a lock) is asserted where such calls are
+//! made. In a release build it is `std`'s mutex and nothing more. Its C++ counterpart is `cpp/lock.h`.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,7 +20,7 @@ pub(crate) struct Lock<T>(Mutex<T>);
 #[derive(Debug)]
 pub(crate) struct Guard<'a, T>(MutexGuard<'a, T>, Held);
 
-/// Counts as long as it lives.
+/// Counts a held lock until it is dropped.
 #[derive(Debug)]
 struct Held;
 
@@ -30,24 +29,24 @@ impl<T> Lock<T> {
         Self(Mutex::new(value))
     }
 
-    /// What it guards, once nobody shares it.
+    /// The value, once the lock is not shared.
     pub(crate) fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for its turn; nothing once a panic left what it guards in doubt.
+    /// Waits for the lock; `None` if it is poisoned.
     #[inline]
     pub(crate) fn unless_poisoned(&self) -> Option<Guard<'_, T>> {
         self.0.lock().ok().map(|guard| Guard(guard, Held::count()))
     }
 
-    /// Nothing if it is not free: for a forked child, where nobody may be left to free it.
+    /// Takes the lock if it is free: for a child, in which the holder may not exist.
     pub(crate) fn if_free(&self) -> Option<Guard<'_, T>> {
         let guard = self.0.try_lock().ok()?;
         Some(Guard(guard, Held::count()))
     }
 
-    /// Waits for its turn, for what no panic can leave half changed.
+    /// Waits for the lock; for values that no panic leaves half changed.
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Guard(guard, Held::count())
@@ -55,8 +54,7 @@ impl<T> Lock<T> {
 }
 
 impl<'a, T> Guard<'a, T> {
-    /// Lets go until `woken` is notified or `until` has come; nothing once a panic left what it
-    /// guards in doubt.
+    /// Releases the lock until `woken` is notified or `until` has come; `None` if it is poisoned then.
     pub(crate) fn wait_until(self, woken: &Condvar, until: Instant) -> Option<Self> {
         #[cfg(debug_assertions)]
         assert_eq!(HELD.get(), 1, "I5: waiting under another lock");
@@ -161,7 +159,7 @@ mod tests {
                 let _guard = lock.lock();
                 panic!("with the lock held");
             });
-            // It panics while this waits; nobody says so, but somebody wakes it.
+            // Another thread panics while this one waits, and a third wakes it.
             let waker = scope.spawn(|| {
                 assert!(panicking.join().is_err());
                 woken.notify_all();

@@ -1,8 +1,8 @@
-//! What pinbuddy says on standard error: one line per event, never inside a lock.
+//! Messages on standard error: one line per event, never under a lock.
 //!
-//! `BUDDY_LOG` chooses how much. Where a launcher started several processes, each line has its rank:
-//! they often share standard error. Nothing here may be called while a lock is held, nor after fork in
-//! the child: standard error has a lock of its own.
+//! `BUDDY_LOG` sets the level. If a launcher started several processes, each line has the rank, since they
+//! often share standard error. Nothing here may be called while a lock is held, nor in a child after a
+//! fork: standard error has a lock of its own.
 
 use std::fmt;
 use std::io::Write;
@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use crate::{launcher, lock};
 
-/// How much is said; each level includes those before it.
+/// The level of messages; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Nothing.
     Off,
-    /// What a user should act on.
+    /// Messages that a user should act on.
     Warn,
     /// Milestones: a warm-up, growth, a cleared cache.
     Info,
@@ -39,12 +39,12 @@ impl Level {
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
 
-/// Has lines above `level` left out from now on.
+/// Leaves out messages above `level` from now on.
 pub fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
-/// Something that a user should act on.
+/// A message that a user should act on.
 pub fn warn(line: impl FnOnce() -> String) {
     say(Level::Warn, "warning: ", line);
 }
@@ -62,20 +62,20 @@ pub fn debug(line: impl FnOnce() -> String) {
 fn say(level: Level, prefix: &str, line: impl FnOnce() -> String) {
     lock::assert_none_held("printing");
     if level as u8 <= LEVEL.load(Ordering::Relaxed) {
-        // In one call, so that the lines of many ranks do not mix; and a closed standard error is
-        // no reason to stop training.
+        // In one call, so that the lines of many ranks do not mix. Errors are ignored: a closed standard
+        // error must not stop training.
         let text = format!("pinbuddy: {}{prefix}{}\n", rank(), line());
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 
-/// For instance `rank 3: `; empty for a process by itself. What the first line had, all have.
+/// For instance `rank 3: `; empty for a single process. Read once, so that all lines have the same.
 fn rank() -> &'static str {
     static RANK: OnceLock<String> = OnceLock::new();
     RANK.get_or_init(|| launcher::rank().map_or_else(String::new, |rank| format!("rank {rank}: ")))
 }
 
-/// A number of bytes as people read it, for instance `1.5 GiB` or `129.5 MiB`.
+/// Shows a number of bytes for people, for instance `1.5 GiB` or `129.5 MiB`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes(pub u64);
 

@@ -1,8 +1,7 @@
-//! This process's one engine, as the C++ side asks it.
+//! This process's only engine, for the C++ side.
 //!
-//! Thin: each function finds the process's handle and translates between its types and the
-//! bridge's. Bad settings are reported when the library is loaded, so that nobody believes them until
-//! memory is pinned.
+//! Thin: each function finds the process's handle and translates between its types and the bridge's. Bad
+//! settings are reported when the library is loaded, and not only when memory is pinned.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,7 +17,7 @@ use crate::handle::{self, Handle};
 use crate::log;
 use pinbuddy_machine::{Files, Limits};
 
-/// CUDA as the C++ side has it: stock's way of pinning, with stock's settings, and registration.
+/// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
 #[derive(Debug)]
 pub(crate) struct Cuda;
 
@@ -66,7 +65,7 @@ impl Driver for Cuda {
     }
 
     fn pinned(&self, region: Region, taken: Duration) {
-        // What cannot be traced for want of memory is pinned all the same.
+        // If it cannot be traced for want of memory, it is pinned all the same.
         let _ = ffi::segment_pinned(region.base, region.bytes, microseconds(taken));
     }
 
@@ -83,7 +82,7 @@ fn microseconds(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// PyTorch's errors carry a C++ backtrace behind their first line.
+/// Cuts a PyTorch error before its C++ backtrace.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -93,7 +92,7 @@ struct Process {
     warnings: Vec<String>,
 }
 
-/// Made when the library is loaded, before any thread or fork can be in its way.
+/// Made when the library is loaded, before there can be a second thread or a fork.
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
@@ -117,13 +116,13 @@ pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
     &process().handle
 }
 
-/// This process's engine once it has back what the C++ side caches: for who reads its state.
+/// This process's engine after all cached blocks are released to it: for callers that read its state.
 pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
     ffi::flush_cached();
     handle()
 }
 
-/// Says what is wrong with the settings. Called once, when the library has been loaded.
+/// Warns about bad settings. Called once, when the library has been loaded.
 pub(crate) fn engine_report_settings() {
     for warning in &process().warnings {
         log::warn(|| warning.clone());
@@ -185,12 +184,12 @@ pub(crate) fn engine_close() {
     handle().close();
 }
 
-pub(crate) fn engine_forked() -> bool {
-    handle().forked()
+pub(crate) fn engine_enter_child() -> bool {
+    handle().enter_child()
 }
 
-pub(crate) fn engine_has_forked() {
-    handle().has_forked(ffi::flush_cached);
+pub(crate) fn engine_made_child() {
+    handle().made_child(ffi::flush_cached);
 }
 
 pub(crate) fn engine_give_way(bytes: usize) -> bool {

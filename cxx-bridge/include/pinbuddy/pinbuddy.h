@@ -1,5 +1,5 @@
-/* What a fork's pinned-memory allocator tells C and C++ programs. Link with libtorch_pinbuddy.so,
- * which lies beside libtorch.so. Every function may be called from any thread. */
+/* The C interface of pinbuddy's pinned-memory allocator. Link with libtorch_pinbuddy.so, which lies
+ * beside libtorch.so. Every function may be called from any thread. */
 #ifndef PINBUDDY_PINBUDDY_H
 #define PINBUDDY_PINBUDDY_H
 
@@ -9,20 +9,20 @@
 extern "C" {
 #endif
 
-/* 1 where requests for pinned memory go to pinbuddy; 0 where BUDDY_DISABLE=1 leaves them to PyTorch, in
- * a forked child, and once the engine has met a defect of its own and retired. Does not look for a GPU. */
+/* 1 if requests for pinned memory go to pinbuddy; 0 if BUDDY_DISABLE=1 leaves them to PyTorch, in a child
+ * of a fork, and once the engine has met a defect of its own and retired. Does not look for a GPU. */
 int pinbuddy_enabled(void);
 
-/* Starts pinning the blocks that BUDDY_BLOCK_COUNT asks for, and those that empty_cache gave back, in
- * a thread of its own; unless `wait` is 0, returns when that is over. 1, or 0 where the engine is off
- * or there is no GPU. */
+/* Starts pinning the blocks that BUDDY_BLOCK_COUNT asks for, and those that empty_cache unpinned, in a
+ * thread of its own; unless `wait` is 0, returns when that has ended. 1, or 0 where the engine is off or
+ * there is no GPU. */
 int pinbuddy_warm_up(int wait);
 
-/* Gives back what is cached and idle, as torch.accelerator.empty_host_cache() does. 1, or 0 where the
- * engine is off. */
+/* Unpins what is cached and idle, as torch.accelerator.empty_host_cache() does. 1, or 0 where the engine
+ * is off. */
 int pinbuddy_empty_cache(void);
 
-/* 1 where the library was built with its assertions, which cost time; no released wheel is. */
+/* 1 if the library was built with assertions, which cost time; no released wheel is. */
 int pinbuddy_debug_build(void);
 
 /* The fork's version, for instance "2.15.0+cu132.pinbuddy.0.1.0"; never freed. */
@@ -33,7 +33,7 @@ const char* pinbuddy_version(void);
  * of `capacity` or more asks for a larger buffer. */
 size_t pinbuddy_stats_json(char* buffer, size_t capacity);
 
-/* Copies each segment with its blocks, in the same way. Scans what is pinned: for people, not for
+/* Copies each segment with its blocks, in the same way. Scans all pinned memory: for people, not for
  * every step. */
 size_t pinbuddy_segments_json(char* buffer, size_t capacity);
 

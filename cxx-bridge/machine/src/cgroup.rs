@@ -20,7 +20,7 @@ impl Group {
 
     fn is_above(&self, (controllers, path): (&str, &str)) -> bool {
         let below = match path.strip_prefix(&*self.path) {
-            // The mount itself: of what is not below it the kernel says so.
+            // The mount itself: the kernel shows a group outside of it with "..".
             Some(rest) if self.path == "/" => !rest.starts_with(".."),
             Some(rest) => rest.is_empty() || rest.starts_with('/'),
             None => false,
@@ -46,11 +46,11 @@ pub struct Cgroup {
     pub file: String,
     /// The limit in bytes.
     pub limit: u64,
-    /// What is in use, in bytes.
+    /// Bytes in use.
     pub used: u64,
-    /// The part of it that is cache, which the kernel drops first.
+    /// Of these, cache that the kernel drops first.
     pub cache: u64,
-    /// Which one it is.
+    /// The group.
     #[serde(skip)]
     pub group: Group,
 }
@@ -91,7 +91,7 @@ struct Place {
 }
 
 impl Cgroup {
-    /// Of this process's group and all above it, the one that leaves least.
+    /// The group that leaves least, of this process's group and all above it.
     pub fn tightest(files: &Files) -> Option<Self> {
         let places = places(files).into_iter();
         places
@@ -104,7 +104,7 @@ impl Cgroup {
         places(files).iter().filter_map(|it| it.limit(files)).min()
     }
 
-    /// What may still be taken, in bytes; cache does not count as taken.
+    /// Bytes that may still be taken; cache counts as free.
     pub fn left(&self) -> u64 {
         let used = self.used.saturating_sub(self.cache);
         self.limit.saturating_sub(used)
@@ -134,8 +134,8 @@ impl Place {
     }
 }
 
-/// For each hierarchy with memory: the mount, and each folder down to this process's group. Inside a container the
-/// path is often that of the host, and only the mount itself is there.
+/// For each hierarchy with memory: the mount, and each folder down to this process's group. Inside a
+/// container the path is often the host's, and only the mount itself exists.
 fn places(files: &Files) -> Vec<Place> {
     let text = files.text("proc/self/cgroup").unwrap_or_default();
     let mut places = Vec::new();

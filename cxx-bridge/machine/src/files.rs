@@ -15,7 +15,7 @@ impl Files {
         Self { root: root.into() }
     }
 
-    /// A whole file, without the line break at its end; what cannot be read is not there.
+    /// A whole file, without the line break at its end; `None` if it cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
         Some(text.trim_end().to_owned())

@@ -1,4 +1,4 @@
-//! What the kernel says is left: for the machine, for this process's control group, for locking.
+//! What the kernel leaves: on the machine, in this process's control group, for locking.
 //!
 //! Knows no policy. A limit that cannot be read counts as none.
 
@@ -11,38 +11,38 @@ use crate::lock::LockLimit;
 pub struct Limit {
     /// What is left under it, in bytes.
     pub bytes: u64,
-    /// What it is.
+    /// Its name for people.
     pub name: &'static str,
-    /// What counts in it.
+    /// Whose memory counts in it.
     pub of: Of,
 }
 
-/// What counts in a limit.
+/// Whose memory counts in a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// All that lives on the machine.
+    /// All memory on the machine.
     Machine,
-    /// What lives in a control group.
+    /// The memory of a control group.
     Group,
-    /// This process alone; and what it has is not taken off.
+    /// This process's only; the kernel's number does not subtract what it has.
     Process,
 }
 
-/// What is left, in bytes; `None` where there is no such limit.
+/// The limits, in bytes; `None` if there is no such limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// `MemAvailable`: what the machine can give without swapping.
     pub available: Option<u64>,
     /// `MemTotal`: what the machine has.
     pub total: Option<u64>,
-    /// Of the control group and each one above it, the one that allows least.
+    /// The control group that leaves least, of this process's and all above it.
     pub cgroup: Option<Cgroup>,
     /// `RLIMIT_MEMLOCK`.
     pub lock: LockLimit,
 }
 
 impl Limits {
-    /// What the files say.
+    /// Reads the limits.
     pub fn read(files: &Files) -> Self {
         let meminfo = files.text("proc/meminfo").unwrap_or_default();
         Self {
@@ -53,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// Those that there are.
+    /// The limits that exist.
     pub fn all(&self) -> impl Iterator<Item = Limit> {
         let group = "memory that the control group leaves";
         let named = [
@@ -67,8 +67,8 @@ impl Limits {
         })
     }
 
-    /// All that a process on the machine could ever have, and who has it: of its memory and of what its control groups
-    /// allow, the less.
+    /// The most that a process on the machine could ever have, and who has it: the machine's memory, or what
+    /// its control groups allow, if that is less.
     pub fn whole(files: &Files) -> Option<(u64, &'static str)> {
         let meminfo = files.text("proc/meminfo").unwrap_or_default();
         let machine = kib_field(&meminfo, "MemTotal:").map(|it| (it, "this machine has"));
@@ -76,7 +76,7 @@ impl Limits {
         machine.into_iter().chain(group).min()
     }
 
-    /// The least of them.
+    /// The lowest limit.
     pub fn least(&self) -> Option<Limit> {
         self.all().min_by_key(|limit| limit.bytes)
     }

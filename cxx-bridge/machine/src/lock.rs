@@ -2,10 +2,10 @@
 
 use crate::files::{Files, field};
 
-/// The bit of `CAP_IPC_LOCK`, with which the kernel lets a process lock what it wants.
+/// The bit of `CAP_IPC_LOCK`, with which a process may lock any amount of memory.
 const IPC_LOCK: u64 = 1 << 14;
 
-/// In bytes; none where it is unlimited or cannot be read.
+/// In bytes; `None` if it is unlimited or cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockLimit {
     /// The soft limit.
@@ -17,9 +17,8 @@ pub struct LockLimit {
 }
 
 impl LockLimit {
-    /// Distributions and container engines set 64 KiB, 8 MiB or 64 MiB for everybody, for a few keys. CUDA's driver pins
-    /// without regard to the limit, so counting such a default would turn the engine off where nothing stands in its
-    /// way.
+    /// Distributions and container engines set 64 KiB, 8 MiB or 64 MiB by default, enough for a few keys.
+    /// CUDA's driver ignores the limit, so following such a default would turn the engine off for no reason.
     pub const DEFAULT: u64 = 64 << 20;
 
     /// Reads it.
@@ -38,8 +37,7 @@ impl LockLimit {
         }
     }
 
-    /// The soft limit where somebody chose it for such a program: not where the process may pass it, and not where it
-    /// is a default.
+    /// The soft limit, if it was chosen on purpose: `None` if the process may exceed it or it is a default.
     pub fn binding(&self) -> Option<u64> {
         let soft = self.soft.filter(|soft| *soft > Self::DEFAULT);
         soft.filter(|_| !self.may_lock_all)

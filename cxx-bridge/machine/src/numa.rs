@@ -9,7 +9,7 @@ const FOLDER: &str = "sys/devices/system/node";
 /// One node.
 #[derive(Debug, Serialize)]
 pub struct Node {
-    /// As the kernel counts them.
+    /// The kernel's number.
     pub id: u32,
     /// `0-55,112-167`.
     pub cpus: String,
@@ -19,7 +19,7 @@ pub struct Node {
     pub free: u64,
 }
 
-/// All of them; none where the kernel knows of none.
+/// All nodes; empty if the kernel knows none.
 pub fn nodes(files: &Files) -> Vec<Node> {
     let names = files.names(FOLDER).into_iter().filter(|it| is_node(it));
     let read = |name: String| {
@@ -43,7 +43,7 @@ pub fn is_node(name: &str) -> bool {
         .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
-/// Those that have memory; none where the kernel knows of none.
+/// The nodes that have memory; empty if the kernel knows none.
 pub fn nodes_with_memory(files: &Files) -> Vec<u32> {
     let text = files.text(&format!("{FOLDER}/has_memory"));
     list(&text.unwrap_or_default())
@@ -52,7 +52,7 @@ pub fn nodes_with_memory(files: &Files) -> Vec<u32> {
 /// The node of the PCI device at this address, for instance `0000:1B:00.0`.
 pub fn node_of(files: &Files, pci_address: &str) -> Option<u32> {
     let folder = pci_address.to_ascii_lowercase();
-    // -1 where the firmware does not say.
+    // -1 if the firmware does not say.
     let node = files.text(&format!("sys/bus/pci/devices/{folder}/numa_node"))?;
     node.parse().ok()
 }

@@ -1,11 +1,11 @@
-//! Huge pages: the pools that an administrator sets aside, and what the kernel makes by itself.
+//! Huge pages: the pools that an administrator sets aside, and the kernel's transparent ones.
 
 use crate::files::Files;
 
 /// The pools of the whole machine: a folder `hugepages-NkB` for each size.
 pub const POOLS: &str = "sys/kernel/mm/hugepages";
 
-/// Where the kernel keeps what it does about transparent huge pages.
+/// The kernel's folder with the settings of transparent huge pages.
 pub const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
 
 /// A pool of huge pages of one size, in pages.
@@ -13,15 +13,15 @@ pub const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
 pub struct Pool {
     /// All of them.
     pub total: usize,
-    /// Neither in use nor promised to anybody.
+    /// Neither in use nor reserved.
     pub free: usize,
     /// How many the kernel may add by itself.
     pub more: usize,
 }
 
 impl Pool {
-    /// The pool in a folder, of the machine or of one node; none where the processor or the kernel has none. A node
-    /// counts no promised pages; the machine does.
+    /// The pool in a folder, of the machine or of a node; `None` if the processor or the kernel has none. Only
+    /// the machine's pool counts reserved pages.
     pub fn read(files: &Files, folder: &str) -> Option<Self> {
         let number = |name: &str| {
             let number = files.number(&format!("{folder}/{name}"))?;
@@ -36,7 +36,7 @@ impl Pool {
     }
 }
 
-/// The word in brackets in a file below [`TRANSPARENT`]; none where there is no such file.
+/// The word in brackets in a file below [`TRANSPARENT`]; `None` if there is no such file.
 pub fn transparent_mode(files: &Files, name: &str) -> Option<String> {
     let text = files.text(&format!("{TRANSPARENT}/{name}"))?;
     let (_, rest) = text.split_once('[')?;

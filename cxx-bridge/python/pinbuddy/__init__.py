@@ -1,13 +1,13 @@
-"""What pinbuddy's pinned-memory allocator does in PyTorch: how to ask it, and how to warm it up.
+"""Statistics, settings and warm-up of pinbuddy's pinned-memory allocator in PyTorch.
 
 The allocator itself needs no import: it serves ``pin_memory=True`` from the first request on. This
-package reads its settings and counters, pins ahead of need and gives back what is idle. Every size
-is in bytes. On a machine with no GPU, with ``BUDDY_DISABLE=1``, in a forked child, and where the
-plug-in does not fit the PyTorch beside it, everything here works too, and says that nothing is
+package reads its settings and counters, pins memory ahead of need and unpins idle memory. Every size
+is in bytes. Everything here also works on a machine with no GPU, with ``BUDDY_DISABLE=1``, in a
+child of a fork, and if the plug-in does not fit the PyTorch beside it: then it says that nothing is
 pinned or that the engine is off.
 
-``python -m pinbuddy`` prints the settings and a summary, ``python -m pinbuddy doctor`` whether the
-allocator is in place, and why not.
+``python -m pinbuddy`` prints the settings and a summary; ``python -m pinbuddy doctor`` says whether
+the allocator is in place, and if not, why.
 """
 
 from pinbuddy._act import empty_cache, warm_up
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> str:
-    # Not at import: PyTorch imports the plug-in before the library that knows it is loaded.
+    # Not at import: PyTorch imports the plug-in before the library is loaded, which knows the version.
     if name == "__version__":
         return version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,50 +1,51 @@
-"""What the engine can be asked to do: pin ahead of need, and give back what is idle."""
+"""Actions: pin memory ahead of need, and unpin idle memory."""
 
 from pinbuddy import _library
 from pinbuddy._read import enabled, stats
 
 
 def warm_up(wait: bool = False) -> bool:
-    """Starts pinning what ``BUDDY_BLOCK_COUNT`` asks for, and what ``empty_cache`` gave back.
+    """Starts pinning the blocks that ``BUDDY_BLOCK_COUNT`` asks for, and those that ``empty_cache``
+    unpinned.
 
-    A thread of its own does the pinning, whatever ``BUDDY_WARMUP`` says; requests are served
-    meanwhile. With ``wait`` the call returns when that is over; other Python threads run on.
-    Nothing happens where all of it is pinned already.
+    A thread of its own pins them, whatever ``BUDDY_WARMUP`` says; requests are served meanwhile.
+    With ``wait`` the call returns when the thread has ended; other Python threads run on. Does
+    nothing if all of them are pinned already.
 
-    Returns ``True``, or ``False`` where nothing can be pinned: on a machine with no GPU and where
-    the engine is off. What was pinned is in ``stats()["warm_up"]``; a pin that fails is no error
-    here, and named there.
+    Returns ``True``, or ``False`` if nothing can be pinned: on a machine with no GPU, and if the
+    engine is off. ``stats()["warm_up"]`` says what was pinned; a pin that fails is no error here,
+    and is named there.
 
-    Raises what ``torch.cuda.init()`` raises where CUDA cannot be started.
+    Raises what ``torch.cuda.init()`` raises if CUDA cannot be started.
     """
     import torch
 
     if not enabled() or not torch.cuda.is_available():
         return False
-    # Pinning starts CUDA in this process. PyTorch must know: it refuses CUDA in children forked
-    # from now on, where CUDA would fail in less clear ways.
+    # Pinning starts CUDA in this process. PyTorch must know: from now on it refuses CUDA in children
+    # of a fork, where CUDA would fail less clearly.
     torch.cuda.init()
     return bool(_library.load().pinbuddy_warm_up(wait))
 
 
 def empty_cache() -> None:
-    """Gives back the pinned memory that is cached and idle, as
-    ``torch.accelerator.empty_host_cache()`` does: segments with no block in them, and what
-    PyTorch's own mechanism caches below the threshold.
+    """Unpins memory that is cached and idle, as ``torch.accelerator.empty_host_cache()`` does:
+    segments with no block in them, and blocks that PyTorch's own mechanism caches below the
+    threshold.
 
-    The next request that finds no room has as many segments pinned again. Where the engine is off
-    this is ``torch.accelerator.empty_host_cache()``, which does nothing before the process has had
-    a tensor on a device. On a machine with no GPU, and in a forked child with no CUDA of its own,
-    nothing is done.
+    Segments that the user asked to have ready are pinned again when demand shows. If the engine is
+    off, this is ``torch.accelerator.empty_host_cache()``, which does nothing before the process has
+    had a tensor on a device. Does nothing on a machine with no GPU, and in a child of a fork that
+    has not started CUDA.
 
-    Raises what ``torch.accelerator.empty_host_cache()`` raises where memory cannot be given back.
+    Raises what ``torch.accelerator.empty_host_cache()`` raises if memory cannot be unpinned.
     """
     import torch
 
     if _library.load().pinbuddy_empty_cache():
         return
-    # What is cached in a forked child is its parent's, unless the child has started CUDA itself.
+    # A child's cached memory is its parent's, unless the child has started CUDA itself.
     if stats()["state"] != "forked" or torch.cuda.is_initialized():
-        # The public name is younger than what it stands for.
+        # The public name is newer than the function that it calls.
         empty = getattr(torch.accelerator, "empty_host_cache", torch._C._host_emptyCache)
         empty()

@@ -1,7 +1,7 @@
 """``python -m pinbuddy doctor``: whether pinbuddy is in place in this environment, and if not, why.
 
-Looks where PyTorch, the library and the entry point are, has torch imported as a program would, and
-says who serves pinned memory. Changes nothing, and pins nothing.
+Looks for PyTorch, the library and the entry point, imports torch as a program would, and says which
+allocator serves pinned memory. Changes nothing, and pins nothing.
 """
 
 import importlib.metadata
@@ -15,21 +15,21 @@ from pinbuddy import _library, _match, _read
 _OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-# The official releases in which a cached block may be shorter than the request that gets it
-# (pytorch/pytorch#192722): later ones compare, earlier ones round all sizes. As in the build tool's.
+# The official releases that may serve a request with a shorter cached block (pytorch/pytorch#192722):
+# later ones compare sizes, earlier ones round all of them. The build tool has the same list.
 _OVERFLOWING = ("2.13.0",)
 
 
 @dataclass
 class Report:
-    """What was found; as JSON these are the keys."""
+    """The findings; these are the keys of the JSON."""
 
     served: bool = False
-    """Whether pinbuddy serves pinned memory in a program that is started as this one was."""
+    """Whether pinbuddy serves pinned memory in a program started like this one."""
     why: str = ""
-    """Why it does not, as a sentence without its period."""
+    """Why it does not, as a sentence without a period."""
     to_do: str = ""
-    """What would change that."""
+    """What to do about it."""
     torch: str | None = None
     torch_folder: str | None = None
     cuda: str | None = None
@@ -39,19 +39,19 @@ class Report:
     library: str | None = None
     header: str | None = None
     version: str | None = None
-    """The library's; of the plug-in, where none was loaded."""
+    """The library's version; the plug-in's, if no library was loaded."""
     state: str | None = None
     children: str | None = None
-    """What forked children have of pinned blocks, as ``BUDDY_FORK`` says: ``share`` or ``hide``."""
+    """What children of a fork have of pinned blocks, as ``BUDDY_FORK`` says: ``share`` or ``hide``."""
     fits: list[str] = field(default_factory=list)
     """The versions of torch that the plug-in has libraries for."""
     entry_point: bool | None = None
-    """Whether torch finds the plug-in; ``None`` where there is none."""
+    """Whether torch finds the plug-in; ``None`` if there is none."""
     notes: list[str] = field(default_factory=list)
-    """What else should be known, each a sentence without its period."""
+    """Further findings, each a sentence without a period."""
 
     def table(self) -> str:
-        """For people."""
+        """As text, for people."""
         torch = f"{self.torch} in {self.torch_folder}" if self.torch else "cannot be imported"
         forms = {"fork": "a fork wheel", "plug-in": "the plug-in", "none": "neither"}
         rows = [
@@ -84,7 +84,7 @@ class Report:
         return f"PyTorch's own allocator serves pinned memory: {self.why}."
 
     def as_data(self) -> dict[str, Any]:
-        """For machines."""
+        """As data, for JSON."""
         return asdict(self)
 
 
@@ -105,7 +105,7 @@ def examine() -> Report:
         return report
     report.torch, report.cuda = str(torch.__version__), torch.version.cuda
     report.torch_folder = os.path.dirname(torch.__file__)
-    # Counted by asking the driver; no context is made.
+    # Counted by the driver, without making a context.
     report.gpus = _read.gpus()
     match = _match.of_import(torch)
     report.form = match.form

@@ -1,7 +1,6 @@
 """The C interface of ``libtorch_pinbuddy.so``, which ``include/pinbuddy/pinbuddy.h`` describes.
 
-Finds the library, declares its functions and turns what they copy out into Python's data. Knows
-nothing of what the data mean.
+Finds the library, declares its functions and parses their JSON. Does not know what the data mean.
 """
 
 import ctypes
@@ -16,7 +15,7 @@ from pinbuddy import _match
 _TO_DO = "install the wheel that `cargo xtask build-wheel` makes: pip install dist/torch-*.whl"
 
 _COPY = (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))
-# What each function returns, and what it takes.
+# Each function's return type and argument types.
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pinbuddy_enabled": (ctypes.c_int, ()),
     "pinbuddy_version": (ctypes.c_char_p, ()),
@@ -29,8 +28,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 class Absent:
-    """Stands in for the library where the plug-in has not loaded it, and answers as an engine that
-    is off would."""
+    """Stands in for the library if the plug-in has not loaded it, and answers like an engine that is
+    off."""
 
     def __init__(self, version: str):
         self._version = version.encode()
@@ -59,13 +58,13 @@ class Absent:
 
 @functools.cache
 def load() -> ctypes.CDLL | Absent:
-    """The library that the imported torch runs with.
+    """The library that the imported torch uses.
 
-    Raises ``ImportError`` where torch is no fork and there is no plug-in, or where the library is
-    one of another version than this package.
+    Raises ``ImportError`` if torch is no fork and there is no plug-in, or if the library's version is
+    not this package's.
     """
-    # Importing torch loads the library, which registers the allocator; opening it here by the same
-    # path only finds it again.
+    # Importing torch loads the library, which registers the allocator. Opening it again by the same
+    # path returns the loaded one.
     import torch
 
     match = _match.of_import(torch)
@@ -85,7 +84,7 @@ def load() -> ctypes.CDLL | Absent:
         try:
             library = ctypes.CDLL(str(match.library), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
         except OSError:
-            # Not now: a pinned tensor may be alive already, and somebody may have switched it off.
+            # Not loaded now: a pinned tensor may already be live, and the user may have turned it off.
             return Absent(plugin["version"])
     for name, (result, arguments) in _FUNCTIONS.items():
         try:

@@ -1,8 +1,8 @@
-"""Which library fits a PyTorch: the one that a fork wheel has in it, or one of the plug-in's.
+"""Which library fits a PyTorch: that of a fork wheel, or one of the plug-in's.
 
-Looks at files and loads nothing. A library of the plug-in's fits one PyTorch only: the exact
-version, CUDA's included, whose header of the allocator has the hash that the library was compiled
-against. Every other one is refused with a reason: its objects may be laid out otherwise.
+Reads files and loads nothing. A library of the plug-in fits one PyTorch only: the exact version,
+including CUDA's, whose allocator header has the hash that the library was compiled against. Any other
+is refused with a reason, since its objects may have another layout.
 """
 
 import hashlib
@@ -22,28 +22,28 @@ _HEADER = "ATen/core/CachingHostAllocator.h"
 
 @dataclass(frozen=True)
 class Match:
-    """What there is for one PyTorch."""
+    """The library for one PyTorch, if any."""
 
     form: str
-    """``fork``, ``plug-in``, or ``none`` where nothing fits or the package is not at home."""
+    """``fork``, ``plug-in``, or ``none`` if no library fits or the package is not where it belongs."""
     library: Path | None
-    """Where the library is; ``None`` with the form ``none``."""
+    """The library's path; ``None`` with the form ``none``."""
     why: str
-    """Why nothing fits, as a sentence without its period; empty where something does."""
+    """Why none fits, as a sentence without a period; empty if one does."""
     expected: bool = False
-    """Whether nobody would expect a library here: a PyTorch without CUDA pins no memory."""
+    """Whether no library is expected: a PyTorch without CUDA pins no memory."""
     header: Path | None = None
     """The header that was compared."""
 
 
 def of_import(torch: Any) -> Match:
-    """For the PyTorch that was imported."""
+    """The match for the imported PyTorch."""
     folder = Path(torch.__file__).parent
     return _match(folder, str(torch.__version__), torch.version.cuda, imported=True)
 
 
 def of_folder(folder: Path) -> Match:
-    """For a PyTorch on disk: the package's folder, or an unpacked libtorch."""
+    """The match for a PyTorch on disk: the package's folder, or an unpacked libtorch."""
     package, libtorch = folder / "version.py", folder / "build-version"
     if package.exists():
         text = package.read_text(encoding="utf-8", errors="replace")

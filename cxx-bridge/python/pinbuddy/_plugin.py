@@ -1,6 +1,6 @@
-"""The plug-in's way into PyTorch: the ``torch.backends`` entry point, which ``import torch`` calls.
+"""The plug-in's entry point for PyTorch, ``torch.backends``, which ``import torch`` calls.
 
-Invariant: whatever is wrong, torch is imported all the same, and one line says so.
+Invariant: whatever fails, torch is imported all the same, and one line says why.
 """
 
 import ctypes
@@ -9,14 +9,14 @@ import sys
 
 from pinbuddy import _match
 
-# As the library reads its own switches.
+# As the library reads its switches.
 _ON = ("1", "true", "yes", "on")
 
 
 def autoload() -> None:
-    """Loads the library that fits this PyTorch; by being loaded it takes over pinned memory.
+    """Loads the library that fits this PyTorch, which then serves pinned memory.
 
-    Does nothing in a fork wheel, which has its own. Never raises: PyTorch would not be imported.
+    Does nothing in a fork wheel, which has its own library. Never raises: PyTorch could not be imported.
     """
     try:
         why = _load()
@@ -28,12 +28,12 @@ def autoload() -> None:
         try:
             sys.stderr.write(text)
         except Exception:
-            # Without a standard error nobody can be told.
+            # There is no standard error to write to.
             pass
 
 
 def _load() -> str:
-    """Why nothing was loaded; empty where something was, or where nothing should be."""
+    """Why nothing was loaded; empty if a library was, or none should be."""
     import torch
 
     match = _match.of_import(torch)
@@ -44,6 +44,6 @@ def _load() -> str:
 
 
 def _silent() -> bool:
-    """Whether somebody asked for PyTorch's own allocator, or not to be told."""
+    """Whether the user turned pinbuddy or its messages off."""
     disabled = os.environ.get("BUDDY_DISABLE", "").strip().lower() in _ON
     return disabled or os.environ.get("BUDDY_LOG", "").strip().lower() == "off"

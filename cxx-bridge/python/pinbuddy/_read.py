@@ -1,5 +1,5 @@
-"""What the engine says about itself. Nothing here starts CUDA, pins memory or takes a lock in a
-forked child."""
+"""Reads the engine's settings and statistics. Nothing here starts CUDA, pins memory, or takes a lock in
+a child of a fork."""
 
 from pinbuddy import _library, _summary
 from pinbuddy._types import SegmentBlocks, Setting, Stats
@@ -8,11 +8,11 @@ from pinbuddy._types import SegmentBlocks, Setting, Stats
 def enabled() -> bool:
     """Whether pinbuddy serves this process's pinned memory.
 
-    ``False`` with ``BUDDY_DISABLE=1``, in a forked child, where the plug-in was not loaded, and once
-    the engine has met a defect of its own and retired; PyTorch's own allocator serves then.
-    ``stats()["state"]`` says which. ``False`` also where there is no GPU: nobody can pin memory there.
+    ``False`` with ``BUDDY_DISABLE=1``, in a child of a fork, if the plug-in was not loaded, and once the
+    engine has met a defect of its own and retired; PyTorch's own allocator serves then.
+    ``stats()["state"]`` says which. ``False`` also without a GPU, where memory cannot be pinned.
     """
-    # Counting them starts no CUDA where the driver's management library can be asked.
+    # Counting GPUs does not start CUDA if the driver's management library can be asked.
     return bool(_library.load().pinbuddy_enabled()) and gpus() > 0
 
 
@@ -24,19 +24,19 @@ def gpus() -> int:
 
 
 def version() -> str:
-    """PyTorch's version and pinbuddy's, for instance ``2.15.0+cu132.pinbuddy.0.1.0``; a fork's
-    ``torch.__version__``. Where the plug-in was not loaded, pinbuddy's alone: ``0.1.0``."""
+    """PyTorch's version and pinbuddy's, for instance ``2.15.0+cu132.pinbuddy.0.1.0``, which is a fork's
+    ``torch.__version__``. If the plug-in was not loaded, pinbuddy's only: ``0.1.0``."""
     text: bytes = _library.load().pinbuddy_version()
     return text.decode()
 
 
 def config() -> dict[str, Setting]:
-    """Each setting by its variable's name, as read when torch was imported; none where the plug-in
-    was not loaded.
+    """Each setting by its variable's name, as read when torch was imported; none if the plug-in was not
+    loaded.
 
-    ``value`` is in the variable's own unit (MiB where its name ends in ``_MB``). ``origin`` is
-    ``default``, ``environment``, or ``rejected``: set to something that cannot be used, so that
-    the default stands in. ``remark`` says what is wrong with what is set, or is ``None``.
+    ``value`` is in the variable's own unit (MiB if its name ends in ``_MB``). ``origin`` is ``default``,
+    ``environment``, or ``rejected``: the value cannot be used, and the default is. ``remark`` says what
+    is wrong with the value, or is ``None``.
     """
     settings = _library.read_json("pinbuddy_config_json")
     keys = ("value", "origin", "remark")
@@ -44,29 +44,29 @@ def config() -> dict[str, Setting]:
 
 
 def stats() -> Stats:
-    """The engine's counters, its segments, and how the warm-up and the budget stand; in bytes.
+    """The engine's counters, its segments, the warm-up and the budget; in bytes.
 
     - ``state``: ``on``, ``off`` (``BUDDY_DISABLE=1``), ``retired`` (the engine met a defect of its
-      own and left everything to PyTorch), ``forked`` (a forked child, where the engine is off) or
+      own and left everything to PyTorch), ``forked`` (a child of a fork, in which the engine is off) or
       ``absent`` (the plug-in was not loaded).
     - ``warm_up``: ``mode`` as ``BUDDY_WARMUP`` says; ``phase``, one of ``cold``, ``running``,
-      ``paused`` (an ``empty_cache`` gave segments back) and ``done``; how many segments it has
-      ``pinned`` and how many are ``owed``; why it ``stopped`` early, or ``None``.
+      ``paused`` (an ``empty_cache`` unpinned segments) and ``done``; how many segments it has ``pinned``
+      and how many are ``owed``, that is, still missing; why it ``stopped`` early, or ``None``.
     - ``budget``: the most that may be pinned, as ``bytes``, and ``why``. ``None`` before anything
       was pinned.
     - ``engine``: gauges (``current``, ``peak``, ``allocated``, ``freed``) named ``pinned_bytes``,
-      ``segments``, ``active_bytes``, ``active_blocks``, ``pending_bytes`` and ``pending_blocks`` (a
-      part of what is active), the numbers ``idle_bytes``, ``dedicated_bytes`` and ``largest_free_run_bytes``, and the counts
-      ``hits`` (requests served) and ``misses`` (a request had to wait for memory to be pinned).
-      ``None`` once the engine is retired.
+      ``segments``, ``active_bytes``, ``active_blocks``, ``pending_bytes`` and ``pending_blocks`` (a part
+      of the active ones); the numbers ``idle_bytes``, ``dedicated_bytes`` and
+      ``largest_free_run_bytes``; and the counts ``hits`` (requests served) and ``misses`` (a request had
+      to wait for memory to be pinned). ``None`` once the engine is retired.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
-      ``page_bytes``, ``huge_bytes`` and ``numa_node`` say what memory it has, as the kernel reports
-      it: asked once a region, by the first report that lists it.
+      ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
+      for each region, in the first report that lists it.
 
-    In a forked child, and without the library, ``warm_up``, ``budget`` and ``engine`` are ``None``
-    and ``segments`` is empty.
+    In a child of a fork, and without the library, ``warm_up``, ``budget`` and ``engine`` are ``None`` and
+    ``segments`` is empty.
     """
-    # These are told no more than the state; readers find the same keys all the same.
+    # In these cases the library returns the state only; the keys are the same.
     unknown = {"warm_up": None, "budget": None, "engine": None}
     known: Stats = unknown | _library.read_json("pinbuddy_stats_json")
     return known
@@ -76,17 +76,17 @@ def segments() -> list[SegmentBlocks]:
     """Each segment with its blocks: ``offset`` in the segment and ``bytes``, and their ``state``,
     ``live`` or ``pending`` (freed while streams still use them).
 
-    Empty while nothing is pinned and where the engine is off. Looks through all that is pinned
-    while requests wait: for people and tools, not for every step.
+    Empty while nothing is pinned, and if the engine is off. Scans all pinned memory while requests wait:
+    for people and tools, not for every step.
     """
     listed: list[SegmentBlocks] = _library.read_json("pinbuddy_segments_json")
     return listed
 
 
 def memory_summary() -> str:
-    """A table for people, in the manner of ``torch.cuda.memory_summary``: what is pinned, live,
-    pending and idle, how well it is used, and how the warm-up and the budget stand.
+    """A table for people, like ``torch.cuda.memory_summary``: what is pinned, live, pending and idle, how
+    well it is used, the warm-up and the budget.
 
-    Where the engine is off, one line that says so and why.
+    If the engine is off, one line that says why.
     """
     return _summary.summary(stats())

@@ -26,10 +26,10 @@ _NO_LIMIT = 1 << 62
 
 
 def summary(stats: Stats) -> str:
-    """The table for ``stats``, or one line where the engine is off."""
+    """The table for ``stats``, or one line if the engine is off."""
     engine = stats["engine"]
     if stats["state"] != "on" or engine is None:
-        # The engine may retire between the reading of its state and of its counters.
+        # The engine may retire after its state was read and before its counters are.
         state = "retired" if stats["state"] == "on" else stats["state"]
         return f"pinbuddy is off: {_WHY_OFF[state]}."
     thick, thin = f"|{'=' * _INNER}|", f"|{'-' * _INNER}|"
@@ -58,7 +58,7 @@ def size_text(size: int) -> str:
     value = float(size)
     for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         value /= 1024
-        # What would round to 1024.0 is 1.0 of the next unit.
+        # A value that would round to 1024.0 is 1.0 of the next unit.
         if value < 1023.95:
             break
     return f"{value:.1f} {unit}"
@@ -112,7 +112,7 @@ def _hit_rate(engine: Counters) -> str:
     served = engine["hits"]
     if served == 0:
         return "nothing served yet"
-    # A request may look for room, wait and look again, so there can be more misses than requests.
+    # A request may miss, wait and miss again, so there can be more misses than requests.
     at_once = max(0, served - engine["misses"])
     return f"{100 * at_once / served:.1f} % of {_plural(served, 'request')} needed no pin"
 
@@ -136,7 +136,7 @@ def _place(segment: Segment) -> str:
     page, huge, node = segment["page_bytes"], segment["huge_bytes"], segment["numa_node"]
     text = "in pages of " + (_short(page) if page else "a size unknown")
     if page and huge is not None:
-        # Of what is mostly in huge pages, the share that is; of the rest, what lies in small ones.
+        # Left out if all or none of the region is in huge pages.
         share = 100 * huge // segment["bytes"]
         text += f" ({share} % huge)" if 0 < share < 100 else ""
     return text + (f" on node {node}" if node is not None else "")
@@ -148,7 +148,7 @@ def _warm_up(warm_up: WarmUp | None) -> str:
     pinned, owed = warm_up["pinned"], warm_up["owed"]
     text = f"{warm_up['mode']}, {warm_up['phase']}: {_plural(pinned, 'segment')} pinned"
     if warm_up["mode"] == "off" and warm_up["phase"] == "cold":
-        # It is not about to begin.
+        # With ``off`` they are not about to be pinned.
         text = f"off: nothing is pinned ahead, unless by warm_up() ({_plural(owed, 'segment')})"
     elif owed:
         text += f", {owed} owed"

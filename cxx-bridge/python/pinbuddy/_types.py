@@ -1,6 +1,6 @@
-"""The shapes of what the package returns: plain dictionaries, typed for readers and checkers.
+"""Types of the dictionaries that the package returns.
 
-Every size is in bytes. A size of blocks counts as rounded up to 4 KiB, as the engine cuts them.
+Every size is in bytes. Sizes of blocks are rounded up to 4 KiB, as the engine cuts them.
 """
 
 from typing import Literal, TypedDict
@@ -10,11 +10,11 @@ class Setting(TypedDict):
     """One ``BUDDY_`` variable."""
 
     value: int | str | bool | None
-    """The value in use; ``None`` where the machine decides (``BUDDY_MAX_MB``)."""
+    """The value in use; ``None`` if the machine decides (``BUDDY_MAX_MB``)."""
     origin: Literal["default", "environment", "rejected"]
-    """Where it came from; ``rejected``: what is set cannot be used, and the default stands in."""
+    """Where it came from; ``rejected``: the value cannot be used, and the default is."""
     remark: str | None
-    """What is wrong with what is set, for people."""
+    """What is wrong with the value, for people."""
 
 
 class Gauge(TypedDict):
@@ -22,11 +22,11 @@ class Gauge(TypedDict):
 
     current: int
     peak: int
-    """The most that it was since ``torch.cuda.reset_peak_host_memory_stats()``."""
+    """The largest value since ``torch.cuda.reset_peak_host_memory_stats()``."""
     allocated: int
-    """All that was added since ``torch.cuda.reset_accumulated_host_memory_stats()``."""
+    """The sum of additions since ``torch.cuda.reset_accumulated_host_memory_stats()``."""
     freed: int
-    """All that was taken away since then."""
+    """The sum of removals since then."""
 
 
 class Counters(TypedDict):
@@ -38,11 +38,11 @@ class Counters(TypedDict):
     """In blocks that a tensor has or streams still use, as PyTorch counts them."""
     active_blocks: Gauge
     pending_bytes: Gauge
-    """Those of the active bytes that lie in blocks which were freed while streams still use them."""
+    """The part of the active bytes in blocks that were freed while streams still use them."""
     pending_blocks: Gauge
     idle_bytes: int
     dedicated_bytes: int
-    """Those of the pinned bytes that lie in regions longer than a segment, for one block each."""
+    """The part of the pinned bytes in regions longer than a segment, for one block each."""
     largest_free_run_bytes: int
     """The longest block that can be served without pinning."""
     hits: int
@@ -52,17 +52,16 @@ class Counters(TypedDict):
 
 
 class WarmUp(TypedDict):
-    """How far pinning ahead is."""
+    """Progress of the warm-up."""
 
     mode: Literal["background", "sync", "off"]
     """As ``BUDDY_WARMUP`` says."""
     phase: Literal["cold", "running", "paused", "done"]
-    """``paused``: an ``empty_cache`` gave segments back, and the next request that finds no room
-    has them pinned again."""
+    """``paused``: an ``empty_cache`` unpinned segments, which are pinned again when demand shows."""
     pinned: int
-    """Segments that it has pinned so far, those pinned again included."""
+    """Segments that it has pinned so far, including those pinned again."""
     owed: int
-    """Segments that it is still to pin."""
+    """The deficit: segments that it is still to pin."""
     stopped: str | None
     """Why it gave up, if it did."""
 
@@ -72,7 +71,7 @@ class Budget(TypedDict):
 
     bytes: int
     why: str
-    """Where the number came from, for people."""
+    """The reason for the number, for people."""
 
 
 class Segment(TypedDict):
@@ -81,7 +80,7 @@ class Segment(TypedDict):
     address: int
     bytes: int
     kind: Literal["small", "large", "idle", "dedicated"]
-    """What it serves: requests below 4 MiB, others, none now, or one longer than a segment."""
+    """The requests that it serves: below 4 MiB, others, none now, or one longer than a segment."""
     free_bytes: int
     live_blocks: int
     live_bytes: int
@@ -89,13 +88,13 @@ class Segment(TypedDict):
     pending_bytes: int
     largest_free_run_bytes: int
     backing: Literal["pages", "cuda"]
-    """Who has the memory: mapped by pinbuddy and registered, or allocated by CUDA."""
+    """``pages``: mapped by pinbuddy and registered with CUDA; ``cuda``: allocated by CUDA."""
     page_bytes: int | None
-    """The size of the pages that most of it has, as the kernel says; ``None`` where unknown."""
+    """The size of most of its pages, as the kernel says; ``None`` if unknown."""
     huge_bytes: int | None
-    """How much of it lies in pages of more than 4 KiB; ``None`` where unknown."""
+    """How much of it has pages of more than 4 KiB; ``None`` if unknown."""
     numa_node: int | None
-    """The NUMA node that all of it lies on; ``None`` where unknown or more than one."""
+    """The NUMA node of all of it; ``None`` if unknown or more than one."""
 
 
 class Block(TypedDict):
@@ -108,21 +107,22 @@ class Block(TypedDict):
 
 
 class SegmentBlocks(Segment):
-    """A segment with its blocks, in the order of their offsets; what lies between them is free."""
+    """A segment with its blocks, in the order of their offsets; the parts between them are free."""
 
     blocks: list[Block]
 
 
 class Stats(TypedDict):
-    """What the engine knows at one moment."""
+    """A snapshot of the engine."""
 
     state: Literal["on", "off", "retired", "forked", "absent"]
-    """``off``: ``BUDDY_DISABLE=1``. ``absent``: the plug-in was not loaded. ``retired``: the engine met a defect of its own and left
-    everything to PyTorch. ``forked``: this is a forked child, and the engine is its parent's."""
+    """``off``: ``BUDDY_DISABLE=1``. ``absent``: the plug-in was not loaded. ``retired``: the engine met a
+    defect of its own and left everything to PyTorch. ``forked``: this is a child of a fork, and the engine
+    is its parent's."""
     warm_up: WarmUp | None
-    """``None`` in a forked child."""
+    """``None`` in a child."""
     budget: Budget | None
-    """``None`` before anything was pinned, and in a forked child."""
+    """``None`` before anything was pinned, and in a child."""
     engine: Counters | None
-    """``None`` once the engine is retired, and in a forked child."""
+    """``None`` once the engine is retired, and in a child."""
     segments: list[Segment]

@@ -1,20 +1,20 @@
-//! How many of the kernel's memory areas are ours.
+//! Counts the kernel memory areas that regions take.
 //!
-//! The kernel allows a process so many (`vm.max_map_count`, 65,530 by default), and past them it can
-//! map nothing: no thread, no library, no large array. So at most half of them are ours. Counts, and
-//! knows nothing of what is mapped. Invariant: what is taken is given back when it is unmapped, and
+//! The kernel limits a process's areas (`vm.max_map_count`, 65,530 by default). Beyond the limit a
+//! process can map nothing: no thread, no library, no large array. So regions take at most half of them.
+//! Knows nothing of what is mapped. Invariant: areas are put back when their region is unmapped, and
 //! only then.
 
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A region, and what nobody can touch behind it; what lies before it is one area with the latter of
-/// its neighbour.
+/// A region takes two areas: itself and the guard page behind it. What lies before it is one area with
+/// its neighbour's guard page.
 const EACH: usize = 2;
-/// The kernel's own default.
+/// The kernel's default limit.
 const DEFAULT: usize = 65_530;
-/// One part of so many is for ours.
+/// Regions take at most one part of so many.
 const PARTS: usize = 2;
 
 /// See the module's documentation.
@@ -22,7 +22,7 @@ const PARTS: usize = 2;
 pub(super) struct Areas(AtomicUsize);
 
 impl Areas {
-    /// Takes those of one region, by the limit below `root`; for people where there are no more.
+    /// Takes one region's areas, if the limit below `root` allows it; the error is for people.
     pub(super) fn take(&self, root: &Path) -> Result<(), String> {
         let limit = fs::read_to_string(root.join("proc/sys/vm/max_map_count"));
         let limit = limit.ok().and_then(|text| text.trim().parse().ok());
@@ -40,8 +40,8 @@ impl Areas {
         }
     }
 
-    /// Those of one region are no more.
-    pub(super) fn give_back(&self) {
+    /// Puts one region's areas back.
+    pub(super) fn put(&self) {
         self.0.fetch_sub(EACH, Ordering::Relaxed);
     }
 
@@ -66,7 +66,7 @@ mod tests {
             "4 of this process's 11 memory areas (vm.max_map_count) are blocks already, and the other \
              half is left to the program"
         );
-        areas.give_back();
+        areas.put();
         assert!(areas.take(&machine.root).is_ok());
         // An administrator may raise it while the program runs.
         fs::write(folder.path().join("proc/sys/vm/max_map_count"), "12").unwrap();

@@ -1,5 +1,4 @@
-//! What a thread does behind a program that goes on, it does with few threads, at low priority and
-//! with rests, until somebody waits for it.
+//! Background work: at low priority and with rests, until a thread waits for it.
 
 #![allow(unsafe_code)]
 
@@ -14,49 +13,49 @@ thread_local! {
     static BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Where all cores are busy the program's own threads get three parts and these one: no less, since a
-/// request may come to wait for what they do.
+/// On busy cores the program's threads get three parts of the time and background threads one. No less,
+/// since a request may come to wait for them.
 const NICE: libc::c_int = 5;
 
-/// From now on this thread, and those that it starts, work behind the program.
+/// From now on this thread, and those that it starts, work in the background.
 pub(crate) fn enter() {
     BEHIND.set(true);
-    // SAFETY: a number for the kernel; on Linux it is for the calling thread alone, which must not
-    // be one of the program's. In the worst case the priority stays as it is.
+    // SAFETY: the argument is a number. On Linux it sets the calling thread's priority only; if it
+    // fails, the priority stays as it is.
     unsafe { libc::nice(NICE) };
 }
 
-/// Whether this thread does.
+/// Whether this thread works in the background.
 pub(super) fn entered() -> bool {
     BEHIND.get()
 }
 
-/// How many threads wait for what others do behind them.
+/// How many threads wait for background work.
 #[derive(Debug, Default)]
 struct Waiters(AtomicUsize);
 
-/// Those of this process.
+/// This process's waiters.
 static WAITERS: Waiters = Waiters(AtomicUsize::new(0));
 
-/// Counts as long as it lives.
+/// Counts a waiter until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting<'a>(&'a Waiters);
 
-/// From now on, and until that is dropped, this thread waits for what is done behind it.
+/// Until the result is dropped, this thread waits for background work.
 pub(crate) fn wait() -> Waiting<'static> {
     WAITERS.wait()
 }
 
-/// Rests after so much work, until that is enough, or any thread waits, or this is to end.
+/// Rests after `worked` of work: until that is enough, any thread waits, or `control` ends it.
 pub(super) fn rest(worked: Duration, control: &dyn Control) {
     WAITERS.rest(worked, control);
 }
 
-/// How many times as long as it works a thread rests.
+/// A thread rests so many times as long as it worked.
 const REST: u32 = 2;
-/// Long enough for what a page of 1 GiB takes.
+/// The longest rest, which is enough after a page of 1 GiB.
 const LONGEST: Duration = Duration::from_millis(500);
-/// So soon a thread that rests knows that it is waited for.
+/// How often a resting thread looks for waiters.
 const STEP: Duration = Duration::from_millis(5);
 
 impl Waiters {
@@ -83,13 +82,13 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// How long this thread has worked so far: where others have its core, it rests already.
+/// Processor time of this thread: time in which others have its core counts as rest.
 pub(super) fn work() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the kernel writes a time there. Where it has no such clock, nothing was worked.
+    // SAFETY: the kernel writes a time to `time`, which is valid; without such a clock it stays 0.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
@@ -129,7 +128,7 @@ mod tests {
         drop(other);
         thread::scope(|scope| {
             let resting = scope.spawn(|| waiters.rest(LONGEST, &Foreground));
-            // Kept: a rest that begins later ends at once, too.
+            // Kept, so that a rest that begins later ends at once, too.
             let waiting = waiters.wait();
             resting.join().unwrap();
             drop(waiting);

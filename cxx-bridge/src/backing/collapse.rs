@@ -1,24 +1,24 @@
-//! Fills shared memory with huge pages where the kernel gives it small ones at a touch.
+//! Fills shared memory with huge pages where a touch brings small ones.
 //!
 //! That is usual: `shmem_enabled` is `never`. So one page of each 2 MiB is touched, and the kernel is
-//! told to put them together (`MADV_COLLAPSE`, Linux 6.1 and later), which it does whatever that
-//! setting says, `deny` apart. It can refuse, for a moment or where memory is in pieces. Knows what the
-//! kernel's answers mean, and makes no calls. Invariant: where no error comes back, every page is there.
+//! told to collapse them into huge pages (`MADV_COLLAPSE`, Linux 6.1 and later), which it does with any
+//! setting but `deny`. It can refuse, temporarily or because memory is fragmented. Knows what the
+//! kernel's answers mean, and makes no calls. Invariant: on success every page is present.
 
 use std::io;
 use std::ops::Range;
 
 use super::pages::{LARGE, PAGE};
 
-/// What is asked of the kernel, of offsets in one mapping.
+/// The kernel's calls on offsets in one mapping.
 pub(super) trait Kernel {
-    /// Has every page of this part there, of any size.
+    /// Fills this part with pages of any size.
     fn fill(&self, part: Range<usize>) -> io::Result<()>;
-    /// Puts this part's huge pages together, each of which has a page that is there.
+    /// Collapses this part into huge pages; each has a page that is present.
     fn collapse(&self, part: Range<usize>) -> io::Result<()>;
 }
 
-/// What stayed in pages of 4 KiB that was to be in huge ones.
+/// Memory that stayed in 4 KiB pages instead of huge ones.
 #[derive(Debug)]
 pub(super) struct Scattered {
     pub(super) bytes: usize,
@@ -26,8 +26,8 @@ pub(super) struct Scattered {
     pub(super) why: io::Error,
 }
 
-/// Fills `part`, which begins at a border of huge pages; its end is filled with small ones. Nothing
-/// where the rest has huge pages.
+/// Fills `part`, which begins at a huge-page boundary; a shorter end gets small pages. `None` if all
+/// whole huge pages were collapsed.
 pub(super) fn fill(kernel: &impl Kernel, part: Range<usize>) -> io::Result<Option<Scattered>> {
     let whole = part.start..part.end - part.len() % LARGE;
     for at in whole.clone().step_by(LARGE) {
@@ -42,7 +42,7 @@ pub(super) fn fill(kernel: &impl Kernel, part: Range<usize>) -> io::Result<Optio
     Ok(scattered)
 }
 
-/// All at once, and what that left one by one: the kernel ends with the first that it has no page for.
+/// Collapses all at once, then what is left one by one: the kernel stops at the first that fails.
 fn put_together(kernel: &impl Kernel, whole: Range<usize>) -> Option<Scattered> {
     if whole.is_empty() {
         return None;
@@ -62,8 +62,8 @@ fn put_together(kernel: &impl Kernel, whole: Range<usize>) -> Option<Scattered> 
     scattered
 }
 
-/// Whether the kernel may answer otherwise at once: it had no huge page, for which it has just moved
-/// others together, or somebody else had one of the pages, or the control group's last one.
+/// Whether a refusal may be temporary: there was no free huge page and the kernel has compacted memory
+/// since, or a page or the control group's last charge was held elsewhere.
 fn is_of_the_moment(why: &io::Error) -> bool {
     matches!(
         why.raw_os_error(),
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers each call to collapse in turn, and well once the answers are used up.
+    /// Answers calls to `collapse` in turn, then succeeds.
     struct MadeUp {
         answers: RefCell<Vec<Option<i32>>>,
         asked: RefCell<Vec<Range<usize>>>,

@@ -1,4 +1,4 @@
-//! What the chain of backings needs of CUDA.
+//! What the chain of backings needs from CUDA.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use pinbuddy_core::Region;
 
 use super::Device;
 
-/// What CUDA, and the allocator around it, do for the chain. Never called under a lock (I5); errors
-/// are for people, and the driver remembers none.
+/// CUDA and the allocator around it, for the chain. Never called under a lock (I5). Errors are for
+/// people, and leave no sticky CUDA error.
 pub trait Driver: Send + Sync + 'static {
     /// As [`super::Memory::available`].
     fn available(&self) -> bool;
     /// As [`super::Memory::device`].
     fn device(&self) -> Device;
-    /// Has the driver ready, so that a process that ends meanwhile lets this pin end before it.
+    /// Initialises the driver, so that its exit handler runs after ours waited for this pin.
     fn initialise(&self, device: Device) -> Result<(), String>;
     /// The address of the device on its bus, for instance `0000:1B:00.0`.
     fn pci_address(&self, device: Device) -> Option<String>;
 
     /// Memory as PyTorch's own settings ask.
     fn pin(&self, bytes: usize, device: Device) -> Result<usize, String>;
-    /// Gives back what `pin` returned.
+    /// Unpins what `pin` returned.
     fn unpin(&self, region: Region) -> Result<(), String>;
 
     /// Registers memory that is mapped.
@@ -28,10 +28,10 @@ pub trait Driver: Send + Sync + 'static {
     /// Undoes `register`.
     fn unregister(&self, piece: Region) -> Result<(), String>;
 
-    /// A region was mapped and registered, and that took so long.
+    /// Reports that a region was mapped and registered, and how long that took.
     fn pinned(&self, region: Region, taken: Duration);
-    /// Such a region is about to be unregistered and unmapped.
+    /// Reports that such a region is about to be unregistered and unmapped.
     fn goes(&self, region: Region);
-    /// It was, and that took so long.
+    /// Reports that it was, and how long that took.
     fn gone(&self, taken: Duration);
 }

@@ -1,45 +1,43 @@
-//! Which pages a region is to have: the chain 1 GiB -> 2 MiB -> transparent -> 4 KiB, and why a
-//! link of it is left out. Memory that forked children share has huge pages by other means than memory
-//! that is private.
+//! Which pages to try for a region: the chain 1 GiB -> 2 MiB -> transparent -> 4 KiB, and why a link is
+//! left out. Memory shared with children gets transparent huge pages by other means than private memory.
 //!
-//! A pure function of what is asked for and what the machine offers. Invariant: the chain ends in
-//! pages of 4 KiB, which are always to be had.
+//! A pure function of the settings and the machine. Invariant: the chain ends in 4 KiB pages, which are
+//! always available.
 
 use super::machine::{Machine, Shared, Transparent, pool_folder};
 use super::pages::Pages;
 use crate::config::memory::{Fork, HugePages};
 use crate::log::Bytes;
 
-/// What to try, in this order, and what was left out.
+/// The attempts in order, and what was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) chain: Vec<Link>,
-    /// For people, with what to do about it.
+    /// Why links were left out, for people, with what to do about it.
     pub(super) left_out: Vec<String>,
 }
 
-/// One thing to try.
+/// One attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) pages: Pages,
-    /// Whether the system has set aside all that it takes.
+    /// Whether the system has set aside all the pages that it takes.
     pub(super) set_aside: bool,
 }
 
-/// What is wanted of one region.
+/// What a region needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) pages: HugePages,
     pub(super) fork: Fork,
     pub(super) bytes: usize,
-    /// What the warm-up wants in all, so that the advice is good for more than one region.
+    /// Bytes that the warm-up wants in all, so that the advice covers more than one region.
     pub(super) ahead: usize,
-    /// Whether transparent huge pages were slower than those of 4 KiB a moment ago.
+    /// Whether compaction has just stalled transparent huge pages.
     pub(super) stalls: bool,
 }
 
-/// Rounding up to whole pages may add one part of so many to a region: a small one does not get a
-/// page of 1 GiB.
+/// Rounding up to whole pages may add at most one part of so many: a small region gets no page of 1 GiB.
 const WASTE: usize = 8;
 
 /// The chain for one region on this machine, now.
@@ -50,7 +48,7 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
     };
     for pages in links(wanted.pages) {
         let pages = *pages;
-        let of_nobody = |pages| Link {
+        let ordinary = |pages| Link {
             pages,
             set_aside: false,
         };
@@ -59,8 +57,8 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
             Pages::Giant | Pages::Large => {
                 from_pool(wanted, pages, machine).map(|set_aside| Link { pages, set_aside })
             }
-            Pages::Transparent | Pages::Collapsed => transparent(wanted, machine).map(of_nobody),
-            Pages::Small => Ok(of_nobody(pages)),
+            Pages::Transparent | Pages::Collapsed => transparent(wanted, machine).map(ordinary),
+            Pages::Small => Ok(ordinary(pages)),
         };
         match link {
             Ok(link) => plan.chain.push(link),
@@ -70,7 +68,7 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
     plan
 }
 
-/// How many regions of `bytes` bytes the pages that are set aside hold.
+/// How many regions of `bytes` bytes fit into the pages that are set aside.
 pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> usize {
     let in_pool = |pages: &Pages| {
         let pool = machine.pool(*pages)?;
@@ -80,7 +78,7 @@ pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> us
     links(asked).iter().filter_map(in_pool).sum()
 }
 
-/// Whether whole pages are much more than the region.
+/// Whether rounding up to whole pages wastes too much.
 fn wastes(bytes: usize, pages: Pages) -> bool {
     (bytes.next_multiple_of(pages.unit()) - bytes).saturating_mul(WASTE) > bytes
 }
@@ -118,8 +116,8 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
             "{free} of {total} huge pages of {size} free and {need} needed ({command})"
         ));
     }
-    // A control group may refuse a page that the pool has. A kernel that fills memory by itself
-    // says so; where a thread has to write to it, the program ends.
+    // A control group may refuse a page that the pool has. MADV_POPULATE_WRITE reports that; a write
+    // to the page would end the program.
     if machine.populates {
         Ok(pool.free >= need)
     } else {
@@ -129,7 +127,7 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
     }
 }
 
-/// How such memory gets transparent huge pages, or why it gets none.
+/// The kind of transparent huge pages for such memory, or why it gets none.
 fn transparent(wanted: Wanted, machine: &Machine) -> Result<Pages, String> {
     if wanted.stalls {
         let why = "transparent huge pages took longer than pages of 4 KiB a moment ago";

@@ -1,6 +1,6 @@
-//! What this machine offers for a region's memory, and what the kernel and the launcher say.
+//! What this machine offers for a region's memory: cores, kernel features, pools, NUMA nodes.
 //!
-//! Numbers and words for those who decide; decides nothing. The files are read by `pinbuddy-machine`.
+//! Decides nothing. `pinbuddy-machine` reads the files.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use crate::launcher;
 use super::mapping;
 use super::pages::{GIANT, LARGE, Pages};
 
-/// A machine, or what a test made up.
+/// A machine, or one that a test made up.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     /// Where `/sys` and `/proc` are.
     pub(super) root: PathBuf,
     pub(super) cores: usize,
-    /// How many processes like this one a launcher started on it.
+    /// How many processes a launcher started on this machine.
     pub(super) processes: usize,
-    /// Whether the kernel can fill a mapping by itself, and say so when it cannot.
+    /// Whether the kernel has `MADV_POPULATE_WRITE`.
     pub(super) populates: bool,
-    /// Whether the kernel puts pages together to huge ones when it is told to.
+    /// Whether the kernel has `MADV_COLLAPSE`.
     pub(super) collapses: bool,
 }
 
 /// `transparent_hugepage/enabled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transparent {
-    /// Here for those who ask, or for everybody.
+    /// On for memory that asks, or for all.
     Here,
     /// Turned off.
     Never,
@@ -39,18 +39,18 @@ pub(super) enum Transparent {
 /// How shared memory gets transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shared {
-    /// At a touch, where they are asked for: `shmem_enabled`.
+    /// At a touch, for memory that asks: `shmem_enabled` is on.
     Touched,
-    /// Put together when the kernel is told to.
+    /// By `MADV_COLLAPSE`.
     Collapsed,
-    /// Turned off, for those who ask, too.
+    /// Turned off, even for memory that asks.
     Denied,
-    /// Not without `shmem_enabled`: the kernel is older than what puts them together.
+    /// Only with `shmem_enabled`: the kernel has no `MADV_COLLAPSE`.
     TooOld,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub(super) fn here() -> Self {
         Self {
             root: "/".into(),
@@ -61,7 +61,7 @@ impl Machine {
         }
     }
 
-    /// The pool of such pages; nothing where the processor or the kernel has none.
+    /// The pool of such pages; `None` if the processor or the kernel has none.
     pub(super) fn pool(&self, pages: Pages) -> Option<Pool> {
         Pool::read(&self.files(), pool_folder(pages)?)
     }
@@ -74,13 +74,13 @@ impl Machine {
         }
     }
 
-    /// How shared memory gets huge pages, where they are not turned off for all memory.
+    /// How shared memory gets huge pages, unless they are turned off for all memory.
     pub(super) fn shared(&self) -> Shared {
         let all = self.mode("shmem_enabled");
-        // Newer kernels have a setting for each size, which may leave it to that for all.
+        // Newer kernels have a setting for each size, which may defer to the one for all.
         let mode = match self.mode("hugepages-2048kB/shmem_enabled").as_deref() {
             None | Some("inherit") => all.as_deref(),
-            // Of the size itself, and not even who tells the kernel to gets them.
+            // `never` of the size itself refuses MADV_COLLAPSE, too.
             Some("never") => Some("deny"),
             Some(_) if all.as_deref() == Some("deny") => Some("deny"),
             Some(_) => Some("advise"),
@@ -93,12 +93,12 @@ impl Machine {
         }
     }
 
-    /// The word in brackets; nothing where there is no such file.
+    /// The word in brackets; `None` if there is no such file.
     fn mode(&self, name: &str) -> Option<String> {
         transparent_mode(&self.files(), name)
     }
 
-    /// The NUMA nodes that have memory; none where the kernel knows no nodes.
+    /// The NUMA nodes that have memory; none if the kernel knows no nodes.
     pub(super) fn nodes(&self) -> Vec<u32> {
         nodes_with_memory(&self.files())
     }
@@ -108,13 +108,13 @@ impl Machine {
         node_of(&self.files(), pci_address)
     }
 
-    /// What the kernel writes.
+    /// The kernel's files.
     pub(super) fn files(&self) -> Files {
         Files::below(&self.root)
     }
 }
 
-/// Where the kernel keeps the numbers of a pool.
+/// The kernel's folder with the numbers of a pool.
 pub(super) fn pool_folder(pages: Pages) -> Option<&'static str> {
     match pages.unit() {
         GIANT => Some("sys/kernel/mm/hugepages/hugepages-1048576kB"),

@@ -1,10 +1,10 @@
-//! A stretch of memory of this process's own: mapped, advised, filled with pages, unmapped whole.
+//! A memory mapping of this process: mapped, advised, filled with pages, unmapped whole.
 //!
-//! The system calls, and no policy. Knows nothing of CUDA. Invariants: a mapping is unmapped once,
-//! whole, by `unmap` alone; dropping one leaks it, which is right for memory that a device may
-//! still use. An ordinary mapping ends in a page that nobody can touch, so that the kernel never
-//! makes one area of two neighbours, and what it says about an area is about one region. No mapping
-//! is in a core dump, and none is copied at a fork: children share it or do not have it.
+//! Makes the system calls and has no policy. Knows nothing of CUDA. Invariants: a mapping is unmapped
+//! once, whole, by `unmap` only; dropping one leaks it, which is right for memory that a device may
+//! still use. An ordinary mapping ends in a guard page, so that the kernel never merges the areas of
+//! two neighbours, and `smaps` describes each region by itself. No mapping is in a core dump, and none
+//! is copied at a fork: children share it or do not have it.
 
 #![allow(unsafe_code)]
 
@@ -20,16 +20,16 @@ use crate::config::memory::Fork;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// All of it, what nobody can touch included.
+    /// All of it, including the guard page.
     whole: Range<usize>,
-    /// What can be used, in whole units.
+    /// The usable part, in whole units.
     body: Range<usize>,
-    /// What forked children have of it.
+    /// What children have of it.
     fork: Fork,
 }
 
 impl Mapping {
-    /// Fresh memory of at least `bytes` bytes; only pages from the pool are promised by the kernel.
+    /// Fresh memory of at least `bytes` bytes. The kernel reserves only pages from the pool.
     pub(super) fn new(bytes: usize, pages: Pages, fork: Fork) -> io::Result<Self> {
         let unit = pages.unit();
         let length = bytes
@@ -51,7 +51,7 @@ impl Mapping {
         match pages {
             Pages::Giant | Pages::Large => {}
             Pages::Transparent | Pages::Collapsed => {
-                // What a kernel without huge pages says to this changes nothing.
+                // A kernel without huge pages refuses, which changes nothing.
                 let _ = mapping.advise(&mapping.body, libc::MADV_HUGEPAGE);
             }
             Pages::Small => mapping.only_small(0),
@@ -71,13 +71,13 @@ impl Mapping {
         let body = start.next_multiple_of(alignment);
         let mapping = Self {
             whole: start..start + room,
-            // `room` is one alignment more, of which the start takes less: a page is left.
+            // `room` is one alignment more, and the start takes less of it: a guard page is left.
             body: body..body + length,
             fork,
         };
         let flags = sharing(fork) | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-        // Mapped anew and not opened: the kernel makes huge pages of shared memory only where the
-        // memory itself begins at a border.
+        // Mapped anew, not by mprotect: the kernel makes huge pages of shared memory only if the
+        // memory object itself begins at a huge-page boundary.
         // SAFETY: the range lies in a mapping made just now, which nobody else knows.
         let opened = unsafe { libc::mmap(at(body), length, READ_WRITE, flags, -1, 0) };
         if opened == libc::MAP_FAILED {
@@ -96,16 +96,16 @@ impl Mapping {
         self.body.len()
     }
 
-    /// From this offset on the kernel is to use pages of 4 KiB.
+    /// Tells the kernel to use 4 KiB pages from this offset on.
     pub(super) fn only_small(&self, from: usize) {
         let rest = self.body.start + from..self.body.end;
         let _ = self.advise(&rest, libc::MADV_NOHUGEPAGE);
     }
 
-    /// Leaves it out of core dumps, as a driver's own memory is, and out of children where they are to
-    /// have none of it: private pages that a device writes to would all be copied at the fork.
+    /// Leaves it out of core dumps, like a driver's memory. Hides it from children if they are to have
+    /// none of it: a fork would copy all private pages that a device writes to.
     fn keep_from_others(&self) -> io::Result<()> {
-        // Without that a core dump is longer, and nothing else.
+        // If that fails, core dumps are longer, and nothing else changes.
         let _ = self.advise(&self.body, libc::MADV_DONTDUMP);
         match self.fork {
             Fork::Share => Ok(()),
@@ -113,27 +113,27 @@ impl Mapping {
         }
     }
 
-    /// What forked children have of it.
+    /// What children have of it.
     pub(super) fn fork(&self) -> Fork {
         self.fork
     }
 
-    /// In a child that has none of it: nothing else may come to lie at these addresses, where tensors
-    /// of the parent's would read it.
+    /// In a child that has none of it: reserves the addresses, so that the parent's tensors never read
+    /// other memory there.
     pub(super) fn keep_free_in_child(&self) {
         let flags = libc::MAP_PRIVATE
             | libc::MAP_ANONYMOUS
             | libc::MAP_NORESERVE
             | libc::MAP_FIXED_NOREPLACE;
         let (start, length) = (at(self.body.start), self.body.len());
-        // SAFETY: nothing is replaced; where something lies there already, or the kernel is older
-        // than the flag and chooses another place, no more is lost than a range of addresses.
+        // SAFETY: MAP_FIXED_NOREPLACE replaces nothing. If the range is taken, or an older kernel
+        // chooses another place, only a range of addresses is lost.
         unsafe { libc::mmap(start, length, libc::PROT_NONE, flags, -1, 0) };
     }
 
-    /// Has the kernel put pages that are not there yet on this node while it has room.
+    /// Has the kernel prefer this node for pages that are not present yet.
     ///
-    /// A preference and no bond: where a bond cannot be kept, the kernel ends the program.
+    /// A preference, not a binding: if a binding cannot be kept, the kernel ends the program.
     pub(super) fn prefer(&self, node: u32) -> io::Result<()> {
         let mut mask = [0 as c_ulong; 16];
         let bits = c_ulong::BITS;
@@ -156,14 +156,13 @@ impl Mapping {
         })
     }
 
-    /// Has the kernel fill this part with pages, zeroed: the offsets are of whole pages.
+    /// Has the kernel fill this part with zeroed pages: offsets are of whole pages.
     pub(super) fn populate(&self, part: &Range<usize>) -> io::Result<()> {
         self.advise_unless_interrupted(part, libc::MADV_POPULATE_WRITE)
     }
 
-    /// Has the kernel put this part's pages together to huge ones, zeroed where there is none yet:
-    /// offsets are of whole huge pages, and each has one page that is there. On an error a part of
-    /// them may be put together.
+    /// Has the kernel collapse this part into huge pages, zeroed where no page is present. Offsets are of
+    /// whole huge pages, each with a page that is present. After an error a part may be collapsed.
     pub(super) fn collapse(&self, part: &Range<usize>) -> io::Result<()> {
         self.advise_unless_interrupted(part, libc::MADV_COLLAPSE)
     }
@@ -178,19 +177,19 @@ impl Mapping {
         }
     }
 
-    /// As `populate`, for kernels that do not know it; only where a page cannot fail to come.
+    /// As `populate`, for kernels without it; only for memory whose pages cannot be refused.
     pub(super) fn write(&self, part: &Range<usize>) {
         for page in self.part(part).step_by(PAGE) {
-            // SAFETY: the address lies in this mapping, which is readable and writable, and holds
-            // nothing yet: whoever has the region waits until it is filled.
+            // SAFETY: the address lies in this mapping, which is readable and writable and holds nothing
+            // yet: the region is handed out only once it is filled.
             unsafe { std::ptr::write_volatile(with_exposed_provenance_mut::<u8>(page), 0) };
         }
     }
 
-    /// Gives the memory back; nobody may use it any more.
+    /// Unmaps it; it may not be used any more.
     pub(super) fn unmap(self) -> io::Result<()> {
-        // SAFETY: the range was mapped by `new`, whole, and this is the one place that unmaps it;
-        // its users are done with it, and no device is told of it any more.
+        // SAFETY: `new` mapped exactly this range, only this function unmaps it, its users are done with
+        // it, and it is registered with no device.
         done(unsafe { libc::munmap(at(self.whole.start), self.whole.len()) })
     }
 
@@ -209,22 +208,22 @@ impl Mapping {
     }
 }
 
-/// Whether this kernel can fill a mapping by itself, and say so when it cannot: Linux 5.14.
+/// Whether this kernel has `MADV_POPULATE_WRITE`: Linux 5.14.
 pub(super) fn kernel_populates() -> bool {
     kernel_knows(libc::MADV_POPULATE_WRITE)
 }
 
-/// Whether this kernel puts pages together to huge ones when it is told to: Linux 6.1.
+/// Whether this kernel has `MADV_COLLAPSE`: Linux 6.1.
 pub(super) fn kernel_collapses() -> bool {
     kernel_knows(libc::MADV_COLLAPSE)
 }
 
 fn kernel_knows(advice: c_int) -> bool {
-    // SAFETY: of an empty range the kernel looks at the advice alone.
+    // SAFETY: with an empty range the kernel only checks the advice.
     done(unsafe { libc::madvise(null_mut(), 0, advice) }).is_ok()
 }
 
-/// The node of the page at each of these addresses; nothing for one that is not there.
+/// The node of the page at each of these addresses; `None` for a page that is not present.
 pub(super) fn nodes(addresses: &[usize]) -> io::Result<Vec<Option<u32>>> {
     let mut nodes = vec![-1 as c_int; addresses.len()];
     // SAFETY: with no target nodes nothing moves. The kernel reads as many addresses as there are,
@@ -245,7 +244,7 @@ pub(super) fn nodes(addresses: &[usize]) -> io::Result<Vec<Option<u32>>> {
 
 const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
-/// Whether children write to the same memory, or have none.
+/// The mapping flag for memory that children share, or do not have.
 fn sharing(fork: Fork) -> c_int {
     match fork {
         Fork::Share => libc::MAP_SHARED,

@@ -1,11 +1,11 @@
-//! What the handle needs of CUDA and of the allocator around it: page-locked memory, and to have streams
-//! asked whether they are done.
+//! What the handle needs from CUDA and the allocator around it: page-locked memory, and releases of
+//! blocks whose events are complete.
 //!
-//! The one seam between this crate's decisions and CUDA; tests put numbers behind it. What stands
-//! behind [`Memory`] in a process is the chain in `register`: `region` makes memory of our own, of the
-//! pages that `huge` chooses from what the `machine` offers, on the node that `numa` chooses,
-//! mapped by `mapping` and filled by `touch`, `collapse` and `compaction`; CUDA registers it in `pieces`, or allocates
-//! where that fails. How much it may be is the budget's affair.
+//! The only seam between this crate's decisions and CUDA; tests put numbers behind it. In a process,
+//! [`Memory`] is the chain in `register`. `region` makes memory of our own: `huge` chooses the pages from
+//! what the `machine` offers, `numa` the node; `mapping` maps it; `touch`, `collapse` and `compaction`
+//! fill it. CUDA registers it in `pieces`, or allocates if that fails. The budget decides how much it
+//! may be.
 
 mod areas;
 pub(crate) mod background;
@@ -34,35 +34,34 @@ pub use driver::Driver;
 pub use placement::Placement;
 pub use register::Chain;
 
-/// The device whose context a pin is to use where the process has none yet: the current device of
-/// the thread that asked, as CUDA numbers it; negative where there is none.
+/// The device whose context a pin uses if the process has none yet: the current device of the thread
+/// that asked, by CUDA's number; negative for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device(pub i32);
 
-/// Whose memory a region takes.
+/// Which memory a region takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The machine's, which others need as well.
+    /// The machine's free memory, which others need as well.
     Ordinary,
-    /// Huge pages that the system has set aside, which nobody else has use for.
+    /// Huge pages that the system has set aside, which nobody else uses.
     SetAside,
 }
 
-/// Says whether a pin that is under way is to go on. Asked by several threads at once, under no lock,
-/// so it may wait: whoever waits there has nothing in the kernel's hands or the driver's.
+/// Says whether a pin under way goes on. Several threads ask at once, under no lock, so it may wait: a
+/// thread that waits there is in no call of the kernel's or the driver's.
 pub trait Control: Sync {
-    /// Asked before each slice of what is filled. May wait, for instance while others pin; false: the
-    /// pin is to end now, and what was mapped for it is unmapped.
+    /// Asked before each slice is filled. May wait, for instance while a request pins. False ends the pin,
+    /// and its memory is unmapped.
     fn go_on(&self) -> bool;
 
-    /// As `go_on`, right before the driver registers, or allocates, so many bytes: it cannot be
-    /// stopped there.
+    /// As `go_on`, right before the driver registers or allocates so many bytes: that cannot be stopped.
     fn may_register(&self, _bytes: usize) -> bool {
         self.go_on()
     }
 }
 
-/// Goes on, whatever comes.
+/// Always goes on.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreground;
 
@@ -72,23 +71,23 @@ impl Control for Foreground {
     }
 }
 
-/// A region that was pinned, and where the time went: filling can be stopped, the driver cannot.
+/// A pinned region, and the time that it took: filling can be stopped, the driver cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pinned {
     /// Where it starts.
     pub base: usize,
-    /// What mapping it and filling it with pages took; not what was waited or rested meanwhile.
+    /// How long mapping and filling took, without waits and rests.
     pub filling: Duration,
-    /// How long the driver took; all of it where the driver allocates.
+    /// How long the driver took; all of the time if the driver allocates.
     pub registering: Duration,
 }
 
-/// Why nothing was pinned. Nothing is left of it.
+/// Why nothing was pinned. Nothing stays mapped or registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpinned {
-    /// It was to end: no failure, and nothing to be said to anybody.
+    /// The pin was stopped: no failure, and nothing to report.
     Stopped,
-    /// There is no such memory; for people.
+    /// There is no such memory; the reason is for people.
     Refused(String),
 }
 
@@ -101,30 +100,28 @@ impl fmt::Display for Unpinned {
     }
 }
 
-/// How page-locked memory is had and given back. Never called under a lock (I5).
+/// Pins and unpins memory. Never called under a lock (I5).
 pub trait Memory: Send + Sync + 'static {
-    /// Whether there is a device at all, so that memory can be pinned.
+    /// Whether there is a device, so that memory can be pinned.
     fn available(&self) -> bool;
 
     /// This thread's current device.
     fn device(&self) -> Device;
 
-    /// Has the driver start, where it has not: the threads that it makes for itself have the priority of
-    /// the thread that calls this.
+    /// Starts the driver, if it has not: its threads get the priority of the calling thread.
     fn start(&self, _device: Device) {}
 
-    /// Whose memory the next region of `bytes` bytes can take.
+    /// Which memory the next region of `bytes` bytes can take.
     fn source(&self, _bytes: usize) -> Source {
         Source::Ordinary
     }
 
-    /// How much is set aside for this process, in regions of `bytes` bytes.
+    /// Bytes that are set aside for this process, in regions of `bytes` bytes.
     fn set_aside(&self, _bytes: usize) -> usize {
         0
     }
 
-    /// Pins `bytes` bytes of fresh memory, as long as `control` lets it; the driver remembers no
-    /// error.
+    /// Pins `bytes` bytes of fresh memory, as long as `control` lets it. Leaves no sticky CUDA error.
     fn pin(
         &self,
         bytes: usize,
@@ -133,26 +130,26 @@ pub trait Memory: Send + Sync + 'static {
         control: &dyn Control,
     ) -> Result<Pinned, Unpinned>;
 
-    /// Gives back what `pin` returned, and says whose it was; the error is for people, and what it
-    /// is about stays pinned.
+    /// Unpins what `pin` returned, and says which memory it was. The error is for people; the region
+    /// then stays pinned.
     fn unpin(&self, region: Region) -> Result<Source, String>;
 
-    /// This is a forked child, and all regions are the parent's. May not wait or allocate.
-    fn forked(&self) {}
+    /// Called in a child after a fork: all regions are the parent's. May not wait or allocate.
+    fn enter_child(&self) {}
 
-    /// Whether forked children cannot read the regions that this process has.
+    /// Whether this process's regions are hidden from children.
     fn hides(&self) -> bool {
         false
     }
 
-    /// What each of these regions has come to. Asks the kernel about new ones: for reports.
+    /// The placement of each of these regions. Asks the kernel about new ones: for reports.
     fn placements(&self, regions: &[Region]) -> Vec<Placement> {
         vec![Placement::CUDA; regions.len()]
     }
 }
 
-/// Whom to tell that streams are to be asked. Never called under a lock (I5).
+/// Queries the events that blocks wait for. Never called under a lock (I5).
 pub trait Completions: fmt::Debug + Send + Sync {
-    /// Releases every block whose events have all completed.
+    /// Releases every block whose events are all complete.
     fn reap(&self);
 }

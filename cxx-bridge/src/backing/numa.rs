@@ -1,27 +1,27 @@
-//! Which NUMA node a region is to lie on, and where it came to lie.
+//! Which NUMA node a region is to lie on, and where it lies.
 //!
-//! The choice is a pure function of what is asked for and what the machine offers; the system calls
-//! are those of `mapping`. On the wrong node copies take twice as long, once all devices are busy.
+//! The choice is a pure function of the settings and the machine; `mapping` makes the system calls. On
+//! the wrong node copies take twice as long, once all devices are busy.
 
 use super::machine::Machine;
 use super::mapping::{self, Mapping};
 use super::pages;
 use crate::config::memory::Numa;
 
-/// What is to happen.
+/// What to do about the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// The kernel decides.
     Leave,
-    /// There is nothing to choose, and this is why.
+    /// There is nothing to choose, for this reason.
     Nothing(&'static str),
-    /// What was asked for cannot be had, and this is why.
+    /// The setting cannot be followed, for this reason.
     Cannot(String),
     /// This node.
     Node(u32),
 }
 
-/// The node for a region that is to serve the device at `pci_address`.
+/// The node for a region that serves the device at `pci_address`.
 pub(super) fn choose(
     asked: Numa,
     machine: &Machine,
@@ -65,11 +65,10 @@ pub(super) fn choose(
     }
 }
 
-/// Of how many pages of a region the node is asked.
+/// How many pages of a region are looked at.
 const SAMPLES: usize = 64;
 
-/// The node that most of a filled region lies on, of the region's pages looked at; nothing where
-/// the kernel does not say.
+/// The node that most of the sampled pages of a filled region lie on; `None` if the kernel does not say.
 pub(super) fn where_it_lies(base: usize, bytes: usize) -> Option<Lies> {
     let step = (bytes / SAMPLES)
         .next_multiple_of(pages::PAGE)
@@ -83,7 +82,7 @@ pub(super) fn where_it_lies(base: usize, bytes: usize) -> Option<Lies> {
 pub(super) struct Lies {
     /// The node of most of its pages.
     pub(super) node: u32,
-    /// How many of a hundred.
+    /// How many percent of the pages.
     pub(super) percent: usize,
 }
 
@@ -98,8 +97,7 @@ fn most(nodes: &[Option<u32>]) -> Option<Lies> {
     Some(Lies { node, percent })
 }
 
-/// Has the kernel put the pages of a mapping on this node, before there are any; what went wrong,
-/// for people.
+/// Has the kernel prefer this node for a mapping without pages yet; the error is for people.
 pub(super) fn bind(mapping: &Mapping, node: u32) -> Result<(), String> {
     mapping
         .prefer(node)

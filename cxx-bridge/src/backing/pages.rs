@@ -1,28 +1,27 @@
-//! The pages that memory can have: their sizes, and who has them. Knows no calls.
+//! The kinds of pages that memory can have, and their sizes. Makes no calls.
 
-/// The smallest page there is.
+/// The smallest page.
 pub(super) const PAGE: usize = 4096;
 pub(super) const LARGE: usize = 2 << 20;
 pub(super) const GIANT: usize = 1 << 30;
 
-/// What a mapping's pages are to be.
+/// The kind of a mapping's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pages {
     /// Of 1 GiB, from the system's pool.
     Giant,
     /// Of 2 MiB, from the system's pool.
     Large,
-    /// Of 2 MiB where the kernel has them, else of 4 KiB.
+    /// Of 2 MiB if the kernel has them, else of 4 KiB.
     Transparent,
-    /// The same for shared memory to which the kernel gives 4 KiB at a touch: it is told to put them
-    /// together, as `collapse` does.
+    /// The same, for shared memory that a touch fills with 4 KiB pages: `collapse` makes them huge.
     Collapsed,
     /// Of 4 KiB.
     Small,
 }
 
 impl Pages {
-    /// Whether the system has set them aside, so that they are there or refused at once.
+    /// Whether they come from the system's pool, so that they are reserved or refused at once.
     pub(super) fn are_of_a_pool(self) -> bool {
         matches!(self, Self::Giant | Self::Large)
     }

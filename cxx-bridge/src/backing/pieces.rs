@@ -1,7 +1,7 @@
 //! Registers a region with CUDA, whole or in pieces, all of them or none.
 //!
-//! Invariant: who is told that nothing is registered can unmap the region; where a piece cannot be
-//! unregistered, a device may still write to it, and that is said.
+//! Invariant: if the caller is told that nothing is registered, it may unmap the region. If a piece
+//! cannot be unregistered, a device may still write to it, and the caller is told.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ const TOO_LONG: usize = 512 << 30;
 /// Why a region is not registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unregistered {
-    /// The driver's words; nothing where it was not asked, since the pin was to end.
+    /// The driver's error; `None` if the pin was stopped before the driver was asked.
     pub(super) why: Option<String>,
-    /// Whether a piece of it is, and stays so.
+    /// Whether a piece stays registered.
     pub(super) in_part: bool,
 }
 
-/// How much of a region of `bytes` one registration covers, with chunks of `chunk` bytes or none.
+/// How much of a region of `bytes` one registration covers; `chunk` is the setting in bytes, 0 for none.
 pub(super) fn length(bytes: usize, chunk: usize) -> Result<usize, String> {
     match chunk {
         0 if bytes >= TOO_LONG => Err(format!(
@@ -35,9 +35,9 @@ pub(super) fn length(bytes: usize, chunk: usize) -> Result<usize, String> {
     }
 }
 
-/// Registers `region` in pieces of `length` bytes, each if `control` still wants it. What the driver
-/// says to a pin that is to end is no refusal: when the process ends, it may be gone already. How long
-/// the driver took: not what was waited before.
+/// Registers `region` in pieces of `length` bytes, as long as `control` lets it. Returns how long the
+/// driver took, without waits. The driver's error to a stopped pin is no refusal: when the process
+/// ends, the driver may be gone.
 pub(super) fn register(
     driver: &impl Driver,
     region: Region,
@@ -65,7 +65,7 @@ pub(super) fn register(
     Ok(taken)
 }
 
-/// Unregisters every piece that can be; the error is of the first that cannot.
+/// Unregisters every piece that it can; the error is that of the first that it cannot.
 pub(super) fn unregister(
     driver: &impl Driver,
     region: Region,

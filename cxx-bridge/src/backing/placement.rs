@@ -1,7 +1,7 @@
-//! What a region has come to: its backing, the pages that the kernel says it has, its node.
+//! Where a region's memory lies: its backing, its pages as the kernel reports them, its node.
 //!
-//! Reads `/proc/self/smaps`, which takes milliseconds and the kernel's lock on the address space:
-//! for reports, once a region, never while memory is pinned.
+//! Reads `/proc/self/smaps`, which takes milliseconds and the kernel's lock on the address space: only
+//! for reports, once a region, never while memory is being pinned.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,21 +12,21 @@ use pinbuddy_core::Region;
 use super::numa;
 use super::pages::{LARGE, PAGE};
 
-/// As the statistics have it. Sizes are in bytes.
+/// A region's placement, as in the statistics. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// `cuda` or `pages`.
     pub backing: &'static str,
-    /// The size of the pages that most of it has, where it is known.
+    /// The size of most of its pages, if known.
     pub page_bytes: Option<usize>,
-    /// How much of it lies in pages of more than 4 KiB, where it is known.
+    /// How much of it has pages of more than 4 KiB, if known.
     pub huge_bytes: Option<usize>,
-    /// The NUMA node that all of it lies on, where that is known and one.
+    /// The NUMA node of all of it, if that is known and only one.
     pub numa_node: Option<u32>,
 }
 
 impl Placement {
-    /// Memory that CUDA allocated, of which nothing else is known.
+    /// Memory that CUDA allocated: nothing else is known of it.
     pub(super) const CUDA: Self = Self {
         backing: "cuda",
         page_bytes: None,
@@ -35,7 +35,7 @@ impl Placement {
     };
 }
 
-/// What these regions of our own have come to, in their order.
+/// The placement of these regions of our own, in their order.
 pub(super) fn look(regions: &[Region]) -> Vec<Placement> {
     let ranges: Vec<_> = regions
         .iter()
@@ -67,8 +67,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The size of the pages that most of a region of `bytes` has, and how much of it has more than
-    /// the smallest; nothing where the range was not found.
+    /// The size of most pages of a region of `bytes`, and how much of it has larger pages than the
+    /// smallest; `None` if the range was not found.
     pub(super) fn pages(&self, bytes: usize) -> Option<(usize, usize)> {
         if !self.seen {
             None
@@ -99,7 +99,7 @@ pub(super) fn read_smaps(smaps: impl BufRead, ranges: &[Range<usize>]) -> Vec<Fo
         } else if let Some(bytes) =
             field(&line, "AnonHugePages:").or_else(|| field(&line, "ShmemPmdMapped:"))
         {
-            // Of private memory, and of shared: an area has either.
+            // For private and for shared memory: an area has one of the two.
             found.transparent_bytes += bytes;
         }
     }

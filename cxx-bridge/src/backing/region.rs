@@ -1,8 +1,8 @@
-//! Makes a region's memory: mapped with the best pages to be had, on its node, shared with forked
-//! children or kept from them, and filled.
+//! Makes a region's memory: mapped with the best pages available, on its node, shared with children or
+//! hidden from them, and filled.
 //!
-//! Puts together what the files beside it decide and do. Knows no CUDA: what comes out is ordinary
-//! memory that is all there. Invariant: where a step fails, what was mapped for it is unmapped.
+//! Combines the files beside it. Knows no CUDA: the result is ordinary memory whose pages are all
+//! present. Invariant: if a step fails, its mapping is unmapped.
 
 mod fill;
 
@@ -30,28 +30,28 @@ use pinbuddy_machine::{Limits, LockLimit};
 pub(super) struct Maker {
     settings: Memory,
     machine: Machine,
-    /// What the warm-up wants in all.
+    /// Bytes that the warm-up wants in all.
     ahead: usize,
     areas: Areas,
     stalls: Stalls,
-    /// When no region could be had from what is set aside.
+    /// When the pool last had no pages for a region.
     nothing_since: Lock<Option<Instant>>,
     said: Said,
 }
 
-/// A region's memory, all there, and what it took: without what was waited and rested.
+/// A region's memory, all of it present, and the time that it took, without waits and rests.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) mapping: Mapping,
     pub(super) taken: Duration,
 }
 
-/// Why there is no such memory, for people.
+/// Why there is no such memory; texts are for people.
 #[derive(Debug)]
 pub(super) enum Unmade {
-    /// It was to end.
+    /// The pin was stopped.
     Stopped,
-    /// There is no more: of memory, or of areas.
+    /// Memory or memory areas are used up.
     Short(String),
     /// Another reason.
     Failed(String),
@@ -65,7 +65,7 @@ impl Unmade {
         };
         match why.raw_os_error() {
             Some(libc::ENOMEM) => Self::Short(why.to_string()),
-            // The pool has them, or it would not have been mapped.
+            // The pool has the pages, or the mapping would have failed.
             Some(libc::EFAULT) if pages.are_of_a_pool() => {
                 Self::Failed("the control group's limit (hugetlb) refuses them".to_owned())
             }
@@ -81,10 +81,10 @@ impl Unmade {
     }
 }
 
-/// How long it is remembered that nothing is set aside.
+/// How long it is remembered that the pool has no pages.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// One part of so many of a region is to be left beside it.
+/// The machine must have one part of so many of a region left beside it.
 const SPARE: u64 = 16;
 
 impl Maker {
@@ -100,8 +100,8 @@ impl Maker {
         }
     }
 
-    /// `bytes` bytes of memory that is all there, as long as `control` lets it be filled;
-    /// `pci_address` is that of the device in use.
+    /// Makes `bytes` bytes of memory, all present, as long as `control` lets it; `pci_address` is that of
+    /// the device in use.
     pub(super) fn make(
         &self,
         bytes: usize,
@@ -116,21 +116,21 @@ impl Maker {
         let mapping = self
             .map(bytes, source, control, &tally, pci_address)
             .inspect_err(|_| {
-                self.areas.give_back();
+                self.areas.put();
             })?;
         let taken = start.elapsed().saturating_sub(tally.idle());
         Ok(Made { mapping, taken })
     }
 
-    /// Whether forked children have nothing of what is made.
+    /// Whether its memory is hidden from children.
     pub(super) fn hides(&self) -> bool {
         self.settings.fork.value == Fork::Hide
     }
 
-    /// Gives a region's memory back that no device knows any more.
+    /// Unmaps a region that is registered with no device any more.
     pub(super) fn unmap(&self, mapping: Mapping) {
         if unmap(mapping) {
-            self.areas.give_back();
+            self.areas.put();
         }
     }
 
@@ -183,9 +183,9 @@ impl Maker {
         huge::plan(wanted, &self.machine)
     }
 
-    /// Whose memory the next region of `bytes` bytes can take.
+    /// Which memory the next region of `bytes` bytes can take.
     pub(super) fn source(&self, bytes: usize) -> Source {
-        // That reads files, and once memory is used up every request may ask.
+        // Reads files, and once memory is used up every request may ask.
         if self
             .nothing_since
             .lock()
@@ -200,12 +200,12 @@ impl Maker {
         Source::Ordinary
     }
 
-    /// Nobody needs to look for a moment.
+    /// The pool has no pages: it is not read again for a moment.
     pub(super) fn nothing_is_set_aside(&self) {
         *self.nothing_since.lock() = Some(Instant::now());
     }
 
-    /// This process's share of what is set aside, in regions of `bytes` bytes.
+    /// This process's share of the pages set aside, in regions of `bytes` bytes.
     pub(super) fn set_aside(&self, bytes: usize) -> usize {
         let regions = huge::set_aside(self.settings.huge_pages.value, bytes, &self.machine);
         regions / self.machine.processes * bytes
@@ -231,11 +231,11 @@ impl Maker {
         Ok(mapping)
     }
 
-    /// Whether the machine and the control group leave so much: the driver would be told that they
-    /// do not, but who touches memory that is not there is ended by the kernel.
+    /// Checks that the machine and the control group leave so much. The driver would return an error, but
+    /// touching absent pages wakes the OOM killer.
     fn is_there(&self, bytes: usize) -> Result<(), Unmade> {
         let limits = Limits {
-            // Of locked memory only the driver knows whether it counts.
+            // Only the driver knows whether the lock limit counts.
             lock: LockLimit::default(),
             ..Limits::read(&self.machine.files())
         };
@@ -250,7 +250,7 @@ impl Maker {
         }
     }
 
-    /// The node that the region is to lie on, if there is one to be chosen.
+    /// The node for the region, if one is to be chosen.
     fn node(&self, pci_address: impl FnOnce() -> Option<String>) -> Option<u32> {
         match numa::choose(self.settings.numa.value, &self.machine, pci_address) {
             Choice::Node(node) => return Some(node),
@@ -281,18 +281,18 @@ impl Maker {
     }
 }
 
-/// Whether that could be unmapped.
+/// Unmaps it; returns whether that succeeded.
 fn unmap(mapping: Mapping) -> bool {
     let bytes = Bytes(mapping.len() as u64);
     let unmapped = mapping.unmap();
     if let Err(why) = &unmapped {
-        // The kernel allows a process so many areas, and to unmap one can make two.
+        // The kernel limits areas, and unmapping can split one in two.
         log::warn(|| format!("{bytes} of memory stay mapped: {why}"));
     }
     unmapped.is_ok()
 }
 
-/// What people call them.
+/// Their name for people.
 fn name(pages: Pages) -> &'static str {
     match pages {
         Pages::Giant => "huge pages of 1 GiB",

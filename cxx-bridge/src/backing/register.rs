@@ -1,10 +1,9 @@
-//! The chain of backings: memory of our own, registered with CUDA, and else what CUDA allocates.
+//! The chain of backings: memory of our own, registered with CUDA; if that fails, CUDA allocates.
 //!
-//! Decides with the first region, remembers how each was made, and gives it back the same way.
-//! Knows CUDA only through [`Driver`]. Invariants: a region that could not be registered is
-//! unmapped at once, and one that could not be unregistered never; a pin that is stopped leaves nothing
-//! behind, is said nowhere and decides nothing; nothing is mapped, registered or read from the kernel
-//! under a lock (I5).
+//! Decides with the first region, remembers how each was made, and unpins it accordingly. Knows CUDA only
+//! through [`Driver`]. Invariants: a region that could not be registered is unmapped at once, and one that
+//! could not be unregistered never; a stopped pin leaves nothing behind, is not logged and decides
+//! nothing; nothing is mapped, registered or read from the kernel under a lock (I5).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,10 +23,10 @@ use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
 
-/// How a region that is pinned was made.
+/// How a pinned region was made.
 #[derive(Debug)]
 struct Held {
-    /// Nothing where CUDA allocated it.
+    /// `None` if CUDA allocated it.
     mapping: Option<Mapping>,
     /// How much of it one registration covers.
     piece: usize,
@@ -35,16 +34,16 @@ struct Held {
     placement: Option<Placement>,
 }
 
-/// Why memory of our own does not serve a region.
+/// Why a region could not be made from memory of our own.
 #[derive(Debug)]
 enum Refusal {
-    /// It was to end.
+    /// The pin was stopped.
     Stopped,
-    /// There is no more, whoever asks for it.
+    /// Memory is used up, for CUDA as well.
     Short(String),
-    /// This region cannot be made here: others may be.
+    /// This region cannot be made here; others may.
     NotThis(String),
-    /// CUDA does not register it, nor others, unless it does not allocate either.
+    /// CUDA does not register it. If it allocates instead, it gets every region from then on.
     NotRegistered(String),
 }
 
@@ -56,13 +55,13 @@ pub struct Chain<D> {
     chunk: usize,
     maker: Maker,
     regions: Lock<HashMap<usize, Held>>,
-    /// CUDA pinned what could not be registered: it has every region from then on.
+    /// CUDA allocated a region that it could not register: it gets every region from then on.
     fallen: AtomicBool,
     said: Said,
 }
 
 impl<D: Driver> Chain<D> {
-    /// The chain that `config` asks for, on this machine.
+    /// The chain with these settings, on this machine.
     pub fn new(config: &Config, driver: D) -> Self {
         Self::on(Machine::here(), config, driver)
     }
@@ -82,7 +81,7 @@ impl<D: Driver> Chain<D> {
         }
     }
 
-    /// Whether regions are made here.
+    /// Whether regions are mapped here.
     fn maps(&self) -> bool {
         self.way != Way::Cuda && !self.fallen.load(Ordering::Relaxed)
     }
@@ -119,7 +118,7 @@ impl<D: Driver> Chain<D> {
             Ok(taken) => taken,
             Err(failed) => {
                 if failed.in_part {
-                    // A device may still write to it: a mapping that is dropped stays for good.
+                    // A device may still write to it: dropping the mapping leaks it.
                     log::warn(|| format!("{} of memory stay registered", Bytes(bytes as u64)));
                 } else {
                     self.maker.unmap(mapping);
@@ -148,7 +147,7 @@ impl<D: Driver> Chain<D> {
         })
     }
 
-    /// With memory of our own, and else with CUDA's.
+    /// Pins memory of our own or, if that fails, CUDA's.
     fn pin_somehow(
         &self,
         bytes: usize,
@@ -168,7 +167,7 @@ impl<D: Driver> Chain<D> {
             }
         }
         match refusal {
-            // CUDA would take what is not there from others.
+            // CUDA would take memory that others need.
             Some(Refusal::Short(why)) => return Err(Unpinned::Refused(why)),
             _ if source == Source::SetAside => {
                 let why = "CUDA does not allocate from what is set aside".to_owned();
@@ -195,7 +194,7 @@ impl<D: Driver> Chain<D> {
         Ok(pinned)
     }
 
-    /// Has CUDA allocate a region: nothing can stop that.
+    /// Has CUDA allocate a region, which cannot be stopped.
     fn allocate(
         &self,
         bytes: usize,
@@ -230,8 +229,7 @@ impl<D: Driver> Chain<D> {
     fn unpin_pages(&self, region: Region, mapping: Mapping, piece: usize) -> Result<(), String> {
         let start = Instant::now();
         self.driver.goes(region);
-        // Where that fails a device may still write to it: it stays mapped for good, as a mapping
-        // that is dropped does.
+        // If that fails, a device may still write to it: dropping the mapping leaks it.
         pieces::unregister(&self.driver, region, piece)?;
         self.maker.unmap(mapping);
         self.driver.gone(start.elapsed());
@@ -239,8 +237,7 @@ impl<D: Driver> Chain<D> {
     }
 }
 
-/// What the driver says to a pin that is to end is no refusal: when the process ends, it may be gone
-/// already.
+/// The driver's error to a stopped pin is no refusal: when the process ends, the driver may be gone.
 fn unless_stopped(control: &dyn Control, refusal: Refusal) -> Refusal {
     if control.go_on() {
         refusal
@@ -259,7 +256,7 @@ impl<D: Driver> Memory for Chain<D> {
     }
 
     fn start(&self, device: Device) {
-        // Where it does not, the first pin says why.
+        // If it fails, the first pin says why.
         let _ = self.driver.initialise(device);
     }
 
@@ -301,12 +298,12 @@ impl<D: Driver> Memory for Chain<D> {
         Ok(pinned.source)
     }
 
-    fn forked(&self) {
+    fn enter_child(&self) {
         if !self.maker.hides() {
             return;
         }
-        // The one chance in a million that a thread of the parent's held it is not worth a handler
-        // at each fork: then addresses stay free, as after any fork.
+        // A thread of the parent hardly ever holds it, which is not worth a handler at each fork: then
+        // addresses are not reserved in this child.
         let regions = self.regions.if_free();
         for pinned in regions.iter().flat_map(|it| it.values()) {
             if let Some(mapping) = &pinned.mapping {

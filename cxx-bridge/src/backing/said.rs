@@ -1,11 +1,11 @@
-//! What is said once about where memory comes from: a warning where something that was asked for
-//! by name is not to be had, else a line for those who want to know.
+//! Messages about where memory comes from, each said once: a warning if a setting cannot be followed,
+//! else a line at level info.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::log;
 
-/// Which of them were said.
+/// Which messages were said.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pages: AtomicBool,
@@ -33,52 +33,52 @@ impl Said {
         all.iter().all(|it| !it.load(Ordering::Relaxed))
     }
 
-    /// Larger pages are not to be had.
+    /// Larger pages are not available.
     pub(super) fn pages(&self, asked_for: bool, line: impl FnOnce() -> String) {
         once(&self.pages, asked_for, || {
             format!("BUDDY_HUGE_PAGES: {}", line())
         });
     }
 
-    /// Transparent huge pages are slow here.
+    /// Compaction stalls transparent huge pages.
     pub(super) fn stalls(&self, asked_for: bool, line: impl FnOnce() -> String) {
         once(&self.stalls, asked_for, || {
             format!("BUDDY_HUGE_PAGES: {}", line())
         });
     }
 
-    /// A part of what was to have huge pages has small ones.
+    /// A part of a region has small pages instead of huge ones.
     pub(super) fn scattered(&self, asked_for: bool, line: impl FnOnce() -> String) {
         once(&self.scattered, asked_for, || {
             format!("BUDDY_HUGE_PAGES: {}", line())
         });
     }
 
-    /// Memory does not lie where it was asked for.
+    /// Memory does not lie on the node that was asked for.
     pub(super) fn numa(&self, line: impl FnOnce() -> String) {
         once(&self.numa, true, || {
             format!("BUDDY_NUMA: {}; training goes on all the same", line())
         });
     }
 
-    /// There is one place for memory to lie.
+    /// There is no NUMA node to choose.
     pub(super) fn nothing_to_choose(&self, why: &str) {
         once(&self.numa, false, || {
             format!("BUDDY_NUMA: {why}; nothing changes")
         });
     }
 
-    /// How regions are made: decided by the first.
+    /// How regions are made, from the first one on.
     pub(super) fn chosen(&self, line: impl FnOnce() -> String) {
         once(&self.chosen, false, line);
     }
 
-    /// Registering does not work here, and CUDA's own allocations do.
+    /// Registering fails here, and CUDA's own allocations work.
     pub(super) fn fallen(&self, line: impl FnOnce() -> String) {
         once(&self.fallen, true, line);
     }
 
-    /// A region could not be made here, and CUDA made it.
+    /// A region could not be mapped here, and CUDA allocated it.
     pub(super) fn not_this(&self, line: impl FnOnce() -> String) {
         once(&self.not_this, true, line);
     }

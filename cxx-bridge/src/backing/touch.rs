@@ -1,7 +1,8 @@
-//! Has pages there before CUDA registers them: several threads do that several times faster than
-//! the driver, which holds its lock meanwhile.
+//! Fills memory with pages before CUDA registers it. Several threads do that several times faster than
+//! the driver, which would hold its lock meanwhile.
 //!
-//! Knows mappings and time, and not CUDA. Between two slices each thread asks whether to go on; one that is told not to ends the others' work, too.
+//! Knows mappings and time, and not CUDA. Before each slice a thread asks whether to go on; if not, the
+//! other threads end, too.
 
 use std::io;
 use std::ops::Range;
@@ -16,14 +17,14 @@ use super::tally::Tally;
 use super::{Control, background};
 use crate::lock::Lock;
 
-/// More than this many threads gain little: the kernel's zeroing is bound by memory.
+/// More threads gain little: zeroing is limited by memory bandwidth.
 const MOST: usize = 8;
-/// What a thread fills at a time: little, since the kernel keeps others from mapping meanwhile, and
-/// nothing can stop it there.
+/// What a thread fills at a time. Small, since the kernel blocks other mappings meanwhile, and the call
+/// cannot be stopped.
 pub(super) const SLICE: usize = 2 * LARGE;
 
-/// How many threads touch the pages of one region: as asked, or as many as this process's share of
-/// the cores. Behind a program that goes on, one core is left to it.
+/// How many threads fill one region: as asked, or this process's share of the cores. In the background
+/// one core is left to the program.
 pub(super) fn threads(asked: Option<usize>, cores: usize, processes: usize, behind: bool) -> usize {
     let share = cores / processes.max(1);
     let spare = if behind {
@@ -34,40 +35,40 @@ pub(super) fn threads(asked: Option<usize>, cores: usize, processes: usize, behi
     asked.unwrap_or_else(|| spare.min(MOST)).max(1)
 }
 
-/// Whether threads rest longer than they work: behind a program that goes on, where there are few
-/// cores. Two of them are often one core's threads, and then zeroing on the one slows the other by
-/// a fifth and more, whatever the priorities.
+/// Whether threads rest longer than they work: in the background on few cores. Two virtual cores are
+/// often two threads of one core, and zeroing on one then slows the other by a fifth or more, whatever
+/// the priorities.
 pub(super) fn rests(cores: usize, processes: usize, behind: bool) -> bool {
     behind && cores / processes.max(1) < MANY
 }
 
-/// So many cores have work for all of a program's threads and for these.
+/// So many cores are enough for the program's threads and for these.
 const MANY: usize = 4;
 
 /// Fills parts of mappings with pages.
 #[derive(Clone, Copy)]
 pub(super) struct Toucher<'a> {
     pub(super) threads: usize,
-    /// As the kernel can: `mapping::kernel_populates`.
+    /// As `mapping::kernel_populates` says.
     pub(super) populates: bool,
-    /// Whether a thread rests longer than it works, unless somebody waits for it.
+    /// Whether a thread rests longer than it works, unless another thread waits for it.
     pub(super) rests: bool,
     pub(super) control: &'a dyn Control,
-    /// What comes of it beside pages.
+    /// Counts idle time and small pages.
     pub(super) tally: &'a Tally,
 }
 
 /// Why a part is not filled.
 #[derive(Debug)]
 pub(super) enum Unfilled {
-    /// It was not to go on.
+    /// The pin was stopped.
     Stopped,
-    /// The kernel's answer.
+    /// The kernel's error.
     Failed(io::Error),
 }
 
 impl Toucher<'_> {
-    /// Fills `part` with such pages.
+    /// Fills `part` with such pages, all of it.
     pub(super) fn touch(
         &self,
         mapping: &Mapping,
@@ -78,8 +79,8 @@ impl Toucher<'_> {
             .map(|_| ())
     }
 
-    /// Fills `part` from its start as long as `judge` says so, which hears what each slice cost a
-    /// processor; how far it came. Several threads may ask at once.
+    /// Fills `part` from its start, as long as `judge` approves of each slice's processor time. Returns
+    /// the offset up to which it is filled. Several threads may call `judge` at once.
     pub(super) fn touch_while(
         &self,
         mapping: &Mapping,
@@ -102,7 +103,7 @@ impl Toucher<'_> {
         let work = || {
             let mut worked = Duration::ZERO;
             loop {
-                // Asked before a slice is taken: a thread that waits there has none.
+                // Asked before a slice is taken, so that a thread that waits holds no slice.
                 let goes_on = next.load(Ordering::Relaxed) < part.end && self.control.go_on();
                 let from = next.fetch_add(slice, Ordering::Relaxed);
                 if from >= part.end {
@@ -121,7 +122,7 @@ impl Toucher<'_> {
                 worked += begun.elapsed();
                 let cost = background::work() - before;
                 if !judge(cost) {
-                    // Slices that others have taken are filled.
+                    // Slices that other threads have taken are still filled.
                     let next = next.swap(part.end, Ordering::Relaxed);
                     until.fetch_min(next, Ordering::Relaxed);
                 }
@@ -137,7 +138,7 @@ impl Toucher<'_> {
         thread::scope(|scope| {
             for _ in 1..self.threads.min(slices) {
                 let thread = thread::Builder::new().name("pinbuddy-touch".to_owned());
-                // Where the system has no thread to give, this one does its part.
+                // If no thread can be started, this one does its part.
                 if thread.spawn_scoped(scope, work).is_err() {
                     break;
                 }
@@ -162,7 +163,7 @@ impl Toucher<'_> {
     }
 }
 
-/// The kernel, about one mapping.
+/// The kernel's calls on one mapping.
 struct Asked<'a> {
     mapping: &'a Mapping,
     populates: bool,
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Says so often that all goes on, and then no more; each answer may take its time.
+    /// Goes on so many times, then stops; each answer may take some time.
     struct Asked {
         left: AtomicUsize,
         takes: Duration,

@@ -1,4 +1,4 @@
-//! What the machine and other processes leave to this one, as they are asked and told.
+//! What the machine and other processes leave to this one.
 //!
 //! Knows neither how memory is pinned nor what for.
 
@@ -16,16 +16,16 @@ pub struct Account {
     /// Where `/proc` and `/sys` are.
     root: PathBuf,
     claims: Claims,
-    /// When there was last no room, and for how much.
+    /// When a pin last had no room, and its length.
     full: Lock<Option<(Instant, usize)>>,
 }
 
-/// Who asks again gets the same answer for so long: that reads files, and once memory is used up every
-/// request may ask.
+/// A refusal is repeated for so long without reading files: once memory is used up, every request may
+/// ask.
 const MOMENT: Duration = Duration::from_secs(1);
 
 impl Account {
-    /// On the machine below `root`.
+    /// The account of the machine below `root`.
     pub fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -60,7 +60,7 @@ impl Capacity for Account {
 
     fn free(&self) -> Option<usize> {
         lock::assert_none_held("reading limits");
-        // Apart from what may be locked of it.
+        // Without the lock limit.
         let limits = Limits {
             lock: LockLimit::default(),
             ..self.limits()
@@ -114,7 +114,7 @@ mod tests {
     fn other_processes_are_told_of_claims() {
         let account = Account::new("/".into());
         let others = || Claims::default().of_others("/".as_ref());
-        // Of a length that no other test tells of.
+        // A length that no other test claims.
         let told = || others().iter().any(|it| it.bytes == 333 << 20);
         account.claim(333 * MIB);
         assert!(told());

@@ -1,18 +1,18 @@
-//! What processes of this kind hold on this machine, where no launcher counts them: test runners,
+//! How much other processes with this library hold, where no launcher counts them: test runners,
 //! notebooks, `mp.spawn`.
 //!
-//! Each process has a file of its own that has no name (`memfd`), and read-locks two ranges of it that
-//! lie where nobody else locks anything. How long the one is says how many MiB it has pinned, how long
-//! the other when it last pinned more. `/proc/locks` lists all ranges with who holds them, for every
-//! user. So there is no daemon, no path to agree on, no permission to have, nothing to clean up: the
-//! kernel drops the locks with the process, whatever ends it; a forked child never has them (they are
-//! the process's, not the descriptor's); and each number changes in one step. Files in /dev/shm or
-//! sockets outlive their process, need rights that other users lack, or are inherited.
+//! Each process has a nameless file (`memfd`) and read-locks two ranges of it, at offsets that no other
+//! program locks. The length of one range is how many MiB the process has pinned; the length of the
+//! other is when it last pinned more. `/proc/locks` lists all ranges with their holders, for every user.
+//! So there is no daemon, no path to agree on, no permission to need and nothing to clean up. The kernel
+//! drops the locks when the process ends, in whatever way; a child does not inherit them (they belong to
+//! the process, not to the descriptor); and each number changes atomically. Files in /dev/shm or sockets
+//! outlive their process, need rights that other users lack, or are inherited.
 //!
-//! Knows no policy. Seen are processes whose ids this one can see: those of this container and below,
-//! of all of them on the host. Where the kernel lists no locks, nobody is seen. Anybody may lock such
-//! ranges: numbers are read with distrust, and who decides must bound them. Invariant: what is told is
-//! never less than what was added and not taken away, rounded up to a MiB.
+//! Knows no policy. Sees the processes whose ids this one can see: of this container and below; on the
+//! host, all. If the kernel lists no locks, it sees none. Anybody may lock such ranges: numbers are not
+//! trusted, and the caller must bound them. Invariant: a claim is never less than what was added and not
+//! taken away, rounded up to a MiB.
 
 #![allow(unsafe_code)]
 
@@ -28,28 +28,28 @@ use std::time::SystemTime;
 
 use crate::lock::Lock;
 
-/// Where the range begins that is as long as there are MiB pinned. It spells a name.
+/// Start of the range whose length is the MiB pinned. It spells a name.
 pub(super) const HELD: i64 = i64::from_be_bytes(*b"pinbuddy");
-/// Where the one begins that is as long as seconds have passed since 1970.
+/// Start of the range whose length is a time, in seconds since 1970.
 pub(super) const TIME: i64 = HELD + (1 << 48);
-/// No number is larger.
+/// The longest range.
 const LONGEST: i64 = 1 << 40;
-/// So much of the list is read, and so many processes are heard.
+/// At most so much of the list is read, and so many processes are counted.
 const MOST_TEXT: u64 = 1 << 20;
 const MOST_CLAIMS: usize = 4096;
 
 const MIB: u64 = 1 << 20;
 
-/// What this process tells others, and what it hears of them.
+/// This process's claim, and the claims of others.
 #[derive(Debug, Default)]
 pub(crate) struct Claims(Lock<Told>);
 
-/// What another process says it holds.
+/// The claim of another process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(crate) process: u32,
     pub(crate) bytes: u64,
-    /// When it last pinned more, in seconds since 1970; 0 where it did not say.
+    /// When it last pinned more, in seconds since 1970; 0 if unknown.
     pub(crate) grew: u64,
 }
 
@@ -57,32 +57,32 @@ pub(crate) struct Claim {
 struct Told {
     bytes: u64,
     file: Option<Nameless>,
-    /// How long the locked ranges are.
+    /// The lengths of the locked ranges.
     held: i64,
     time: i64,
 }
 
 impl Claims {
-    /// This process has pinned so much more.
+    /// This process has pinned `bytes` more.
     pub(crate) fn add(&self, bytes: usize) {
         let mut told = self.0.lock();
         told.bytes = told.bytes.saturating_add(bytes as u64);
         told.tell(true);
     }
 
-    /// So much is pinned no more.
+    /// This process has unpinned `bytes`.
     pub(crate) fn take_away(&self, bytes: usize) {
         let mut told = self.0.lock();
         told.bytes = told.bytes.saturating_sub(bytes as u64);
         told.tell(false);
     }
 
-    /// What this process has pinned.
+    /// Bytes that this process has pinned.
     pub(crate) fn pinned(&self) -> u64 {
         self.0.lock().bytes
     }
 
-    /// What others hold, as the list below `root` has it.
+    /// The claims of others, from the list below `root`.
     pub(crate) fn of_others(&self, root: &Path) -> Vec<Claim> {
         let mine = self.0.lock().file.as_ref().map(Nameless::listed_as);
         let mut text = String::new();
@@ -101,7 +101,7 @@ pub(super) fn now() -> u64 {
     since.map_or(0, |it| it.as_secs())
 }
 
-/// What a list of locks says, without those on the file that is listed as `mine`.
+/// The claims in a list of locks, without those on the file that is listed as `mine`.
 fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
     let mut claims: BTreeMap<&str, Claim> = BTreeMap::new();
     for line in locks.lines() {
@@ -119,7 +119,7 @@ fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
         let (Some(first), Some(last), Ok(process)) = (number(), number(), process.parse()) else {
             continue;
         };
-        // The last one is in it.
+        // The range includes `last`.
         let length = last.checked_sub(first).map_or(0, |it| it + 1);
         let is_known = claims.len() < MOST_CLAIMS || claims.contains_key(file);
         if !(1..LONGEST).contains(&length) || Some(file) == mine || !is_known {
@@ -136,7 +136,7 @@ fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
 }
 
 impl Told {
-    /// Has the ranges as long as the numbers are now. What cannot be told is not.
+    /// Gives the ranges the lengths of the numbers. Errors are ignored: then others see the old claim.
     fn tell(&mut self, grew: bool) {
         if self.file.as_ref().is_none_or(|it| !it.is_still_there()) {
             (self.held, self.time) = (0, 0);
@@ -149,7 +149,7 @@ impl Told {
         let Some(file) = &self.file else { return };
         let held = as_length(self.bytes.div_ceil(MIB));
         let time = if grew { as_length(now()) } else { self.time };
-        // A range that is locked further, or shorter, is one range at every moment.
+        // Lengthening or shortening a locked range is atomic.
         let told = file.lengthen(TIME, self.time, time);
         let told = told.and_then(|()| file.lengthen(HELD, self.held, held));
         if told.is_ok() {
@@ -162,11 +162,11 @@ fn as_length(number: u64) -> i64 {
     i64::try_from(number).map_or(LONGEST - 1, |it| it.min(LONGEST - 1))
 }
 
-/// A file that has no name, and is gone with the process.
+/// A file without a name, which ends with the process.
 #[derive(Debug)]
 struct Nameless {
-    /// A program may close descriptors that it does not know, and the number may be another file's
-    /// by now: it is never closed here.
+    /// Never closed here: a program may have closed descriptors that it does not know, and the number may
+    /// be another file's by now.
     file: ManuallyDrop<File>,
     device: u64,
     inode: u64,
@@ -176,8 +176,8 @@ struct Nameless {
 impl Nameless {
     fn new() -> io::Result<Self> {
         let name = c"pinbuddy".as_ptr();
-        // SAFETY: the name is a string with its end, and the kernel answers with a descriptor or -1.
-        // Kernels that know the second flag may insist on it, and others refuse it.
+        // SAFETY: the name ends in a zero, and the kernel returns a descriptor or -1.
+        // Newer kernels may require the second flag; older ones refuse it.
         let descriptor = unsafe {
             match libc::memfd_create(name, libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL) {
                 -1 => libc::memfd_create(name, libc::MFD_CLOEXEC),
@@ -187,7 +187,7 @@ impl Nameless {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was made just now, and nobody else knows it.
+        // SAFETY: the descriptor was made just now, and nothing else owns it.
         let file = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
         let (device, inode) = file.metadata().map(|it| (it.dev(), it.ino()))?;
         Ok(Self {
@@ -198,31 +198,31 @@ impl Nameless {
         })
     }
 
-    /// Whether the descriptor is still this file's, and this process the one that made it.
+    /// Whether the descriptor still is this file, and this process made it.
     fn is_still_there(&self) -> bool {
         let is_this = |it: std::fs::Metadata| (it.dev(), it.ino()) == (self.device, self.inode);
         self.process == process::id() && self.file.metadata().is_ok_and(is_this)
     }
 
-    /// As the kernel's list names it.
+    /// Its name in the kernel's list.
     fn listed_as(&self) -> String {
         let (major, minor) = (libc::major(self.device), libc::minor(self.device));
         format!("{major:02x}:{minor:02x}:{}", self.inode)
     }
 
-    /// Has the locked range from `start`, of length `old`, be `new` long.
+    /// Changes the length of the locked range at `start` from `old` to `new`.
     fn lengthen(&self, start: i64, old: i64, new: i64) -> io::Result<()> {
         let (kind, from, length) = match new - old {
             0 => return Ok(()),
             more @ 1.. => (libc::F_RDLCK, start + old, more),
             less => (libc::F_UNLCK, start + new, -less),
         };
-        // SAFETY: numbers only, of which none is a valid record, too.
+        // SAFETY: the record has only numbers, for which zero is valid.
         let mut range: libc::flock = unsafe { std::mem::zeroed() };
         range.l_type = kind as libc::c_short;
         range.l_whence = libc::SEEK_SET as libc::c_short;
         (range.l_start, range.l_len) = (from, length);
-        // SAFETY: the record lives until the call returns, and the kernel keeps no address of it.
+        // SAFETY: the record outlives the call, and the kernel keeps no pointer to it.
         match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETLK, &raw const range) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),

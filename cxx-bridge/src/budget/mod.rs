@@ -1,11 +1,11 @@
 //! How much the engine may pin, so that it never takes the machine down.
 //!
-//! Page-locked memory cannot be swapped out or reclaimed. So, unless `BUDDY_MAX_MB` says otherwise,
-//! the engine keeps to half of what the machine, the control group and the lock limit would leave if
-//! nothing were pinned, shared with the other processes of its kind: as many as a launcher started
-//! here, and those that say what they hold (`claims`, `share`). That changes while a program runs, so
-//! it is decided again and again (`quota`). Knows neither the engine nor how memory is pinned.
-//! Invariant: what others say can make a budget smaller, and never larger than half of what is there.
+//! Page-locked memory cannot be swapped out or reclaimed. So, unless `BUDDY_MAX_MB` is set, the budget
+//! is half of what the machine, the control group and the lock limit would leave if nothing were pinned.
+//! It is shared with other processes with this library: as many as a launcher started here, and those
+//! that claim memory (`claims`, `share`). That changes while a program runs, so the budget is decided
+//! again and again (`quota`). Knows neither the engine nor how memory is pinned. Invariant: claims of
+//! others can make a budget smaller, but never larger than half of what is there.
 
 mod account;
 mod claims;
@@ -24,36 +24,37 @@ use crate::log::Bytes;
 use claims::{Claim, Claims};
 use share::{Other, Share};
 
-/// A pin leaves as much again of what is free: of so many parts it takes one.
+/// A pin takes at most one of so many parts of what is free.
 const PARTS: u64 = 2;
 
-/// Who has pinned more within so many seconds is likely to go on.
+/// A process that has pinned more within so many seconds is likely to go on.
 const GROWS: u64 = 60;
 
-/// The most that the engine pins, in bytes, and where that number came from.
+/// The most that the engine pins, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// The most that may be pinned at once.
+    /// The most that may be pinned at once, in bytes.
     pub bytes: usize,
-    /// Where it came from, for people; completes "... may pin 2 GiB, ...".
+    /// The reason, for people; completes "... may pin 2 GiB, ...".
     pub why: String,
 }
 
-/// What the machine and other processes leave to this one. Never called under a lock (I5): it reads files.
+/// What the machine and other processes leave to this one. Reads files, so it is never called under a
+/// lock (I5).
 pub trait Capacity: std::fmt::Debug + Send + Sync {
-    /// The most that this process may pin of ordinary memory, now, of which so much is `taken`.
+    /// The most ordinary memory that this process may pin now, while `taken` of it is taken.
     fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget;
 
-    /// Whether a pin of `bytes` leaves enough to others, now. Who was told that it does not may be told so
+    /// Whether a pin of `bytes` leaves enough to others now. After a refusal the answer may stay the same
     /// for a second, unless something is unpinned.
     fn has_room(&self, bytes: usize) -> bool;
 
-    /// How much memory the machine and the control group leave now; nothing where that is not known.
+    /// Bytes that the machine and the control group leave now; `None` if unknown.
     fn free(&self) -> Option<usize>;
 
-    /// Other processes are told that this one has so much more pinned, or so much less.
+    /// Tells other processes that this one has pinned so much more.
     fn claim(&self, bytes: usize);
-    /// See [`Self::claim`].
+    /// Tells other processes that this one has unpinned so much.
     fn unclaim(&self, bytes: usize);
 }
 
@@ -76,7 +77,7 @@ impl Budget {
         Self::decide(&limits, launcher::processes(), own, &others)
     }
 
-    /// What a user chose is taken as it is.
+    /// The budget that a user chose, unchanged.
     pub(crate) fn chosen(max_mb: usize) -> Self {
         Self {
             bytes: max_mb.saturating_mul(MIB),
@@ -84,9 +85,9 @@ impl Budget {
         }
     }
 
-    /// The budget under `limits`, for each of `processes` processes, of which a variable of that
-    /// name says how many there are, beside `others`. This one has `pinned` so much, and no less is
-    /// `taken`, as what is being pinned counts there; nor is the budget less.
+    /// The budget under `limits` beside `others`; `processes` is how many a launcher started, and the
+    /// variable that says so. This process has `pinned` so much; `taken` also counts pins under way, and
+    /// the budget is never less than that.
     fn decide(
         limits: &Limits,
         processes: Option<(usize, &str)>,
@@ -129,15 +130,15 @@ impl Budget {
         }
     }
 
-    /// Whether a pin of `bytes` leaves as much again of what is free now: processes that nobody counts
-    /// need memory, too.
+    /// Whether a pin of `bytes` takes at most half of what is free now: processes without this library need
+    /// memory, too.
     pub fn leaves_enough(bytes: usize, limits: &Limits) -> bool {
         let free = limits.least().map_or(u64::MAX, |limit| limit.bytes);
         bytes as u64 <= free / PARTS
     }
 }
 
-/// Where a share of the memory of that name came from; the variable is a launcher's.
+/// The reason for a share of the memory of that name; the variable is a launcher's.
 fn reason(name: &str, share: &Share, variable: &str) -> String {
     let mut why = format!("half of the {} of {name}", Bytes(share.whole));
     if share.pinned {

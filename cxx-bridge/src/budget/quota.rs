@@ -1,10 +1,10 @@
-//! What has been taken out of a budget, and when the budget is decided anew.
+//! How much of a budget is taken, and when the budget is decided anew.
 //!
-//! It is decided for each pin, since it changes while a program runs: by what the program needs as
-//! ordinary memory, and by others. That reads files, so not more than once in a moment; and where a
-//! budget is used up, which every request then meets, once a second. Knows neither who decides nor how.
-//! Invariants: takes that go on at once cannot pass the budget together; what is taken exceeds it only
-//! where it shrank since. Nothing is decided under a lock.
+//! The budget is decided for each pin, since it changes while a program runs, with the program's own
+//! ordinary memory and with other processes. That reads files, so it is done at most every 10 ms; once
+//! the budget is used up, so that every request meets it, once a second. Does not know how a budget is
+//! decided. Invariants: concurrent takes never exceed the budget together; what is taken exceeds it only
+//! if it has shrunk since. Nothing is decided under a lock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use super::Budget;
 use crate::lock::Lock;
 
-/// A decision is as good as new for so long.
+/// A pin uses a decision for so long.
 const FRESH: Duration = Duration::from_millis(10);
-/// And good enough to refuse by for so long.
+/// A refusal uses a decision for so long.
 const GOOD: Duration = Duration::from_secs(1);
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Quota {
     taken: AtomicUsize,
-    /// Of the latest decision.
+    /// The budget by the latest decision.
     bytes: AtomicUsize,
     latest: Lock<Latest>,
 }
@@ -29,12 +29,12 @@ pub(crate) struct Quota {
 #[derive(Debug)]
 struct Latest {
     budget: Budget,
-    /// When somebody last began to decide.
+    /// When a thread last began to decide.
     begun: Instant,
 }
 
 impl Quota {
-    /// Nothing is taken yet.
+    /// A quota with nothing taken.
     pub(crate) fn new(budget: Budget) -> Self {
         Self {
             taken: AtomicUsize::new(0),
@@ -46,7 +46,7 @@ impl Quota {
         }
     }
 
-    /// Takes `bytes`, if so much is left; `decide` is the budget where so much is taken already.
+    /// Takes `bytes`, if so much is left; `decide` gives the budget for what is taken already.
     pub(crate) fn take(&self, bytes: usize, decide: impl FnOnce(usize) -> Budget) -> bool {
         let fits = bytes <= self.left();
         let now = Instant::now();
@@ -70,7 +70,7 @@ impl Quota {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Has the budget decided anew, if that was long ago: for who reads it.
+    /// Decides the budget anew, if the latest decision is old: for callers that read it.
     pub(crate) fn refresh(&self, now: Instant, decide: impl FnOnce(usize) -> Budget) {
         if self.begins_to_decide(GOOD, now) {
             self.set(decide(self.taken()));
@@ -82,18 +82,18 @@ impl Quota {
         self.latest.lock().budget.clone()
     }
 
-    /// What is taken.
+    /// Bytes taken.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// What is left by the latest decision.
+    /// Bytes left by the latest decision.
     pub(crate) fn left(&self) -> usize {
         let most = self.bytes.load(Ordering::Relaxed);
         most.saturating_sub(self.taken())
     }
 
-    /// Whether the latest decision is as old, and nobody else is about to make another.
+    /// Whether the latest decision is older than `old` and no other thread is deciding.
     fn begins_to_decide(&self, old: Duration, now: Instant) -> bool {
         let mut latest = self.latest.lock();
         let is_old = now.saturating_duration_since(latest.begun) >= old;
@@ -121,7 +121,7 @@ mod tests {
         Budget { bytes, why }
     }
 
-    /// As if the latest decision were a minute old.
+    /// Makes the latest decision a minute old.
     fn age(quota: &Quota) {
         quota.latest.lock().begun -= Duration::from_secs(60);
     }

@@ -1,42 +1,42 @@
-//! A process's fair share of memory that it and others of its kind pin.
+//! A process's fair share of the memory that it and other processes with this library pin.
 //!
-//! A pure function of numbers. Of what would be free without any of them, all together may have half.
-//! What others hold is theirs; who has pinned more a moment ago is likely to go on, and gets an equal
-//! part of the rest. Invariant: whatever the numbers, nothing overflows, and the share is at most half
-//! of what is free and pinned.
+//! A pure function of numbers. Together the processes may pin half of what would be free without them.
+//! What others hold is theirs. A process that has pinned more lately is likely to go on, and gets an
+//! equal part of the rest. Invariant: whatever the numbers, nothing overflows, and the share is at most
+//! half of what is free and pinned.
 
-/// The share of what is free that processes of this kind may pin: one of so many parts.
+/// All processes together may pin one of so many parts of what is free.
 const PARTS: u64 = 2;
 
-/// Another process of this kind.
+/// Another process with this library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Other {
-    /// What it holds.
+    /// Bytes that it holds.
     pub(super) bytes: u64,
-    /// Whether it has pinned more a moment ago.
+    /// Whether it has pinned more lately.
     pub(super) grows: bool,
-    /// Whether what it holds counts in the control group whose limit binds this process.
+    /// Whether its memory counts in the control group that limits this process.
     pub(super) inside: bool,
 }
 
-/// What came of it.
+/// A process's share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// What this process may have in all.
+    /// The most that this process may pin, in bytes.
     pub(super) bytes: u64,
-    /// What would be free without any of them, of which all together may have half.
+    /// What would be free if none of them had pinned anything.
     pub(super) whole: u64,
-    /// Whether anything of that is pinned.
+    /// Whether any of that is pinned.
     pub(super) pinned: bool,
-    /// How many share it, by the launcher or because they pin now.
+    /// How many processes share it, by the launcher or because they pin now.
     pub(super) processes: u64,
-    /// How many others have their part by what they hold, and how much that is.
+    /// How many others keep what they hold, and how much that is.
     pub(super) settled: usize,
     pub(super) theirs: u64,
 }
 
-/// The share of a process that holds `own` bytes, where `left` are left and `launched` processes were
-/// started together.
+/// The share of a process that holds `own` bytes, while `left` are left; a launcher started `launched`
+/// processes.
 pub(super) fn fair(left: u64, own: u64, others: &[Other], launched: u64) -> Share {
     let held = sum(others);
     let whole = left.saturating_add(own).saturating_add(held);
@@ -56,8 +56,8 @@ pub(super) fn fair(left: u64, own: u64, others: &[Other], launched: u64) -> Shar
     }
 }
 
-/// Those that a launcher started together have equal parts, though they have not begun; processes
-/// that it did not start count by what they hold.
+/// Processes that a launcher started have equal parts, even before they pin; others count by what they
+/// hold.
 fn by_launcher(share: Share, others: &[Other], launched: u64) -> Share {
     let (part, rest) = (
         share.bytes / launched,
@@ -95,7 +95,7 @@ fn by_what_is_seen(share: Share, others: &[Other]) -> Share {
             rest = share.bytes.saturating_sub(settle(other.bytes));
         }
     }
-    // Who holds more than an equal part of the rest has that, and others less.
+    // A process that holds more than an equal part keeps it, and the others share the rest.
     growing.sort_unstable();
     let part = loop {
         let part = rest / (growing.len() as u64 + 1);
@@ -119,7 +119,7 @@ fn sum(others: &[Other]) -> u64 {
     others.iter().fold(0, add)
 }
 
-/// Others as far as there is memory that anybody has in use: anybody can write anything.
+/// Others' claims, cut to the memory that is in use: any process can claim anything.
 pub(super) fn believed(others: &[Other], in_use: u64) -> Vec<Other> {
     let mut left = in_use;
     let believe = |other: &Other| {

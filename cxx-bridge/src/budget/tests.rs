@@ -1,4 +1,4 @@
-//! Budgets on machines that are made up, and on this one.
+//! Budgets on made-up machines, and on this one.
 
 use pinbuddy_machine::{Cgroup, LockLimit};
 
@@ -100,7 +100,7 @@ fn what_is_pinned_already_is_a_part_of_what_is_shared() {
         of(None).why,
         "half of the 24 GiB of MemAvailable and of what is pinned"
     );
-    // More than its share as one of eight: nothing is taken away.
+    // It holds more than its share as one of eight, and keeps it.
     let many = of(EIGHT);
     assert_eq!(many.bytes as u64, 6 * GIB);
     assert_eq!(
@@ -108,7 +108,7 @@ fn what_is_pinned_already_is_a_part_of_what_is_shared() {
         "as it has pinned already: more than half of the 24 GiB of MemAvailable and of what is \
          pinned, shared by 8 processes (LOCAL_WORLD_SIZE)"
     );
-    // The lock limit is for each process, and what is pinned is not taken off it.
+    // The lock limit is for each process; the kernel does not subtract what is pinned.
     let locked = Budget::decide(
         &limits(99 * GIB, None, Some(8 * GIB)),
         None,
@@ -119,8 +119,7 @@ fn what_is_pinned_already_is_a_part_of_what_is_shared() {
     assert_eq!(locked.why, "half of the 8 GiB of RLIMIT_MEMLOCK");
 }
 
-/// Four processes that nobody launched, on a machine of 24 GiB of which 22 are free, by the files of
-/// that machine.
+/// Four processes without a launcher, on a machine of 24 GiB of which 22 are free: its files.
 fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
     let root = tempfile::tempdir().unwrap();
     let held = [1, 2, 512];

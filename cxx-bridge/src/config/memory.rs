@@ -1,7 +1,5 @@
-//! The variables that say where page-locked memory comes from: which backing, which pages, which
-//! NUMA node, how many threads.
-//!
-//! Values only: what a machine can make of them is decided in `backing`.
+//! The variables that say where page-locked memory comes from: which backing, which pages, which NUMA
+//! node, how many threads. Values only; `backing` decides what the machine can do.
 
 use serde::{Serialize, Serializer};
 
@@ -24,7 +22,7 @@ pub enum Way {
 /// The largest pages that a region may have; each falls back to those after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum HugePages {
-    /// As `Giant`, but what is not there is no reason for a warning.
+    /// As `Giant`, without a warning if larger pages are missing.
     #[serde(rename = "auto")]
     Auto,
     /// Huge pages of 1 GiB from the system's pool.
@@ -52,24 +50,24 @@ pub enum Numa {
     Node(u32),
 }
 
-/// What a forked child has of regions that are mapped here.
+/// What children have of regions that are mapped here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fork {
-    /// The same memory, which it reads and writes as its parent does.
+    /// The same memory, which they read and write as their parent does.
     Share,
-    /// Nothing: where it touches them, it crashes.
+    /// Nothing: a child that touches them crashes.
     Hide,
 }
 
-/// What the environment asks for, of the memory itself.
+/// The settings of the memory itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// Where regions come from.
     pub backing: Setting<Way>,
     /// Their pages.
     pub huge_pages: Setting<HugePages>,
-    /// What a forked child has of them.
+    /// What children have of them.
     pub fork: Setting<Fork>,
     /// How many threads touch pages; by default it depends on the machine.
     pub pin_threads: Setting<Option<usize>>,
@@ -79,10 +77,10 @@ pub struct Memory {
     pub register_chunk_mb: Setting<usize>,
 }
 
-/// More helps nobody: the kernel zeroes pages no faster.
+/// More threads do not help: the kernel zeroes pages no faster.
 const MOST_THREADS: usize = 256;
-/// Registrations of so many MiB and more allocate large page tables under a driver-wide lock
-/// (NVIDIA/open-gpu-kernel-modules#1383), which chunks are there to avoid.
+/// Registrations of so many MiB or more allocate large page tables under a driver-wide lock
+/// (NVIDIA/open-gpu-kernel-modules#1383), which chunks avoid.
 const CHUNKS_BELOW_MB: usize = 512;
 
 impl Memory {

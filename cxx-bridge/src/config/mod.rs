@@ -1,10 +1,9 @@
-//! The `BUDDY_*` environment variables: their values, and what is said about one that cannot be
-//! used.
+//! The `BUDDY_*` environment variables: their values, and a warning for each that cannot be used.
 //!
 //! Knows nothing of the engine and prints nothing: it turns strings into a [`Config`] and a list of
-//! warnings, so that every case can be tested without touching the process environment. A bad value
-//! never stops a program: its default is used, and one warning names the variable, the value found
-//! and that default. What each variable means is said in [`variables`].
+//! warnings, so that every case can be tested without the process environment. A bad value never stops
+//! a program: its default is used, and one warning names the variable, the value found and the default.
+//! [`variables`] says what each variable means.
 
 pub mod memory;
 mod parse;
@@ -44,7 +43,7 @@ pub enum Origin {
     Default,
     /// The variable is set to a usable value.
     Environment,
-    /// The variable is set to something unusable, and the default stands in.
+    /// The variable is set to an unusable value, and the default is used.
     Rejected,
 }
 
@@ -70,7 +69,7 @@ impl From<Mode> for WarmUp {
     }
 }
 
-/// What the environment asks for.
+/// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Config {
     /// Size of a segment pinned by the warm-up, in MiB; at least 1.
@@ -106,7 +105,7 @@ impl Config {
         let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, block_size);
         let block_count = reader.read(variables::BLOCK_COUNT, None, |text| {
             let count = number(text)?;
-            // Together the blocks must be addressable, or the sum of their sizes means nothing.
+            // All blocks together must be addressable.
             match (block_size_mb.value * MIB).checked_mul(count) {
                 Some(total) if total <= isize::MAX as usize => Ok(Some(count)),
                 _ => Err(parse::TOO_LARGE),
@@ -145,7 +144,7 @@ impl Config {
         (config, reader.warnings)
     }
 
-    /// Reads the process environment, and looks for names that are nearly ours.
+    /// Reads the process environment, and looks for misspelt names.
     pub fn from_environment() -> (Self, Vec<String>) {
         let (config, mut warnings) = Self::read(|name| std::env::var_os(name));
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -153,7 +152,7 @@ impl Config {
         (config, warnings)
     }
 
-    /// What to say where more may be pinned than there is: so many bytes, that "this machine has", or who
+    /// The warning if `BUDDY_MAX_MB` is more than there is: so many bytes, which "this machine has", or who
     /// else has them.
     pub fn compare_with(&mut self, (bytes, whose): (u64, &str)) -> Option<String> {
         let (asked, there) = (self.max_mb.value?, bytes / MIB as u64);
@@ -237,7 +236,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The engine's crate knows nothing of text.
+/// As text, which the engine's crate does not know.
 fn growth_as_text<S: Serializer>(
     setting: &Setting<Growth>,
     serializer: S,

@@ -1,4 +1,4 @@
-//! From the text of a variable to its value, and the sentence about a text that has none.
+//! Parses the text of a variable into its value or an error.
 //!
 //! Pure functions of strings. Each error completes the sentence `NAME="value" ...`.
 
@@ -14,7 +14,7 @@ pub(super) fn number(text: &str) -> Result<usize, &'static str> {
     match text.strip_prefix('-') {
         Some(rest) if digits(rest) => Err("is negative"),
         _ if !digits(text) => Err("is not a whole number"),
-        // Only digits are left, so the one way to fail is to be too large.
+        // Only digits are left, so it can only fail by being too large.
         _ => text.parse().map_err(|_| TOO_LARGE),
     }
 }

@@ -145,7 +145,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     assert_eq!(config.block_size_mb.origin, Origin::Rejected);
 }
 
-/// Whoever asks for the settings is told the same.
+/// The settings' JSON has the same reason as the warning.
 #[test]
 fn a_rejected_value_stays_with_its_reason() {
     let (config, _) = read(&[("BUDDY_THRESHOLD_MB", "much"), ("BUDDY_BLOCK_COUNT", "2")]);

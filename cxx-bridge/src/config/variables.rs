@@ -1,14 +1,14 @@
 //! Every `BUDDY_*` variable: its name, its default and what it means, in one table.
 //!
-//! What the README lists and what a misspelt name is compared with. Knows no value and reads
-//! nothing. Invariant: [`super::Config`] reads exactly these (tested).
+//! The README lists it, and misspelt names are compared with it. Knows no value and reads nothing.
+//! Invariant: [`super::Config`] reads exactly these (tested).
 
-/// One variable, as its readers see it.
+/// One variable, as documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// What people set.
+    /// Its name.
     pub name: &'static str,
-    /// What stands in where it is not set, as text.
+    /// Its default, as text.
     pub default: &'static str,
     /// What it does, for the table in the README.
     pub meaning: &'static str,
@@ -109,7 +109,7 @@ pub(super) const DISABLE: Variable = variable(
     "1 leaves PyTorch's own allocator in place, unchanged",
 );
 
-/// All of them, in the order in which people read about them.
+/// All of them, in the README's order.
 pub const VARIABLES: [Variable; 14] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
@@ -127,7 +127,7 @@ pub const VARIABLES: [Variable; 14] = [
     DISABLE,
 ];
 
-/// What to say about each of `names` that starts like a variable of ours and is none.
+/// A warning for each of `names` that starts like one of our variables and is none.
 pub(super) fn misspelt(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut unknown: Vec<String> = names
         .into_iter()

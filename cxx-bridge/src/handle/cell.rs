@@ -1,8 +1,8 @@
-//! The provisioner behind its lock, and whether it may still be asked.
+//! The provisioner behind its lock, and whether it may still be used.
 //!
-//! Knows nothing of memory. Invariants: a panic retires the engine to pass-through and goes no further
-//! (I9); a provisioner that a panic left in doubt is never asked again; in a forked child nothing here
-//! takes a lock that a thread of the parent's may hold.
+//! Knows nothing of memory. Invariants: a panic retires the engine to pass-through and is caught here
+//! (I9); a provisioner in which a panic occurred is never used again; a child takes no lock here that a
+//! thread of its parent may hold.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Condvar;
@@ -18,23 +18,23 @@ use crate::log;
 #[derive(Debug)]
 pub(super) struct EngineCell {
     provisioner: Lock<Provisioner>,
-    /// With that lock: a pin has ended, the worker has, the cache was cleared, or all is over.
+    /// Notified when a pin or the worker has ended, the cache was cleared, or the process ends.
     changed: Condvar,
-    /// The provisioner's clock starts here.
+    /// Time 0 of the provisioner's clock.
     since: Instant,
     retired: AtomicBool,
     /// The process ends.
     closed: AtomicBool,
-    forked: AtomicBool,
+    child: AtomicBool,
     /// For tests: the next request panics under the lock.
     #[cfg(debug_assertions)]
     broken: AtomicBool,
 }
 
-/// Who sleeps only until something changes looks again after this time, whatever was missed.
+/// A thread that waits for a change looks again after this time, in case it missed one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How long the end of the process waits for a pin that is going on.
+/// How long the end of the process waits for a pin under way.
 pub(super) const LAST_PIN: Duration = Duration::from_secs(10);
 
 impl EngineCell {
@@ -45,14 +45,13 @@ impl EngineCell {
             since: Instant::now(),
             retired: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            forked: AtomicBool::new(false),
+            child: AtomicBool::new(false),
             #[cfg(debug_assertions)]
             broken: AtomicBool::new(false),
         }
     }
 
-    /// The provisioner under its lock, or nothing once it is off: a lock poisoned by a panic counts,
-    /// since what the provisioner knew is then in doubt.
+    /// The provisioner under its lock; `None` once the engine is off, or if a panic has poisoned the lock.
     #[inline]
     pub(super) fn provisioner(&self) -> Option<Guard<'_, Provisioner>> {
         if self.is_off() {
@@ -61,7 +60,7 @@ impl EngineCell {
         self.provisioner.unless_poisoned()
     }
 
-    /// As [`Self::provisioner`], where a test can have it break down.
+    /// As [`Self::provisioner`]; panics if a test asked for that.
     #[inline]
     pub(super) fn provisioner_to_ask(&self) -> Option<Guard<'_, Provisioner>> {
         let provisioner = self.provisioner()?;
@@ -73,16 +72,16 @@ impl EngineCell {
         Some(provisioner)
     }
 
-    /// The provisioner under its lock, for who reports that something has ended; nothing where a
-    /// panic left it in doubt, and in a forked child.
+    /// The provisioner under its lock, also once retired, for reporting that something has ended; `None` if
+    /// a panic has poisoned the lock, and in a child.
     pub(super) fn even_if_retired(&self) -> Option<Guard<'_, Provisioner>> {
-        if self.is_forked() {
+        if self.is_child() {
             return None;
         }
         self.provisioner.unless_poisoned()
     }
 
-    /// What the provisioner's clock shows, now and at that time.
+    /// The time on the provisioner's clock.
     pub(super) fn now(&self) -> Duration {
         self.since.elapsed()
     }
@@ -90,7 +89,7 @@ impl EngineCell {
         time - self.since
     }
 
-    /// Sleeps until something changes, at the latest until then; nothing once the engine is off.
+    /// Sleeps until something changes, or until the time `until`; `None` once the engine is off.
     pub(super) fn sleep<'a>(
         &'a self,
         provisioner: Guard<'a, Provisioner>,
@@ -101,16 +100,16 @@ impl EngineCell {
         (!self.is_off()).then_some(provisioner)
     }
 
-    /// Wakes all who sleep.
+    /// Wakes all sleeping threads.
     pub(super) fn has_changed(&self) {
         self.changed.notify_all();
     }
 
-    /// Runs what the allocator asked for; a panic becomes a retired engine and `None`.
+    /// Runs `act`; a panic retires the engine and returns `None`.
     #[inline]
     pub(super) fn guarded<T>(&self, act: impl FnOnce() -> Option<T>) -> Option<T> {
-        // Unwind safety: what a panic leaves half done sits behind the provisioner's lock, which is
-        // poisoned then and never entered again.
+        // Unwind safety: state that a panic leaves half changed is behind the provisioner's lock, which is
+        // poisoned then and never taken again.
         catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
             self.retire("it panicked");
             None
@@ -126,8 +125,8 @@ impl EngineCell {
         });
     }
 
-    /// Hands everything from now on to upstream's path. Blocks that live keep their memory, which
-    /// is never unpinned then.
+    /// Leaves everything from now on to upstream's path. Live blocks keep their memory, which is never
+    /// unpinned.
     #[cold]
     pub(super) fn retire(&self, why: &str) {
         if !self.retired.swap(true, Ordering::Relaxed) {
@@ -138,10 +137,10 @@ impl EngineCell {
         }
     }
 
-    /// The process is about to end: no pin begins, and those that are going on are waited for. They end
-    /// with what they have in the kernel's hands or the driver's.
+    /// The process is about to end: no pin begins, and those under way are waited for. They stop after
+    /// their current call of the kernel or the driver.
     pub(super) fn close(&self) {
-        if self.is_forked() {
+        if self.is_child() {
             return;
         }
         self.closed.store(true, Ordering::Relaxed);
@@ -156,29 +155,29 @@ impl EngineCell {
             if !going_on || Instant::now() >= until {
                 break;
             }
-            // Polled as well: threads that would say that they are done may have been ended.
+            // Polled as well: threads that would notify may have been ended.
             let soon = Instant::now() + Duration::from_millis(1);
             awake = provisioner.wait_until(&self.changed, soon);
         }
     }
 
-    /// This is a forked child: the engine is off here if it `was_used` in the parent, or if a thread
-    /// of the parent's had the lock at that moment. Whether it is.
-    pub(super) fn fork(&self, was_used: bool) -> bool {
+    /// Called in a child: turns the engine off if it `was_used` in the parent, or if a thread of the parent
+    /// held the lock at the fork. Returns whether it is off.
+    pub(super) fn enter_child(&self, was_used: bool) -> bool {
         let off = was_used || self.provisioner.if_free().is_none();
-        self.forked.store(off, Ordering::Relaxed);
+        self.child.store(off, Ordering::Relaxed);
         off
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
-    pub(super) fn is_forked(&self) -> bool {
-        self.forked.load(Ordering::Relaxed)
+    pub(super) fn is_child(&self) -> bool {
+        self.child.load(Ordering::Relaxed)
     }
     #[inline]
     pub(super) fn is_off(&self) -> bool {
-        self.retired.load(Ordering::Relaxed) || self.is_forked()
+        self.retired.load(Ordering::Relaxed) || self.is_child()
     }
 
     /// Has the next request panic in the engine, as a defect of ours would: for tests, in a debug

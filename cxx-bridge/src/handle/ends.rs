@@ -1,23 +1,21 @@
-//! The end of the process, and the beginning of a forked child.
+//! The end of the process, and the beginning of a child.
 //!
-//! Invariants: once closed, no pin begins, no refusal is told, and no thread comes back from a wait
-//! into what is gone; a child takes no lock that a thread of its parent's may hold.
+//! Invariants: once closed, no pin begins, no refusal is reported, and no thread returns from a wait into
+//! an interpreter or a driver that is gone; a child takes no lock that a thread of its parent may hold.
 
 use super::cell::LAST_PIN;
 use super::{Grant, Handle};
 use crate::backing::Memory;
 
 impl<M: Memory> Handle<M> {
-    /// The process is about to end: nothing more is pinned, and pins that are going on are waited
-    /// for.
+    /// The process is about to end: nothing more is pinned, and pins under way are waited for.
     pub fn close(&self) {
         self.cell.close();
     }
 
-    /// What a request that took its time is answered, unless the process ends meanwhile: threads
-    /// that come back from a wait while exit handlers run meet an interpreter and a driver that are
-    /// gone. They stay here, and end with the process; but not for ever, should somebody wait for
-    /// them at the very end.
+    /// Returns `grant`, unless the process is ending: a thread that returned from a wait while exit handlers
+    /// run would meet an interpreter and a driver that are gone. It stays here and ends with the process;
+    /// not for ever, in case it is waited for at the very end.
     pub(super) fn unless_closed(&self, grant: Option<Grant>) -> Option<Grant> {
         if self.cell.is_closed() {
             std::thread::sleep(LAST_PIN);
@@ -25,22 +23,21 @@ impl<M: Memory> Handle<M> {
         grant
     }
 
-    /// This is a forked child: the pins are the parent's, and its locks may be held by threads that
-    /// do not exist here. From now on nothing is served, released or locked. Unless the parent never
-    /// pinned, and no thread of its had the lock at that moment: then the child's engine is as good as
-    /// new. Whether it is off.
-    pub fn forked(&self) -> bool {
-        let off = self.cell.fork(self.pinner.was_used());
+    /// Called in a child: the pins are the parent's, and threads that do not exist here may hold its locks.
+    /// From now on nothing is served, released or locked. If the parent never pinned and no thread held the
+    /// lock at the fork, the child's engine works like a new one. Returns whether the engine is off.
+    pub fn enter_child(&self) -> bool {
+        let off = self.cell.enter_child(self.pinner.was_used());
         if off {
-            self.pinner.memory.forked();
+            self.pinner.memory.enter_child();
         }
         off
     }
 
-    /// This process has made a child by fork, which cannot read what is hidden from it: said once, where
-    /// tensors have some of that. `flush` has whoever caches freed blocks release them.
-    pub fn has_forked(&self, flush: impl FnOnce()) {
-        if self.cell.is_forked() || !self.pinner.was_used() {
+    /// Called in the parent after a fork: says once that the child cannot read hidden regions, if tensors
+    /// have any. `flush` releases cached blocks.
+    pub fn made_child(&self, flush: impl FnOnce()) {
+        if self.cell.is_child() || !self.pinner.was_used() {
             return;
         }
         if self.notices.has_told_of_children() || !self.pinner.memory.hides() {

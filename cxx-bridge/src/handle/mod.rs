@@ -1,15 +1,13 @@
-//! One process's memory: what the allocator asks of it, led to the parts that do it.
+//! The handle of a process's pinned memory: leads the allocator's calls to the parts that carry them out.
 //!
-//! What is pinned, when and how much is the provisioner's to decide, in its `cell`; the `pinner` pins.
-//! The handle wires the two, and knows nothing of PyTorch but whom to tell that streams are to be asked.
-//! Here: the acts that need no memory. How a request is led
-//! to its block is in `requests`, what a thread pins ahead in `worker`, how permits are carried out in
-//! `permits`, how memory is given back in `clear`, the end of the process and its children
-//! in `ends`.
+//! The provisioner, in its `cell`, decides what is pinned, when and how much; the `pinner` pins. The
+//! handle wires the two, and knows nothing of PyTorch except how to have events queried. Calls that need
+//! no memory are in this file; requests in `requests`, the worker in `worker`, permits in `permits`,
+//! unpinning in `clear`, the end of the process and its children in `ends`.
 //!
-//! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every
-//! permit is reported back, by a panic too, so that nobody waits for a pin that is no more; blocks that
-//! live when the engine retires stay valid.
+//! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every permit is
+//! ended, after a panic too, so that no thread waits for a pin that does not exist; blocks that are live
+//! when the engine retires stay valid.
 
 mod cell;
 mod clear;
@@ -35,11 +33,11 @@ use pinner::Pinner;
 pub struct Grant {
     /// Where the block starts.
     pub address: usize,
-    /// The engine's name for it.
+    /// The engine's id of the block.
     pub block: Block,
 }
 
-/// A block, or a part of a segment that is in none.
+/// A block, or a free part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Where it starts.
@@ -63,7 +61,7 @@ pub struct Handle<M> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// An engine as `config` asks, with nothing pinned yet.
+    /// A handle with these settings and nothing pinned.
     pub fn new(
         config: Config,
         memory: M,
@@ -93,8 +91,8 @@ impl<M: Memory> Handle<M> {
         self.cell.break_down();
     }
 
-    /// A block of at least `bytes` bytes, while the allocator caches blocks of so many. `None` is no
-    /// answer: these are to be released, and [`Self::request`] asked.
+    /// A block of at least `bytes` bytes, while the allocator has `cached` bytes in its caches. On `None`
+    /// the allocator releases its cached blocks and calls [`Self::request`].
     pub fn request_beside(&self, bytes: usize, cached: usize) -> Option<Grant> {
         self.cell.guarded(|| {
             let mut provisioner = self.cell.provisioner_to_ask()?;
@@ -103,7 +101,7 @@ impl<M: Memory> Handle<M> {
         })
     }
 
-    /// Counts requests that the allocator's cached blocks have served, and these blocks' bytes.
+    /// Counts requests that cached blocks have served, and the bytes of those blocks.
     pub fn reused(&self, blocks: usize, bytes: usize) {
         self.cell.guarded(|| {
             let mut provisioner = self.cell.provisioner()?;
@@ -149,7 +147,7 @@ fn grant(provisioner: &Provisioner, block: Block) -> Grant {
     }
 }
 
-/// The block that the C++ side names by its parts.
+/// The block that the C++ side names by its fields.
 pub fn block(segment: u32, offset: usize, bytes: usize) -> Block {
     Block {
         segment: SegmentId::from_u32(segment),

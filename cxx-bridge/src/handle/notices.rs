@@ -1,7 +1,7 @@
-//! What a user is told once, with the numbers.
+//! Messages that are said once, with the numbers.
 //!
-//! Invariant: nothing is told once the process ends: what a driver says whose statics are gone is no
-//! news.
+//! Invariant: nothing is said once the process ends, since a driver whose statics are gone returns
+//! meaningless errors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use crate::backing::Memory;
 use crate::lock::Lock;
 use crate::log::{self, Bytes};
 
-/// Which of them were given.
+/// Which messages were said.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     shrunk: AtomicBool,
@@ -27,29 +27,29 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Nothing more is pinned ahead, because of that.
+    /// Nothing more is pinned ahead, for this reason.
     pub(super) fn stopped(&self, why: &str) {
         *self.stopped.lock() = Some(why.to_owned());
     }
 
-    /// What stood in the way may be gone.
+    /// The reason may not hold any more.
     pub(super) fn may_go_on(&self) {
         *self.stopped.lock() = None;
     }
 
-    /// Whether it was said what forked children cannot read.
+    /// Whether it was said that children cannot read some blocks.
     pub(super) fn has_told_of_children(&self) -> bool {
         self.hidden.load(Ordering::Relaxed)
     }
 
-    /// Why nothing more is pinned ahead, where something stands in the way.
+    /// Why nothing more is pinned ahead, if anything prevents it.
     pub(super) fn why_stopped(&self) -> Option<String> {
         self.stopped.lock().clone()
     }
 }
 
 impl<M: Memory> Handle<M> {
-    /// The warm-up pins fewer segments than it was to.
+    /// The warm-up pins fewer segments than wanted.
     pub(super) fn say_shrunk(&self, segments: usize, wanted: usize) {
         let quota = self.pinner.quota();
         let budget = quota.budget();
@@ -68,7 +68,7 @@ impl<M: Memory> Handle<M> {
         });
     }
 
-    /// A region of `bytes` bytes that was to lie ready was refused: nothing more is pinned ahead.
+    /// A region of `bytes` bytes ahead of requests was refused: nothing more is pinned ahead.
     pub(super) fn say_refused_ahead(&self, bytes: usize, refused: &Refused) {
         if refused.why == Refusal::Stopped || self.cell.is_closed() {
             return;
@@ -93,9 +93,8 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// A request that takes a region of `bytes` bytes is left to upstream.
-    ///
-    /// `refused` is what a pin of its own came to, if one was tried.
+    /// A request that needs a region of `bytes` bytes is left to upstream. `refused` is the outcome of its
+    /// own pin, if one was tried.
     pub(super) fn say_refused(&self, bytes: usize, why: Refusal, refused: Option<&Refused>) {
         let size = Bytes(bytes as u64);
         let words = refused.map_or("", Refused::reason);
@@ -107,7 +106,7 @@ impl<M: Memory> Handle<M> {
                 )
             }),
             Refusal::Budget => {
-                // Every request may come here once the budget is used up.
+                // Said once: every request may come here once the budget is used up.
                 self.once(&self.notices.used_up, || {
                     let budget = self.pinner.quota().budget();
                     format!(
@@ -130,7 +129,7 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// A forked child cannot read so many blocks, which tensors have.
+    /// A child cannot read so many blocks of tensors.
     pub(super) fn say_hidden(&self, blocks: u64, bytes: u64) {
         let size = Bytes(bytes);
         let s = if blocks == 1 { "" } else { "s" };

@@ -1,7 +1,7 @@
-//! Carries out permits: unpins and pins, always outside the provisioner's lock.
+//! Carries out grow permits: unpins and pins, always outside the provisioner's lock.
 //!
-//! Knows neither why memory is pinned nor who waits for it. Invariant: each permit is reported back once,
-//! also where its pin panics.
+//! Knows neither why memory is pinned nor who waits for it. Invariant: each permit is ended once, after a
+//! panic too.
 
 use pinbuddy_core::{AdoptError, IdleSegment, NewSegment, Permit, PermitId, Refusal, Region, Took};
 
@@ -11,12 +11,12 @@ use super::{Grant, Handle, grant};
 use crate::backing::{Control, Device, Memory};
 use crate::log::{self, Bytes};
 
-/// A permit that is being carried out; one that is dropped came to nothing.
+/// A permit that is being carried out. Dropping it ends it.
 #[derive(Debug)]
 struct UnderWay<'a> {
     cell: &'a EngineCell,
     id: PermitId,
-    /// What came of it; nothing where somebody has said that already.
+    /// Why nothing was pinned; `None` if the permit was ended already.
     end: Option<Refusal>,
 }
 
@@ -39,8 +39,8 @@ impl Drop for UnderWay<'_> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// Unpins and pins what `permit` says, as long as `control` lets it; the block of the request that
-    /// it was made for.
+    /// Unpins and pins as `permit` says, as long as `control` lets it. Returns the block of the request
+    /// that it was given to.
     pub(super) fn carry_out(
         &self,
         permit: Permit,
@@ -61,7 +61,7 @@ impl<M: Memory> Handle<M> {
                 } else {
                     ""
                 };
-                format!("{why}{gone} given back, {bytes} to pin instead")
+                format!("{why}{gone} unpinned, {bytes} to pin instead")
             });
         }
         match self.pinner.pin(permit.bytes, device, control) {
@@ -103,7 +103,7 @@ impl<M: Memory> Handle<M> {
         Err(Refusal::Stopped.into())
     }
 
-    /// Unpins these, outside the lock; how many bytes that were.
+    /// Unpins these, outside the lock; returns how many bytes.
     pub(super) fn unpin_all(&self, idle: Vec<IdleSegment>) -> usize {
         let mut bytes = 0;
         for segment in idle {

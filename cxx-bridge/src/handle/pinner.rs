@@ -1,7 +1,8 @@
-//! Pins and unpins regions, within a quota, and has other processes told of them.
+//! Pins and unpins regions within a quota, and claims them towards other processes.
 //!
-//! Every pin is taken out of the quota first and put back when it ends. What the system has set aside is no
-//! part of it, unless the user chose a limit. Knows neither the engine nor what is pinned for what.
+//! A pin is taken from the quota before it begins, and put back when it fails or is unpinned. Pages that
+//! the system has set aside do not count, unless the user chose a limit. Knows neither the engine nor what
+//! memory is pinned for.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,9 +22,9 @@ pub(super) struct Pinner<M> {
     capacity: Box<dyn Capacity>,
     /// The limit that the user chose.
     max_mb: Option<usize>,
-    /// Decided when something is first pinned: what is free then is what counts.
+    /// Decided at the first pin, by what is free then.
     quota: OnceLock<Quota>,
-    /// That was done, or begun.
+    /// Whether deciding it has begun.
     used: AtomicBool,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Pinner<M> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) why: Refusal,
-    /// The driver's words, where it was the driver.
+    /// The driver's error, if the driver refused.
     words: String,
 }
 
@@ -67,7 +68,7 @@ impl From<Unpinned> for Refused {
 }
 
 impl<M: Memory> Pinner<M> {
-    /// With nothing pinned; `max_mb` is the limit that the user chose.
+    /// A pinner with nothing pinned; `max_mb` is the limit that the user chose.
     pub(super) fn new(memory: M, capacity: Box<dyn Capacity>, max_mb: Option<usize>) -> Self {
         Self {
             memory,
@@ -107,17 +108,17 @@ impl<M: Memory> Pinner<M> {
             }
         }
         let quota = self.quota();
-        // Before the machine is asked: that reads files, and a budget that is used up is met by
-        // every request.
+        // Before the machine's files are read: once the budget is used up, every request comes here.
         if !quota.take(bytes, |taken| self.budget(taken)) {
             return Err(Refusal::Budget.into());
         }
-        // A limit that the user chose is the user's affair, whatever else the machine holds.
+        // A limit that the user chose is followed, whatever the machine has left.
         if self.max_mb.is_none() && !self.capacity.has_room(bytes) {
             quota.put(bytes);
             return Err(Refusal::Machine.into());
         }
-        // Others leave this process its part from now on, and add up only what is gone from the machine.
+        // One byte: from now on others leave this process its share. The rest is claimed once it is pinned,
+        // since others subtract claims from what is free.
         self.capacity.claim(1);
         let pinned = pin(Source::Ordinary);
         match pinned {
@@ -128,7 +129,7 @@ impl<M: Memory> Pinner<M> {
         pinned.map_err(Refused::from)
     }
 
-    /// Gives back what `pin` returned; the error is for people, and what it is about stays pinned.
+    /// Unpins what `pin` returned. The error is for people; the region then stays pinned.
     pub(super) fn unpin(&self, region: Region) -> Result<(), String> {
         lock::assert_none_held("unpinning");
         let start = Instant::now();
@@ -141,8 +142,8 @@ impl<M: Memory> Pinner<M> {
         Ok(())
     }
 
-    /// How much may still be pinned, in regions of about `bytes` bytes. Where that is too little, the
-    /// budget may have been decided in a bad moment, and is decided again.
+    /// How much may still be pinned, in regions of about `bytes` bytes. If that is too little, the budget
+    /// may have been decided at a bad time, and is decided again.
     pub(super) fn left(&self, bytes: usize, now: Instant) -> usize {
         let quota = self.quota();
         if quota.left() < bytes {
@@ -151,12 +152,12 @@ impl<M: Memory> Pinner<M> {
         let left = quota.left();
         match self.source(bytes) {
             Source::Ordinary => left,
-            // One region takes the one or the other.
+            // A region takes memory from one of the two.
             Source::SetAside => left.max(self.memory.set_aside(bytes)),
         }
     }
 
-    /// How many regions of `bytes` bytes there is memory for.
+    /// How many regions of `bytes` bytes may still be pinned.
     pub(super) fn room_for_regions_of(&self, bytes: usize) -> usize {
         let set_aside = match self.source(bytes) {
             Source::Ordinary => 0,
@@ -167,31 +168,31 @@ impl<M: Memory> Pinner<M> {
         (quota.left() / bytes).saturating_add(set_aside / bytes)
     }
 
-    /// How much memory the machine and the control group leave now; nothing where that is not known.
+    /// Bytes that the machine and the control group leave now; `None` if unknown.
     pub(super) fn free(&self) -> Option<usize> {
         self.capacity.free()
     }
 
-    /// What may be pinned: decided at the first call, which comes before the first pin.
+    /// The quota, decided at the first call.
     pub(super) fn quota(&self) -> &Quota {
-        // First: a child that is forked while the budget is decided would wait for that for ever.
+        // Set first: a child of a fork while the budget is being decided would wait for that for ever.
         self.used.store(true, Ordering::Relaxed);
         self.quota.get_or_init(|| Quota::new(self.budget(0)))
     }
 
-    /// The budget, where one was decided.
+    /// The budget, if one was decided.
     pub(super) fn decided_budget(&self) -> Option<Budget> {
         let quota = self.quota.get()?;
         quota.refresh(Instant::now(), |taken| self.budget(taken));
         Some(quota.budget())
     }
 
-    /// Whether something was pinned, or was about to be.
+    /// Whether anything was pinned, or was about to be.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whose memory the next region of `bytes` bytes takes.
+    /// Which memory the next region of `bytes` bytes takes.
     fn source(&self, bytes: usize) -> Source {
         if self.max_mb.is_some() {
             Source::Ordinary
@@ -200,7 +201,7 @@ impl<M: Memory> Pinner<M> {
         }
     }
 
-    /// The budget where so much of it is taken, by a new decision.
+    /// A new decision on the budget, while `taken` of it is taken.
     fn budget(&self, taken: usize) -> Budget {
         self.capacity.budget(self.max_mb, taken)
     }

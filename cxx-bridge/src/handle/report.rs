@@ -1,5 +1,5 @@
-//! What people and programs read about the engine: as JSON, in one line, and part by part. Sizes
-//! are in bytes, names those of the statistics.
+//! Reports on the engine for people and programs: as JSON, in one line, and part by part. Sizes are in
+//! bytes; names are those of the statistics.
 
 use pinbuddy_core::{BlockView, Gauge, Progress, Region, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ impl<M: Memory> Handle<M> {
             .guarded(|| Some(self.cell.provisioner()?.engine().stats()))
     }
 
-    /// Starts the counters' peaks anew.
+    /// Resets the counters' peaks.
     pub fn reset_peaks(&self) {
         self.cell.guarded(|| {
             self.cell.provisioner()?.engine_mut().reset_peaks();
@@ -24,7 +24,7 @@ impl<M: Memory> Handle<M> {
         });
     }
 
-    /// Starts the counters' running totals anew.
+    /// Resets the counters' totals.
     pub fn reset_accumulated(&self) {
         self.cell.guarded(|| {
             self.cell.provisioner()?.engine_mut().reset_accumulated();
@@ -36,7 +36,7 @@ impl<M: Memory> Handle<M> {
     pub fn report(&self) -> Value {
         let state = self.state();
         if state == "forked" {
-            // Every lock may be held by a thread of the parent's.
+            // A thread of the parent may hold any lock.
             return json!({ "state": state, "segments": [] });
         }
         let engine = self.cell.guarded(|| {
@@ -95,7 +95,7 @@ impl<M: Memory> Handle<M> {
             .collect()
     }
 
-    /// Every byte that is pinned, as blocks and what lies between them.
+    /// Every pinned byte, as blocks and the free parts between them.
     pub fn parts(&self) -> Vec<Part> {
         let parts = self.cell.guarded(|| {
             let provisioner = self.cell.provisioner()?;
@@ -145,12 +145,12 @@ impl<M: Memory> Handle<M> {
         )
     }
 
-    /// How far the warm-up is; nothing where a panic left that in doubt.
+    /// Progress of the warm-up; `None` after a panic under the lock.
     pub(super) fn progress(&self) -> Option<Progress> {
         Some(self.cell.even_if_retired()?.progress())
     }
 
-    /// What each of these has come to; asks the kernel, so not under the engine's lock.
+    /// The placement of each of these; asks the kernel, so not under the engine's lock.
     fn placements(&self, views: &[SegmentView]) -> Vec<Placement> {
         let region = |it: &SegmentView| Region {
             base: it.base,
@@ -162,7 +162,7 @@ impl<M: Memory> Handle<M> {
 
     /// `on`, `off` (BUDDY_DISABLE), `retired` or `forked`.
     fn state(&self) -> &'static str {
-        if self.cell.is_forked() {
+        if self.cell.is_child() {
             "forked"
         } else if self.config.disable.value {
             "off"

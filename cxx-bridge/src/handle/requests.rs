@@ -1,7 +1,7 @@
-//! How a request is led to its block: the provisioner names each step, and it is done here.
+//! Leads a request to its block: the provisioner names each step, and it is carried out here.
 //!
-//! Invariants: a request takes a bounded number of steps, apart from sleeping; what it is told to
-//! unpin is unpinned, whatever comes of the request.
+//! Invariants: a request takes a bounded number of steps, apart from sleeping; regions that it is told to
+//! unpin are unpinned, whatever its outcome.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +12,20 @@ use super::{Grant, Handle, grant};
 use crate::backing::{Control, Memory, background};
 use crate::log::{self, Bytes};
 
-/// How many steps a request takes before it is left to upstream: it takes a few, unless other
-/// threads have each time what it made room for.
+/// After so many steps a request is left to upstream. It takes a few, unless other threads take what it
+/// has pinned or released, again and again.
 const STEPS: usize = 32;
 
-/// What a request hears.
+/// The outcome of a step.
 #[derive(Debug)]
 enum Answer {
     Served(Grant),
     ToDo(Step),
-    /// Ask again: it has slept meanwhile.
+    /// Ask again, after sleeping.
     AskAgain,
 }
 
-/// A pin that a request waits for itself, and that only the end of the process stops.
+/// A request's own pin, which only the end of the process stops.
 #[derive(Debug)]
 struct Own<'a>(&'a EngineCell);
 
@@ -36,8 +36,8 @@ impl Control for Own<'_> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// A block of at least `bytes` bytes, or `None` where upstream's own path serves the request:
-    /// below the threshold, when nothing more can be pinned, and once the engine is retired.
+    /// A block of at least `bytes` bytes, or `None` if upstream's path serves the request: below the
+    /// threshold, when nothing more can be pinned, and once the engine is retired.
     pub fn request(&'static self, bytes: usize) -> Option<Grant> {
         self.cell.guarded(|| {
             let (now, left) = self.at_first();
@@ -61,8 +61,8 @@ impl<M: Memory> Handle<M> {
         })
     }
 
-    /// What the first step of a request is told. Most find what lies ready, and for them no clock is
-    /// read and no budget: only a program in phases may be told to pin as its first step.
+    /// The time and what the budget leaves, for a request's first step. Most requests hit, so these are read
+    /// only with exact growth, where the first step may be a pin.
     #[inline]
     fn at_first(&self) -> (Duration, usize) {
         match self.config.growth.value {
@@ -79,12 +79,12 @@ impl<M: Memory> Handle<M> {
             return None;
         }
         let grant = self.lead(want, first);
-        // Before the worker begins to compete for the driver the request has its block.
+        // Only now that the request has its block, so that the worker does not compete with it.
         self.hire();
         self.unless_closed(grant)
     }
 
-    /// From the first step to the last.
+    /// Carries out all steps of a request.
     fn lead(&self, mut want: Want, first: Step) -> Option<Grant> {
         let mut answer = Answer::ToDo(first);
         let mut refused_by = None;
@@ -125,9 +125,9 @@ impl<M: Memory> Handle<M> {
         None
     }
 
-    /// The next step, which is done where it is to sleep.
+    /// Asks for the next step; carries it out if it is a wait.
     fn ask(&self, want: &mut Want) -> Option<Answer> {
-        // The clock is read once: where the budget is used up it is a good part of a request.
+        // The clock is read once: once the budget is used up, that is a good part of a request's cost.
         let now = Instant::now();
         let left = self.pinner.left(want.bytes(), now);
         let mut provisioner = self.cell.provisioner_to_ask()?;

@@ -45,8 +45,8 @@ fn streams() -> impl Strategy<Value = (u8, u8, u8)> {
     )
 }
 
-/// Nanoseconds a mebibyte, how many times slower the background is, and the budget in hundredths of what
-/// is live at once; `None` for no budget.
+/// Nanoseconds a mebibyte, how many times slower the background is, and the budget: the bytes live at
+/// once divided by this number; `None` for no budget.
 fn machines() -> impl Strategy<Value = (u64, u32, Option<u64>)> {
     (
         prop::sample::select(vec![100_000_u64, 500_000]),

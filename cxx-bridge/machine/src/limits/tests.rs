@@ -1,4 +1,4 @@
-//! Limits read from folders that are made up, and from this machine.
+//! Limits read from made-up folders, and from this machine.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ fn read(root: &tempfile::TempDir) -> Limits {
     Limits::read(&Files::below(root.path()))
 }
 
-/// What the control group leaves.
+/// Bytes that the control group leaves.
 fn left(limits: &Limits) -> Option<u64> {
     limits.cgroup.as_ref().map(Cgroup::left)
 }
@@ -93,7 +93,7 @@ fn version_2_counts_every_group_above_and_not_the_cache() {
 
 #[test]
 fn shared_memory_is_in_use_and_no_cache() {
-    // Blocks of 6000 bytes that forked children share: a group counts them as shmem, and once.
+    // Blocks of 6000 bytes that children share: a group counts them as shmem, and once.
     let stat = "anon 1000\nfile 7000\nshmem 6000\ninactive_anon 6500\ninactive_file 500\n";
     let root = machine(&[
         ("proc/self/cgroup", "0::/pod\n"),

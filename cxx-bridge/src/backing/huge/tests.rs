@@ -1,4 +1,4 @@
-//! Chains on machines that are made up.
+//! Chains on made-up machines.
 
 use super::super::machine::tests::made_up;
 use super::*;
@@ -15,7 +15,7 @@ fn wanted(pages: HugePages, bytes: usize) -> Wanted {
     }
 }
 
-/// A machine with so many free pages of 1 GiB and 2 MiB, of ten more each, and this mode.
+/// A machine with so many free pages of 1 GiB and 2 MiB, ten more of each in use, and this mode.
 fn machine(giant: Option<usize>, large: Option<usize>, mode: &str) -> (Machine, tempfile::TempDir) {
     let mut files = vec![(
         "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),

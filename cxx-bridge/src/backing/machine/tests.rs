@@ -1,4 +1,4 @@
-//! Machines that are made up, for all tests, and what is read of them.
+//! Made-up machines, for all tests, and what is read from them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use pinbuddy_machine::TRANSPARENT;
 
 use super::*;
 
-/// A machine of these files, with four cores and a kernel of today; the folder goes with it.
+/// A machine of these files, with four cores and a current kernel; dropping the folder deletes them.
 pub(in crate::backing) fn made_up(files: &[(&str, &str)]) -> (Machine, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {

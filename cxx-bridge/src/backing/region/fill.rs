@@ -1,5 +1,5 @@
-//! Fills a region that is mapped: on its node, with its pages, and with small ones where larger do not
-//! come. Decides no kind of pages but that.
+//! Fills a mapped region: on its node, with its kind of pages, and with small pages where compaction
+//! stalls.
 
 use super::super::compaction::Filled;
 use super::super::mapping::Mapping;
@@ -37,7 +37,7 @@ impl Maker {
         Ok(())
     }
 
-    /// How the calling thread fills what it makes.
+    /// How the calling thread fills regions.
     pub(super) fn toucher<'a>(&self, control: &'a dyn Control, tally: &'a Tally) -> Toucher<'a> {
         let behind = background::entered();
         Toucher {
@@ -49,7 +49,7 @@ impl Maker {
         }
     }
 
-    /// How many threads touch what the calling thread makes.
+    /// How many threads fill a region for the calling thread.
     pub(in crate::backing) fn threads(&self) -> usize {
         touch::threads(
             self.settings.pin_threads.value,

@@ -1,4 +1,4 @@
-//! What shared huge pages cost beside private ones and beside the simulator's `cudaHostAlloc`, by turns on this
+//! Measures shared huge pages against private ones and the simulator's `cudaHostAlloc`, in turns on this
 //! machine.
 
 #![allow(unsafe_code)]
@@ -11,17 +11,17 @@ use crate::backing::machine::tests::made_up;
 const BYTES: usize = 1 << 30;
 const ROUNDS: usize = 9;
 
-/// Who has memory made, and locked as a driver does.
+/// A way to make memory and lock it as a driver does.
 #[derive(Clone, Copy)]
 enum Way {
     /// `cudaHostAlloc` in the simulator: 4 KiB at a time, by one thread.
     Cuda,
-    /// Transparent huge pages by two threads, shared with forked children or hidden from them.
+    /// Transparent huge pages by two threads, shared with children or hidden from them.
     Own(&'static str),
 }
 
 impl Way {
-    /// How many seconds it takes, and how much lies in huge pages.
+    /// Seconds that it takes, and bytes in huge pages.
     fn run(self, machine: &Machine) -> (f64, usize) {
         use_memory();
         let start = Instant::now();
@@ -52,8 +52,8 @@ impl Way {
     }
 }
 
-/// A virtual machine may have to ask its host for memory that was not in use lately, which takes longer
-/// than all else.
+/// Touches memory first: a virtual machine may have to ask its host for memory that was not used lately,
+/// which takes longer than all else.
 fn use_memory() {
     let mapping = Mapping::new(BYTES + BYTES / 4, Pages::Transparent, Fork::Hide).unwrap();
     mapping.write(&(0..mapping.len()));

@@ -1,4 +1,4 @@
-//! Regions of real memory, on machines that are made up and on this one.
+//! Regions of real memory, on made-up machines and on this one.
 
 #![allow(unsafe_code)]
 
@@ -78,15 +78,15 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
     }
 }
 
-/// What a child that is forked now ends with: 0 where it reads this there, and then it writes one more.
+/// The exit status of a child that is forked now: 0 if it reads `expected`; then it writes one more.
 fn child_of(mapping: &Mapping, at: usize, expected: u8) -> i32 {
     let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
-    // SAFETY: the child reads and writes a byte of a mapping that is there, and ends; whatever else its
-    // parent's threads were about to do, it takes part in nothing.
+    // SAFETY: the child only reads and writes a byte of a mapping and exits; it takes no lock that
+    // another thread of the parent might have held.
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            // A crash is what a test waits for, and nobody wants its core.
+            // The test expects a crash, and wants no core dump.
             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
             let right = byte.read_volatile() == expected;
             byte.write_volatile(expected + 1);
@@ -143,7 +143,7 @@ fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
     small.unmap().unwrap();
     if Machine::here().shared() == Shared::Collapsed {
         let maker = maker(&[], machine);
-        // It does so at once, or where memory is in pieces, for a part.
+        // The kernel collapses all of it, or a part if memory is fragmented.
         let huge = made(&maker, 64 * MIB + PAGE);
         let (_, bytes) = smaps(&huge).pages(64 * MIB + PAGE).unwrap();
         assert!(

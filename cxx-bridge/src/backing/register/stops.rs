@@ -1,4 +1,4 @@
-//! Pins that are stopped, or held up, while they are under way, or end before the driver is asked.
+//! Pins that are stopped or paused while they are under way, or end before the driver is asked.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -9,7 +9,7 @@ use super::super::machine::tests::made_up;
 use super::tests::{DEVICE, Fake, areas, chain};
 use super::*;
 
-/// Goes on until it was asked so often; may let nothing be registered; takes its time to answer.
+/// Goes on until it was asked so often; may refuse registration; may take time to answer.
 #[derive(Debug)]
 struct Until {
     left: AtomicUsize,
@@ -58,7 +58,7 @@ impl Control for Until {
     }
 }
 
-/// Nothing that anybody could see says that there was a pin.
+/// Asserts that nothing is left of a pin.
 fn assert_nothing_is_left(chain: &Chain<Fake>, bytes: usize) {
     assert_eq!(areas(bytes), 0, "still mapped");
     assert!(chain.regions.lock().is_empty());
@@ -81,7 +81,7 @@ fn a_stop_while_a_region_is_filled_leaves_nothing_behind() {
         let reacted = until.stopped.lock().unwrap().unwrap().elapsed();
         assert_eq!(stopped, Err(Unpinned::Stopped));
         assert_nothing_is_left(&chain, bytes);
-        // A slice takes milliseconds and all of it seconds; this machine may be busy.
+        // A slice takes milliseconds and the region seconds; this machine may be busy.
         assert!(reacted < Duration::from_millis(500), "{reacted:?}");
     }
 }
@@ -114,7 +114,7 @@ fn a_stop_before_the_driver_is_asked_leaves_nothing_behind() {
 fn a_stop_between_two_pieces_unregisters_the_first() {
     let bytes = 2 * MIB + ODD;
     let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    // Before anything, before the one slice, before the first piece.
+    // Asked before anything, before the only slice, and before the first piece.
     let until = Until::asked(3);
     let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &until);
     assert_eq!(stopped, Err(Unpinned::Stopped));
@@ -173,7 +173,7 @@ fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     for base in [first, second] {
         chain.unpin(Region { base, bytes: MIB }).unwrap();
     }
-    // What fails, or is stopped, holds none.
+    // A pin that fails or is stopped keeps none.
     chain.driver.registers_no_more();
     let base = pin();
     chain.unpin(Region { base, bytes: MIB }).unwrap();

@@ -1,4 +1,4 @@
-//! The chain with a driver that refuses where a test asks it to.
+//! The chain with a driver that refuses when a test asks it to.
 
 use std::fs;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use super::super::machine::tests::made_up;
 use super::*;
 use crate::config::tests::read;
 
-/// Registers in a list; hands out numbers from its own allocations.
+/// A driver that keeps registrations in a list, and hands out numbers as allocations.
 #[derive(Debug)]
 pub(in crate::backing) struct Fake {
     pub(in crate::backing) registered: Mutex<Vec<Region>>,
@@ -104,13 +104,13 @@ impl Fake {
         self.allocated.lock().unwrap().len()
     }
 
-    /// From now on nothing can be had of it.
+    /// From now on every call fails.
     pub(super) fn is_gone(&self) {
         self.registers_no_more();
         self.refuses_to_allocate.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has nothing, and heard of nothing.
+    /// Whether it has nothing, and no report was made to it.
     pub(super) fn is_as_new(&self) -> bool {
         let lists = [&self.registered, &self.segments, &self.allocated];
         let are_empty = lists.into_iter().all(|it| it.lock().unwrap().is_empty());
@@ -217,7 +217,7 @@ fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
         2,
         "the chain does not go back"
     );
-    // Each goes back the way that it came.
+    // Each is unpinned in the way that it was pinned.
     for (base, bytes) in [(first, MIB), (second, BYTES), (third, MIB)] {
         chain.unpin(Region { base, bytes }).unwrap();
     }

@@ -9,12 +9,12 @@ use super::*;
 
 const HERE: &str = "/";
 
-/// What another says that it tells the same way.
+/// The claim of `of` as `by` sees it.
 fn heard(by: &Claims, of: &Claims) -> Option<Claim> {
     let text = fs::read_to_string("/proc/locks").ok()?;
     let listed_as = of.0.lock().file.as_ref()?.listed_as();
     let others = by.of_others(HERE.as_ref());
-    // By what it is listed as: other tests' claims are there as well.
+    // Found by its name in the list, which has other tests' claims, too.
     let only: String = text
         .lines()
         .filter(|it| it.contains(&format!(" {listed_as} ")))
@@ -56,10 +56,10 @@ fn a_program_that_closes_what_it_does_not_know_is_told_of_anew() {
 }
 
 #[test]
-fn a_forked_child_has_no_lock() {
+fn a_child_has_no_lock() {
     let one = Claims::default();
     one.add(7 << 20);
-    // SAFETY: the child sleeps and is ended; it runs nothing of the program's.
+    // SAFETY: the child only sleeps until it is killed.
     let child = unsafe {
         match libc::fork() {
             0 => loop {
@@ -70,7 +70,7 @@ fn a_forked_child_has_no_lock() {
     };
     let listed_as = one.0.lock().file.as_ref().unwrap().listed_as();
     let text = fs::read_to_string("/proc/locks").unwrap();
-    // SAFETY: the process is the child above, which nobody has waited for.
+    // SAFETY: the process is the child above, which has not been waited for.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);
@@ -84,7 +84,7 @@ fn a_forked_child_has_no_lock() {
     assert_eq!(heard(&Claims::default(), &one).unwrap().bytes, 7 << 20);
 }
 
-/// No test by itself: what the next one starts, and kills.
+/// Not a test: the next test starts this as a process and kills it.
 #[test]
 #[ignore = "sleeps until it is killed"]
 fn somebody_who_holds_eleven_mib() {

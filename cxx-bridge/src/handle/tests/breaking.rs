@@ -1,4 +1,4 @@
-//! What happens when something of ours is broken: the engine retires, and goes no further.
+//! A defect of our own: the engine retires, and nothing worse happens.
 
 use super::*;
 

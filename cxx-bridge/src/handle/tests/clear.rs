@@ -1,4 +1,4 @@
-//! empty_cache: what it gives back, whom it stops, and what comes again after it.
+//! empty_cache: which regions it unpins, which pins it stops, and what is pinned again after it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The end of the process, and children.
+//! The end of the process, and its children.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -63,12 +63,12 @@ fn nothing_is_pinned_after_the_end_and_what_is_there_still_serves() {
 }
 
 #[test]
-fn a_forked_child_serves_nothing_and_takes_no_lock() {
+fn a_child_serves_nothing_and_takes_no_lock() {
     let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4")]);
     let grant = handle.request(8 * MIB).unwrap();
-    // As if another thread of the parent's held it at the fork.
+    // As if another thread of the parent held the lock at the fork.
     let _held = handle.cell.even_if_retired().unwrap();
-    assert!(handle.forked());
+    assert!(handle.enter_child());
     assert_eq!(handle.request(8 * MIB), None);
     handle.release(grant.block);
     handle.empty_cache();
@@ -85,9 +85,9 @@ fn a_child_of_a_parent_that_pinned_nothing_has_an_engine() {
     assert_eq!(handle.request(MIB), None, "below the threshold");
     assert!(handle.stats().is_some() && handle.report()["state"] == "on");
     handle.empty_cache();
-    assert!(!handle.forked());
+    assert!(!handle.enter_child());
     assert!(handle.is_on() && handle.request(8 * MIB).is_some());
-    assert!(handle.forked());
+    assert!(handle.enter_child());
     assert!(!handle.is_on());
 }
 
@@ -95,7 +95,7 @@ fn a_child_of_a_parent_that_pinned_nothing_has_an_engine() {
 fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
     let handle = sync(1);
     let held = handle.cell.even_if_retired().unwrap();
-    assert!(handle.forked());
+    assert!(handle.enter_child());
     drop(held);
     assert_eq!(handle.request(8 * MIB), None);
 }
@@ -105,7 +105,7 @@ fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
     let handle = sync(1);
     let settled = AtomicUsize::new(0);
     let forks = || {
-        handle.has_forked(|| {
+        handle.made_child(|| {
             settled.fetch_add(1, Ordering::Relaxed);
         });
         (
@@ -118,7 +118,7 @@ fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
     assert_eq!(forks(), (0, false), "children read it");
     handle.pinner.memory.hides.store(true, Ordering::Relaxed);
     handle.release(grant.block);
-    assert_eq!(forks(), (1, false), "nobody has it any more");
+    assert_eq!(forks(), (1, false), "no tensor has it any more");
     let _grant = handle.request(8 * MIB).unwrap();
     assert_eq!(forks(), (2, true));
     assert_eq!(forks(), (2, true), "and no more is asked");

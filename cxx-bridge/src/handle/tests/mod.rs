@@ -1,7 +1,7 @@
-//! The handle on a backing that hands out numbers: each act, and what it comes to when something
-//! fails, changes meanwhile or ends.
+//! The handle on a memory of mere numbers: each of its functions, also when something fails, changes
+//! meanwhile or ends.
 //!
-//! What is pinned when, and how much, is tested where it is decided; here, that it is done.
+//! When and how much is pinned is tested in the provisioner; here, that it is carried out.
 
 mod breaking;
 mod clear;
@@ -28,7 +28,7 @@ const NONE: [usize; 0] = [];
 
 type Tested = &'static Handle<&'static Numbers>;
 
-/// A handle with segments of 64 MiB, as `variables` ask besides. Leaked, as the process's one is.
+/// A handle with segments of 64 MiB and these settings. Leaked, like the process's handle.
 fn with(variables: &[(&str, &str)]) -> Tested {
     let defaults = [("BUDDY_BLOCK_SIZE_MB", "64")];
     let (config, warnings) = read(&[variables, &defaults].concat());
@@ -38,7 +38,7 @@ fn with(variables: &[(&str, &str)]) -> Tested {
     Box::leak(Box::new(handle))
 }
 
-/// With so many blocks in the background.
+/// A handle that warms up so many segments in the background.
 fn ahead(count: usize) -> Tested {
     with(&[("BUDDY_BLOCK_COUNT", &count.to_string())])
 }
@@ -54,7 +54,7 @@ fn off() -> Tested {
     with(&[("BUDDY_WARMUP", "off")])
 }
 
-/// Nothing pinned ahead, nothing more than asked for, and no more than so many MiB.
+/// A handle with nothing pinned ahead, exact growth and so many MiB at most.
 fn exact(max_mb: &str) -> Tested {
     with(&[
         ("BUDDY_WARMUP", "off"),
@@ -81,7 +81,7 @@ fn is_retired(handle: Tested) -> bool {
     handle.report()["state"] == "retired"
 }
 
-/// Waits for that, which comes soon.
+/// Waits until `there` returns true; fails if that takes too long.
 fn until(what: &str, mut there: impl FnMut() -> bool) {
     let late = Instant::now() + Duration::from_secs(60);
     while !there() {
@@ -90,7 +90,7 @@ fn until(what: &str, mut there: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the worker, which some request may have had hired, has nothing to do.
+/// Waits until the worker, if a request has hired one, has nothing to do.
 fn settled(handle: Tested) {
     until("the worker is done", || {
         let provisioner = handle.cell.even_if_retired();

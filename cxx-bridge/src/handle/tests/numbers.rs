@@ -1,5 +1,5 @@
-//! A world in which nothing is pinned, but known what is; it fails, and takes its time, where a test
-//! has it do so.
+//! A memory of mere numbers: nothing is pinned, but pins are recorded. It fails or takes time if a test
+//! asks it to.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -17,50 +17,50 @@ use crate::budget::{Budget, Capacity};
 pub(super) struct Numbers {
     next: AtomicUsize,
     pub(super) pinned: Mutex<Vec<Region>>,
-    /// Every size that was asked for, in order, and by which thread.
+    /// Every pin that was asked for: its length and thread.
     pub(super) asked: Mutex<Vec<(usize, thread::ThreadId)>>,
     /// How many more pins succeed.
     pub(super) left: AtomicUsize,
-    /// Larger ones are refused.
+    /// Larger pins are refused.
     pub(super) largest: AtomicUsize,
     pub(super) panics: AtomicBool,
-    /// Pins of at least so much go on until this is more, as long as they may.
+    /// Pins of at least so much do not end before this is raised, unless they are stopped.
     endless: AtomicUsize,
-    /// How many were stopped.
+    /// How many pins were stopped.
     pub(super) stopped: AtomicUsize,
-    /// Of these, those of at least so much are in the driver's hands, where nothing can stop them.
+    /// Endless pins of at least so much are in the driver, where they cannot be stopped.
     pub(super) in_the_driver: AtomicUsize,
-    /// How often the others have asked whether to go on.
+    /// How often endless pins have asked whether to go on.
     pub(super) polls: AtomicUsize,
-    /// Nanoseconds that a pin is said to take for a MiB, and the driver for a part of it.
+    /// Nanoseconds a MiB that filling and registering are reported to take.
     pub(super) filling: AtomicUsize,
     pub(super) registering: AtomicUsize,
     /// How much may be pinned.
     pub(super) budget: AtomicUsize,
     /// The largest pin for which the machine has room.
     pub(super) room: AtomicUsize,
-    /// What the machine leaves in all.
+    /// Bytes that the machine has left.
     pub(super) free: AtomicUsize,
-    /// What the system has set aside, in bytes.
+    /// Bytes that the system has set aside.
     pub(super) set_aside: AtomicUsize,
-    /// How nice the thread was that had the driver start, and the last one that pinned.
+    /// The nice values of the thread that started the driver, and of the last one that pinned.
     pub(super) started: AtomicI32,
     pub(super) pins: AtomicI32,
-    /// Whether forked children cannot read what is pinned.
+    /// Whether regions are hidden from children.
     pub(super) hides: AtomicBool,
-    /// What others are told is pinned, and what they were told while the last region was.
+    /// The claim now, and while the last region was being pinned.
     pub(super) claimed: AtomicUsize,
     pub(super) claimed_meanwhile: AtomicUsize,
-    /// What `reap` finds completed.
+    /// Blocks that `reap` releases.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
 }
 
-/// Pins are endless as long as it is there.
+/// Until it is dropped, pins are endless.
 #[derive(Debug)]
 pub(super) struct Endless(Tested);
 
 impl Endless {
-    /// Only those of at least so much from now on.
+    /// From now on only pins of at least `bytes` are endless.
     pub(super) fn from(&self, bytes: usize) {
         self.0.pinner.memory.endless.store(bytes, Ordering::Relaxed);
     }
@@ -72,7 +72,7 @@ impl Drop for Endless {
     }
 }
 
-/// Pins of at least so much go on until that is dropped, as long as they may.
+/// Makes pins of at least `bytes` endless, until the result is dropped.
 pub(super) fn endless(handle: Tested, bytes: usize) -> Endless {
     let endless = Endless(handle);
     endless.from(bytes);
@@ -107,7 +107,7 @@ impl Numbers {
         }
     }
 
-    /// Whether a pin of `bytes` may go on to its end.
+    /// Simulates filling; returns false if the pin is stopped.
     fn fill(&self, bytes: usize, control: &dyn Control) -> bool {
         let is = |at_least: &AtomicUsize| bytes >= at_least.load(Ordering::Relaxed);
         while is(&self.endless) {
@@ -137,7 +137,7 @@ impl Numbers {
     }
 }
 
-/// How nice the calling thread is to others.
+/// The nice value of the calling thread.
 pub(super) fn niceness() -> i32 {
     // SAFETY: a number from the kernel.
     #[allow(unsafe_code)]
@@ -146,7 +146,7 @@ pub(super) fn niceness() -> i32 {
     }
 }
 
-/// Where what was set aside lies: no test pins so much that other regions come to lie there.
+/// The address of regions that were set aside: no test pins so much that others reach it.
 const SET_ASIDE: usize = 1 << 56;
 
 impl Memory for &'static Numbers {

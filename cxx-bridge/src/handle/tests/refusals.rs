@@ -1,4 +1,4 @@
-//! Pins that are refused, by the driver, the budget or the machine, and what is tried instead.
+//! Pins that the driver, the budget or the machine refuses, and what is tried instead.
 
 use super::*;
 
@@ -105,7 +105,7 @@ fn then_idle_memory_is_unpinned_for_a_region_of_the_request() {
 }
 
 #[test]
-fn a_request_above_the_budget_is_upstreams_and_costs_nobody_else() {
+fn a_request_above_the_budget_is_upstreams_and_others_are_served() {
     let handle = with(&[("BUDDY_MAX_MB", "200"), ("BUDDY_BLOCK_COUNT", "2")]);
     assert_eq!(handle.request(500 * MIB), None);
     settled(handle);

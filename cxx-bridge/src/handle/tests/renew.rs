@@ -10,7 +10,7 @@ fn exact() -> Tested {
     ])
 }
 
-/// A phase of these sizes, of 100 MiB in all, in another proportion each time.
+/// Runs a phase: 100 MiB in all, divided differently in each phase.
 fn phase(handle: Tested, number: usize) {
     let some = (number * 7 % 11 + 1) * MIB;
     let sizes = [
@@ -39,7 +39,7 @@ fn regions_that_do_not_fit_are_replaced_by_one_that_does() {
 }
 
 #[test]
-fn what_was_pinned_ahead_is_never_given_back_for_that() {
+fn what_was_pinned_ahead_is_never_unpinned_for_that() {
     let handle = with(&[
         ("BUDDY_WARMUP", "sync"),
         ("BUDDY_GROWTH", "exact"),
@@ -69,7 +69,7 @@ fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
     let handle = exact();
     phase(handle, 0);
     handle.pinner.memory.left.store(1, Ordering::Relaxed);
-    // The second phase gives all back, and pins one region of two fifths.
+    // The second phase unpins all, and pins one region of two fifths.
     let grant = handle.request(12 * MIB).unwrap();
     assert_eq!(pinned(handle), [40]);
     assert_eq!(handle.request(90 * MIB), None, "upstream's");
@@ -79,7 +79,7 @@ fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
 }
 
 #[test]
-fn cached_blocks_are_no_part_of_a_round() {
+fn cached_blocks_are_no_part_of_a_phase() {
     let handle = exact();
     (0..11).for_each(|number| phase(handle, number));
     let grant = handle.request(60 * MIB).unwrap();
@@ -87,12 +87,12 @@ fn cached_blocks_are_no_part_of_a_round() {
     handle.release(little.block);
     handle.defer(grant.block);
     handle.cache(grant.block);
-    // There is room beside it, but the phase is over, and the engine is to hear of it.
+    // There is room beside it, but the phase is over, and the engine must be asked.
     assert!(handle.request_beside(8 * MIB, 60 * MIB).is_none());
 }
 
 #[test]
-fn threads_in_rounds_are_all_served() {
+fn threads_in_phases_are_all_served() {
     let handle = exact();
     thread::scope(|scope| {
         for first in 0..4 {

@@ -1,4 +1,4 @@
-//! Requests, the room that is made for them, and what people read about it.
+//! Requests, the regions that are pinned for them, and the reports about them.
 
 use pinbuddy_core::Region;
 

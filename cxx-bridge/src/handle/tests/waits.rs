@@ -1,10 +1,10 @@
-//! Who waits for whom, and for how long at most.
+//! Which requests wait for which pins, and for how long at most.
 
 use super::numbers::Endless;
 use super::*;
 
-/// A request has asked for 4 MiB and still has them, which is said to have taken so many milliseconds;
-/// a worker, which is said to take none, is at its second segment and does not come to an end.
+/// A handle in which a request has a block of 4 MiB, whose pin is reported to have taken so many
+/// milliseconds, and a worker's pin of a segment is endless. The worker's pins are reported to take none.
 fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
     let handle = ahead(2);
     handle.warm_up(true);
@@ -32,7 +32,7 @@ fn what_is_soon_over_is_waited_for() {
     let misses = handle.stats().unwrap().misses;
     thread::scope(|scope| {
         let request = scope.spawn(|| handle.request(4 * MIB).unwrap());
-        until("the request finds no room", || {
+        until("the request misses", || {
             handle.stats().unwrap().misses > misses
         });
         drop(endless);

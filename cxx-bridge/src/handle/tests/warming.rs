@@ -1,4 +1,4 @@
-//! What is pinned ahead of requests: in each mode, by whom, and when it ends.
+//! What is pinned ahead of requests in each mode, by which thread, and when that ends.
 
 use super::*;
 use crate::backing::Memory;
@@ -22,7 +22,7 @@ fn in_sync_the_first_request_pins_all_and_no_later_one_any() {
 }
 
 #[test]
-fn in_sync_where_nobody_said_how_many_there_are_eight() {
+fn in_sync_without_a_count_there_are_eight() {
     let handle = with(&[("BUDDY_WARMUP", "sync")]);
     let here = thread::current().id();
     assert!(handle.request(5 * MIB).is_some());
@@ -67,7 +67,7 @@ fn with_a_count_of_none_nothing_is_pinned_ahead() {
 }
 
 #[test]
-fn where_nobody_said_how_many_demand_does() {
+fn without_a_count_demand_decides() {
     let handle = with(&[("BUDDY_BLOCK_SIZE_MB", "1024")]);
     for _ in 0..60 {
         handle.request(20 * MIB).unwrap();
@@ -195,7 +195,11 @@ fn other_processes_are_told_of_ordinary_memory_and_of_no_other() {
     let claimed = || world.claimed.load(Ordering::Relaxed);
     world.set_aside.store(64 * MIB, Ordering::Relaxed);
     assert!(handle.request(64 * MIB).is_some());
-    assert_eq!(claimed(), 0, "nobody else has use for what is set aside");
+    assert_eq!(
+        claimed(),
+        0,
+        "other processes do not use pages that are set aside"
+    );
     assert!(handle.request(64 * MIB).is_some());
     let meanwhile = world.claimed_meanwhile.load(Ordering::Relaxed);
     assert_eq!((claimed(), meanwhile), (64 * MIB, 1));
