@@ -14,6 +14,9 @@ pub mod handle;
 mod launcher;
 mod lock;
 pub mod log;
+#[doc(hidden)]
+pub mod readers;
+mod sync;
 
 #[cfg(feature = "torch")]
 mod capi;

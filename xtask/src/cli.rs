@@ -1,5 +1,6 @@
 //! The command line: options and help texts, no behaviour.
 
+mod check;
 pub mod gpu;
 pub mod patch;
 mod source_build;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
+pub use check::{Check, VerifyWheel};
 pub use source_build::{Launcher, SourceBuild};
 pub use test::{Test, TestClients, TestUpstream};
 
@@ -35,6 +37,10 @@ pub enum Command {
     Doctor(Doctor),
     /// Check the shape of the sources, scripts, workflows and documents
     Lint,
+    /// Explore behaviour: models, fuzzing, thread interleavings, Miri, a day in simulated time
+    Check(Check),
+    /// Verify every byte of a wheel, and name the file that differs
+    VerifyWheel(VerifyWheel),
     /// Check a release's patches, apply them to a source tree, or edit them as commits
     Patch(patch::Patch),
     /// Make a virtual environment with the fork wheel or the official one, once, and print its path

@@ -7,6 +7,7 @@
 
 mod bench;
 mod build_plugin;
+mod check;
 mod cli;
 mod clients;
 mod doctor;
@@ -21,6 +22,7 @@ mod test;
 mod upstream;
 mod upstream_pr;
 mod venv;
+mod verify_wheel;
 
 use std::process::ExitCode;
 
@@ -46,8 +48,10 @@ fn main() -> ExitCode {
         },
         Command::BuildPlugin(args) => build_plugin::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Check(args) => check::run(args),
         Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),
+        Command::VerifyWheel(args) => verify_wheel::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Trace(words) => match bench::hand_on(&["trace"], words)? {},

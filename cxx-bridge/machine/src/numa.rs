@@ -57,11 +57,26 @@ pub fn node_of(files: &Files, pci_address: &str) -> Option<u32> {
     node.parse().ok()
 }
 
+/// No kernel counts nodes beyond this.
+const MOST_NODES: usize = 1 << 12;
+
 /// A list as the kernel writes it: `0-3,8`.
 fn list(text: &str) -> Vec<u32> {
     let ranges = text.split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.parse().ok()?..=last.parse().ok()?)
     });
-    ranges.flatten().collect()
+    ranges.flatten().take(MOST_NODES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_all_numbers_takes_no_memory() {
+        assert_eq!(list("0-3,8"), [0, 1, 2, 3, 8]);
+        assert_eq!(list("0-4294967295").len(), MOST_NODES);
+        assert_eq!(list("3-1,x,-2,7"), [7]);
+    }
 }

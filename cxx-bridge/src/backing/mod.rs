@@ -32,6 +32,7 @@ use pinbuddy_core::Region;
 
 pub use driver::Driver;
 pub use placement::Placement;
+pub(crate) use placement::of as placement_of;
 pub use register::Chain;
 
 /// The device whose context a pin uses if the process has none yet: the current device of the thread

@@ -81,11 +81,19 @@ impl Found {
     }
 }
 
-/// What `smaps` says about each of `ranges`, in their order.
+/// For [`crate::readers`]: whether each of `ranges` was seen, and its transparent huge pages in bytes.
+pub(crate) fn of(smaps: &[u8], ranges: &[Range<usize>]) -> Vec<(bool, usize)> {
+    let found = read_smaps(smaps, ranges).into_iter();
+    found.map(|it| (it.seen, it.transparent_bytes)).collect()
+}
+
+/// What `smaps` says about each of `ranges`, in their order. Files that are mapped may have names that
+/// are no text.
 pub(super) fn read_smaps(smaps: impl BufRead, ranges: &[Range<usize>]) -> Vec<Found> {
     let mut found = vec![Found::default(); ranges.len()];
     let mut at = None;
-    for line in smaps.lines().map_while(Result::ok) {
+    for line in smaps.split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
         if let Some(area) = area(&line) {
             at = ranges.iter().position(|it| it.contains(&area.start));
             continue;
@@ -100,7 +108,7 @@ pub(super) fn read_smaps(smaps: impl BufRead, ranges: &[Range<usize>]) -> Vec<Fo
             field(&line, "AnonHugePages:").or_else(|| field(&line, "ShmemPmdMapped:"))
         {
             // For private and for shared memory: an area has one of the two.
-            found.transparent_bytes += bytes;
+            found.transparent_bytes = found.transparent_bytes.saturating_add(bytes);
         }
     }
     found
@@ -123,6 +131,24 @@ fn field(line: &str, name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A mapped file whose name is no text hid every area behind it, and absurd sizes overflowed.
+    #[test]
+    fn names_that_are_no_text_and_absurd_sizes_hide_nothing() {
+        let mut text =
+            b"555555554000-555555556000 r--p 00000000 fd:00 131 /tmp/\xff\xfe\n".to_vec();
+        text.extend_from_slice(b"7f0000000000-7f0010000000 rw-p 00000000 00:00 0\n");
+        text.extend_from_slice(b"AnonHugePages:  2048 kB\n");
+        assert_eq!(
+            of(&text, &[0x7f00_0000_0000..0x7f00_1000_0000]),
+            [(true, 2 << 20)]
+        );
+        text.extend_from_slice(b"AnonHugePages:  18014398509481983 kB\n");
+        assert_eq!(
+            of(&text, &[0x7f00_0000_0000..0x7f00_1000_0000]),
+            [(true, usize::MAX)]
+        );
+    }
 
     const SMAPS: &str = "\
 555555554000-555555556000 r--p 00000000 fd:00 131 /usr/bin/python

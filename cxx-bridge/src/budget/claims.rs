@@ -101,6 +101,12 @@ pub(super) fn now() -> u64 {
     since.map_or(0, |it| it.as_secs())
 }
 
+/// For [`crate::readers`]: who holds how many bytes, by a list of locks.
+pub(crate) fn held_in(locks: &str) -> Vec<(u32, u64)> {
+    let claims = claims(locks, None).into_iter();
+    claims.map(|it| (it.process, it.bytes)).collect()
+}
+
 /// The claims in a list of locks, without those on the file that is listed as `mine`.
 fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
     let mut claims: BTreeMap<&str, Claim> = BTreeMap::new();
@@ -120,7 +126,8 @@ fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
             continue;
         };
         // The range includes `last`.
-        let length = last.checked_sub(first).map_or(0, |it| it + 1);
+        let length = last.checked_sub(first).and_then(|it| it.checked_add(1));
+        let length = length.unwrap_or(0);
         let is_known = claims.len() < MOST_CLAIMS || claims.contains_key(file);
         if !(1..LONGEST).contains(&length) || Some(file) == mine || !is_known {
             continue;

@@ -5,14 +5,14 @@
 //! thread of its parent may hold.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Condvar;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Misuse, Provisioner, Settings};
 
 use crate::lock::{Guard, Lock};
 use crate::log;
+use crate::sync::{AtomicBool, Condvar};
 
 /// See the module's documentation.
 #[derive(Debug)]

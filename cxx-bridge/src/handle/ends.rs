@@ -6,6 +6,7 @@
 use super::cell::LAST_PIN;
 use super::{Grant, Handle};
 use crate::backing::Memory;
+use crate::sync::thread;
 
 impl<M: Memory> Handle<M> {
     /// The process is about to end: nothing more is pinned, and pins under way are waited for.
@@ -18,7 +19,7 @@ impl<M: Memory> Handle<M> {
     /// not for ever, in case it is waited for at the very end.
     pub(super) fn unless_closed(&self, grant: Option<Grant>) -> Option<Grant> {
         if self.cell.is_closed() {
-            std::thread::sleep(LAST_PIN);
+            thread::sleep(LAST_PIN);
         }
         grant
     }

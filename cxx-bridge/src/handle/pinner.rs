@@ -5,7 +5,7 @@
 //! memory is pinned for.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use pinbuddy_core::{Refusal, Region, Took};
@@ -14,6 +14,7 @@ use crate::backing::{Control, Device, Memory, Pinned, Source, Unpinned};
 use crate::budget::{Budget, Capacity, Quota};
 use crate::lock;
 use crate::log::{self, Bytes};
+use crate::sync::AtomicBool;
 
 /// See the module's documentation.
 #[derive(Debug)]

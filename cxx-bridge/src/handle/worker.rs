@@ -11,6 +11,7 @@ use super::cell::EngineCell;
 use crate::backing::{Control, Device, Memory, background};
 use crate::config::Mode;
 use crate::log::{self, Bytes};
+use crate::sync::thread;
 
 /// A pin ahead of requests, which the provisioner may pause or stop.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl<M: Memory> Handle<M> {
     fn work_in_a_thread(&'static self, behind: bool) {
         let shift = Shift::of(&self.cell);
         let device = self.pinner.memory.device();
-        let thread = std::thread::Builder::new().name("pinbuddy-warm-up".to_owned());
+        let thread = thread::Builder::new().name("pinbuddy-warm-up".to_owned());
         let work = move || {
             if behind {
                 self.pinner.memory.start(device);

@@ -60,6 +60,7 @@ pub fn check() -> Result<Tally> {
         complaints.extend(calls::check(root, &files));
         complaints.extend(documents::check(&files));
         complaints.extend(programs.check(root, &files)?);
+        crate::check::dependencies::own_rules()?;
         Ok(complaints)
     })?;
     if complaints.is_empty() {

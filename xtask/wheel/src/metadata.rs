@@ -59,17 +59,18 @@ pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
     let lines: Vec<String> = text
         .split_inclusive('\n')
         .map(|line| {
-            if assigned(line, "__version__").and_then(string).is_none() {
+            let Some(value) = assigned(line, "__version__") else {
                 return line.to_owned();
-            }
-            found += 1;
+            };
+            // One that is no literal is not ours to replace, and the file is refused.
+            found += if string(value).is_some() { 1 } else { 2 };
             let end = if line.ends_with('\n') { "\n" } else { "" };
             format!("__version__ = '{version}'{end}")
         })
         .collect();
     ensure!(
         found == 1,
-        "torch/version.py sets __version__ {found} times instead of once"
+        "torch/version.py does not set __version__ once, to a text"
     );
     Ok(lines.concat())
 }
@@ -190,6 +191,19 @@ mod tests {
         let wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_28_x86_64\n\n";
         let tags = ["cp311-cp311-manylinux_2_34_x86_64".to_owned()];
         insta::assert_snapshot!("wheel", rewrite_wheel(wheel, &tags).unwrap());
+    }
+
+    #[test]
+    fn a_version_that_is_set_twice_or_by_code_is_not_rewritten() {
+        let literal = "__version__ = '2.15.0'\n";
+        assert!(rewrite_version_py(literal, "9").is_ok());
+        for other in [literal, "__version__ = make_version()\n"] {
+            let texts = [format!("{other}{literal}"), format!("{literal}{other}")];
+            for text in texts {
+                assert!(rewrite_version_py(&text, "9").is_err(), "{text}");
+            }
+        }
+        assert!(rewrite_version_py("cuda = '13.2'\n", "9").is_err());
     }
 
     #[test]

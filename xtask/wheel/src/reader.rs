@@ -89,7 +89,7 @@ impl Archive {
         {
             return Err("entries that share bytes".into());
         }
-        let mut total = 0;
+        let mut total: u64 = 0;
         for index in 0..self.zip.len() {
             let file = self
                 .zip
@@ -112,7 +112,7 @@ impl Archive {
                     file.compression()
                 ));
             }
-            total += file.size();
+            total = total.saturating_add(file.size());
             if file.size() > LARGEST_ENTRY || total > LARGEST_TOTAL {
                 return Err(format!("{name:?} unpacks to {} bytes", file.size()));
             }

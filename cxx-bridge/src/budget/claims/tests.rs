@@ -56,6 +56,14 @@ fn a_program_that_closes_what_it_does_not_know_is_told_of_anew() {
 }
 
 #[test]
+fn a_range_that_is_as_long_as_a_number_can_be_is_passed_over() {
+    let line = format!("1: POSIX  ADVISORY  READ 2 00:01:3 0 {}\n", i64::MAX);
+    assert_eq!(held_in(&line), []);
+    let line = format!("1: POSIX  ADVISORY  READ 2 00:01:3 {HELD} {}\n", HELD + 4);
+    assert_eq!(held_in(&line), [(2, 5 << 20)]);
+}
+
+#[test]
 fn a_child_has_no_lock() {
     let one = Claims::default();
     one.add(7 << 20);

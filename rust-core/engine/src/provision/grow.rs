@@ -123,8 +123,10 @@ impl Provisioner {
         }
         if too_much || mood == Mood::Loose && self.settings.growth == Growth::Segment {
             // Sizes differ so much that regions do not fit again. Regions as long as stock's come to
-            // rest once there are as many as stock has.
-            bytes = bytes.max(exact.next_power_of_two());
+            // rest once there are as many as stock has. Not longer than a segment: such a region
+            // would serve only requests that are longer, too.
+            let stocks = exact.next_power_of_two().min(self.settings.segment_bytes);
+            bytes = bytes.max(stocks);
         }
         if too_much {
             let beyond = (self.held() + bytes).saturating_sub(allowance);

@@ -32,7 +32,7 @@ use crate::engine::Engine;
 use crate::error::AdoptError;
 use crate::handover::{IdleSegment, NewSegment};
 use crate::policy::Config;
-use crate::units::Block;
+use crate::units::{Block, GRANULE, MAX_REGION};
 
 use ahead::Ahead;
 use guard::Guard;
@@ -105,7 +105,13 @@ pub struct Provisioner {
 
 impl Provisioner {
     /// A provisioner with nothing pinned.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(mut settings: Settings) -> Self {
+        // As the engine counts: a segment is whole granules.
+        let granules = settings
+            .segment_bytes
+            .clamp(1, MAX_REGION)
+            .div_ceil(GRANULE);
+        settings.segment_bytes = granules * GRANULE;
         let engine = Engine::new(Config {
             segment_bytes: settings.segment_bytes,
             threshold_bytes: settings.threshold_bytes,
@@ -253,6 +259,8 @@ impl Provisioner {
         unpin: Vec<IdleSegment>,
         now: Duration,
     ) -> Permit {
+        // A budget or an allowance may end within a granule.
+        let bytes = bytes / GRANULE * GRANULE;
         let id = self.permits.begin(bytes, purpose, now, self.clears);
         Permit {
             id,

@@ -47,7 +47,14 @@ impl Provisioner {
         // region gets slack here too, as far as unpinned regions leave room for it.
         let room = if want.refused.is_none() && short > 0 {
             let stocks = exact.checked_next_power_of_two().unwrap_or(exact);
-            let wanted = self.region_with_slack(exact).min(stocks).max(exact);
+            let segment = self.settings.segment_bytes;
+            let most = if exact <= segment {
+                // A longer region would serve only requests that are longer than a segment, too.
+                stocks.min(segment)
+            } else {
+                stocks
+            };
+            let wanted = self.region_with_slack(exact).min(most).max(exact);
             Engine::exact_region(wanted).unwrap_or(exact)
         } else {
             exact

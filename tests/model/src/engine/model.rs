@@ -1,11 +1,11 @@
 //! The model: where each block must be, computed in the simplest way.
 
-use crate::actions::Action;
+use super::actions::Action;
+use crate::choices::Pick;
 use pinbuddy_core::{
     AdoptError, Block, Config, Decision, Engine, GRANULE, IdleSegment, Misuse, NewSegment, Region,
     SMALL, SegmentId, SegmentKind,
 };
-use proptest::prelude::prop;
 
 /// A segment of the model. Segments stand in order of adoption.
 pub(crate) struct ModelSegment {
@@ -85,9 +85,12 @@ impl Model {
                 }
             }
             Action::RequestAnywhere { bytes } => self.request_anywhere(bytes),
+            Action::RequestBeside { bytes, cached } => self.request_beside(bytes, cached),
             Action::Adopt { bytes } => self.adopt(bytes),
             Action::AdoptOver { segment, bytes } => self.adopt_over(segment, bytes),
             Action::Defer(which) => self.defer(which),
+            Action::Cache(which) => self.cache(which),
+            Action::Reused { blocks } => self.reused(blocks),
             Action::Release(which) => self.release(which),
             Action::TakeIdle { at_least } => self.take_idle(at_least),
             Action::ReleaseGone(which) => {
@@ -107,6 +110,12 @@ impl Model {
                     claim.bytes = claim.bytes.wrapping_add_signed(bytes);
                     self.claim_falsely(claim);
                 }
+            }
+            Action::ResetPeaks => {
+                self.engine.reset_peaks();
+                let stats = self.engine.stats();
+                assert_eq!(stats.active_bytes.peak, stats.active_bytes.current);
+                assert_eq!(stats.pinned_bytes.peak, stats.pinned_bytes.current);
             }
         }
     }
@@ -153,6 +162,17 @@ impl Model {
             expected = self
                 .best(bytes, &[own, SegmentKind::Idle, other])
                 .map(|(n, start)| self.take(n, start, bytes));
+        }
+        assert_eq!(found, expected);
+    }
+
+    /// Asks both, the engine first: only from a segment in use by the request's own class.
+    fn request_beside(&mut self, bytes: usize, cached: usize) {
+        let found = self.engine.request_beside(bytes, cached);
+        let mut expected = None;
+        if !self.passes(bytes) && !self.is_longer_than_a_segment(bytes) {
+            let best = self.best(bytes, &[class(bytes)]);
+            expected = best.map(|(n, start)| self.take(n, start, bytes));
         }
         assert_eq!(found, expected);
     }
@@ -252,7 +272,7 @@ impl Model {
         });
     }
 
-    fn adopt_over(&mut self, segment: prop::sample::Index, bytes: usize) {
+    fn adopt_over(&mut self, segment: Pick, bytes: usize) {
         if !self.segments.is_empty() && bytes >= GRANULE {
             let over = segment.get(&self.segments).region;
             let base = if bytes.is_multiple_of(2) {
@@ -269,7 +289,7 @@ impl Model {
         }
     }
 
-    fn defer(&mut self, which: prop::sample::Index) {
+    fn defer(&mut self, which: Pick) {
         if !self.blocks.is_empty() {
             let which = which.index(self.blocks.len());
             let (block, pending) = &mut self.blocks[which];
@@ -286,7 +306,36 @@ impl Model {
         }
     }
 
-    fn release(&mut self, which: prop::sample::Index) {
+    fn cache(&mut self, which: Pick) {
+        if !self.blocks.is_empty() {
+            let which = which.index(self.blocks.len());
+            let (block, pending) = &mut self.blocks[which];
+            let cached = self.engine.cache(*block);
+            assert_eq!(cached.is_ok(), *pending, "{cached:?}");
+            *pending = false;
+        }
+    }
+
+    /// Cached blocks serve requests: hits, and bytes that came and went.
+    fn reused(&mut self, blocks: usize) {
+        let before = self.engine.stats();
+        let (blocks, bytes) = (blocks as u64, (blocks * GRANULE) as u64);
+        self.engine.reused(blocks, bytes);
+        let after = self.engine.stats();
+        self.answers[0] += blocks;
+        let come = |it: pinbuddy_core::Gauge| (it.allocated, it.freed);
+        let more = |(allocated, freed), by| (allocated + by, freed + by);
+        assert_eq!(
+            come(after.active_bytes),
+            more(come(before.active_bytes), bytes)
+        );
+        assert_eq!(
+            come(after.active_blocks),
+            more(come(before.active_blocks), blocks)
+        );
+    }
+
+    fn release(&mut self, which: Pick) {
         if !self.blocks.is_empty() {
             let (block, _) = self.blocks.swap_remove(which.index(self.blocks.len()));
             assert_eq!(self.engine.release(block), Ok(()));

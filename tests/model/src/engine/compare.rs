@@ -1,6 +1,6 @@
 //! Compares everything that callers can see of the engine with the model.
 
-use crate::model::{Model, ModelSegment};
+use super::model::{Model, ModelSegment};
 use pinbuddy_core::{BlockView, GRANULE};
 
 impl Model {

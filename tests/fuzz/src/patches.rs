@@ -1,0 +1,46 @@
+//! The parsers of patches and of series.
+
+use std::cell::OnceCell;
+use std::fs;
+
+use tempfile::TempDir;
+use xtask_patchkit::series;
+
+thread_local! {
+    static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
+}
+
+/// Reads `bytes` as a patch, and as a series of which that is the one patch: hunks have as many lines as
+/// they say, and no path leaves the tree.
+pub fn run(bytes: &[u8]) {
+    let text = crate::text(bytes);
+    if let Ok(files) = series::diffs(&text) {
+        for file in files {
+            check_path(&file.path);
+            for hunk in file.patch.hunks() {
+                let lines = hunk.lines().len();
+                let (old, new) = (hunk.old_range().len(), hunk.new_range().len());
+                assert!(old.max(new) <= lines && lines <= old + new, "{hunk:?}");
+            }
+        }
+    }
+    FOLDER.with(|folder| {
+        let folder = folder.get_or_init(crate::folder).path();
+        // What stands before the first empty line is the list, and the rest the patch.
+        let (list, patch) = text.split_once("\n\n").unwrap_or(("one.patch", &text));
+        fs::write(folder.join("series"), list).unwrap();
+        fs::write(folder.join("one.patch"), patch).unwrap();
+        let Ok(patches) = series::read(folder) else {
+            return;
+        };
+        for patch in patches {
+            assert_eq!(patch.path.parent(), Some(folder), "{:?}", patch.path);
+            patch.files.keys().for_each(|path| check_path(path));
+        }
+    });
+}
+
+fn check_path(path: &str) {
+    let plain = path.split('/').all(|it| !matches!(it, "" | "." | ".."));
+    assert!(plain, "a path that leaves the tree: {path:?}");
+}

@@ -1,0 +1,146 @@
+//! `cargo xtask check`: what explores rather than tests: random actions, fuzzers, interleavings, and rules on what we
+//! depend on.
+//!
+//! Each check is a row: how much it explored, and what it found. One whose tool is missing says what to do to have it,
+//! and fails, unless something else shows the same: then the row says what. Nothing is left out in silence.
+
+mod day;
+pub mod dependencies;
+mod fuzz;
+mod miri;
+mod model;
+mod row;
+mod shuttle;
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use crate::cli;
+use crate::support::failure;
+use crate::support::refusal::refuse;
+use row::{Explored, Outcome, Row};
+
+/// How much is explored.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Actions of each model.
+    pub actions: u64,
+    /// Seconds of each fuzz target.
+    pub seconds: u64,
+}
+
+/// One of them.
+struct Check {
+    name: &'static str,
+    /// In a few words.
+    about: &'static str,
+    run: fn(Effort) -> Result<Explored>,
+}
+
+/// All of them, in the order in which they are run.
+const CHECKS: [Check; 6] = [
+    Check {
+        name: "model",
+        about: "engine and provisioner against bitmaps, audited after each action",
+        run: model::run,
+    },
+    Check {
+        name: "fuzz",
+        about: "libFuzzer on what reads text and bytes from outside",
+        run: fuzz::run,
+    },
+    Check {
+        name: "shuttle",
+        about: "interleavings of requests, worker, clear and exit",
+        run: shuttle::run,
+    },
+    Check {
+        name: "miri",
+        about: "the engine's tests in Miri",
+        run: miri::run,
+    },
+    Check {
+        name: "day",
+        about: "a program of a day in simulated time: pinned memory does not creep",
+        run: day::run,
+    },
+    Check {
+        name: "deny",
+        about: "licences, sources and advisories of what we depend on",
+        run: dependencies::run,
+    },
+];
+
+/// The command.
+pub fn run(args: &cli::Check) -> Result<()> {
+    let chosen = chosen(args)?;
+    if chosen.is_empty() {
+        for Check { name, about, .. } in &CHECKS {
+            println!("{name:<10}{about}");
+        }
+        println!("\ncargo xtask check NAME…, or --all");
+        return Ok(());
+    }
+    let effort = Effort {
+        actions: args.actions,
+        seconds: args.seconds,
+    };
+    let rows: Vec<Row> = chosen.into_iter().map(|it| one(it, effort)).collect();
+    print!("\n{}", row::text(&rows));
+    if let Some(file) = &args.json {
+        fs::write(file, serde_json::to_string_pretty(&rows)? + "\n")
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    let failed: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.outcome == Outcome::Failed)
+        .map(|row| row.name)
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(refuse(format!("not passed: {}", failed.join(", ")))
+        .found("what is said above")
+        .remedy(format!("cargo xtask check {}", failed[0]))
+        .into())
+}
+
+fn chosen(args: &cli::Check) -> Result<Vec<&'static Check>> {
+    if args.all {
+        return Ok(CHECKS.iter().collect());
+    }
+    let find = |name: &String| {
+        CHECKS.iter().find(|it| it.name == name).ok_or_else(|| {
+            let names = CHECKS.map(|it| it.name).join(", ");
+            refuse(format!("{name} is no check"))
+                .expected(format!("one of {names}"))
+                .remedy("cargo xtask check says what each of them is")
+                .into()
+        })
+    };
+    args.what.iter().map(find).collect()
+}
+
+/// Runs it; an error is a row as well.
+fn one(check: &Check, effort: Effort) -> Row {
+    eprintln!("\n== {}", check.name);
+    let start = Instant::now();
+    let (outcome, explored) = match (check.run)(effort) {
+        Ok(explored) if explored.instead.is_some() => (Outcome::Instead, explored),
+        Ok(explored) => (Outcome::Passed, explored),
+        Err(why) => {
+            failure::say(&why);
+            let text = why.to_string();
+            let note = text.lines().next().unwrap_or_default().to_owned();
+            (Outcome::Failed, Explored::default().note(note))
+        }
+    };
+    Row {
+        name: check.name,
+        outcome,
+        explored,
+        seconds: start.elapsed().as_secs_f64(),
+    }
+}

@@ -1,0 +1,39 @@
+//! The command lines of `check` and `verify-wheel`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "With no name, says what there is. docs/reliability-checks.md says what each of them shows."
+)]
+pub struct Check {
+    /// The checks to run
+    #[arg(value_name = "WHAT")]
+    pub what: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "what")]
+    pub all: bool,
+    /// Write the table there as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Actions of each model
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    pub actions: u64,
+    /// Seconds of each fuzz target
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub seconds: u64,
+}
+
+/// Options of `verify-wheel`.
+#[derive(Debug, Args)]
+pub struct VerifyWheel {
+    /// The wheel: a fork, a plug-in, or any other
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The SHA-256 that the whole file is to have [default: that in FILE.sha256, if it is there]
+    #[arg(long, value_name = "HASH")]
+    pub sha256: Option<String>,
+}
