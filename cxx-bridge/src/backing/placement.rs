@@ -135,17 +135,15 @@ mod tests {
     /// A mapped file whose name is no text hid every area behind it, and absurd sizes overflowed.
     #[test]
     fn names_that_are_no_text_and_absurd_sizes_hide_nothing() {
+        let region = 0x7f00_0000_0000..0x7f00_1000_0000;
         let mut text =
             b"555555554000-555555556000 r--p 00000000 fd:00 131 /tmp/\xff\xfe\n".to_vec();
         text.extend_from_slice(b"7f0000000000-7f0010000000 rw-p 00000000 00:00 0\n");
         text.extend_from_slice(b"AnonHugePages:  2048 kB\n");
-        assert_eq!(
-            of(&text, &[0x7f00_0000_0000..0x7f00_1000_0000]),
-            [(true, 2 << 20)]
-        );
+        assert_eq!(of(&text, std::slice::from_ref(&region)), [(true, 2 << 20)]);
         text.extend_from_slice(b"AnonHugePages:  18014398509481983 kB\n");
         assert_eq!(
-            of(&text, &[0x7f00_0000_0000..0x7f00_1000_0000]),
+            of(&text, std::slice::from_ref(&region)),
             [(true, usize::MAX)]
         );
     }

@@ -22,6 +22,7 @@ impl Parties {
         let left = self.left();
         match self.provisioner.work(self.now, left) {
             Work::Pin(permit) => {
+                assert!(!self.a_request_pins(), "the worker begins beside a request");
                 assert!(
                     permit.bytes <= left,
                     "{permit:?} where {left} bytes are left"
