@@ -88,10 +88,8 @@ fn breaks(case: &Case, verdict: Verdict) -> Option<String> {
         Setting::Exact => (400, 6.0),
         _ => (256, 4.0),
     };
-    // What streams are not done with is taken when sizes change, and idle soon after.
-    let easy_pinned = if case.shape.streams > 0 { 1.4 } else { 1.25 };
     let (pinned, pins, bytes, waits) = match (case.is_short(), easy) {
-        (false, true) => (easy_pinned, most_pins, most_bytes, 1.25),
+        (false, true) => (1.5, most_pins, most_bytes, 1.25),
         (false, false) => (2.5, most_pins, most_bytes, 2.0),
         (true, _) => (2.0, 400, 8.0, 2.5),
     };
