@@ -9,13 +9,14 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
     "cpp/buddy_reports.cpp",
     "cpp/cuda_backend.cpp",
     "cpp/event_pool.cpp",
+    "cpp/guard.cpp",
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
     "cpp/block_cache.cpp",

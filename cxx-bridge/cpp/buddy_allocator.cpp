@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,13 +20,21 @@ constexpr std::size_t kGranule = 4096;
 // A request stops querying streams after so many busy ones, as stock does.
 constexpr std::size_t kMostBusy = 1;
 
+// No request is as large.
+constexpr std::size_t kNoRequest = std::numeric_limits<std::size_t>::max();
+
 } // namespace
 
 BuddyAllocator::BuddyAllocator()
-    : threshold_(engine_threshold()), refusals_(engine_segment_bytes()) {}
+    : threshold_(engine_guarded() ? kNoRequest : engine_threshold()),
+      guard_(Guard::make()),
+      refusals_(engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (size < threshold_ || size == 0) {
+    if (C10_UNLIKELY(guard_ != nullptr) && size != 0 && !is_child() && serves_default_pool()) {
+      return allocate_guarded(size);
+    }
     if (C10_UNLIKELY(!pending_.empty())) {
       // As upstream does at the next request, whatever its size.
       reap_beside(size);
@@ -146,6 +155,35 @@ void BuddyAllocator::empty_cache() {
   cache_.forget();
   refusals_.forget();
   engine_empty_cache();
+}
+
+std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {
+  const bool tracing = isHistoryEnabled();
+  auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
+  reap_until(kMostBusy, context);
+  Block* block = size <= settings::pinned_max_cached_size() ? take(size + Guard::kTail) : nullptr;
+  if (block == nullptr) {
+    return QuickBackend::allocate(size);
+  }
+  guard_->hand_out(*block, size);
+  // It is freed the long way, where the guard looks at it.
+  block->on_streams.store(true, std::memory_order_relaxed);
+  block->traced.store(true, std::memory_order_relaxed);
+  if (tracing) {
+    {
+      Lock guard(block->mutex_);
+      block->context_when_allocated_ = context;
+    }
+    trace(TraceEntry::ALLOC, block->ptr_, block->size_, std::move(context));
+  }
+  block->handed_out.store(true, std::memory_order_release);
+  return {reinterpret_cast<void*>(block->grant.address), block};
+}
+
+void BuddyAllocator::check_guarded() {
+  if (guard_ != nullptr && !is_child()) {
+    guard_->check_all();
+  }
 }
 
 void BuddyAllocator::before_fork() {

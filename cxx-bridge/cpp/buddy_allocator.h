@@ -12,6 +12,7 @@
 
 #include "block_cache.h"
 #include "block_table.h"
+#include "guard.h"
 #include "pending_blocks.h"
 #include "quick_backend.h"
 #include "refusals.h"
@@ -67,12 +68,17 @@ class BuddyAllocator final : public QuickBackend {
   void before_fork() override;
   void after_fork(bool in_child) override;
 
+  // With BUDDY_GUARD=1: looks at all freed memory. Ends the process if any was written.
+  void check_guarded();
+
   // Upstream's segments, and the engine's as blocks and the free parts between them.
   std::vector<HostSegmentInfo> getSegments() override;
 
  private:
   // Upstream's own pin. If it fails, the engine's idle memory is unpinned, and it is tried again.
   void allocate_host_memory(std::size_t size, void** ptr) override;
+  // As `allocate`, with BUDDY_GUARD=1.
+  std::pair<void*, void*> allocate_guarded(std::size_t size);
   // A block of at least `size` bytes; null if the engine serves none.
   Block* take(std::size_t size);
   Block* take_from_engine(std::size_t size, bool again);
@@ -98,6 +104,9 @@ class BuddyAllocator final : public QuickBackend {
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;
+  // Null unless BUDDY_GUARD=1, which makes all requests look like ones below the threshold: the others pay
+  // nothing for it.
+  Guard* const guard_;
   BlockCache cache_;
   BlockTable table_;
   PendingBlocks pending_;

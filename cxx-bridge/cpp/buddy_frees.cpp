@@ -55,12 +55,21 @@ void BuddyAllocator::end_use(
 }
 
 void BuddyAllocator::free_with_events(Block* block) {
+  if (guard_ != nullptr) {
+    guard_->freed(*block);
+  }
   ska::flat_hash_set<CUDAStream> streams;
   {
     Lock guard(block->mutex_);
     streams.swap(block->streams_);
     block->event_count_ = streams.size();
-    block->on_streams.store(false, std::memory_order_relaxed);
+    // A guarded block is to come here again if it is freed twice.
+    block->on_streams.store(guard_ != nullptr, std::memory_order_relaxed);
+  }
+  if (streams.empty()) {
+    // Guarded, and no stream has used it.
+    end_use(block, nullptr);
+    return;
   }
   engine_defer(block->grant);
   // Called from destructors of tensors, so nothing may be thrown. A block whose events cannot be recorded
@@ -96,6 +105,9 @@ void BuddyAllocator::end_trace(
       shown = context;
     }
     block->traced.store(false, std::memory_order_relaxed);
+    if (guard_ != nullptr) {
+      guard_->idle(*block);
+    }
     // Does nothing unless the history is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));
   }

@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "lock.h"
@@ -55,9 +56,16 @@ void CudaBackend::unpin_counted(void* address) {
     const auto found = regions_.find(address);
     TORCH_INTERNAL_ASSERT(found != regions_.end(), "no region was pinned at ", address);
     region.by = found->second;
+    // Before it is unpinned: another region may be at this address as soon as this one is gone.
     regions_.erase(found);
   }
-  count_unpin(microseconds_of([&] { unpin(region); }));
+  try {
+    count_unpin(microseconds_of([&] { unpin(region); }));
+  } catch (...) {
+    Lock guard(regions_mutex_);
+    regions_[address] = region.by;
+    throw;
+  }
 }
 
 void CudaBackend::count_pin(int64_t microseconds) {
@@ -83,6 +91,12 @@ void CudaBackend::finish_frees() {
 
 void CudaBackend::empty_cache() {
   CachingHostAllocatorImpl::empty_cache();
+  {
+    Lock guard(doomed_mutex_);
+    doomed_.insert(doomed_.end(), refused_.begin(), refused_.end());
+    refused_.clear();
+    any_doomed_.store(!doomed_.empty(), std::memory_order_relaxed);
+  }
   unpin_doomed();
 }
 
@@ -117,17 +131,18 @@ void CudaBackend::unpin_doomed() {
     mine.swap(doomed_);
     any_doomed_.store(false, std::memory_order_relaxed);
   }
-  while (!mine.empty()) {
-    void* address = mine.back();
-    mine.pop_back();
+  std::exception_ptr first;
+  for (void* address : mine) {
     try {
       unpin_counted(address);
     } catch (...) {
+      first = first ? first : std::current_exception();
       Lock guard(doomed_mutex_);
-      doomed_.insert(doomed_.end(), mine.begin(), mine.end());
-      any_doomed_.store(!doomed_.empty(), std::memory_order_relaxed);
-      throw;
+      refused_.push_back(address);
     }
+  }
+  if (first) {
+    std::rethrow_exception(first);
   }
 }
 

@@ -58,12 +58,15 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // without that setting.
   ReserveSegment& reserve_segment();
 
-  // Unpins what `free_block` put aside.
+  // Unpins what `free_block` put aside, all that can be; throws what the first that cannot be did.
   void unpin_doomed();
 
   // Upstream frees blocks under its locks. So they are put aside, and unpinned once this thread holds none.
   std::mutex doomed_mutex_;
   std::vector<void*> doomed_;
+  // What could not be unpinned: still pinned, and tried again when the cache is emptied. Not sooner, since frees lead
+  // here as well, and what they throw ends the program.
+  std::vector<void*> refused_;
   std::atomic<bool> any_doomed_{false};
 
   // Programs may change the settings while they run, so each region remembers how it was pinned.

@@ -50,6 +50,8 @@ void in_child() {
     the_allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
     register_host_allocator(the_allocator);
     pthread_atfork(before_fork, in_parent, in_child);
+    // After the next, which comes first: by then nothing is pinned or unpinned any more.
+    std::atexit([] { the_allocator->impl_->check_guarded(); });
     std::atexit(engine_close);
     engine_report_settings();
   }
@@ -105,6 +107,10 @@ rust::String pci_address(int32_t device) {
 void register_piece(std::size_t address, std::size_t bytes, int32_t device) {
   register_memory(
       reinterpret_cast<void*>(address), bytes, static_cast<c10::DeviceIndex>(device));
+}
+
+void check_piece(std::size_t address) {
+  require_one_address(reinterpret_cast<void*>(address));
 }
 
 void unregister_piece(std::size_t address) {

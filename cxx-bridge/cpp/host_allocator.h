@@ -30,6 +30,9 @@ rust::String pci_address(int32_t device);
 // Registers memory that Rust mapped. Throws c10::Error.
 void register_piece(std::size_t address, std::size_t bytes, int32_t device);
 
+// Throws c10::Error where the device sees what was registered at another address.
+void check_piece(std::size_t address);
+
 // Undoes `register_piece`. Throws c10::Error.
 void unregister_piece(std::size_t address);
 

@@ -126,14 +126,14 @@ void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback
   const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   C10_CUDA_CHECK(cudaHostRegister(address, bytes, cudaHostRegisterPortable));
-  // A tensor has one address for the host and for kernels.
+}
+
+void require_one_address(void* address) {
+  const UsedDevice used(-1);
+  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   void* on_device = nullptr;
-  const auto status = cudaHostGetDevicePointer(&on_device, address, 0);
-  if (status != cudaSuccess || on_device != address) {
-    cudaHostUnregister(address);
-    C10_CUDA_CHECK(status);
-    TORCH_CHECK(false, "the device sees registered memory at an address of its own");
-  }
+  C10_CUDA_CHECK(cudaHostGetDevicePointer(&on_device, address, 0));
+  TORCH_CHECK(on_device == address, "the device sees registered memory at an address of its own");
 }
 
 void unregister_memory(void* address) {

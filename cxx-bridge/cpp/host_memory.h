@@ -34,6 +34,9 @@ void unpin(const PinnedRegion& region);
 // sticky CUDA error.
 void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback);
 
+// Tensors have one address, for the host and for kernels: throws c10::Error where registered memory has another.
+void require_one_address(void* address);
+
 // Undoes `register_memory`. Throws c10::Error.
 void unregister_memory(void* address);
 

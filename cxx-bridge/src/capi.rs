@@ -32,6 +32,19 @@ pub extern "C" fn pinbuddy_break_down() {
     handle().break_down();
 }
 
+/// Copies the first thing that the engine's audit finds wrong, or an empty text; returns as
+/// `pinbuddy_stats_json` does. For tests, in a debug build only.
+///
+/// # Safety
+///
+/// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pinbuddy_audit(buffer: *mut c_char, capacity: usize) -> usize {
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(|| flushed_handle().audit(), buffer, capacity) }
+}
+
 /// Starts pinning the warm-up's deficit, in a thread of its own; unless `wait` is 0, returns when that
 /// has ended. 1, or 0 if the engine is off or there is no GPU.
 #[unsafe(no_mangle)]

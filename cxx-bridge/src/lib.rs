@@ -26,9 +26,10 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
-    engine_enter_child, engine_give_way, engine_made_child, engine_parts, engine_release,
-    engine_report_settings, engine_request, engine_request_beside, engine_reset_accumulated,
-    engine_reset_peaks, engine_reused, engine_segment_bytes, engine_state_line, engine_threshold,
+    engine_enter_child, engine_give_way, engine_guarded, engine_made_child, engine_parts,
+    engine_release, engine_report_settings, engine_request, engine_request_beside,
+    engine_reset_accumulated, engine_reset_peaks, engine_reused, engine_segment_bytes,
+    engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -74,6 +75,7 @@ mod ffi {
         fn engine_enabled() -> bool;
         fn engine_report_settings();
         fn engine_threshold() -> usize;
+        fn engine_guarded() -> bool;
         fn engine_segment_bytes() -> usize;
         // These two write the grant in place: returning it would copy what was just written in parts, which
         // stalls.
@@ -105,6 +107,7 @@ mod ffi {
         fn initialise(device: i32) -> Result<()>;
         fn pci_address(device: i32) -> Result<String>;
         fn register_piece(address: usize, bytes: usize, device: i32) -> Result<()>;
+        fn check_piece(address: usize) -> Result<()>;
         fn unregister_piece(address: usize) -> Result<()>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;
         fn segment_goes(address: usize, bytes: usize) -> Result<()>;

@@ -60,6 +60,10 @@ impl Driver for Cuda {
             .map_err(|error| first_line(error.what()))
     }
 
+    fn check(&self, piece: Region) -> Result<(), String> {
+        ffi::check_piece(piece.base).map_err(|error| first_line(error.what()))
+    }
+
     fn unregister(&self, piece: Region) -> Result<(), String> {
         ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))
     }
@@ -135,6 +139,10 @@ pub(crate) fn engine_enabled() -> bool {
 
 pub(crate) fn engine_threshold() -> usize {
     handle().config().threshold_bytes()
+}
+
+pub(crate) fn engine_guarded() -> bool {
+    handle().config().guard.value
 }
 
 pub(crate) fn engine_segment_bytes() -> usize {

@@ -92,6 +92,7 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_NUMA": "off",
         "BUDDY_REGISTER_CHUNK_MB": 0,
         "BUDDY_LOG": "warn",
+        "BUDDY_GUARD": False,
         "BUDDY_DISABLE": False,
     }
     assert outcome.warnings == []

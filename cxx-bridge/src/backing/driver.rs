@@ -25,6 +25,10 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Registers memory that is mapped.
     fn register(&self, piece: Region, device: Device) -> Result<(), String>;
+    /// Whether devices see a registered piece where it is; an error where they do not.
+    fn check(&self, _piece: Region) -> Result<(), String> {
+        Ok(())
+    }
     /// Undoes `register`.
     fn unregister(&self, piece: Region) -> Result<(), String>;
 

@@ -132,7 +132,7 @@ pub trait Memory: Send + Sync + 'static {
     ) -> Result<Pinned, Unpinned>;
 
     /// Unpins what `pin` returned, and says which memory it was. The error is for people; the region
-    /// then stays pinned.
+    /// then stays pinned, and may be unpinned again.
     fn unpin(&self, region: Region) -> Result<Source, String>;
 
     /// Called in a child after a fork: all regions are the parent's. May not wait or allocate.

@@ -3,6 +3,7 @@
 //! Invariant: if the caller is told that nothing is registered, it may unmap the region. If a piece
 //! cannot be unregistered, a device may still write to it, and the caller is told.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::Region;
@@ -47,32 +48,53 @@ pub(super) fn register(
 ) -> Result<Duration, Unregistered> {
     let mut taken = Duration::ZERO;
     for piece in pieces(region, length) {
+        // So much of the region is registered.
+        let mut done = piece.base - region.base;
         let registered = if control.may_register(piece.bytes) {
             let start = Instant::now();
             let registered = driver.register(piece, device);
             taken += start.elapsed();
-            registered.map_err(|why| control.go_on().then_some(why))
+            let checked = registered.and_then(|()| {
+                done += piece.bytes;
+                driver.check(piece)
+            });
+            checked.map_err(|why| control.go_on().then_some(why))
         } else {
             Err(None)
         };
         if let Err(why) = registered {
-            let bytes = piece.base - region.base;
-            let before = Region { bytes, ..region };
-            let in_part = unregister(driver, before, length).is_err();
+            let before = Region {
+                bytes: done,
+                ..region
+            };
+            let in_part = unregister(driver, before, length, &mut BTreeSet::new()).is_err();
             return Err(Unregistered { why, in_part });
         }
     }
     Ok(taken)
 }
 
-/// Unregisters every piece that it can; the error is that of the first that it cannot.
+/// Unregisters every piece that it can, except those in `gone`, by their starts, which already are; the
+/// error is that of the first that it cannot.
 pub(super) fn unregister(
     driver: &impl Driver,
     region: Region,
     length: usize,
+    gone: &mut BTreeSet<usize>,
 ) -> Result<(), String> {
-    let results = pieces(region, length).map(|piece| driver.unregister(piece));
-    results.fold(Ok(()), Result::and)
+    let mut all = Ok(());
+    for piece in pieces(region, length) {
+        if gone.contains(&piece.base) {
+            continue;
+        }
+        match driver.unregister(piece) {
+            Ok(()) => {
+                gone.insert(piece.base);
+            }
+            Err(why) => all = all.and(Err(why)),
+        }
+    }
+    all
 }
 
 fn pieces(region: Region, length: usize) -> impl Iterator<Item = Region> {
@@ -127,6 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_that_devices_see_elsewhere_is_unregistered_or_said_to_stay() {
+        for stays in [false, true] {
+            let driver = Fake::default();
+            driver.sees_it_elsewhere.store(true, Relaxed);
+            driver.refuses_to_unregister.store(stays, Relaxed);
+            let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
+            assert_eq!(failed.in_part, stays);
+            assert_eq!(driver.registered.lock().unwrap().len(), usize::from(stays));
+        }
+    }
+
+    #[test]
     fn what_stays_registered_is_said_and_the_rest_is_not_left_so() {
         let driver = Fake::default();
         driver.registrations_left.store(2, Relaxed);
@@ -137,7 +171,7 @@ mod tests {
             "the first error: {failed:?}"
         );
         driver.refuses_to_unregister.store(false, Relaxed);
-        let all = unregister(&driver, REGION, 4 * MIB);
+        let all = unregister(&driver, REGION, 4 * MIB, &mut BTreeSet::new());
         assert!(all.unwrap_err().contains("not registered"));
         assert!(driver.registered.lock().unwrap().is_empty(), "it went on");
     }

@@ -5,7 +5,7 @@
 //! could not be unregistered never; a stopped pin leaves nothing behind, is not logged and decides
 //! nothing; nothing is mapped, registered or read from the kernel under a lock (I5).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,10 @@ struct Held {
     piece: usize,
     source: Source,
     placement: Option<Placement>,
+    /// Whether the driver was told that it goes, and which pieces are unregistered: it is tried again
+    /// where not all could be.
+    goes: bool,
+    gone: BTreeSet<usize>,
 }
 
 /// Why a region could not be made from memory of our own.
@@ -222,18 +226,17 @@ impl<D: Driver> Chain<D> {
             piece,
             source,
             placement: None,
+            goes: false,
+            gone: BTreeSet::new(),
         };
         self.regions.lock().insert(base, held);
     }
 
-    fn unpin_pages(&self, region: Region, mapping: Mapping, piece: usize) -> Result<(), String> {
-        let start = Instant::now();
-        self.driver.goes(region);
-        // If that fails, a device may still write to it: dropping the mapping leaks it.
-        pieces::unregister(&self.driver, region, piece)?;
-        self.maker.unmap(mapping);
-        self.driver.gone(start.elapsed());
-        Ok(())
+    fn unregister(&self, region: Region, pinned: &mut Held) -> Result<(), String> {
+        if !std::mem::replace(&mut pinned.goes, true) {
+            self.driver.goes(region);
+        }
+        pieces::unregister(&self.driver, region, pinned.piece, &mut pinned.gone)
     }
 }
 
@@ -289,11 +292,21 @@ impl<D: Driver> Memory for Chain<D> {
 
     fn unpin(&self, region: Region) -> Result<Source, String> {
         lock::assert_none_held("unmapping");
+        let start = Instant::now();
         let pinned = self.regions.lock().remove(&region.base);
-        let pinned = pinned.ok_or("it was never pinned")?;
-        match pinned.mapping {
-            Some(mapping) => self.unpin_pages(region, mapping, pinned.piece)?,
-            None => self.driver.unpin(region)?,
+        let mut pinned = pinned.ok_or("it was never pinned")?;
+        let unpinned = match pinned.mapping {
+            Some(_) => self.unregister(region, &mut pinned),
+            None => self.driver.unpin(region),
+        };
+        if let Err(why) = unpinned {
+            // A device may still write to it: it stays mapped, and may be tried again.
+            self.regions.lock().insert(region.base, pinned);
+            return Err(why);
+        }
+        if let Some(mapping) = pinned.mapping {
+            self.maker.unmap(mapping);
+            self.driver.gone(start.elapsed());
         }
         Ok(pinned.source)
     }

@@ -90,6 +90,8 @@ pub struct Config {
     pub memory: Memory,
     /// What is said on standard error.
     pub log: Setting<Level>,
+    /// Whether memory that is used after it was freed, or past its end, is looked for.
+    pub guard: Setting<bool>,
     /// Whether PyTorch's own allocator stays in place.
     pub disable: Setting<bool>,
 }
@@ -132,10 +134,11 @@ impl Config {
             log: reader.read(variables::LOG, Level::Warn, |text| {
                 word(text, &Level::WORDS, "is none of off, warn, info and debug")
             }),
+            guard: reader.read(variables::GUARD, false, switch),
             disable: reader.read(variables::DISABLE, false, switch),
         };
         let (size, threshold) = (config.block_size_mb.value, config.threshold_mb.value);
-        if size < threshold && !config.disable.value {
+        if size < threshold && !config.disable.value && !config.guard.value {
             reader.warnings.push(format!(
                 "BUDDY_BLOCK_SIZE_MB is {size} and BUDDY_THRESHOLD_MB {threshold}: a block is too \
                  small for any request that it could serve"
@@ -171,8 +174,12 @@ impl Config {
         self.block_size_mb.value * MIB
     }
 
-    /// The smallest request that the engine serves, in bytes.
+    /// The smallest request that the engine serves, in bytes; with `BUDDY_GUARD=1` all.
     pub fn threshold_bytes(&self) -> usize {
+        if self.guard.value {
+            // What upstream's lists serve is not looked at.
+            return 0;
+        }
         self.threshold_mb.value * MIB
     }
 }

@@ -30,7 +30,7 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.memory.numa.value, Numa::Off);
     assert_eq!(config.memory.register_chunk_mb.value, 0);
     assert_eq!(config.log.value, Level::Warn);
-    assert!(!config.disable.value);
+    assert!(!config.guard.value && !config.disable.value);
     assert_eq!(warnings, [] as [String; 0]);
 }
 
@@ -103,6 +103,13 @@ fn usable_values_are_taken() {
     assert!(config.disable.value);
     assert_eq!(config.disable.origin, Origin::Environment);
     assert_eq!(warnings, [] as [String; 0]);
+}
+
+#[test]
+fn what_is_guarded_is_all_the_engines() {
+    let (config, warnings) = read(&[("BUDDY_GUARD", "1"), ("BUDDY_BLOCK_SIZE_MB", "2")]);
+    assert!(config.guard.value && config.threshold_bytes() == 0);
+    assert!(warnings.iter().all(|it| !it.contains("BUDDY_THRESHOLD_MB")));
 }
 
 #[test]

@@ -103,6 +103,13 @@ pub(super) const LOG: Variable = variable(
     "how much is logged to standard error, one line per event, with the rank where there are \
      several: `off`, `warn`, `info` or `debug`",
 );
+pub(super) const GUARD: Variable = variable(
+    "BUDDY_GUARD",
+    "0",
+    "1 looks for programs' mistakes: memory that is written after it was freed, or past its \
+     end. The program is aborted and told which block and whose. All requests are served from \
+     blocks, and freed memory is filled, which takes time: for debugging",
+);
 pub(super) const DISABLE: Variable = variable(
     "BUDDY_DISABLE",
     "0",
@@ -110,7 +117,7 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the README's order.
-pub const VARIABLES: [Variable; 14] = [
+pub const VARIABLES: [Variable; 15] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
@@ -124,6 +131,7 @@ pub const VARIABLES: [Variable; 14] = [
     NUMA,
     REGISTER_CHUNK_MB,
     LOG,
+    GUARD,
     DISABLE,
 ];
 

@@ -14,6 +14,7 @@ impl<M: Memory> Handle<M> {
             if self.pinner.was_used() {
                 self.notices.may_go_on();
             }
+            self.unpin_refused();
             let bytes = self.unpin_all(idle);
             if bytes > 0 {
                 log::info(|| format!("cleared: {} unpinned", Bytes(bytes as u64)));

@@ -19,11 +19,12 @@ mod report;
 mod requests;
 mod worker;
 
-use pinbuddy_core::{Block, Provisioner, SegmentId, Settings};
+use pinbuddy_core::{Block, Provisioner, Region, SegmentId, Settings};
 
 use crate::backing::{Completions, Memory};
 use crate::budget::Capacity;
 use crate::config::Config;
+use crate::lock::Lock;
 use cell::EngineCell;
 use notices::Notices;
 use pinner::Pinner;
@@ -58,6 +59,9 @@ pub struct Handle<M> {
     pinner: Pinner<M>,
     completions: Box<dyn Completions>,
     notices: Notices,
+    /// What the driver would not unpin: still pinned, the engine's no more, and tried again when the
+    /// cache is emptied.
+    refused: Lock<Vec<Region>>,
 }
 
 impl<M: Memory> Handle<M> {
@@ -80,6 +84,7 @@ impl<M: Memory> Handle<M> {
             pinner: Pinner::new(memory, capacity, config.max_mb.value),
             completions,
             notices: Notices::default(),
+            refused: Lock::default(),
             config,
         }
     }
@@ -89,6 +94,15 @@ impl<M: Memory> Handle<M> {
     #[cfg(debug_assertions)]
     pub fn break_down(&self) {
         self.cell.break_down();
+    }
+
+    /// The first thing that the engine's audit finds wrong, for people; empty where there is none: for
+    /// tests, in a debug build only.
+    #[cfg(debug_assertions)]
+    pub fn audit(&self) -> String {
+        let found = |provisioner: &Provisioner| provisioner.engine().audit().err();
+        let violation = self.cell.provisioner().and_then(|it| found(&it));
+        violation.map_or_else(String::new, |it| it.to_string())
     }
 
     /// A block of at least `bytes` bytes, while the allocator has `cached` bytes in its caches. On `None`

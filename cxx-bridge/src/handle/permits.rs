@@ -114,13 +114,24 @@ impl<M: Memory> Handle<M> {
         bytes
     }
 
+    /// Unpins what could not be unpinned before, as far as it can be now.
+    pub(super) fn unpin_refused(&self) {
+        let refused = std::mem::take(&mut *self.refused.lock());
+        for region in refused {
+            self.unpin(region);
+        }
+    }
+
     fn unpin(&self, region: Region) {
         let (bytes, base) = (Bytes(region.bytes as u64), region.base);
         match self.pinner.unpin(region) {
             Ok(()) => {}
             // At the end of the process the driver may be gone.
             Err(_) if self.cell.is_closed() => {}
-            Err(why) => log::warn(|| format!("could not unpin {bytes} at {base:#x}: {why}")),
+            Err(why) => {
+                log::warn(|| format!("could not unpin {bytes} at {base:#x}: {why}"));
+                self.refused.lock().push(region);
+            }
         }
     }
 }

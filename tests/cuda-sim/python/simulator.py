@@ -20,7 +20,7 @@ runtime = ctypes.CDLL(None)
 
 def stats():
     """What the simulator counted. Its `own_` counts are those of the thread that asks."""
-    text = ctypes.create_string_buffer(4096)
+    text = ctypes.create_string_buffer(1 << 14)
     runtime.pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
     return json.loads(text.value)
 

@@ -28,15 +28,26 @@ pub(crate) struct Config {
     /// `PINBUDDY_SIM_PIN_MS_PER_GB`: pins happen one at a time, as with a driver, and each takes
     /// at least so many milliseconds per GiB of its size (0: one at a time, at no least).
     pub(crate) pin_ms_per_gib: Option<usize>,
+    /// `PINBUDDY_SIM_HAZARDS=1`: watch what copies have in flight (`hazard`).
+    pub(crate) hazards: bool,
+    /// `PINBUDDY_SIM_EVENT_LAG_MS`: an event seems complete up to so many milliseconds after it is, each
+    /// with a delay of its own, so that events come out of order.
+    pub(crate) event_lag_ms: usize,
     /// `PINBUDDY_SIM_LOG=1`: say each pin, unpin and error on standard error.
     pub(crate) log: bool,
     /// `PINBUDDY_SIM_QUIET=1`: do not say which kernels are left out.
     pub(crate) quiet: bool,
 }
 
+static CONFIG: OnceLock<Config> = OnceLock::new();
+
+/// The settings, where a CUDA call was made already: what comes earlier must not read them.
+pub(crate) fn if_read() -> Option<&'static Config> {
+    CONFIG.get()
+}
+
 /// The settings of this process.
 pub(crate) fn get() -> &'static Config {
-    static CONFIG: OnceLock<Config> = OnceLock::new();
     CONFIG.get_or_init(|| Config::read(|name| std::env::var(name).ok()))
 }
 
@@ -60,6 +71,8 @@ impl Config {
             lock_pages: !is("PINBUDDY_SIM_LOCK", "0"),
             shares: is("PINBUDDY_SIM_SHARED", "1"),
             pin_ms_per_gib: number("PINBUDDY_SIM_PIN_MS_PER_GB"),
+            hazards: is("PINBUDDY_SIM_HAZARDS", "1"),
+            event_lag_ms: number("PINBUDDY_SIM_EVENT_LAG_MS").unwrap_or(0),
             log: is("PINBUDDY_SIM_LOG", "1"),
             quiet: is("PINBUDDY_SIM_QUIET", "1"),
         }

@@ -2,7 +2,7 @@
 //!
 //! Every entry point runs inside [`answer`]: an error is returned and stored as the thread's last
 //! error (`cudaErrorNotReady` too, as CUDA does), success leaves the stored one alone, and a panic
-//! becomes `cudaErrorUnknown` instead of crossing into C.
+//! becomes `cudaErrorUnknown` instead of crossing into C. A call that a test wants to fail (`fault`) is not made.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use crate::bindings::cudaError as Error;
-use crate::note;
+use crate::{fault, hazard, note};
 
 /// What the safe code answers: a value, or the CUDA error to give the caller.
 pub(crate) type Status<T = ()> = Result<T, Error>;
@@ -23,7 +23,7 @@ thread_local! {
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Run the body of an entry point and turn what it says into a CUDA error code.
-pub(crate) fn answer(entry: &str, body: impl FnOnce() -> Status) -> Error {
+pub(crate) fn answer(entry: &'static str, body: impl FnOnce() -> Status) -> Error {
     match guard(entry, body) {
         Error::cudaSuccess => Error::cudaSuccess,
         error => store(error),
@@ -31,10 +31,14 @@ pub(crate) fn answer(entry: &str, body: impl FnOnce() -> Status) -> Error {
 }
 
 /// The same for another library's entry point, which does not touch the runtime's last error.
-pub(crate) fn guard(entry: &str, body: impl FnOnce() -> Status) -> Error {
+pub(crate) fn guard(entry: &'static str, body: impl FnOnce() -> Status) -> Error {
     if FORKED.load(Ordering::Relaxed) {
         return Error::cudaErrorInitializationError;
     }
+    if let Some(error) = fault::of_call(entry) {
+        return error;
+    }
+    hazard::enter(entry);
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return Error::cudaSuccess,
         Ok(Err(error)) => error,
@@ -46,17 +50,19 @@ pub(crate) fn guard(entry: &str, body: impl FnOnce() -> Status) -> Error {
         }
     };
     note::log(|| format!("{entry} -> error {}", error.0));
+    hazard::refused(entry, error);
     error
 }
 
 /// The thread's last error, which stays.
 pub(crate) fn peek() -> Error {
-    LAST.get()
+    fault::sticky::error().unwrap_or_else(|| LAST.get())
 }
 
-/// The thread's last error, which is then forgotten.
+/// The thread's last error, which is then forgotten, unless it is one that stays.
 pub(crate) fn take() -> Error {
-    LAST.replace(Error::cudaSuccess)
+    let last = LAST.replace(Error::cudaSuccess);
+    fault::sticky::error().unwrap_or(last)
 }
 
 /// Lock, whatever a panicking thread left: the simulator's state has no half-made steps.

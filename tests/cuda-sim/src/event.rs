@@ -1,18 +1,20 @@
 //! Events: a completion for each record, so that a waiter keeps the record that it saw.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::bindings::{
     cudaEventDisableTiming, cudaEventInterprocess, cudaEventRecordExternal, cudaEventWaitExternal,
 };
 use crate::capture::Capture;
-use crate::device;
 use crate::error::{Error, Status, lock};
 use crate::graph::Step;
 use crate::handles::Handles;
 use crate::stats::STATS;
 use crate::stream::{self, Stream};
 use crate::work::{self, Completion, Work};
+use crate::{config, device};
 
 static EVENTS: Handles<Event> = Handles::new(2);
 
@@ -73,7 +75,7 @@ pub(crate) fn record(event: &Arc<Event>, stream: &Arc<Stream>, flags: u32) -> St
             Record::Captured(capture, nodes)
         }
         None => {
-            let completion = Arc::new(Completion::default());
+            let completion = Arc::new(Completion::late(lag()));
             stream::submit(stream, Work::Reach(Arc::clone(&completion)))?;
             Record::Queued(completion)
         }
@@ -82,10 +84,22 @@ pub(crate) fn record(event: &Arc<Event>, stream: &Arc<Stream>, flags: u32) -> St
     Ok(())
 }
 
+/// How long after an event is complete it is seen to be: each record's own.
+fn lag() -> Duration {
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    match config::get().event_lag_ms as u64 {
+        0 => Duration::ZERO,
+        most => {
+            let drawn = DRAWN.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+            Duration::from_micros((drawn >> 20) % (most * 1000 + 1))
+        }
+    }
+}
+
 /// `cudaEventQuery`.
 pub(crate) fn query(event: &Event) -> Status {
     match completion(event)? {
-        Some(completion) if completion.at().is_none() => Err(Error::cudaErrorNotReady),
+        Some(completion) if !completion.is_seen() => Err(Error::cudaErrorNotReady),
         _ => Ok(()),
     }
 }
@@ -152,7 +166,6 @@ mod tests {
     use super::*;
     use crate::bindings::cudaStreamNonBlocking;
     use crate::waiting;
-    use std::time::Duration;
 
     fn new_stream() -> Arc<Stream> {
         stream::resolve(stream::create(cudaStreamNonBlocking, 0).unwrap()).unwrap()

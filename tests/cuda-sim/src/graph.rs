@@ -44,9 +44,9 @@ impl Node {
             Step::Work(Work::Call(_)) => NodeType::cudaGraphNodeTypeHost,
             Step::Work(Work::Hold(_) | Work::Kernel) => NodeType::cudaGraphNodeTypeKernel,
             Step::Work(Work::FreeDevice(_)) => NodeType::cudaGraphNodeTypeMemFree,
-            Step::Work(Work::Reach(_) | Work::Await(_) | Work::AwaitQueue(..)) => {
-                NodeType::cudaGraphNodeTypeEmpty
-            }
+            Step::Work(
+                Work::Reach(_) | Work::Await(_) | Work::AwaitQueue(..) | Work::Watched(..),
+            ) => NodeType::cudaGraphNodeTypeEmpty,
         }
     }
 }

@@ -5,7 +5,9 @@
 use crate::error::{Error, Status};
 use crate::registry::{Kind, Region};
 use crate::stats::STATS;
-use crate::{capture_rules, config, device, driver, memory, note, pages, pins, stats, waiting};
+use crate::{
+    capture_rules, config, device, driver, hazard, memory, note, pages, pins, stats, waiting,
+};
 
 /// `cudaHostAlloc`: fresh page-locked memory.
 pub(crate) fn host_alloc(bytes: usize, flags: u32) -> Status<usize> {
@@ -60,7 +62,8 @@ pub(crate) fn host_free(address: usize) -> Status {
     if address == 0 {
         return Ok(());
     }
-    memory::of_kind(address, Kind::Host).ok_or(Error::cudaErrorInvalidValue)?;
+    let region = memory::of_kind(address, Kind::Host).ok_or(Error::cudaErrorInvalidValue)?;
+    hazard::goes("cudaFreeHost", region.base, region.bytes);
     waiting::synchronize_all()?;
     let region = memory::remove(address, Kind::Host).ok_or(Error::cudaErrorInvalidValue)?;
     pages::unmap(region.base, region.bytes);
@@ -125,7 +128,9 @@ pub(crate) fn host_unregister(address: usize) -> Status {
     if address == 0 {
         return Err(Error::cudaErrorInvalidValue);
     }
-    memory::of_kind(address, Kind::Registered).ok_or(Error::cudaErrorHostMemoryNotRegistered)?;
+    let region = memory::of_kind(address, Kind::Registered)
+        .ok_or(Error::cudaErrorHostMemoryNotRegistered)?;
+    hazard::goes("cudaHostUnregister", region.base, region.bytes);
     waiting::synchronize_all()?;
     let region =
         memory::remove(address, Kind::Registered).ok_or(Error::cudaErrorHostMemoryNotRegistered)?;

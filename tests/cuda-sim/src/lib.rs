@@ -12,14 +12,17 @@
 //! - capture and graphs record what was asked and replay it (`capture`, `graph`);
 //! - a kernel is a name: the spin kernel holds its stream, any other does nothing and says so once
 //!   (`kernel`, `symbol`);
+//! - any call can be made to fail, system calls of the tested library too (`fault`, `system`), and what must not
+//!   happen to memory that a copy has in flight is reported (`hazard`);
 //! - cuBLAS is handles and streams: a matrix product is one more kernel that does nothing (`blas`).
 //!
 //! `api` holds the C entry points, which unpack arguments and call the safe code above. What is
 //! not defined there reaches the real libcudart, which answers that it has no driver.
 //!
 //! Environment: `PINBUDDY_SIM_DEVICES`, `PINBUDDY_SIM_DEVICE_MB`, `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`,
-//! `PINBUDDY_SIM_LOCK`, `PINBUDDY_SIM_SHARED`, `PINBUDDY_SIM_PIN_MS_PER_GB`, `PINBUDDY_SIM_LOG`,
-//! `PINBUDDY_SIM_QUIET` (see `config`).
+//! `PINBUDDY_SIM_LOCK`, `PINBUDDY_SIM_SHARED`, `PINBUDDY_SIM_PIN_MS_PER_GB`, `PINBUDDY_SIM_HAZARDS`,
+//! `PINBUDDY_SIM_EVENT_LAG_MS`, `PINBUDDY_SIM_LOG`, `PINBUDDY_SIM_QUIET` (see `config`), and
+//! `PINBUDDY_SIM_FAULTS` (see `fault`).
 
 mod api;
 #[rustfmt::skip]
@@ -51,8 +54,10 @@ mod device;
 mod driver;
 mod error;
 mod event;
+mod fault;
 mod graph;
 mod handles;
+mod hazard;
 mod host_memory;
 mod kernel;
 mod memory;
@@ -62,9 +67,11 @@ mod pins;
 mod properties;
 mod queue;
 mod registry;
+mod stack;
 mod stats;
 mod stream;
 mod symbol;
+mod system;
 mod transfer;
 mod waiting;
 mod work;

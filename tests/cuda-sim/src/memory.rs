@@ -74,6 +74,16 @@ pub(crate) fn insert(region: Region) -> Result<(), Region> {
     lock(&REGISTRY).insert(region)
 }
 
+/// Whether an address is in page-locked memory.
+pub(crate) fn is_page_locked(address: usize) -> bool {
+    find(address).is_some_and(|region| region.kind != Kind::Device)
+}
+
+/// Page-locked memory in a range.
+pub(crate) fn page_locked_in(address: usize, bytes: usize) -> Option<Region> {
+    lock(&REGISTRY).page_locked_in(address, bytes).cloned()
+}
+
 /// The pages of a range that no page-locked region shares.
 pub(crate) fn unshared_pages(address: usize, bytes: usize) -> Range<usize> {
     lock(&REGISTRY).unshared_pages(address, bytes)

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::system;
+
 /// The unit of locking.
 pub(crate) const PAGE: usize = 4096;
 
@@ -34,6 +36,7 @@ pub(crate) fn map(bytes: usize, like: Like) -> io::Result<usize> {
         Like::Ordinary | Like::Driver => libc::MAP_PRIVATE,
         Like::SharedDriver => libc::MAP_SHARED,
     };
+    let _unwatched = system::Unwatched::begin();
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing else.
     let address = unsafe {
         libc::mmap(
@@ -65,6 +68,7 @@ pub(crate) fn map(bytes: usize, like: Like) -> io::Result<usize> {
 
 /// Unmap what [`map`] gave.
 pub(crate) fn unmap(address: usize, bytes: usize) {
+    let _unwatched = system::Unwatched::begin();
     // SAFETY: callers pass a range that `map` gave and that the registry no longer lists.
     unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(address), bytes) };
 }

@@ -116,6 +116,14 @@ impl Registry {
         }
     }
 
+    /// A page-locked region that a range has any part of.
+    pub(crate) fn page_locked_in(&self, address: usize, bytes: usize) -> Option<&Region> {
+        let before = self.regions.range(..address.saturating_add(bytes));
+        let mut near = before.rev().map(|(_, region)| region);
+        near.find(|region| region.page_locked())
+            .filter(|region| region.end() > address)
+    }
+
     /// The pages of a range that no page-locked region shares: what may be unlocked once the
     /// range is no longer registered.
     pub(crate) fn unshared_pages(&self, address: usize, bytes: usize) -> Range<usize> {

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::fault;
+
 /// A count that only grows.
 #[derive(Debug)]
 pub(crate) struct Counter(AtomicU64);
@@ -64,6 +66,8 @@ counters! {
     event_records,
     /// Graph launches.
     graph_launches,
+    /// Hazards found (`hazard`).
+    hazards,
 }
 
 thread_local! {
@@ -91,6 +95,9 @@ pub(crate) fn json(pinned_bytes: usize, pinned_peak_bytes: usize, contexts: &[i3
     );
     for (name, value) in STATS.values() {
         text.push_str(&format!(", \"{name}\": {value}"));
+    }
+    if let Some(faults) = fault::json() {
+        text.push_str(&format!(", {faults}"));
     }
     text.push('}');
     text

@@ -14,7 +14,7 @@ use crate::graph::Step;
 use crate::handles::Handles;
 use crate::queue::Queue;
 use crate::work::{self, Work};
-use crate::{capture_rules, config, device};
+use crate::{capture_rules, config, device, hazard};
 
 /// The handle of the legacy default stream, besides 0.
 const LEGACY: usize = 1;
@@ -173,6 +173,10 @@ pub(crate) fn submit(stream: &Arc<Stream>, work: Work) -> Status<Option<Ticket>>
         Some(order)
     } else {
         None
+    };
+    let work = match hazard::begin(&work) {
+        Some(flight) => Work::Watched(Box::new(work), flight),
+        None => work,
     };
     let number = stream.queue.push(work)?;
     Ok(Some(Ticket {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Status, lock};
+use crate::hazard::Flight;
 use crate::memory;
 use crate::queue::Queue;
 use crate::stats::STATS;
@@ -31,6 +32,8 @@ pub(crate) enum Work {
     AwaitQueue(Arc<Queue>, u64),
     /// Give a device allocation back.
     FreeDevice(usize),
+    /// Work whose memory is watched until it is done.
+    Watched(Box<Work>, Arc<Flight>),
 }
 
 /// Rows of bytes: `rows` times `width`, `pitch` apart.
@@ -102,9 +105,24 @@ impl fmt::Debug for HostCall {
 pub(crate) struct Completion {
     at: Mutex<Option<Instant>>,
     reached: Condvar,
+    /// How long after that it is seen.
+    lag: Duration,
 }
 
 impl Completion {
+    /// One that is seen so much later than it is there.
+    pub(crate) fn late(lag: Duration) -> Self {
+        Self {
+            lag,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the queue got there, as far as anybody can tell.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.at().is_some_and(|at| at.elapsed() >= self.lag)
+    }
+
     /// When the queue got there, if it did.
     pub(crate) fn at(&self) -> Option<Instant> {
         *lock(&self.at)
@@ -121,7 +139,8 @@ impl Completion {
         }
     }
 
-    fn reach(&self) {
+    /// The queue gets there, or a test says so.
+    pub(crate) fn reach(&self) {
         *lock(&self.at) = Some(Instant::now());
         self.reached.notify_all();
     }
@@ -180,6 +199,10 @@ impl Work {
             Self::Await(completion) => completion.wait(),
             Self::AwaitQueue(queue, ticket) => queue.wait(ticket),
             Self::FreeDevice(address) => memory::release_device(address),
+            Self::Watched(work, flight) => {
+                flight.arrives();
+                work.perform();
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ pub(in crate::backing) struct Fake {
     /// How many more registrations succeed.
     pub(in crate::backing) registrations_left: AtomicUsize,
     pub(in crate::backing) refuses_to_unregister: AtomicBool,
+    pub(in crate::backing) sees_it_elsewhere: AtomicBool,
     refuses_to_allocate: AtomicBool,
     unpins: AtomicUsize,
 }
@@ -66,6 +67,12 @@ impl Driver for Fake {
             .map_err(|_| "CUDA error: operation not permitted")?;
         self.registered.lock().unwrap().push(piece);
         Ok(())
+    }
+
+    fn check(&self, _piece: Region) -> Result<(), String> {
+        let elsewhere = self.sees_it_elsewhere.load(Ordering::Relaxed);
+        let why = || "CUDA error: invalid argument".to_owned();
+        elsewhere.then(why).map_or(Ok(()), Err)
     }
 
     fn unregister(&self, piece: Region) -> Result<(), String> {
@@ -126,6 +133,7 @@ impl Default for Fake {
             allocated: Mutex::default(),
             registrations_left: AtomicUsize::new(usize::MAX),
             refuses_to_unregister: AtomicBool::new(false),
+            sees_it_elsewhere: AtomicBool::new(false),
             refuses_to_allocate: AtomicBool::new(false),
             unpins: AtomicUsize::new(0),
         }
@@ -249,13 +257,14 @@ fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
 fn what_cannot_be_unregistered_stays_mapped() {
     let chain = chain(&[]);
     let base = pin(&chain, MIB);
-    chain
-        .driver
-        .refuses_to_unregister
-        .store(true, Ordering::Relaxed);
+    let refuses = &chain.driver.refuses_to_unregister;
+    refuses.store(true, Ordering::Relaxed);
     let region = Region { base, bytes: MIB };
     assert!(chain.unpin(region).unwrap_err().contains("launch failure"));
     assert!(is_mapped(base), "a device may still write to it");
+    // It is still known, and goes as soon as the driver lets it.
+    refuses.store(false, Ordering::Relaxed);
+    assert!(chain.unpin(region).is_ok() && !is_mapped(base));
 }
 
 #[test]

@@ -24,6 +24,25 @@ fn only_wholly_idle_segments_and_cached_regions_go() {
 }
 
 #[test]
+fn what_the_driver_would_not_unpin_is_tried_again_and_counted_until_then() {
+    let handle = sync(1);
+    let block = handle.request(8 * MIB).unwrap().block;
+    handle.release(block);
+    let memory = &handle.pinner.memory;
+    memory.refuses_to_unpin.store(true, Ordering::Relaxed);
+    handle.empty_cache();
+    handle.empty_cache();
+    let stats = handle.stats().unwrap();
+    assert_eq!(stats.pinned_bytes.current, 0, "the engine has it no more");
+    assert_eq!(pinned(handle), [64]);
+    assert_eq!(memory.claimed.load(Ordering::Relaxed), 64 * MIB);
+    memory.refuses_to_unpin.store(false, Ordering::Relaxed);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), NONE);
+    assert_eq!(memory.claimed.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn what_was_unpinned_comes_again_with_demand_and_no_more_than_was_told() {
     let handle = ahead(4);
     for _ in 0..5 {

@@ -24,6 +24,8 @@ pub(super) struct Numbers {
     /// Larger pins are refused.
     pub(super) largest: AtomicUsize,
     pub(super) panics: AtomicBool,
+    /// Unpins are refused.
+    pub(super) refuses_to_unpin: AtomicBool,
     /// Pins of at least so much do not end before this is raised, unless they are stopped.
     endless: AtomicUsize,
     /// How many pins were stopped.
@@ -88,6 +90,7 @@ impl Numbers {
             left: AtomicUsize::new(usize::MAX),
             largest: AtomicUsize::new(usize::MAX),
             panics: AtomicBool::new(false),
+            refuses_to_unpin: AtomicBool::new(false),
             endless: AtomicUsize::new(usize::MAX),
             stopped: AtomicUsize::new(0),
             in_the_driver: AtomicUsize::new(usize::MAX),
@@ -215,6 +218,9 @@ impl Memory for &'static Numbers {
     }
 
     fn unpin(&self, region: Region) -> Result<Source, String> {
+        if self.refuses_to_unpin.load(Ordering::Relaxed) {
+            return Err("the driver refuses".to_owned());
+        }
         let mut pinned = self.pinned.lock().unwrap();
         let at = pinned
             .iter()

@@ -26,7 +26,7 @@ impl Answer {
 
 /// Run the body of an entry point. The runtime's last error stays what it was: cuBLAS has a runtime
 /// of its own.
-fn answer(entry: &str, body: impl FnOnce() -> Status) -> Answer {
+fn answer(entry: &'static str, body: impl FnOnce() -> Status) -> Answer {
     match guard(entry, body) {
         Error::cudaSuccess => Answer::SUCCESS,
         Error::cudaErrorInvalidValue => Answer::INVALID_VALUE,

@@ -10,7 +10,7 @@ use crate::bindings_cuda12::{
     CUDART_VERSION as CUDART_VERSION_12, cudaDeviceProp as Cuda12DeviceProp,
 };
 use crate::error::{Error, Status, answer};
-use crate::{capture_rules, device, note, properties, stream, waiting};
+use crate::{capture_rules, device, fault, note, properties, stream, waiting};
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetDeviceCount(count: Out<c_int>) -> Error {
@@ -48,6 +48,7 @@ extern "C" fn cudaDeviceReset() -> Error {
         capture_rules::unsafe_call()?;
         waiting::synchronize_device(device::current())?;
         device::deactivate(device::current());
+        fault::sticky::forget();
         Ok(())
     })
 }

@@ -5,6 +5,7 @@
 
 mod blas;
 mod capture;
+mod control;
 mod device;
 mod errors;
 mod event;

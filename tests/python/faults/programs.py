@@ -1,0 +1,164 @@
+"""The programs of a sweep: short, each with another part of what an allocator does."""
+
+HEAD = "from faults import steps\nfrom faults.steps import *\n"
+
+SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_THRESHOLD_MB": "1", "BUDDY_PIN_THREADS": "2", "PINBUDDY_SIM_QUIET": "1"}
+SYNC = SMALL | {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "1"}
+
+SERVE = """
+held = Held()
+with step("large"):
+    held.add(4)
+with step("small"):
+    for size in (0.25, 0.1, 0.5):
+        held.add(size)
+with step("longer than a block"):
+    held.add(20)
+with step("copy"):
+    back = held.add(2).to("cuda", non_blocking=True).cpu()
+    assert int(back.min()) == int(back.max())
+with step("drop"):
+    held.drop(4)
+with step("again"):
+    held.add(4)
+with step("clear"):
+    torch._C._host_emptyCache()
+with step("after it"):
+    held.add(5)
+with step("small after it"):
+    held.add(0.3)
+    del held.all[-1]
+with step("statistics"):
+    torch.cuda.host_memory_stats()
+finish(held)
+"""
+
+STREAMS = """
+held = Held()
+one = two = None
+with step("streams"):
+    one, two = torch.cuda.Stream(), torch.cuda.Stream()
+with step("in flight"):
+    tensors = [pinned(size).fill_(3) for size in (2, 2, 0.25)]
+    with stuck(one):
+        for tensor in tensors:
+            with torch.cuda.stream(one):
+                arrived = tensor.to("cuda", non_blocking=True)
+            with torch.cuda.stream(two):
+                tensor.to("cuda", non_blocking=True)
+        del tensor, tensors
+        for size in (2, 2, 0.25):
+            held.add(size)
+        torch._C._host_emptyCache()
+with step("synchronize"):
+    torch.cuda.synchronize()
+with step("clear"):
+    torch._C._host_emptyCache()
+with step("reuse"):
+    for size in (2, 2, 0.25):
+        held.add(size)
+with step("content on the device"):
+    assert int(arrived.cpu().max()) == 3
+finish(held)
+"""
+
+BACKGROUND = """
+held = Held()
+with step("first"):
+    held.add(3)
+with step("warm"):
+    if steps.PLUGGED:
+        import pinbuddy
+        pinbuddy.warm_up(wait=True)
+with step("fill"):
+    for _ in range(6):
+        held.add(7)
+with step("drop"):
+    held.drop(5)
+with step("clear"):
+    torch._C._host_emptyCache()
+with step("again"):
+    for _ in range(4):
+        held.add(7)
+finish(held)
+"""
+
+CAPTURE = """
+held = Held()
+with step("outside"):
+    source = held.add(2)
+    target = torch.zeros(2 << 20, dtype=torch.uint8, device="cuda")
+with step("capture"):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        target.copy_(source, non_blocking=True)
+        inside = pinned(2)
+with step("replay"):
+    graph.replay()
+    torch.cuda.synchronize()
+with step("again"):
+    held.add(2)
+finish(held)
+"""
+
+CHILD = """
+held = Held()
+with step("before"):
+    tensor = held.add(4)
+with step("child"):
+    child = os.fork()
+    if child == 0:
+        # One element: the threads that reduce a tensor are not there in a child.
+        os._exit(0 if int(tensor[0]) == int(tensor[-1]) == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+with step("drop"):
+    del tensor
+    held.drop(1)
+with step("again"):
+    held.add(6)
+finish(held)
+"""
+
+THREADS = """
+held = [Held() for _ in range(4)]
+def work(mine):
+    stream = torch.cuda.Stream()
+    for turn in range(12):
+        tensor = mine.add(1 + turn % 3)
+        with torch.cuda.stream(stream):
+            tensor.to("cuda", non_blocking=True)
+        del tensor
+        if turn % 3 == 2:
+            mine.drop(2)
+failed = []
+def guarded(mine):
+    try:
+        work(mine)
+    except Exception as error:
+        failed.append(error)
+with step("threads"):
+    threads = [threading.Thread(target=guarded, args=(it,)) for it in held]
+    [it.start() for it in threads]
+    [it.join() for it in threads]
+    if failed:
+        raise failed[0]
+with step("content of all"):
+    [it.check() for it in held]
+together = Held()
+for it in held:
+    together.all.extend(it.all)
+    it.all.clear()
+finish(together)
+"""
+
+# Name: program, settings, whether the quick part has it.
+PROGRAMS = {
+    "serve": (SERVE, SYNC, True),
+    "serve, CUDA's memory": (SERVE, SYNC | {"BUDDY_BACKING": "cuda"}, False),
+    "serve, in pieces": (SERVE, SYNC | {"BUDDY_REGISTER_CHUNK_MB": "4"}, False),
+    "streams": (STREAMS, SYNC | {"PINBUDDY_SIM_HAZARDS": "1"}, True),
+    "background": (BACKGROUND, SMALL, False),
+    "capture": (CAPTURE, SYNC, False),
+    "child": (CHILD, SYNC, False),
+    "threads": (THREADS, SYNC | {"PINBUDDY_SIM_HAZARDS": "1"}, False),
+}

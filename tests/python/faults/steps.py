@@ -1,0 +1,151 @@
+"""For the programs of a sweep: ``from faults.steps import *``.
+
+A program is a row of steps, each of which may fail and leaves the others alone. Faults begin when `steps` is
+imported, before torch's first CUDA call, as the environment's `FAULT_PLAN` says. `finish` ends them, looks at what
+is left, and prints what became of each step. Works with stock as well.
+"""
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import sys
+import threading
+import time
+
+simulator = ctypes.CDLL(None)
+
+
+def plan(text: str) -> None:
+    """From now on these calls fail, and all are counted anew."""
+    if simulator.pinbuddy_sim_faults(text.encode()) != 0:
+        sys.exit(f"the simulator does not take the faults {text!r}")
+
+
+PLAN = os.environ.pop("PINBUDDY_SIM_FAULT_PLAN", "")
+plan(PLAN)
+
+import torch  # noqa: E402
+from release import host_stats  # noqa: E402
+
+__all__ = ["Held", "at_rest", "finish", "os", "pinned", "plan", "step", "stuck", "threading", "time", "torch"]
+
+MIB = 1 << 20
+PLUGGED = "pinbuddy" in sys.modules and sys.modules["pinbuddy"].stats()["state"] != "absent"
+came: dict[str, str] = {}
+
+
+class Corrupt(Exception):
+    """What no fault excuses."""
+
+
+@contextlib.contextmanager
+def step(name: str):
+    """A part of the program that may fail; what came of it is printed at the end."""
+    try:
+        yield
+        came[name] = "ok"
+    except Exception as error:
+        came[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def pinned(mib: float) -> torch.Tensor:
+    """A pinned tensor that no copy has in flight."""
+    tensor = torch.empty(int(mib * MIB), dtype=torch.uint8, pin_memory=True)
+    size = ctypes.c_size_t(tensor.numel())
+    if simulator.pinbuddy_sim_in_flight(ctypes.c_size_t(tensor.data_ptr()), size):
+        raise Corrupt("a block was handed out that a copy has in flight")
+    return tensor
+
+
+class Held:
+    """Tensors with content that must stay theirs."""
+
+    def __init__(self):
+        self.all: list[tuple[torch.Tensor, int]] = []
+
+    def add(self, mib: float) -> torch.Tensor:
+        stamp = len(self.all) % 250 + 1
+        tensor = pinned(mib).fill_(stamp)
+        self.all.append((tensor, stamp))
+        return tensor
+
+    def check(self) -> None:
+        for tensor, stamp in self.all:
+            if int(tensor.min()) != stamp or int(tensor.max()) != stamp:
+                raise Corrupt(f"{tensor.numel()} bytes lost their content")
+
+    def drop(self, count: int) -> None:
+        self.check()
+        del self.all[:count]
+
+
+@contextlib.contextmanager
+def stuck(stream: torch.cuda.Stream):
+    """The stream does nothing meanwhile."""
+    simulator.pinbuddy_sim_hold(ctypes.c_size_t(stream.cuda_stream))
+    try:
+        yield
+    finally:
+        simulator.pinbuddy_sim_let_go()
+
+
+def statistics() -> dict:
+    text = ctypes.create_string_buffer(1 << 16)
+    simulator.pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
+    return json.loads(text.value)
+
+
+def audit() -> str:
+    """What the engine's audit finds wrong; only a library with assertions can be asked."""
+    if not PLUGGED:
+        return ""
+    from pinbuddy import _library
+
+    library = _library.load()
+    if not hasattr(library, "pinbuddy_audit"):
+        return ""
+    text = ctypes.create_string_buffer(1 << 12)
+    library.pinbuddy_audit(text, ctypes.c_size_t(len(text)))
+    return text.value.decode()
+
+
+def at_rest() -> None:
+    """Gives back all that nobody has."""
+    gc.collect()
+    torch.cuda.synchronize()
+    torch._C._host_emptyCache()
+
+
+def finish(held: Held | None = None) -> None:
+    """Faults are over: what is left must work, and be accounted for."""
+    simulator.pinbuddy_sim_let_go()
+    calls = statistics()
+    found = audit()
+    plan("")
+    if held is not None:
+        with step("content"):
+            held.check()
+    with step("afterwards"):
+        kept = pinned(3).fill_(7)
+        small = pinned(0.1).fill_(8)
+        back = kept.to("cuda", non_blocking=True).cpu()
+        if int(back.min()) != 7 or int(small.max()) != 8:
+            raise Corrupt("a copy that was made afterwards is wrong")
+        del kept, small, back
+    if held is not None:
+        held.all.clear()
+    with step("at rest"):
+        at_rest()
+        at_rest()
+    left = statistics()
+    print(json.dumps({
+        "calls": calls["calls"],
+        "injected": calls["injected"],
+        "steps": came,
+        "audit": found or audit(),
+        "hazards": left["hazards"],
+        "pinned": left["pinned_bytes"],
+        "known": host_stats()["allocated_bytes.current"],
+    }), flush=True)
