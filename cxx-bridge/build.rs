@@ -3,7 +3,8 @@
 //! Reads, from `cargo xtask build-wheel` or from the CMake of a PyTorch that is built from source:
 //! `PINBUDDY_TORCH_INCLUDE` (folders separated by colons, the patched headers first),
 //! `PINBUDDY_TORCH_LIB` and `PINBUDDY_CUDA_INCLUDE` (folders likewise), `PINBUDDY_CUDART` (libcudart;
-//! unset, it is in the sibling `lib` of CUDA's first folder) and `PINBUDDY_FORK_VERSION`.
+//! unset, it is in the sibling `lib` of CUDA's first folder), `PINBUDDY_FORK_VERSION` and, for tests, `PINBUDDY_DEBUG`
+//! and `PINBUDDY_SANITIZE` (what g++ is told to have a sanitizer in the C++ side).
 
 use std::env;
 use std::fs;
@@ -63,6 +64,9 @@ fn compile() {
         // PyTorch's own libraries are built with it, too.
         build.define("NDEBUG", None);
     }
+    for flag in sanitizer().split_whitespace() {
+        build.flag(flag);
+    }
     // As system headers, without upstream's warnings.
     for folder in folders(&torch_include).chain(folders(&cuda_include)) {
         build.flag("-isystem").flag(folder);
@@ -97,9 +101,18 @@ fn link() {
         // Our own references stay ours, whatever other libraries of the process export.
         "-Wl,-Bsymbolic",
         "-Wl,--as-needed",
-    ] {
+    ]
+    .into_iter()
+    // A sanitizer's runtime comes with the program: rustc has the linker leave out what it would add.
+    .chain((!sanitizer().is_empty()).then_some("-Wl,-z,undefs"))
+    {
         println!("cargo::rustc-cdylib-link-arg={argument}");
     }
+}
+
+fn sanitizer() -> String {
+    println!("cargo::rerun-if-env-changed=PINBUDDY_SANITIZE");
+    env::var("PINBUDDY_SANITIZE").unwrap_or_default()
 }
 
 fn folders(list: &str) -> impl Iterator<Item = &str> {

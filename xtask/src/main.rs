@@ -16,6 +16,7 @@ mod lint;
 mod matrix;
 mod patch;
 mod runtime;
+mod sanitize;
 mod sim;
 mod source_build;
 mod test;

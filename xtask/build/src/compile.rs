@@ -24,6 +24,13 @@ pub enum Flavour {
     Wheel,
     /// A library that asserts its invariants, for tests.
     Debug,
+    /// The same with a sanitizer in its C++ side.
+    Sanitized {
+        /// What g++ is told.
+        flags: &'static [&'static str],
+        /// Where cargo works.
+        target: &'static str,
+    },
 }
 
 impl Flavour {
@@ -31,7 +38,7 @@ impl Flavour {
     fn profile(self) -> &'static str {
         match self {
             Self::Wheel => "wheel",
-            Self::Debug => "wheel-debug",
+            Self::Debug | Self::Sanitized { .. } => "wheel-debug",
         }
     }
 
@@ -40,6 +47,7 @@ impl Flavour {
         match self {
             Self::Wheel => "wheel/cargo",
             Self::Debug => "wheel/cargo-debug",
+            Self::Sanitized { target, .. } => target,
         }
     }
 }
@@ -157,11 +165,15 @@ pub fn compile(
         "MAKEFLAGS",
         "CARGO_MAKEFLAGS",
         "PINBUDDY_DEBUG",
+        "PINBUDDY_SANITIZE",
     ] {
         command = command.env_remove(name);
     }
-    if matches!(flavour, Flavour::Debug) {
+    if !matches!(flavour, Flavour::Wheel) {
         command = command.env("PINBUDDY_DEBUG", "1");
+    }
+    if let Flavour::Sanitized { flags, .. } = flavour {
+        command = command.env("PINBUDDY_SANITIZE", flags.join(" "));
     }
     for (name, _) in
         env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_"))

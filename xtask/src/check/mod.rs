@@ -10,6 +10,7 @@ mod fuzz;
 mod miri;
 mod model;
 mod row;
+mod sanitize;
 mod shuttle;
 
 use std::fs;
@@ -27,7 +28,7 @@ use row::{Explored, Outcome, Row};
 pub struct Effort {
     /// Actions of each model.
     pub actions: u64,
-    /// Seconds of each fuzz target.
+    /// Seconds of each fuzz target, and of each way that a sanitizer looks on.
     pub seconds: u64,
 }
 
@@ -40,7 +41,7 @@ struct Check {
 }
 
 /// All of them, in the order in which they are run.
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 8] = [
     Check {
         name: "model",
         about: "engine and provisioner against bitmaps, audited after each action",
@@ -55,6 +56,16 @@ const CHECKS: [Check; 6] = [
         name: "shuttle",
         about: "interleavings of requests, worker, clear and exit",
         run: shuttle::run,
+    },
+    Check {
+        name: "tsan",
+        about: "the C++ side under ThreadSanitizer, by itself and under torch",
+        run: sanitize::thread,
+    },
+    Check {
+        name: "asan",
+        about: "the same under AddressSanitizer and UndefinedBehaviorSanitizer",
+        run: sanitize::address,
     },
     Check {
         name: "miri",

@@ -21,6 +21,7 @@ use crate::clients;
 use crate::lint;
 use crate::python::environment::Environment;
 use crate::runtime;
+use crate::sanitize;
 use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::table::Table;
@@ -49,6 +50,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
         table.row("scripts and workflows", lint::check);
         if args.quick {
             table.row(RUST, rust::all);
+            table.row(SANITIZED, sanitize::quick);
         } else {
             whole(&mut table, args.nightly, source);
         }
@@ -76,6 +78,7 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
     thread::scope(|scope| {
         scope.spawn(|| venv::ensure(None, true, &args.python));
         table.row(RUST, rust::all);
+        table.row(SANITIZED, sanitize::quick);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
     let scope = Scope {
@@ -86,11 +89,14 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
     with_torch(table, &args, &scope);
     if nightly {
         table.row(CMAKE, || source::cmake(&args));
+        table.row(SANITIZED_LIBRARY, sanitize::nightly);
     }
     table.row(SEAM, || seam_tests(source));
 }
 
 const RUST: &str = "Rust tests";
+const SANITIZED: &str = "the C++ side under sanitizers";
+const SANITIZED_LIBRARY: &str = "the library under sanitizers";
 const INVARIANTS: &str = "wheel invariants";
 const SAME_BYTES: &str = "same bytes twice";
 const ENVIRONMENTS: &str = "environments";
@@ -103,8 +109,8 @@ const CLIENTS: &str = "three clients beside stock";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 const CMAKE: &str = "the CMake of source builds";
 /// Descriptions of what proves a release.
-const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, and \
-                       real starts of the Python tests' programs";
+const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, \
+                       the library under sanitizers, and real starts of the Python tests' programs";
 
 /// Only the tests that use a GPU.
 fn on_gpu(table: &mut Table) -> Result<()> {

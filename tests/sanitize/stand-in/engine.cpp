@@ -1,0 +1,215 @@
+// A stand-in for Rust: an engine in its plainest form, behind one lock. Segments are pinned when a request finds
+// no room, up to a budget; the lowest free run that is long enough serves.
+//
+// As the real one it calls C++ only where it holds no lock, and ends the program where memory comes back
+// that it did not grant.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "pinbuddy-bridge/src/lib.rs.h"
+
+namespace pinbuddy {
+namespace {
+
+constexpr std::size_t kUnit = 4096;
+constexpr std::size_t kSegment = std::size_t{8} << 20;
+constexpr std::size_t kSegments = 6;
+constexpr std::size_t kThreshold = std::size_t{1} << 20;
+
+struct Segment {
+  std::size_t address = 0;
+  // Offset and length of each live block; 0: no segment is here, or it is on its way.
+  std::map<std::size_t, std::size_t> live;
+  bool there = false;
+  bool on_its_way = false;
+};
+
+class Engine {
+ public:
+  bool request(std::size_t bytes, Grant& grant, bool may_pin) {
+    const std::size_t wanted = (bytes + kUnit - 1) / kUnit * kUnit;
+    if (wanted > kSegment) {
+      return false;
+    }
+    std::unique_lock guard(mutex_);
+    while (true) {
+      for (Segment& segment : segments_) {
+        // Beside what is cached: only where something is live anyway.
+        if (segment.there && (may_pin || !segment.live.empty()) && cut(segment, wanted, grant)) {
+          return true;
+        }
+      }
+      const auto free = std::find_if(std::begin(segments_), std::end(segments_), [](Segment& it) {
+        return !it.there && !it.on_its_way;
+      });
+      if (!may_pin || free == std::end(segments_)) {
+        return false;
+      }
+      free->on_its_way = true;
+      guard.unlock();
+      const std::size_t address = pin_region(kSegment, 0);
+      guard.lock();
+      free->on_its_way = false;
+      free->there = true;
+      free->address = address;
+      add(counters_.segments, 1);
+      add(counters_.pinned_bytes, kSegment);
+    }
+  }
+
+  void release(const Grant& grant) {
+    std::lock_guard guard(mutex_);
+    Segment& segment = segments_[grant.segment];
+    const auto found = segment.live.find(grant.offset);
+    if (!segment.there || found == segment.live.end() || found->second != grant.bytes) {
+      std::fprintf(stderr, "released twice, or never granted: offset %zu\n", grant.offset);
+      std::abort();
+    }
+    segment.live.erase(found);
+    sub(counters_.active_blocks, 1);
+    sub(counters_.active_bytes, grant.bytes);
+  }
+
+  // How many segments went.
+  std::size_t clear(std::size_t most) {
+    std::size_t gone = 0;
+    for (; gone < most; ++gone) {
+      std::unique_lock guard(mutex_);
+      const auto idle = std::find_if(std::begin(segments_), std::end(segments_), [](Segment& it) {
+        return it.there && it.live.empty();
+      });
+      if (idle == std::end(segments_)) {
+        break;
+      }
+      idle->there = false;
+      idle->on_its_way = true;
+      const std::size_t address = idle->address;
+      guard.unlock();
+      unpin_region(address, kSegment);
+      guard.lock();
+      idle->on_its_way = false;
+      sub(counters_.segments, 1);
+      sub(counters_.pinned_bytes, kSegment);
+    }
+    return gone;
+  }
+
+  void reused(std::size_t blocks, std::size_t bytes) {
+    std::lock_guard guard(mutex_);
+    for (auto [counter, by] : {std::pair{&counters_.active_blocks, blocks}, {&counters_.active_bytes, bytes}}) {
+      counter->allocated += static_cast<std::int64_t>(by);
+      counter->freed += static_cast<std::int64_t>(by);
+    }
+  }
+
+  Counters counters() {
+    std::lock_guard guard(mutex_);
+    return counters_;
+  }
+
+  rust::Vec<Part> parts() {
+    std::lock_guard guard(mutex_);
+    rust::Vec<Part> parts;
+    for (const Segment& segment : segments_) {
+      for (const auto& [offset, bytes] : segment.live) {
+        parts.push_back({segment.address + offset, bytes, true, false});
+      }
+    }
+    return parts;
+  }
+
+ private:
+  bool cut(Segment& segment, std::size_t wanted, Grant& grant) {
+    std::size_t offset = 0;
+    for (const auto& [begin, bytes] : segment.live) {
+      if (begin - offset >= wanted) {
+        break;
+      }
+      offset = begin + bytes;
+    }
+    if (kSegment - offset < wanted) {
+      return false;
+    }
+    segment.live.emplace(offset, wanted);
+    const auto number = static_cast<std::uint32_t>(&segment - segments_);
+    grant = {segment.address + offset, wanted, number, offset};
+    add(counters_.active_blocks, 1);
+    add(counters_.active_bytes, wanted);
+    return true;
+  }
+
+  static void add(Counter& counter, std::size_t by) {
+    counter.current += static_cast<std::int64_t>(by);
+    counter.allocated += static_cast<std::int64_t>(by);
+    counter.peak = std::max(counter.peak, counter.current);
+  }
+  static void sub(Counter& counter, std::size_t by) {
+    counter.current -= static_cast<std::int64_t>(by);
+    counter.freed += static_cast<std::int64_t>(by);
+  }
+
+  std::mutex mutex_;
+  Segment segments_[kSegments];
+  Counters counters_{};
+};
+
+Engine& engine() {
+  static auto* engine = new Engine;
+  return *engine;
+}
+
+} // namespace
+
+bool engine_enabled() noexcept {
+  return true;
+}
+void engine_report_settings() noexcept {}
+std::size_t engine_threshold() noexcept {
+  return kThreshold;
+}
+std::size_t engine_segment_bytes() noexcept {
+  return kSegment;
+}
+bool engine_request(std::size_t bytes, Grant& grant) noexcept {
+  return engine().request(bytes, grant, true);
+}
+bool engine_request_beside(std::size_t bytes, std::size_t, Grant& grant) noexcept {
+  return engine().request(bytes, grant, false);
+}
+void engine_reused(std::size_t blocks, std::size_t bytes) noexcept {
+  engine().reused(blocks, bytes);
+}
+void engine_cache(const Grant&) noexcept {}
+void engine_defer(const Grant&) noexcept {}
+void engine_release(const Grant& grant) noexcept {
+  engine().release(grant);
+}
+void engine_empty_cache() noexcept {
+  engine().clear(kSegments);
+}
+void engine_close() noexcept {}
+bool engine_enter_child() noexcept {
+  return true;
+}
+void engine_made_child() noexcept {}
+bool engine_give_way(std::size_t) noexcept {
+  return engine().clear(1) != 0;
+}
+Counters engine_counters() noexcept {
+  return engine().counters();
+}
+void engine_reset_peaks() noexcept {}
+void engine_reset_accumulated() noexcept {}
+rust::Vec<Part> engine_parts() noexcept {
+  return engine().parts();
+}
+rust::String engine_state_line() noexcept {
+  return "";
+}
+
+} // namespace pinbuddy

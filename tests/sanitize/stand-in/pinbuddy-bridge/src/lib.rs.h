@@ -1,0 +1,61 @@
+// What cxx makes of cxx-bridge/src/lib.rs; `engine.cpp` stands in for Rust.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "host_allocator.h"
+#include "rust/cxx.h"
+
+namespace pinbuddy {
+
+struct Grant {
+  std::size_t address;
+  std::size_t bytes;
+  std::uint32_t segment;
+  std::size_t offset;
+};
+
+struct Part {
+  std::size_t address;
+  std::size_t bytes;
+  bool live;
+  bool pending;
+};
+
+struct Counter {
+  std::int64_t current;
+  std::int64_t peak;
+  std::int64_t allocated;
+  std::int64_t freed;
+};
+
+struct Counters {
+  Counter segments;
+  Counter pinned_bytes;
+  Counter active_blocks;
+  Counter active_bytes;
+};
+
+bool engine_enabled() noexcept;
+void engine_report_settings() noexcept;
+std::size_t engine_threshold() noexcept;
+std::size_t engine_segment_bytes() noexcept;
+bool engine_request(std::size_t bytes, Grant& grant) noexcept;
+bool engine_request_beside(std::size_t bytes, std::size_t cached, Grant& grant) noexcept;
+void engine_reused(std::size_t blocks, std::size_t bytes) noexcept;
+void engine_cache(const Grant& grant) noexcept;
+void engine_defer(const Grant& grant) noexcept;
+void engine_release(const Grant& grant) noexcept;
+void engine_empty_cache() noexcept;
+void engine_close() noexcept;
+bool engine_enter_child() noexcept;
+void engine_made_child() noexcept;
+bool engine_give_way(std::size_t bytes) noexcept;
+Counters engine_counters() noexcept;
+void engine_reset_peaks() noexcept;
+void engine_reset_accumulated() noexcept;
+rust::Vec<Part> engine_parts() noexcept;
+rust::String engine_state_line() noexcept;
+
+} // namespace pinbuddy

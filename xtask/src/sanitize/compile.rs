@@ -1,0 +1,131 @@
+//! Objects and programs with a sanitizer in them, compiled once of the same inputs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use super::Sanitizer;
+use crate::build_wheel::compile;
+use crate::support::paths;
+use crate::support::refusal::refuse;
+use crate::support::stamp::Inputs;
+
+/// Warnings of ours are errors here as in the library; lines, but no variables, in the debug information.
+const FLAGS: [&str; 7] = [
+    "-std=c++20",
+    "-O1",
+    "-g1",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
+
+/// Where all of it lies.
+pub fn folder() -> PathBuf {
+    paths::target().join("sanitize")
+}
+
+/// Files of a folder and of those in it with that ending, in order.
+pub fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(self::files(&path, ending)?);
+        } else if path.to_string_lossy().ends_with(ending) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Something to compile.
+pub struct Unit<'a> {
+    /// What to call it; with the sanitizer, a file name.
+    pub name: &'a str,
+    /// Compiled as one, in this order, since each by itself would read the same headers again.
+    pub sources: Vec<PathBuf>,
+    /// Folders of headers that are looked into, and are part of what it is made of.
+    pub include: Vec<PathBuf>,
+    /// What the compiler is told besides.
+    pub flags: Vec<String>,
+}
+
+impl Unit<'_> {
+    /// The object file.
+    pub fn object(&self, sanitizer: Sanitizer) -> Result<PathBuf> {
+        let stem = format!("{}-{}", self.name, sanitizer.name());
+        let object = folder().join(format!("{stem}.o"));
+        let whole = folder().join(format!("{stem}.cpp"));
+        fs::create_dir_all(folder()).with_context(|| format!("creating {}", folder().display()))?;
+        let lines = self.sources.iter();
+        let text: String = lines
+            .map(|it| format!("#include \"{}\"\n", it.display()))
+            .collect();
+        let mut arguments: Vec<String> = FLAGS.map(str::to_owned).into();
+        arguments.extend(sanitizer.flags().iter().map(|&it| it.to_owned()));
+        arguments.extend(self.flags.iter().cloned());
+        arguments.extend(self.include.iter().map(|it| format!("-I{}", it.display())));
+        let mut inputs = compiler()?.text(&text)?.text(&arguments.join("\n"))?;
+        for source in &self.sources {
+            inputs = inputs.file(source)?;
+        }
+        for folder in &self.include {
+            for header in files(folder, ".h")? {
+                inputs = inputs.file(&header)?;
+            }
+        }
+        inputs.make(&object, || {
+            fs::write(&whole, &text).with_context(|| format!("writing {}", whole.display()))?;
+            let mut command = Command::new("g++");
+            command.args(&arguments).arg("-c").arg(&whole).arg("-o");
+            run(command.arg(&object), self.name)
+        })?;
+        Ok(object)
+    }
+}
+
+/// A program of these objects and whatever else the linker is told.
+pub fn link(
+    name: &str,
+    objects: &[PathBuf],
+    more: &[String],
+    sanitizer: Sanitizer,
+) -> Result<PathBuf> {
+    let program = folder().join(format!("{name}-{}", sanitizer.name()));
+    let mut inputs = compiler()?.text(&more.join("\n"))?;
+    for object in objects {
+        inputs = inputs.file(object)?;
+    }
+    inputs.make(&program, || {
+        let mut command = Command::new("g++");
+        // What the program defines in place of libc's, libraries are to find, too.
+        command
+            .args(sanitizer.flags())
+            .args(["-pthread", "-rdynamic"]);
+        command.args(objects).args(more).arg("-o");
+        run(command.arg(&program), name)
+    })?;
+    Ok(program)
+}
+
+fn compiler() -> Result<Inputs> {
+    let versions = compile::compilers()?;
+    Inputs::default().text(versions.get("g++").map_or("", String::as_str))
+}
+
+fn run(command: &mut Command, what: &str) -> Result<()> {
+    let output = command.output().context("running g++")?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(refuse(format!("{what} does not compile with a sanitizer"))
+        .found(String::from_utf8_lossy(&output.stderr).trim())
+        .expected("tests/sanitize and cxx-bridge/cpp to compile with g++ and its sanitizers (libtsan, libasan, libubsan)")
+        .into())
+}
