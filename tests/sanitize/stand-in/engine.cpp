@@ -168,6 +168,10 @@ Engine& engine() {
 bool engine_enabled() noexcept {
   return true;
 }
+
+bool engine_guarded() noexcept {
+  return false;
+}
 void engine_report_settings() noexcept {}
 std::size_t engine_threshold() noexcept {
   return kThreshold;

@@ -38,6 +38,7 @@ struct Counters {
 };
 
 bool engine_enabled() noexcept;
+bool engine_guarded() noexcept;
 void engine_report_settings() noexcept;
 std::size_t engine_threshold() noexcept;
 std::size_t engine_segment_bytes() noexcept;
