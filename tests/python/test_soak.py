@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import figures
 import native
 from conftest import interpreter
 from measure import environment, torch_folder
@@ -26,5 +27,6 @@ def test_nothing_is_lost_and_memory_does_not_creep():
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
+    figures.write({name.replace("_", " "): seen[name] for name in ("blocks", "forks", "clears", "epochs", "marks_lost")})
     assert seen["marks_lost"] == 0
     assert seen["blocks"] > 100 and seen["forks"] > 0 and seen["uses_on_streams"] > 0, seen

@@ -201,30 +201,38 @@ void disturb(Clock::time_point until, std::uint64_t seed) {
   }
 }
 
-// Children read what their parent pinned, and what they write the parent reads.
-void fork_children(Clock::time_point until) {
-  Marked kept(6 << 20);
-  const auto letter = allocator->allocate(5 << 20);
-  auto* words = static_cast<volatile std::uint64_t*>(letter.get());
-  for (std::uint64_t number = 1; Clock::now() < until; ++number) {
-    words[0] = 0;
-    const pid_t child = fork();
-    if (child == 0) {
-      kept.check();
-      words[0] = number;
-      _exit(0);
+// Children read what their parent pinned, and what they write the parent reads. Pinned before others take the budget:
+// what is left to PyTorch's own allocator then is shared with children only where the driver shares it.
+class Family {
+ public:
+  Family() : kept_(6 << 20), letter_(allocator->allocate(5 << 20)) {}
+
+  void fork_children(Clock::time_point until) {
+    auto* words = static_cast<volatile std::uint64_t*>(letter_.get());
+    for (std::uint64_t number = 1; Clock::now() < until; ++number) {
+      words[0] = 0;
+      const pid_t child = fork();
+      if (child == 0) {
+        kept_.check();
+        words[0] = number;
+        _exit(0);
+      }
+      int status = -1;
+      if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fail("a child that reads its parent's blocks ended badly", static_cast<std::size_t>(status));
+      }
+      if (words[0] != number) {
+        fail("what a child wrote did not arrive", 0);
+      }
+      ++totals.forks;
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
     }
-    int status = -1;
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
-      fail("a child that reads its parent's blocks ended badly", static_cast<std::size_t>(status));
-    }
-    if (words[0] != number) {
-      fail("what a child wrote did not arrive", 0);
-    }
-    ++totals.forks;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
-}
+
+ private:
+  Marked kept_;
+  at::DataPtr letter_;
+};
 
 // Kilobytes of /proc/self/status.
 std::size_t resident_kb() {
@@ -240,14 +248,14 @@ std::size_t resident_kb() {
   return kb;
 }
 
-// Some of the driver's calls of this epoch fail. Whether there is a simulated runtime that can do that.
+// Some of the driver's calls of this epoch fail; not cudaHostRegister, after which CUDA allocates all blocks. Whether there is a simulated runtime that can do that.
 bool arm(std::mt19937_64& random, bool on) {
   const auto faults = function<int (*)(const char*)>("pinbuddy_sim_faults");
   if (faults == nullptr) {
     return false;
   }
   std::string plan;
-  for (const char* call : {"cudaHostRegister", "cudaHostAlloc", "cudaEventCreateWithFlags"}) {
+  for (const char* call : {"cudaHostAlloc", "cudaEventCreateWithFlags"}) {
     for (int i = 0; on && i < 8; ++i) {
       plan += std::string(plan.empty() ? "" : ";") + call + ":" + std::to_string(1 + random() % 200) + "=2";
     }
@@ -258,13 +266,14 @@ bool arm(std::mt19937_64& random, bool on) {
 void epoch(std::size_t threads, std::uint64_t seed, double seconds) {
   const auto until =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  Family family;
   Handed handed;
   std::vector<std::thread> all;
   for (std::size_t i = 0; i < threads; ++i) {
     all.emplace_back(lives, until, seed + i, std::ref(handed));
   }
   all.emplace_back(disturb, until, seed);
-  all.emplace_back(fork_children, until);
+  all.emplace_back(&Family::fork_children, &family, until);
   for (auto& thread : all) {
     thread.join();
   }

@@ -90,7 +90,7 @@ fn breaks(case: &Case, verdict: Verdict) -> Option<String> {
     };
     let (pinned, pins, bytes, waits) = match (case.is_short(), easy) {
         (false, true) => (1.5, most_pins, most_bytes, 1.25),
-        (false, false) => (2.5, most_pins, most_bytes, 2.0),
+        (false, false) => (2.5, 400, most_bytes, 2.0),
         (true, _) => (2.0, 400, 8.0, 2.5),
     };
     let held = verdict.pinned <= pinned

@@ -9,6 +9,7 @@ pub mod dependencies;
 mod fuzz;
 mod miri;
 mod model;
+mod programs;
 mod row;
 mod sanitize;
 mod shuttle;
@@ -41,7 +42,7 @@ struct Check {
 }
 
 /// All of them, in the order in which they are run.
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 10] = [
     Check {
         name: "model",
         about: "engine and provisioner against bitmaps, audited after each action",
@@ -71,6 +72,16 @@ const CHECKS: [Check; 8] = [
         name: "miri",
         about: "the engine's tests in Miri",
         run: miri::run,
+    },
+    Check {
+        name: "faults",
+        about: "each call to CUDA and the kernel fails in turn, beside stock",
+        run: programs::faults,
+    },
+    Check {
+        name: "soak",
+        about: "threads, streams, forks, clears and faults at once; every block marked",
+        run: programs::soak,
     },
     Check {
         name: "day",

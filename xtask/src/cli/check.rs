@@ -22,7 +22,7 @@ pub struct Check {
     /// Actions of each model
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub actions: u64,
-    /// Seconds of each fuzz target, and of each way that a sanitizer looks on
+    /// Seconds of each fuzz target, of the soak, and of each way that a sanitizer looks on
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub seconds: u64,
 }

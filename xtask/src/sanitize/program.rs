@@ -54,7 +54,8 @@ pub fn run(
     let (name, options) = match sanitizer {
         Sanitizer::Thread => (
             "TSAN_OPTIONS",
-            "halt_on_error=1:exitcode=66:second_deadlock_stack=1",
+            // A child has its parent's threads in its books, and cannot join them.
+            "halt_on_error=1:exitcode=66:second_deadlock_stack=1:report_thread_leaks=0",
         ),
         // The allocator, its events and its memory are never destroyed, by design.
         Sanitizer::Address => (

@@ -3,7 +3,7 @@
 
 mod fork;
 mod gpu;
-mod plugin;
+pub mod plugin;
 mod rust;
 mod simulator;
 mod source;

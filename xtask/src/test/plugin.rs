@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -59,6 +60,21 @@ pub fn python_tests(
     python: &Path,
     real_starts: bool,
 ) -> Result<Tally> {
+    asserting(torch, fork, stock, python, |command| {
+        if real_starts {
+            command.env("PINBUDDY_TEST_START", "real");
+        }
+    })
+}
+
+/// The same, as `adjust` would have it.
+pub fn asserting(
+    torch: Option<&str>,
+    fork: &Path,
+    stock: &Path,
+    python: &Path,
+    adjust: impl FnOnce(&mut Command),
+) -> Result<Tally> {
     let folder = paths::target().join("wheel/plugin");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let plugin = build(torch, python, Flavour::Debug, &folder)?;
@@ -73,9 +89,7 @@ pub fn python_tests(
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
-        if real_starts {
-            command.env("PINBUDDY_TEST_START", "real");
-        }
+        adjust(command);
     })
 }
 
