@@ -34,11 +34,94 @@ struct Last {
 
 struct GaveUp;
 
-struct Search<'s> {
+/// Blocks as the search sees them: the same for every capacity and ranking.
+pub(crate) struct Problem {
+    bound: u64,
     sizes: Vec<u64>,
     /// Of each block the moments, half-open, at which most live; one or two stretches.
     stretches: Vec<Vec<(usize, usize)>>,
     neighbours: Vec<Vec<u32>>,
+    /// Of each moment, the bytes that live then.
+    loads: Vec<u64>,
+    /// All blocks, sorted by their begin.
+    blocks: Vec<u32>,
+}
+
+impl Problem {
+    pub(crate) fn of(instance: &Instance) -> Self {
+        let sizes: Vec<u64> = instance.blocks.iter().map(|block| block.size).collect();
+        let (stretches, moments) = stretches(instance);
+        let mut loads = vec![0; moments];
+        for (&size, own) in sizes.iter().zip(&stretches) {
+            for &(from, to) in own {
+                loads[from..to].iter_mut().for_each(|load| *load += size);
+            }
+        }
+        let every = 0..u32::try_from(sizes.len()).expect("checked by the instance");
+        let meet = |one: u32, other: u32| {
+            instance.lifetimes.of(one).any(|one| {
+                let mut others = instance.lifetimes.of(other);
+                others.any(|other| one.lower < other.upper && other.lower < one.upper)
+            })
+        };
+        let neighbours = every
+            .clone()
+            .map(|one| {
+                let others = every.clone().filter(|&other| other != one);
+                others.filter(|&other| meet(one, other)).collect()
+            })
+            .collect();
+        let mut blocks: Vec<u32> = every.collect();
+        blocks.sort_by_key(|&block| stretches[block as usize][0]);
+        Self {
+            bound: instance.lower_bound(),
+            sizes,
+            stretches,
+            neighbours,
+            loads,
+            blocks,
+        }
+    }
+
+    /// Searches for at most so many `steps`; `ranks` decides what is tried first at the same height.
+    pub(crate) fn search(
+        &self,
+        capacity: u64,
+        ranks: &[u32],
+        steps: u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Outcome {
+        if self.bound > capacity {
+            return Outcome::Impossible;
+        }
+        let count = self.sizes.len();
+        let mut search = Search {
+            problem: self,
+            ranks,
+            capacity,
+            left: self.loads.clone(),
+            heights: vec![0; count],
+            offsets: vec![0; count],
+            placed: vec![false; count],
+            trail: Vec::new(),
+            next_bare: vec![0; self.loads.len() + 1],
+            steps,
+            stop,
+        };
+        let ground = Last {
+            offset: 0,
+            rank: None,
+        };
+        match search.parts(&self.blocks, ground) {
+            Ok(true) => Outcome::Found(search.offsets),
+            Ok(false) => Outcome::Impossible,
+            Err(GaveUp) => Outcome::Unknown,
+        }
+    }
+}
+
+struct Search<'s> {
+    problem: &'s Problem,
     ranks: &'s [u32],
     capacity: u64,
     /// Of each moment, the bytes that live then and are not placed.
@@ -54,88 +137,20 @@ struct Search<'s> {
     stop: &'s dyn Fn() -> bool,
 }
 
-/// Searches for at most so many `steps`; `ranks` decides what is tried first at the same height.
-pub(crate) fn search(
-    instance: &Instance,
-    capacity: u64,
-    ranks: &[u32],
-    steps: u64,
-    stop: &dyn Fn() -> bool,
-) -> Outcome {
-    if instance.lower_bound() > capacity {
-        return Outcome::Impossible;
-    }
-    let count = instance.blocks.len();
-    let sizes: Vec<u64> = instance.blocks.iter().map(|block| block.size).collect();
-    let (stretches, moments) = stretches(instance);
-    let mut left = vec![0; moments];
-    for (block, own) in stretches.iter().enumerate() {
-        for &(from, to) in own {
-            left[from..to]
-                .iter_mut()
-                .for_each(|bytes| *bytes += sizes[block]);
-        }
-    }
-    let every = 0..u32::try_from(count).expect("checked by the instance");
-    let meet = |one: u32, other: u32| {
-        instance.lifetimes.of(one).any(|one| {
-            let mut others = instance.lifetimes.of(other);
-            others.any(|other| one.lower < other.upper && other.lower < one.upper)
-        })
-    };
-    let neighbours = every
-        .clone()
-        .map(|one| {
-            every
-                .clone()
-                .filter(|&other| other != one && meet(one, other))
-                .collect()
-        })
-        .collect();
-    let mut search = Search {
-        sizes,
-        stretches,
-        neighbours,
-        ranks,
-        capacity,
-        left,
-        heights: vec![0; count],
-        offsets: vec![0; count],
-        placed: vec![false; count],
-        trail: Vec::new(),
-        next_bare: vec![0; moments + 1],
-        steps,
-        stop,
-    };
-    let mut blocks: Vec<u32> = every.collect();
-    blocks.sort_by_key(|&block| search.stretches[block as usize][0]);
-    match search.parts(
-        &blocks,
-        Last {
-            offset: 0,
-            rank: None,
-        },
-    ) {
-        Ok(true) => Outcome::Found(search.offsets),
-        Ok(false) => Outcome::Impossible,
-        Err(GaveUp) => Outcome::Unknown,
-    }
-}
-
-impl Search<'_> {
+impl<'s> Search<'s> {
     /// Places `blocks`, which are sorted by their begin, part of time by part. What it placed is
     /// taken back if it cannot place all.
     fn parts(&mut self, blocks: &[u32], last: Last) -> Result<bool, GaveUp> {
         let cyclic = blocks
             .iter()
-            .any(|&block| self.stretches[block as usize].len() > 1);
+            .any(|&block| self.problem.stretches[block as usize].len() > 1);
         if cyclic {
             return self.part(blocks, last);
         }
         let mut parts: Vec<&[u32]> = Vec::new();
         let (mut from, mut until) = (0, 0);
         for (at, &block) in blocks.iter().enumerate() {
-            let (begin, end) = self.stretches[block as usize][0];
+            let (begin, end) = self.problem.stretches[block as usize][0];
             if begin >= until && at > from {
                 parts.push(&blocks[from..at]);
                 from = at;
@@ -183,7 +198,7 @@ impl Search<'_> {
         };
         let ends = by_height
             .iter()
-            .map(|&(height, _, block)| height + self.sizes[block as usize]);
+            .map(|&(height, _, block)| height + self.problem.sizes[block as usize]);
         let hole = ends.min().unwrap_or(0);
         // One that lies lower than the last block would have come before it.
         let next = by_height.into_iter().filter(|&(height, rank, block)| {
@@ -221,7 +236,7 @@ impl Search<'_> {
     fn highest_next(&mut self, by_height: &[(u64, u32, u32)]) -> Option<u64> {
         let hull = by_height
             .iter()
-            .flat_map(|&(.., block)| &self.stretches[block as usize]);
+            .flat_map(|&(.., block)| &self.problem.stretches[block as usize]);
         let (from, to) = hull.fold((usize::MAX, 0), |(from, to), own| {
             (from.min(own.0), to.max(own.1))
         });
@@ -231,8 +246,8 @@ impl Search<'_> {
         let mut highest = u64::MAX;
         // The first block to cover a moment is the lowest of those that live then.
         for &(height, _, block) in by_height {
-            for stretch in 0..self.stretches[block as usize].len() {
-                let (from, to) = self.stretches[block as usize][stretch];
+            for stretch in 0..self.problem.stretches[block as usize].len() {
+                let (from, to) = self.problem.stretches[block as usize][stretch];
                 let mut moment = self.bare(from);
                 while moment < to {
                     let room = self.capacity.checked_sub(self.left[moment])?;
@@ -262,47 +277,42 @@ impl Search<'_> {
     }
 
     fn place(&mut self, block: u32, offset: u64) {
-        let index = block as usize;
+        let (problem, index) = (self.problem, block as usize);
+        let size = problem.sizes[index];
         self.offsets[index] = offset;
         self.placed[index] = true;
-        let end = offset + self.sizes[index];
-        for &(from, to) in &self.stretches[index] {
+        for &(from, to) in &problem.stretches[index] {
             self.left[from..to]
                 .iter_mut()
-                .for_each(|left| *left -= self.sizes[index]);
+                .for_each(|left| *left -= size);
         }
-        for &other in &self.neighbours[index] {
+        for &other in &problem.neighbours[index] {
             let height = &mut self.heights[other as usize];
-            if !self.placed[other as usize] && *height < end {
+            if !self.placed[other as usize] && *height < offset + size {
                 self.trail.push((other, *height));
-                *height = end;
+                *height = offset + size;
             }
         }
     }
 
+    /// Takes back a block, and the heights since `mark`.
     fn unplace(&mut self, block: u32, mark: usize) {
-        let index = block as usize;
-        self.placed[index] = false;
-        for &(from, to) in &self.stretches[index] {
-            self.left[from..to]
-                .iter_mut()
-                .for_each(|left| *left += self.sizes[index]);
-        }
+        self.take_back(&[block]);
         while self.trail.len() > mark {
             let (other, height) = self.trail.pop().expect("longer than the mark");
             self.heights[other as usize] = height;
         }
     }
 
-    /// Takes back a part that was placed whole. Heights are restored by who placed what lies below.
+    /// Takes back blocks. Heights are restored by who placed what lies below.
     fn take_back(&mut self, blocks: &[u32]) {
-        for &block in blocks {
-            let index = block as usize;
+        let problem = self.problem;
+        for index in blocks.iter().map(|&block| block as usize) {
             self.placed[index] = false;
-            for &(from, to) in &self.stretches[index] {
-                self.left[from..to]
-                    .iter_mut()
-                    .for_each(|left| *left += self.sizes[index]);
+            for &(from, to) in &problem.stretches[index] {
+                let left = &mut self.left[from..to];
+                left.iter_mut()
+                    .for_each(|left| *left += problem.sizes[index]);
             }
         }
     }

@@ -39,7 +39,7 @@ impl<'i> Packer<'i> {
     pub(crate) fn new(instance: &'i Instance) -> Self {
         Self {
             instance,
-            placed: vec![0; instance.lifetimes.count().div_ceil(64)],
+            placed: vec![0; instance.lifetimes.pieces().len().div_ceil(64)],
             profiles: vec![Vec::new(); instance.lifetimes.marks()],
             recent: Vec::new(),
             offsets: vec![0; instance.blocks.len()],

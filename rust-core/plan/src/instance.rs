@@ -104,7 +104,10 @@ impl Instance {
             }
         }
         let (pieces, moments) = ranked(&blocks, period);
-        let bound = bound(&blocks, &pieces, moments);
+        let bound = loads(&blocks, &pieces, moments)
+            .into_iter()
+            .max()
+            .unwrap_or(0);
         Ok(Self {
             lifetimes: Lifetimes::new(pieces, moments, blocks.len()),
             blocks,
@@ -121,30 +124,13 @@ impl Instance {
 
     /// Of each block, the most bytes that live at a moment of its own.
     pub(crate) fn crowds(&self) -> Vec<u64> {
-        let mut changes = vec![0_i64; self.moments as usize + 1];
+        let loads = loads(&self.blocks, self.lifetimes.pieces(), self.moments);
         let every = 0..u32::try_from(self.blocks.len()).expect("checked by `with`");
-        for block in every.clone() {
-            let size = self.blocks[block as usize].size.cast_signed();
-            for piece in self.lifetimes.of(block) {
-                changes[piece.lower as usize] += size;
-                changes[piece.upper as usize] -= size;
-            }
-        }
-        let mut live = 0;
-        let lives: Vec<i64> = changes
-            .iter()
-            .map(|change| {
-                live += change;
-                live
-            })
-            .collect();
         every
             .map(|block| {
                 let pieces = self.lifetimes.of(block);
-                let most = pieces
-                    .flat_map(|p| &lives[p.lower as usize..p.upper as usize])
-                    .max();
-                most.copied().unwrap_or(0).cast_unsigned()
+                let own = pieces.flat_map(|it| &loads[it.lower as usize..it.upper as usize]);
+                own.copied().max().unwrap_or(0)
             })
             .collect()
     }
@@ -192,19 +178,21 @@ fn ranked(blocks: &[Block], period: Option<u64>) -> (Vec<Piece>, u32) {
     )
 }
 
-fn bound(blocks: &[Block], pieces: &[Piece], moments: u32) -> u64 {
-    let mut ends = vec![0_u64; moments as usize];
+/// The bytes that live at each moment.
+fn loads(blocks: &[Block], pieces: &[Piece], moments: u32) -> Vec<u64> {
+    let (mut begun, mut ended) = (vec![0; moments as usize], vec![0; moments as usize]);
     for piece in pieces {
-        ends[piece.upper as usize] += blocks[piece.block as usize].size;
+        let size = blocks[piece.block as usize].size;
+        begun[piece.lower as usize] += size;
+        ended[piece.upper as usize] += size;
     }
-    let (mut live, mut most, mut ended) = (0_u64, 0, 0);
-    for piece in pieces {
-        while ended <= piece.lower {
-            live -= ends[ended as usize];
-            ended += 1;
-        }
-        live += blocks[piece.block as usize].size;
-        most = most.max(live);
-    }
-    most
+    let mut live = 0_u64;
+    begun
+        .iter()
+        .zip(&ended)
+        .map(|(begun, ended)| {
+            live = live + begun - ended;
+            live
+        })
+        .collect()
 }

@@ -57,12 +57,13 @@ impl Lifetimes {
         self.indices(block).map(|index| self.pieces[index])
     }
 
-    pub(crate) fn piece(&self, index: usize) -> Piece {
-        self.pieces[index]
+    /// All of them, sorted by their begin.
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.pieces.len()
+    pub(crate) fn piece(&self, index: usize) -> Piece {
+        self.pieces[index]
     }
 
     pub(crate) fn marks(&self) -> usize {

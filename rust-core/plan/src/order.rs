@@ -87,31 +87,29 @@ impl Way {
     }
 }
 
-/// Blocks sorted for the exact search, in a way that is told by its number: who comes first at the same
-/// height. Blocks that live when most lives come first, since there is least room.
-pub(crate) fn ranks(instance: &Instance, number: usize) -> Vec<u32> {
-    let blocks = instance.blocks();
+/// Rankings of the blocks for the exact search, as numbers: who comes first at the same height. Mostly blocks
+/// that live when most lives come first, since there is least room.
+pub(crate) fn rankings(instance: &Instance) -> [Vec<u32>; 4] {
     let crowds = instance.crowds();
-    let mut order: Vec<usize> = (0..blocks.len()).collect();
-    order.sort_by_cached_key(|&index| {
-        let block = &blocks[index];
-        let [area, lifetime, size] =
-            [Key::Area, Key::Lifetime, Key::Size].map(|key| key.of(block, DOWN));
-        let crowd = u128::MAX - u128::from(crowds[index]);
-        let keys = match number % RANKINGS {
-            0 => [crowd, lifetime, area],
-            1 => [lifetime, area, crowd],
-            2 => [crowd, area, lifetime],
-            _ => [crowd, size, lifetime],
-        };
-        (keys, block.lower)
-    });
-    let mut ranks = vec![0; blocks.len()];
-    for (rank, index) in (0..).zip(order) {
-        ranks[index] = rank;
-    }
-    ranks
+    let by = |keys: [Option<Key>; 3]| {
+        let mut order: Vec<usize> = (0..instance.blocks.len()).collect();
+        order.sort_by_cached_key(|&index| {
+            let block = &instance.blocks[index];
+            let crowd = u128::MAX - u128::from(crowds[index]);
+            let keys = keys.map(|key| key.map_or(crowd, |key| key.of(block, DOWN)));
+            (keys, block.lower)
+        });
+        let mut ranks = vec![0; order.len()];
+        for (rank, index) in (0..).zip(order) {
+            ranks[index] = rank;
+        }
+        ranks
+    };
+    let [area, lifetime, size] = [Key::Area, Key::Lifetime, Key::Size].map(Some);
+    [
+        by([None, lifetime, area]),
+        by([lifetime, area, None]),
+        by([None, area, lifetime]),
+        by([None, size, lifetime]),
+    ]
 }
-
-/// How many rankings there are.
-pub(crate) const RANKINGS: usize = 4;

@@ -7,11 +7,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::exact::{Outcome, search};
+use crate::exact::{Outcome, Problem};
 use crate::first_fit::Packer;
 use crate::improve::Climb;
 use crate::instance::Instance;
-use crate::order::{RANKINGS, WAYS, Way, ranks, ways};
+use crate::order::{WAYS, Way, rankings, ways};
 use crate::random::Random;
 
 /// Up to so many blocks are searched exactly.
@@ -168,10 +168,14 @@ const EIGHTHS: [u64; 5] = [0, 8, 4, 2, 1];
 
 fn exact(instance: &Instance, best: &Best, thread: usize, effort: Effort<'_>) {
     let stop: &dyn Fn() -> bool = &|| (effort.stop)() || best.reached();
+    if stop() {
+        return;
+    }
+    let (problem, rankings) = (Problem::of(instance), rankings(instance));
     let mut random = Random::new(thread as u64);
     let mut steps = 10_000;
     for round in 0.. {
-        for number in 0..RANKINGS {
+        for ranks in &rankings {
             for turn in 0..EIGHTHS.len() {
                 if stop() {
                     return;
@@ -179,19 +183,15 @@ fn exact(instance: &Instance, best: &Best, thread: usize, effort: Effort<'_>) {
                 let (bound, peak) = (best.bound(), best.peak());
                 let eighths = EIGHTHS[(turn + thread) % EIGHTHS.len()];
                 let capacity = bound + (peak - 1 - bound) / 8 * eighths;
-                let mut ranks = ranks(instance, number);
+                let mut ranks = ranks.clone();
                 if round > 0 || thread > 2 {
                     shuffle(&mut ranks, &mut random);
                 }
-                match search(instance, capacity, &ranks, steps, stop) {
+                match problem.search(capacity, &ranks, steps, stop) {
                     Outcome::Found(offsets) => {
-                        let ends = instance
-                            .blocks
-                            .iter()
-                            .zip(&offsets)
-                            .map(|(b, o)| b.size + o);
-                        let peak = ends.max().unwrap_or(0);
-                        best.offer(peak, &offsets, "exact search", effort);
+                        let blocks = instance.blocks.iter().zip(&offsets);
+                        let peak = blocks.map(|(block, offset)| block.size + offset).max();
+                        best.offer(peak.unwrap_or(0), &offsets, "exact search", effort);
                     }
                     Outcome::Impossible => {
                         best.bound.fetch_max(capacity + 1, Ordering::Relaxed);
