@@ -1,0 +1,322 @@
+//! Slots, lanes and cells together: a request in, its place out.
+//!
+//! Invariants: a place that was handed out overlaps no other until it is released; what the counts say is live is live.
+//! A region whose memory is not there (not pinned yet, or unpinned) has nothing in it.
+
+use std::ops::Range;
+
+use crate::cells::Cells;
+use crate::lane::{Course, Said};
+use crate::layout::{GRANULE, Layout, Mistake, Slot};
+
+/// The most threads that can have a lane; those that come later have none.
+const MOST_THREADS: usize = 1 << 16;
+
+/// A slot that serves a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Which one.
+    pub slot: u32,
+    /// Where it begins.
+    pub address: usize,
+}
+
+/// A place between blocks, for a request that is not planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Borrowed {
+    /// Where it begins.
+    pub address: usize,
+    /// The request in whole granules.
+    pub bytes: usize,
+    region: u32,
+    first: u32,
+    end: u32,
+}
+
+/// A block of a region, as reports show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From the region's begin, in bytes.
+    pub offset: usize,
+    /// Its length.
+    pub bytes: usize,
+    /// Whether it was freed, and streams still use it.
+    pub pending: bool,
+}
+
+/// What was counted since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that slots served.
+    pub hits: u64,
+    /// Requests whose slot was not free, or not pinned.
+    pub misses: u64,
+    /// Requests of lanes that were not planned.
+    pub unplanned: u64,
+    /// How often a lane found its place again.
+    pub resyncs: u64,
+    /// Unplanned requests that were served with what was idle.
+    pub borrowed: u64,
+}
+
+/// What is known of a slot.
+#[derive(Clone, Debug)]
+struct Place {
+    slot: Slot,
+    cells: Range<u32>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Live,
+    Pending,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    /// Where each region lies; `None` if it does not.
+    bases: Vec<Option<usize>>,
+    lengths: Vec<usize>,
+    places: Vec<Place>,
+    cells: Cells,
+    courses: Vec<Course>,
+    /// By thread: its lane.
+    lane_of: Vec<Option<u32>>,
+    has_thread: Vec<bool>,
+    loans: Vec<Loan>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loan {
+    what: Borrowed,
+    pending: bool,
+}
+
+impl Slots {
+    /// With no region pinned.
+    ///
+    /// # Errors
+    ///
+    /// If the layout cannot be used.
+    pub fn new(layout: &Layout) -> Result<Self, Mistake> {
+        layout.check()?;
+        let cells = Cells::new(layout);
+        let place = |&slot: &Slot| Place {
+            slot,
+            cells: cells.run(slot.region, slot.offset..slot.offset + slot.bytes),
+            state: State::Free,
+        };
+        let course = |lane| Course::new(lane, &layout.slots);
+        Ok(Self {
+            bases: vec![None; layout.regions.len()],
+            lengths: layout.regions.clone(),
+            places: layout.slots.iter().map(place).collect(),
+            courses: layout.lanes.iter().map(course).collect(),
+            has_thread: vec![false; layout.lanes.len()],
+            lane_of: Vec::new(),
+            loans: Vec::new(),
+            counts: Counts::default(),
+            cells,
+        })
+    }
+
+    /// The place that is planned for a request of `bytes` bytes by a thread, whose number is small. `None` if nothing is
+    /// planned for it, or not free.
+    #[inline]
+    pub fn request(&mut self, thread: u32, bytes: usize) -> Option<Taken> {
+        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let lane = match self.lane_of.get(thread as usize) {
+            Some(&Some(lane)) => lane,
+            _ => self.assign(thread, bytes)?,
+        };
+        let slot = match self.courses[lane as usize].ask(bytes) {
+            Said::Slot(slot) => slot,
+            Said::Found(slot) => {
+                self.counts.resyncs += 1;
+                slot
+            }
+            Said::Nothing => {
+                self.counts.unplanned += 1;
+                return None;
+            }
+        };
+        let place = &mut self.places[slot as usize];
+        let region = place.slot.region;
+        let base = self.bases[region as usize];
+        if let Some(base) = base
+            && self.cells.take(region, place.cells.clone())
+        {
+            place.state = State::Live;
+            self.counts.hits += 1;
+            return Some(Taken {
+                slot,
+                address: base + place.slot.offset,
+            });
+        }
+        self.counts.misses += 1;
+        None
+    }
+
+    /// What is idle, for a request that no slot serves: the shortest place that holds it.
+    pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
+        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let regions = 0..self.bases.len() as u32;
+        let (region, base, run) = regions.into_iter().find_map(|region| {
+            let base = self.bases[region as usize]?;
+            Some((region, base, self.cells.find(region, bytes)?))
+        })?;
+        let taken = self.cells.take(region, run.clone());
+        debug_assert!(taken, "a free run");
+        let what = Borrowed {
+            address: base + self.cells.start(run.start),
+            bytes,
+            region,
+            first: run.start,
+            end: run.end,
+        };
+        let pending = false;
+        self.loans.push(Loan { what, pending });
+        self.counts.borrowed += 1;
+        Some(what)
+    }
+
+    /// The slot's block was freed, and streams still use it.
+    pub fn defer(&mut self, slot: u32) {
+        self.places[slot as usize].state = State::Pending;
+    }
+
+    /// Nobody uses the slot any more. Returns whether it was in use.
+    #[inline]
+    pub fn release(&mut self, slot: u32) -> bool {
+        let Some(place) = self.places.get_mut(slot as usize) else {
+            return false;
+        };
+        if place.state == State::Free {
+            return false;
+        }
+        place.state = State::Free;
+        self.cells.free(place.slot.region, place.cells.clone());
+        true
+    }
+
+    /// The borrowed place at this address was freed, and streams still use it.
+    pub fn defer_borrowed(&mut self, address: usize) {
+        let mut loans = self.loans.iter_mut();
+        if let Some(loan) = loans.find(|it| it.what.address == address) {
+            loan.pending = true;
+        }
+    }
+
+    /// Nobody uses the borrowed place at this address any more. Returns whether there was one.
+    pub fn give_back(&mut self, address: usize) -> bool {
+        let at = self.loans.iter().position(|it| it.what.address == address);
+        let Some(at) = at else { return false };
+        let Borrowed {
+            region, first, end, ..
+        } = self.loans.swap_remove(at).what;
+        self.cells.free(region, first..end);
+        true
+    }
+
+    /// An iteration of this thread's is over.
+    pub fn iteration(&mut self, thread: u32) {
+        if let Some(&Some(lane)) = self.lane_of.get(thread as usize) {
+            let strayed = self.courses[lane as usize].iteration();
+            self.counts.resyncs += u64::from(strayed);
+        }
+    }
+
+    /// The region lies at this address from now on.
+    pub fn pinned(&mut self, region: usize, base: usize) {
+        self.bases[region] = Some(base);
+    }
+
+    /// Regions in which nothing lies any more, with their addresses: they are the caller's, to be unpinned.
+    pub fn take_idle(&mut self) -> Vec<(usize, Range<usize>)> {
+        let idle = (0..self.bases.len()).filter(|&region| self.cells.is_idle(region as u32));
+        let idle: Vec<usize> = idle.collect();
+        let take = |region: usize| {
+            let base = self.bases[region].take()?;
+            Some((region, base..base + self.lengths[region]))
+        };
+        idle.into_iter().filter_map(take).collect()
+    }
+
+    /// Regions that are not pinned, with their lengths.
+    pub fn missing(&self) -> impl Iterator<Item = (usize, usize)> {
+        let bases = self.bases.iter().zip(&self.lengths).enumerate();
+        bases.filter_map(|(region, (base, &bytes))| base.is_none().then_some((region, bytes)))
+    }
+
+    /// The regions that are pinned, and their blocks by offset. O(slots).
+    pub fn regions(&self) -> Vec<(Range<usize>, Vec<Part>)> {
+        let mut parts: Vec<Vec<Part>> = vec![Vec::new(); self.bases.len()];
+        for Place { slot, state, .. } in &self.places {
+            if *state != State::Free {
+                parts[slot.region as usize].push(Part {
+                    offset: slot.offset,
+                    bytes: slot.bytes,
+                    pending: *state == State::Pending,
+                });
+            }
+        }
+        for Loan { what, pending } in &self.loans {
+            parts[what.region as usize].push(Part {
+                offset: self.cells.start(what.first),
+                bytes: what.bytes,
+                pending: *pending,
+            });
+        }
+        let with_base = self.bases.iter().zip(&self.lengths).zip(parts);
+        with_base
+            .filter_map(|((base, bytes), mut parts)| {
+                parts.sort_unstable_by_key(|part| part.offset);
+                let base = (*base)?;
+                Some((base..base + bytes, parts))
+            })
+            .collect()
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The bytes of a slot.
+    pub fn bytes_of(&self, slot: u32) -> usize {
+        self.places[slot as usize].slot.bytes
+    }
+
+    /// How many slots there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Gives a thread a lane that nobody has: the first that may begin with this request, else the first.
+    #[cold]
+    fn assign(&mut self, thread: u32, bytes: usize) -> Option<u32> {
+        let index = thread as usize;
+        let free = || (0..self.courses.len()).filter(|&lane| !self.has_thread[lane]);
+        let fitting = free().find(|&lane| self.courses[lane].may_begin_with(bytes));
+        let lane = fitting.or_else(|| free().next());
+        let Some(lane) = lane.filter(|_| index < MOST_THREADS) else {
+            self.counts.unplanned += 1;
+            return None;
+        };
+        if index >= self.lane_of.len() {
+            self.lane_of.resize(index + 1, None);
+        }
+        self.has_thread[lane] = true;
+        self.lane_of[index] = Some(lane as u32);
+        Some(lane as u32)
+    }
+}

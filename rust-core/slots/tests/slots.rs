@@ -1,0 +1,341 @@
+//! Slots against a model that knows bytes only, with plans that are wrong; and lanes that stray.
+
+use std::collections::BTreeMap;
+
+use pinbuddy_slots::{Borrowed, GRANULE, Lane, Layout, Slot, Slots};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const BASE: usize = 1 << 40;
+
+/// Regions that are pinned from the beginning, far from each other.
+fn pinned(layout: &Layout) -> Slots {
+    let mut slots = Slots::new(layout).unwrap();
+    for region in 0..layout.regions.len() {
+        slots.pinned(region, BASE * (region + 1));
+    }
+    slots
+}
+
+/// Any layout: slots lie where they like.
+fn layouts() -> impl Strategy<Value = Layout> {
+    let slot = (1..20_usize, 0..2_u32, 0..100_usize);
+    (
+        vec(slot, 1..40),
+        vec((vec(0..40_u32, 0..20), vec(0..40_u32, 0..40)), 0..4),
+    )
+        .prop_map(|(slots, lanes)| {
+            let regions = vec![GRANULE * 120; 2];
+            let slots: Vec<Slot> = slots
+                .into_iter()
+                .map(|(granules, region, at)| Slot {
+                    bytes: granules * GRANULE,
+                    region,
+                    offset: at * GRANULE,
+                })
+                .collect();
+            let most = slots.len() as u32;
+            let steps = |steps: Vec<u32>| steps.into_iter().map(|slot| slot % most).collect();
+            let lane = |(prologue, period)| Lane {
+                prologue: steps(prologue),
+                period: steps(period),
+            };
+            let lanes = lanes.into_iter().map(lane).collect();
+            Layout {
+                regions,
+                slots,
+                lanes,
+            }
+        })
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Request { thread: u32, granules: usize },
+    Borrow { granules: usize },
+    Free { which: usize },
+    Iteration { thread: u32 },
+    Clear,
+    PinAgain,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        6 => (0..6_u32, 1..20_usize)
+            .prop_map(|(thread, granules)| Act::Request { thread, granules }),
+        2 => (1..40_usize).prop_map(|granules| Act::Borrow { granules }),
+        6 => any::<usize>().prop_map(|which| Act::Free { which }),
+        1 => (0..6_u32).prop_map(|thread| Act::Iteration { thread }),
+        1 => Just(Act::Clear),
+        1 => Just(Act::PinAgain),
+    ];
+    vec(act, 0..400)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Slot(u32),
+    Borrowed(Borrowed),
+}
+
+/// What is live, by address: the end, and who has it.
+#[derive(Default)]
+struct Model(BTreeMap<usize, (usize, Held)>);
+
+impl Model {
+    fn take(&mut self, address: usize, bytes: usize, held: Held) {
+        let end = address + bytes;
+        if let Some((&other, &(other_end, _))) = self.0.range(..end).next_back() {
+            assert!(
+                other_end <= address,
+                "{other:#x}..{other_end:#x} is live at {address:#x}"
+            );
+        }
+        self.0.insert(address, (end, held));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn no_plan_makes_blocks_overlap(layout in layouts(), acts in acts()) {
+        let mut slots = pinned(&layout);
+        let mut model = Model::default();
+        let mut gone: Vec<usize> = Vec::new();
+        for act in acts {
+            match act {
+                Act::Request { thread, granules } => {
+                    let bytes = granules * GRANULE - 7;
+                    if let Some(taken) = slots.request(thread, bytes) {
+                        let slot = layout.slots[taken.slot as usize];
+                        let base = BASE * (slot.region as usize + 1);
+                        prop_assert_eq!(slot.bytes, granules * GRANULE);
+                        prop_assert_eq!(taken.address, base + slot.offset);
+                        prop_assert!(!gone.contains(&(slot.region as usize)));
+                        model.take(taken.address, slot.bytes, Held::Slot(taken.slot));
+                    }
+                }
+                Act::Borrow { granules } => {
+                    if let Some(it) = slots.borrow(granules * GRANULE) {
+                        let region = it.address / BASE - 1;
+                        prop_assert!(it.address % BASE + it.bytes <= layout.regions[region]);
+                        prop_assert!(!gone.contains(&region));
+                        model.take(it.address, it.bytes, Held::Borrowed(it));
+                    }
+                }
+                Act::Free { which } if !model.0.is_empty() => {
+                    let address = *model.0.keys().nth(which % model.0.len()).unwrap();
+                    let (_, held) = model.0.remove(&address).unwrap();
+                    match held {
+                        Held::Slot(slot) => {
+                            prop_assert!(slots.release(slot));
+                            prop_assert!(!slots.release(slot), "twice");
+                        }
+                        Held::Borrowed(it) => {
+                            prop_assert!(slots.give_back(it.address));
+                            prop_assert!(!slots.give_back(it.address), "twice");
+                        }
+                    }
+                }
+                Act::Free { .. } => {}
+                Act::Iteration { thread } => slots.iteration(thread),
+                Act::Clear => {
+                    for (region, range) in slots.take_idle() {
+                        let inside = model.0.range(range).count();
+                        prop_assert_eq!(inside, 0);
+                        gone.push(region);
+                    }
+                }
+                Act::PinAgain => {
+                    let missing: Vec<_> = slots.missing().collect();
+                    prop_assert_eq!(missing.len(), gone.len());
+                    for (region, _) in missing {
+                        slots.pinned(region, BASE * (region + 1));
+                    }
+                    gone.clear();
+                }
+            }
+            let shown: usize = slots.regions().iter().map(|(_, parts)| parts.len()).sum();
+            prop_assert_eq!(shown, model.0.len());
+        }
+    }
+}
+
+/// `count` slots one behind the other, of these sizes in granules.
+fn row(sizes: &[usize]) -> Layout {
+    let mut offset = 0;
+    let slots = sizes.iter().map(|granules| {
+        let bytes = granules * GRANULE;
+        let region = 0;
+        let slot = Slot {
+            bytes,
+            region,
+            offset,
+        };
+        offset += bytes;
+        slot
+    });
+    let slots: Vec<Slot> = slots.collect();
+    let period = (0..slots.len() as u32).collect();
+    Layout {
+        regions: vec![offset],
+        slots,
+        lanes: vec![Lane {
+            prologue: Vec::new(),
+            period,
+        }],
+    }
+}
+
+/// Numbers that differ from seed to seed.
+fn random(seed: &mut u64) -> usize {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    (*seed >> 33) as usize
+}
+
+#[test]
+fn requests_that_differ_at_random_cost_little() {
+    for kinds in [3, 8, 32] {
+        let mut seed = 0x9E37_79B9_7F4A_7C15 ^ kinds as u64;
+        let sizes: Vec<usize> = (0..200).map(|_| 1 + random(&mut seed) % kinds).collect();
+        let mut slots = pinned(&row(&sizes));
+        let (mut asked, mut hits) = (0, 0);
+        for _ in 0..50 {
+            let mut held = Vec::new();
+            for &size in &sizes {
+                let size = match random(&mut seed) % 60 {
+                    // Another size, one more, or one less: 5 % together.
+                    0 => 1 + random(&mut seed) % kinds,
+                    1 => {
+                        asked += 1;
+                        let more = slots.request(0, (1 + random(&mut seed) % kinds) * GRANULE);
+                        held.extend(more.map(|it| it.slot));
+                        size
+                    }
+                    2 => continue,
+                    _ => size,
+                };
+                asked += 1;
+                if let Some(taken) = slots.request(0, size * GRANULE) {
+                    hits += 1;
+                    held.push(taken.slot);
+                }
+            }
+            for slot in held {
+                assert!(slots.release(slot));
+            }
+        }
+        println!(
+            "{kinds} sizes: {:.1} % planned",
+            100.0 * f64::from(hits) / f64::from(asked)
+        );
+        assert!(
+            hits * 10 >= asked * 9,
+            "{hits} of {asked} with {kinds} sizes"
+        );
+    }
+}
+
+#[test]
+fn a_lane_finds_its_place_after_a_phase_that_the_plan_does_not_know() {
+    let sizes: Vec<usize> = (0..100).map(|at| 1 + (at * 7) % 23).collect();
+    let mut slots = pinned(&row(&sizes));
+    for round in 0..5 {
+        let before = slots.counts().hits;
+        for &size in &sizes {
+            let taken = slots.request(0, size * GRANULE);
+            if let Some(taken) = taken {
+                slots.release(taken.slot);
+            }
+        }
+        assert!(slots.counts().hits - before >= 95, "round {round}");
+        // An evaluation.
+        for step in 0..37 {
+            assert_eq!(slots.request(0, (30 + step % 5) * GRANULE), None);
+        }
+    }
+    assert!(slots.counts().resyncs <= 5);
+}
+
+#[test]
+fn an_iteration_mark_puts_the_lane_back() {
+    let sizes = [5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6];
+    let mut slots = pinned(&row(&sizes));
+    let first: Vec<_> = (0..3)
+        .map(|at| slots.request(0, sizes[at] * GRANULE))
+        .collect();
+    for taken in first.iter().flatten() {
+        slots.release(taken.slot);
+    }
+    slots.iteration(0);
+    let again: Vec<_> = (0..3)
+        .map(|at| slots.request(0, sizes[at] * GRANULE))
+        .collect();
+    assert_eq!(first, again);
+    assert_eq!(slots.counts().resyncs, 1);
+}
+
+#[test]
+fn what_the_plan_leaves_idle_is_lent_and_comes_back() {
+    let mut slots = pinned(&row(&[4, 2, 8]));
+    let taken = slots.request(0, 4 * GRANULE).unwrap();
+    assert_eq!(taken.address, BASE);
+    let lent = slots.borrow(2 * GRANULE - 5).unwrap();
+    assert_eq!(
+        (lent.address, lent.bytes),
+        (BASE + 4 * GRANULE, 2 * GRANULE)
+    );
+    assert_eq!(slots.request(0, 2 * GRANULE), None, "its place is lent");
+    assert_eq!(slots.counts().misses, 1);
+    assert_eq!(slots.borrow(9 * GRANULE), None);
+    assert!(slots.give_back(lent.address));
+    assert!(slots.borrow(10 * GRANULE).is_some());
+    assert_eq!(slots.borrow(usize::MAX), None);
+    assert_eq!(slots.request(0, usize::MAX), None);
+}
+
+#[test]
+fn threads_get_the_lanes_that_begin_as_they_do() {
+    let mut layout = row(&[1, 2]);
+    layout.lanes = vec![
+        Lane {
+            prologue: vec![0],
+            period: vec![],
+        },
+        Lane {
+            prologue: vec![],
+            period: vec![1],
+        },
+    ];
+    let mut slots = pinned(&layout);
+    assert_eq!(slots.request(7, 2 * GRANULE).unwrap().slot, 1);
+    assert_eq!(slots.request(3, GRANULE).unwrap().slot, 0);
+    assert_eq!(slots.request(4, GRANULE), None, "there is no third lane");
+    assert!(slots.release(0));
+    assert_eq!(slots.request(3, GRANULE), None, "its prologue is over");
+    assert_eq!(slots.counts().unplanned, 2);
+}
+
+#[test]
+fn layouts_that_cannot_be_are_refused() {
+    let good = row(&[1, 2]);
+    let with = |change: &dyn Fn(&mut Layout)| {
+        let mut layout = good.clone();
+        change(&mut layout);
+        Slots::new(&layout).err().map(|it| it.to_string())
+    };
+    assert_eq!(with(&|_| {}), None);
+    let wrong = [
+        with(&|it| it.slots[1].bytes = 5),
+        with(&|it| it.slots[1].bytes = 0),
+        with(&|it| it.slots[1].offset = usize::MAX - 4095),
+        with(&|it| it.slots[0].region = 1),
+        with(&|it| it.lanes[0].period[1] = 2),
+    ];
+    for wrong in wrong {
+        assert!(wrong.is_some());
+    }
+}
