@@ -10,7 +10,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -22,7 +22,9 @@ const SOURCES: [&str; 12] = [
     "cpp/host_memory.cpp",
     "cpp/block_cache.cpp",
     "cpp/pending_blocks.cpp",
+    "cpp/planned_blocks.cpp",
     "cpp/quick_backend.cpp",
+    "cpp/rings.cpp",
 ];
 
 fn main() {

@@ -21,6 +21,9 @@ struct alignas(64) Block : UpstreamBlock {
   // stay until it is released.
   alignas(64) bool engine_owned = false;
 
+  // Whether it is that of a plan's slot, and stays so.
+  bool planned = false;
+
   // Whether a user has it; and whether `streams_` and `context_when_allocated_`, which the mutex
   // guards, have anything since.
   std::atomic<bool> handed_out{false};
@@ -31,7 +34,11 @@ struct alignas(64) Block : UpstreamBlock {
   // of its size; the top one also to the top of the next size.
   bool cacheable = false;
   std::uint16_t cache = 0;
-  Block* next_cached = nullptr;
+  union {
+    Block* next_cached = nullptr;
+    // While it is not cached, and `recorded`: the number of its allocation.
+    std::uint64_t allocation;
+  };
   Block* next_size = nullptr;
 
   Grant grant{};
@@ -39,6 +46,9 @@ struct alignas(64) Block : UpstreamBlock {
   // The last refusal that it has seen, and whether it counts as freed since (`Refusals`).
   std::uint32_t refusal = 0;
   bool freed_since = false;
+
+  // Whether its request was recorded, and its end was not yet (recording.h).
+  bool recorded = false;
 };
 
 } // namespace pinbuddy

@@ -23,19 +23,19 @@ Block* BlockTable::take(const Grant& grant) {
   return block;
 }
 
+Block* BlockTable::make(const Grant& grant) {
+  auto* block = new Block(grant.bytes, reinterpret_cast<void*>(grant.address));
+  block->engine_owned = true;
+  block->grant = grant;
+  Lock guard(mutex_);
+  contexts_.insert(block);
+  return block;
+}
+
 void BlockTable::put(Block* block) {
   Lock guard(mutex_);
   by_address_.erase(block->ptr_);
   spare_.push_back(block);
-}
-
-std::shared_ptr<c10::GatheredContext> BlockTable::context_at(const void* address) {
-  Block* block = find(address, nullptr);
-  if (block == nullptr) {
-    return nullptr;
-  }
-  Lock guard(block->mutex_);
-  return block->context_when_allocated_;
 }
 
 Block* BlockTable::find(const void* address, const void* context) {

@@ -19,12 +19,12 @@ class BlockTable {
   // A block for memory that the engine granted, not handed out yet. The caller owns it until `put`.
   Block* take(const Grant& grant);
 
+  // The same, for a block whose object stays the caller's for good, and that is not found by its address.
+  Block* make(const Grant& grant);
+
   // Called before the memory is released to the engine: from now on another block at that address can be
   // found.
   void put(Block* block);
-
-  // The context in which the block at this address was allocated, if that was recorded.
-  std::shared_ptr<c10::GatheredContext> context_at(const void* address);
 
   // The handed-out block with this context or, failing that, at this address; null if there is none. Neither
   // pointer needs to be ours.

@@ -9,6 +9,7 @@
 
 #include "child.h"
 #include "lock.h"
+#include "recording.h"
 #include "settings.h"
 
 namespace pinbuddy {
@@ -28,9 +29,17 @@ constexpr std::size_t kNoRequest = std::numeric_limits<std::size_t>::max();
 BuddyAllocator::BuddyAllocator()
     : threshold_(engine_guarded() ? kNoRequest : engine_threshold()),
       guard_(Guard::make()),
+      planned_(table_),
       refusals_(engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
+  if (C10_UNLIKELY(recording_.load(std::memory_order_relaxed))) {
+    return allocate_recorded(size);
+  }
+  return serve(size);
+}
+
+[[gnu::always_inline]] inline std::pair<void*, void*> BuddyAllocator::serve(std::size_t size) {
   if (size < threshold_ || size == 0) {
     if (C10_UNLIKELY(guard_ != nullptr) && size != 0 && !is_child() && serves_default_pool()) {
       return allocate_guarded(size);
@@ -65,6 +74,22 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   return {reinterpret_cast<void*>(block->grant.address), block};
 }
 
+[[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::allocate_recorded(std::size_t size) {
+  const auto made = serve(size);
+  if (C10_UNLIKELY(!recording::begun.load(std::memory_order_relaxed)) && !recording::begun.exchange(true)) {
+    engine_record_begin();
+  }
+  if (made.second != nullptr) {
+    recording::request(static_cast<Block*>(made.second), size);
+  }
+  return made;
+}
+
+void BuddyAllocator::record(std::uint16_t session) {
+  recording::session.store(session, std::memory_order_relaxed);
+  recording_.store(session != 0, std::memory_order_relaxed);
+}
+
 void BuddyAllocator::reap_beside(std::size_t size) {
   if (size != 0 && !is_child() && serves_default_pool()) {
     reap_until(
@@ -73,6 +98,12 @@ void BuddyAllocator::reap_beside(std::size_t size) {
 }
 
 Block* BuddyAllocator::take(std::size_t size) {
+  if (C10_UNLIKELY(planned_.any())) {
+    if (Block* block = planned_.take(size); C10_LIKELY(block != nullptr)) {
+      refusals_.granted(*block);
+      return block;
+    }
+  }
   // A size that overflows here is not cached.
   const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
   bool again = false;
@@ -108,7 +139,8 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
     return nullptr;
   }
   Block* block = table_.take(grant);
-  BlockCache::assign(block, again);
+  // What a plan leaves idle is not kept: a slot may be waiting for it.
+  BlockCache::assign(block, again && !engine_is_planned(grant));
   refusals_.granted(*block);
   return block;
 }
@@ -149,6 +181,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 }
 
 void BuddyAllocator::empty_cache() {
+  recording::mark(recording::Kind::kClear);
   QuickBackend::empty_cache();
   reap();
   flush_cached();

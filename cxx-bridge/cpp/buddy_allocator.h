@@ -7,6 +7,7 @@
 // call, map, unmap or wait under a lock (I5).
 #pragma once
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "block_table.h"
 #include "guard.h"
 #include "pending_blocks.h"
+#include "planned_blocks.h"
 #include "quick_backend.h"
 #include "refusals.h"
 
@@ -68,6 +70,9 @@ class BuddyAllocator final : public QuickBackend {
   void before_fork() override;
   void after_fork(bool in_child) override;
 
+  // Records requests from now on, in the recording of this number; 0: in none.
+  void record(std::uint16_t session);
+
   // With BUDDY_GUARD=1: looks at all freed memory. Ends the process if any was written.
   void check_guarded();
 
@@ -77,8 +82,16 @@ class BuddyAllocator final : public QuickBackend {
  private:
   // Upstream's own pin. If it fails, the engine's idle memory is unpinned, and it is tried again.
   void allocate_host_memory(std::size_t size, void** ptr) override;
+  // As `allocate`, and records nothing.
+  std::pair<void*, void*> serve(std::size_t size);
+  std::pair<void*, void*> allocate_recorded(std::size_t size);
+  void free_recorded(Block* block);
+  // The events of a freed block are complete.
+  static void end_record(Block* block);
   // As `allocate`, with BUDDY_GUARD=1.
   std::pair<void*, void*> allocate_guarded(std::size_t size);
+  // The handed-out block with this context or, failing that, at this address; null if there is none.
+  Block* find(const void* address, const void* context);
   // A block of at least `size` bytes; null if the engine serves none.
   Block* take(std::size_t size);
   Block* take_from_engine(std::size_t size, bool again);
@@ -104,11 +117,14 @@ class BuddyAllocator final : public QuickBackend {
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;
+  // Whether requests are recorded. Here, since every request reads this cache line.
+  std::atomic<bool> recording_{false};
   // Null unless BUDDY_GUARD=1, which makes all requests look like ones below the threshold: the others pay
   // nothing for it.
   Guard* const guard_;
   BlockCache cache_;
   BlockTable table_;
+  PlannedBlocks planned_;
   PendingBlocks pending_;
   Refusals refusals_;
 };

@@ -2,11 +2,13 @@
 #include "buddy_allocator.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 
 #include <utility>
 
 #include "child.h"
 #include "lock.h"
+#include "recording.h"
 
 namespace pinbuddy {
 
@@ -14,10 +16,38 @@ using c10::cuda::CUDAStream;
 
 void BuddyAllocator::free(void* context) {
   auto* block = static_cast<Block*>(context);
-  if (block != nullptr && block->engine_owned) {
+  if (block != nullptr && C10_UNLIKELY(block->recorded)) {
+    free_recorded(block);
+  } else if (block != nullptr && block->engine_owned) {
     free_engine_block(block);
   } else {
     QuickBackend::free(context);
+  }
+}
+
+void BuddyAllocator::free_recorded(Block* block) {
+  if (block->engine_owned) {
+    recording::free(block, block->on_streams.load(std::memory_order_relaxed) ? 1 : 0);
+    free_engine_block(block);
+    return;
+  }
+  // Upstream alone knows the block while it is used, so its streams are recorded here. It records an event on each.
+  for (const CUDAStream stream : block->streams_) {
+    recording::use(*block, stream);
+  }
+  const std::size_t events = block->streams_.size();
+  recording::freeing = events != 0 ? block->allocation : 0;
+  const auto freed = c10::make_scope_exit([] { recording::freeing = 0; });
+  recording::free(block, events);
+  // Its events know the allocation; the block's next user is another one.
+  block->recorded = false;
+  QuickBackend::free(block);
+}
+
+void BuddyAllocator::end_record(Block* block) {
+  if (C10_UNLIKELY(block->recorded)) {
+    block->recorded = false;
+    recording::done(block->allocation);
   }
 }
 
@@ -68,6 +98,7 @@ void BuddyAllocator::free_with_events(Block* block) {
   }
   if (streams.empty()) {
     // Guarded, and no stream has used it.
+    end_record(block);
     end_use(block, nullptr);
     return;
   }
@@ -115,6 +146,11 @@ void BuddyAllocator::end_trace(
 
 void BuddyAllocator::release(Block* block) {
   const Grant grant = block->grant;
+  if (C10_UNLIKELY(block->planned)) {
+    engine_release(grant);
+    refusals_.released();
+    return;
+  }
   // Out of the table first: another thread may get the same address as soon as the engine has it.
   table_.put(block);
   engine_release(grant);
@@ -163,19 +199,28 @@ void BuddyAllocator::reap_until(
         if (last) {
           // From pending to live in the engine, before another thread can take it.
           engine_cache(block->grant);
+          end_record(block);
           end_use(block, context);
         }
       });
 }
 
+Block* BuddyAllocator::find(const void* address, const void* context) {
+  Block* block = table_.find(address, context);
+  return block != nullptr ? block : planned_.find(address);
+}
+
 bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
-  Block* block = is_child() ? nullptr : table_.find(ptr, context);
+  Block* block = is_child() ? nullptr : find(ptr, context);
   if (block == nullptr) {
     return QuickBackend::record_event(ptr, context, stream);
   }
   Lock guard(block->mutex_);
   TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
   block->streams_.insert(CUDAStream(stream));
+  if (C10_UNLIKELY(block->recorded)) {
+    recording::use(*block, CUDAStream(stream));
+  }
   block->on_streams.store(true, std::memory_order_relaxed);
   return true;
 }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "lock.h"
+
 namespace pinbuddy {
 namespace {
 
@@ -53,7 +55,10 @@ std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
     info.allocated = part.live;
     info.active = part.live || part.pending;
     if (info.active) {
-      info.context_when_allocated = table_.context_at(reinterpret_cast<void*>(part.address));
+      if (Block* block = find(reinterpret_cast<void*>(part.address), nullptr); block != nullptr) {
+        Lock guard(block->mutex_);
+        info.context_when_allocated = block->context_when_allocated_;
+      }
     }
     segments.push_back(std::move(info));
   }

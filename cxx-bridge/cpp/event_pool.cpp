@@ -70,6 +70,7 @@ bool PooledEvent::completed() const {
 
 PooledEvent::PooledEvent(PooledEvent&& other) noexcept
     : counted(std::exchange(other.counted, false)),
+      allocation(std::exchange(other.allocation, 0)),
       event_(std::exchange(other.event_, nullptr)),
       device_(other.device_) {}
 
@@ -77,6 +78,7 @@ PooledEvent& PooledEvent::operator=(PooledEvent&& other) noexcept {
   std::swap(event_, other.event_);
   std::swap(device_, other.device_);
   std::swap(counted, other.counted);
+  std::swap(allocation, other.allocation);
   return *this;
 }
 

@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -29,8 +30,9 @@ class PooledEvent {
   // Whether the event is complete. Throws c10::Error on any CUDA failure.
   bool completed() const;
 
-  // A mark for the holder.
+  // Marks for the holder: whether it counts the event, and the recorded allocation that waits for it, or 0.
   bool counted = false;
+  std::uint64_t allocation = 0;
 
  private:
   PooledEvent(cudaEvent_t event, c10::DeviceIndex device) : event_(event), device_(device) {}

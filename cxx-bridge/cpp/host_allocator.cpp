@@ -13,6 +13,7 @@
 
 #include "buddy_allocator.h"
 #include "child.h"
+#include "recording.h"
 #include "upstream.h"
 
 namespace pinbuddy {
@@ -50,10 +51,15 @@ void in_child() {
     the_allocator = new HostAllocator(std::make_unique<BuddyAllocator>());
     register_host_allocator(the_allocator);
     pthread_atfork(before_fork, in_parent, in_child);
+    // After all others, which come first: by then nothing is freed any more.
+    std::atexit(engine_record_close);
     // After the next, which comes first: by then nothing is pinned or unpinned any more.
     std::atexit([] { the_allocator->impl_->check_guarded(); });
     std::atexit(engine_close);
     engine_report_settings();
+    if (engine_records()) {
+      the_allocator->impl_->record(1);
+    }
   }
 }
 
@@ -138,6 +144,40 @@ void flush_cached() {
   if (the_allocator != nullptr) {
     the_allocator->impl_->flush_cached();
   }
+}
+
+void record(std::uint16_t session) {
+  if (the_allocator != nullptr) {
+    the_allocator->impl_->record(session);
+  }
+}
+
+void record_iteration() {
+  recording::mark(recording::Kind::kIteration);
+}
+
+void planned_iteration() {
+  PlannedBlocks::iteration();
+}
+
+uint64_t record_ticks() {
+  return ticks();
+}
+
+std::size_t record_rings() {
+  return Rings::count();
+}
+
+Drained record_drain(std::size_t ring, rust::Slice<Entry> into) {
+  return Rings::drain(ring, into);
+}
+
+uint64_t record_lost() {
+  return Rings::take_lost();
+}
+
+rust::String torch_version() {
+  return TORCH_VERSION;
 }
 
 void empty_host_cache() {

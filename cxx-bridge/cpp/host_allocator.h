@@ -8,6 +8,10 @@
 
 namespace pinbuddy {
 
+// Of the bridge.
+struct Drained;
+struct Entry;
+
 // How many GPUs there are; 0 without a driver.
 int32_t device_count();
 
@@ -51,6 +55,27 @@ void reap_completed();
 
 // Releases every cached block to the engine, before its state is read.
 void flush_cached();
+
+// Records requests from now on, in the recording of this number; 0: in none.
+void record(std::uint16_t session);
+
+// Records that an iteration is over, if anything is recorded.
+void record_iteration();
+
+// This thread has ended an iteration, for the plan in use.
+void planned_iteration();
+
+// The counter that entries have their times from.
+uint64_t record_ticks();
+
+// For the recorder's thread alone: how many rings there are, what one of them holds, and how many entries found none
+// since the last call.
+std::size_t record_rings();
+Drained record_drain(std::size_t ring, rust::Slice<Entry> into);
+uint64_t record_lost();
+
+// The version of PyTorch that this was compiled for.
+rust::String torch_version();
 
 // What torch.accelerator.empty_host_cache() does. Throws c10::Error.
 void empty_host_cache();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "recording.h"
 #include "settings.h"
 
 namespace pinbuddy {
@@ -95,6 +96,7 @@ void QuickBackend::record_stream(
     events->back().counted = true;
     outstanding_.fetch_add(1, std::memory_order_relaxed);
   }
+  events->back().allocation = recording::freeing;
 }
 
 bool QuickBackend::query_event(PooledEvent& event) {
@@ -106,6 +108,9 @@ bool QuickBackend::query_event(PooledEvent& event) {
     }
   });
   over = CudaBackend::query_event(event);
+  if (over && C10_UNLIKELY(event.allocation != 0)) {
+    recording::done(std::exchange(event.allocation, 0));
+  }
   return over;
 }
 

@@ -6,12 +6,12 @@
 // Exported by name, not by path.
 #![allow(unreachable_pub)]
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::panic::{UnwindSafe, catch_unwind};
 
 use crate::ffi;
 use crate::log;
-use crate::process::{flushed_handle, handle};
+use crate::process::{flushed_handle, handle, iteration, start_trace, stop_trace};
 
 /// Whether this process's engine serves requests: 1 or 0.
 #[unsafe(no_mangle)]
@@ -63,6 +63,40 @@ pub extern "C" fn pinbuddy_empty_cache() -> c_int {
         }
     };
     catch_unwind(|| if handle().is_on() { empty() } else { 0 }).unwrap_or(0)
+}
+
+/// Records requests to a file from now on. Copies why it does not, or an empty text; returns as
+/// `pinbuddy_stats_json` does.
+///
+/// # Safety
+///
+/// `name` must be a text that ends with a zero; `buffer` as for `pinbuddy_stats_json`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pinbuddy_trace_start(
+    name: *const c_char,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    // SAFETY: by the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_str();
+    let start = || match name {
+        Ok(name) => start_trace(name).err().unwrap_or_default(),
+        Err(_) => "the name is not UTF-8".to_owned(),
+    };
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(start, buffer, capacity) }
+}
+
+/// Ends the trace being recorded. 1 if there was one and it is written, else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_trace_stop() -> c_int {
+    catch_unwind(|| c_int::from(stop_trace())).unwrap_or(0)
+}
+
+/// Says that an iteration of the program is over. Does nothing unless it is recorded.
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_iteration() {
+    let _ = catch_unwind(iteration);
 }
 
 /// The version of the fork, for instance `2.15.0+cu132.pinbuddy.0.1.0`.

@@ -11,6 +11,11 @@ pub(crate) fn processes() -> Option<(usize, &'static str)> {
 
 /// This process's rank among all that were started, on all machines; `None` if it is the only one.
 pub(crate) fn rank() -> Option<usize> {
+    Some(rank_of_all()?.0)
+}
+
+/// The same, and how many were started.
+pub(crate) fn rank_of_all() -> Option<(usize, usize)> {
     rank_of(|name| std::env::var(name).ok())
 }
 
@@ -27,7 +32,7 @@ fn processes_of(lookup: impl Fn(&str) -> Option<String>) -> Option<(usize, &'sta
     })
 }
 
-fn rank_of(lookup: impl Fn(&str) -> Option<String>) -> Option<usize> {
+fn rank_of(lookup: impl Fn(&str) -> Option<String>) -> Option<(usize, usize)> {
     const ALL: [(&str, &str); 4] = [
         ("RANK", "WORLD_SIZE"),
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -36,7 +41,7 @@ fn rank_of(lookup: impl Fn(&str) -> Option<String>) -> Option<usize> {
     ];
     let said = |(rank, of)| Some((number(&lookup, rank)?, number(&lookup, of)?));
     let (rank, of) = ALL.into_iter().find_map(said)?;
-    (rank < of && of > 1).then_some(rank)
+    (rank < of && of > 1).then_some((rank, of))
 }
 
 fn number(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Option<usize> {
@@ -71,13 +76,13 @@ mod tests {
     #[test]
     fn a_rank_is_one_of_several() {
         let of = |rank, size| rank_of(among(&[("RANK", rank), ("WORLD_SIZE", size)]));
-        assert_eq!(of("3", "8"), Some(3));
-        assert_eq!(of("0", "2"), Some(0));
+        assert_eq!(of("3", "8"), Some((3, 8)));
+        assert_eq!(of("0", "2"), Some((0, 2)));
         for (rank, size) in [("0", "1"), ("8", "8"), ("x", "8"), ("3", "")] {
             assert_eq!(of(rank, size), None, "{rank} of {size}");
         }
         assert_eq!(rank_of(among(&[("RANK", "3")])), None);
         let slurm = [("SLURM_PROCID", "5"), ("SLURM_NTASKS", "16")];
-        assert_eq!(rank_of(among(&slurm)), Some(5));
+        assert_eq!(rank_of(among(&slurm)), Some((5, 16)));
     }
 }

@@ -14,8 +14,10 @@ pub mod handle;
 mod launcher;
 mod lock;
 pub mod log;
+pub mod plan;
 #[doc(hidden)]
 pub mod readers;
+pub mod record;
 mod sync;
 
 #[cfg(feature = "torch")]
@@ -26,10 +28,11 @@ mod process;
 #[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
-    engine_enter_child, engine_give_way, engine_guarded, engine_made_child, engine_parts,
+    engine_enter_child, engine_give_way, engine_guarded, engine_is_planned, engine_iteration,
+    engine_made_child, engine_parts, engine_record_begin, engine_record_close, engine_records,
     engine_release, engine_report_settings, engine_request, engine_request_beside,
-    engine_reset_accumulated, engine_reset_peaks, engine_reused, engine_segment_bytes,
-    engine_state_line, engine_threshold,
+    engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused,
+    engine_segment_bytes, engine_slot_at, engine_slots, engine_state_line, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -62,6 +65,21 @@ mod ffi {
         freed: i64,
     }
 
+    /// What a thread recorded: when, of which allocation, and what (`cpp/recording.h`).
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Entry {
+        ticks: u64,
+        allocation: u64,
+        what: u64,
+    }
+
+    /// What a drain found: how many entries, whose, and how many were dropped since the last one.
+    struct Drained {
+        count: usize,
+        thread: u32,
+        lost: u64,
+    }
+
     /// What the engine adds to PyTorch's host statistics.
     struct Counters {
         segments: Counter,
@@ -81,6 +99,11 @@ mod ffi {
         // stalls.
         fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
         fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool;
+        fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool;
+        fn engine_slots() -> usize;
+        fn engine_is_planned(grant: &Grant) -> bool;
+        fn engine_slot_at(address: usize, slot: &mut u32) -> bool;
+        fn engine_iteration(thread: u32);
         fn engine_reused(blocks: usize, bytes: usize);
         fn engine_cache(grant: &Grant);
         fn engine_defer(grant: &Grant);
@@ -95,6 +118,9 @@ mod ffi {
         fn engine_reset_accumulated();
         fn engine_parts() -> Vec<Part>;
         fn engine_state_line() -> String;
+        fn engine_records() -> bool;
+        fn engine_record_begin();
+        fn engine_record_close();
     }
 
     unsafe extern "C++" {
@@ -115,5 +141,13 @@ mod ffi {
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
         fn flush_cached();
+        fn record(session: u16);
+        fn record_iteration();
+        fn planned_iteration();
+        fn record_ticks() -> u64;
+        fn record_rings() -> usize;
+        fn record_drain(ring: usize, into: &mut [Entry]) -> Drained;
+        fn record_lost() -> u64;
+        fn torch_version() -> String;
     }
 }

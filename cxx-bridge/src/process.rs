@@ -3,11 +3,12 @@
 //! Thin: each function finds the process's handle and translates between its types and the bridge's. Bad
 //! settings are reported when the library is loaded, and not only when memory is pinned.
 
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pinbuddy_core::{Gauge, Region, Stats};
+use pinbuddy_core::{Gauge, Region, SegmentId, Stats};
 
 use crate::backing::{Chain, Completions, Device, Driver};
 use crate::budget::Account;
@@ -15,6 +16,8 @@ use crate::config::Config;
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
+use crate::plan::{self, Choice};
+use crate::record::{self, FileSink, Recorder, Source};
 use pinbuddy_machine::{Files, Limits};
 
 /// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
@@ -91,8 +94,58 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
+/// The rings of `cpp/rings.h`.
+#[derive(Debug)]
+pub(crate) struct Rings;
+
+/// Entries that one call of C++ moves at most.
+const AT_ONCE: usize = 1024;
+/// Calls for one ring: what a ring holds.
+const MOST_AT_ONCE: usize = 32;
+
+impl Source for Rings {
+    fn record(&self, session: u16) {
+        ffi::record(session);
+    }
+
+    fn ticks(&self) -> u64 {
+        ffi::record_ticks()
+    }
+
+    fn rings(&self) -> usize {
+        ffi::record_rings()
+    }
+
+    fn drain(&self, ring: usize, into: &mut Vec<record::Entry>) -> record::Drained {
+        let mut all = record::Drained::default();
+        let mut found = [ffi::Entry::default(); AT_ONCE];
+        // A ring that is filled meanwhile is left after so many.
+        for _ in 0..MOST_AT_ONCE {
+            let drained = ffi::record_drain(ring, &mut found);
+            all.lost += drained.lost;
+            if drained.count == 0 {
+                break;
+            }
+            all.thread = drained.thread;
+            let entry = |it: &ffi::Entry| record::Entry::of(it.ticks, it.allocation, it.what);
+            into.extend(found[..drained.count].iter().filter_map(entry));
+            if drained.count < AT_ONCE {
+                break;
+            }
+        }
+        all
+    }
+
+    fn lost(&self) -> u64 {
+        ffi::record_lost()
+    }
+}
+
 struct Process {
     handle: Handle<Chain<Cuda>>,
+    /// What becomes of `BUDDY_PLAN`.
+    choice: Choice,
+    recorder: Recorder<Rings>,
     warnings: Vec<String>,
 }
 
@@ -108,8 +161,20 @@ fn process() -> &'static Process {
         log::set_level(config.log.value);
         let memory = Chain::new(&config, Cuda);
         let capacity = Box::new(Account::new("/".into()));
+        let (choice, warning) = plan::choose(&config, &ffi::torch_version());
+        warnings.extend(warning);
+        let applied = match &choice {
+            Choice::Use(plan) => plan::apply(plan, &config),
+            _ => None,
+        };
+        let handle = match applied {
+            Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
+            None => Handle::new(config, memory, capacity, Box::new(Cuda)),
+        };
         Process {
-            handle: Handle::new(config, memory, capacity, Box::new(Cuda)),
+            handle,
+            choice,
+            recorder: Recorder::new(Rings),
             warnings,
         }
     })
@@ -124,6 +189,59 @@ pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
 pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
     ffi::flush_cached();
     handle()
+}
+
+/// Whether requests are recorded from the first one on.
+pub(crate) fn engine_records() -> bool {
+    record::is_wanted(handle().config()) || matches!(process().choice, Choice::Record { .. })
+}
+
+/// The first request is being recorded.
+pub(crate) fn engine_record_begin() {
+    // A panic must not reach C++. What it leaves half done is not used.
+    let begin = || {
+        let sinks = || {
+            let mut sinks = record::sinks(handle().config(), &ffi::torch_version());
+            if let Choice::Record { path, run } = &process().choice {
+                sinks.push(Box::new(plan::Recording::new(path.clone(), run.clone())));
+            }
+            sinks
+        };
+        process().recorder.begin(sinks);
+    };
+    if catch_unwind(begin).is_err() {
+        ffi::record(0);
+    }
+}
+
+/// Records requests to a file from now on, in addition to what the settings ask for.
+pub(crate) fn start_trace(name: &str) -> Result<(), String> {
+    if !handle().is_on() {
+        return Err("the engine is off, so requests are not seen".to_owned());
+    }
+    engine_record_begin();
+    process().recorder.start(|| {
+        let header = record::header(handle().config(), &ffi::torch_version());
+        Ok(Box::new(FileSink::create(name, &header)?))
+    })
+}
+
+/// Ends the trace being recorded; true if there was one, and it is written.
+pub(crate) fn stop_trace() -> bool {
+    process().recorder.stop()
+}
+
+/// The program says that an iteration is over.
+pub(crate) fn iteration() {
+    ffi::record_iteration();
+    if handle().slots() > 0 {
+        ffi::planned_iteration();
+    }
+}
+
+/// The process ends: what is recorded is written.
+pub(crate) fn engine_record_close() {
+    let _ = catch_unwind(|| process().recorder.close());
 }
 
 /// Warns about bad settings. Called once, when the library has been loaded.
@@ -155,6 +273,32 @@ pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
 
 pub(crate) fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool {
     granted(handle().request_beside(bytes, cached), grant)
+}
+
+/// Whether the memory is a plan's.
+pub(crate) fn engine_is_planned(grant: &Grant) -> bool {
+    SegmentId::from_u32(grant.segment)
+        .number_outside()
+        .is_some()
+}
+
+pub(crate) fn engine_slots() -> usize {
+    handle().slots()
+}
+
+pub(crate) fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool {
+    granted(handle().request_planned(thread, bytes), grant)
+}
+
+pub(crate) fn engine_slot_at(address: usize, slot: &mut u32) -> bool {
+    let found = handle().slot_at(address);
+    *slot = found.unwrap_or(*slot);
+    found.is_some()
+}
+
+/// An iteration of this thread's is over.
+pub(crate) fn engine_iteration(thread: u32) {
+    handle().iteration(thread);
 }
 
 pub(crate) fn engine_reused(blocks: usize, bytes: usize) {
@@ -193,6 +337,7 @@ pub(crate) fn engine_close() {
 }
 
 pub(crate) fn engine_enter_child() -> bool {
+    process().recorder.enter_child();
     handle().enter_child()
 }
 

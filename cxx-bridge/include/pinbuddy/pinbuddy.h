@@ -22,6 +22,16 @@ int pinbuddy_warm_up(int wait);
  * is off. */
 int pinbuddy_empty_cache(void);
 
+/* Records requests for pinned memory to the file `name`, in which {rank} and {pid} are replaced. Copies why it does
+ * not, or an empty text, into `buffer`, as pinbuddy_stats_json does. One trace is recorded at a time. */
+size_t pinbuddy_trace_start(const char* name, char* buffer, size_t capacity);
+
+/* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
+int pinbuddy_trace_stop(void);
+
+/* Says that an iteration of the program is over: a mark in the trace. Does nothing if there is none. */
+void pinbuddy_iteration(void);
+
 /* 1 if the library was built with assertions, which cost time; no released wheel is. */
 int pinbuddy_debug_build(void);
 

@@ -10,16 +10,19 @@ pinned or that the engine is off.
 the allocator is in place, and if not, why.
 """
 
-from pinbuddy._act import empty_cache, warm_up
+from pinbuddy import trace
+from pinbuddy._act import empty_cache, iteration, warm_up
 from pinbuddy._read import config, enabled, memory_summary, segments, stats, version
 
 __all__ = [
     "config",
     "empty_cache",
     "enabled",
+    "iteration",
     "memory_summary",
     "segments",
     "stats",
+    "trace",
     "version",
     "warm_up",
 ]

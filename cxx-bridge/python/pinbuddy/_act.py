@@ -1,4 +1,4 @@
-"""Actions: pin memory ahead of need, and unpin idle memory."""
+"""Actions: pin memory ahead of need, unpin idle memory, and say where an iteration ends."""
 
 from pinbuddy import _library
 from pinbuddy._read import enabled, stats
@@ -49,3 +49,9 @@ def empty_cache() -> None:
         # The public name is newer than the function that it calls.
         empty = getattr(torch.accelerator, "empty_host_cache", torch._C._host_emptyCache)
         empty()
+
+
+def iteration() -> None:
+    """Says that an iteration of the program, such as a training step, is over. Costs a microsecond, and
+    does nothing unless a trace is recorded (``BUDDY_TRACE``, ``pinbuddy.trace``)."""
+    _library.load().pinbuddy_iteration()

@@ -21,6 +21,12 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pinbuddy_version": (ctypes.c_char_p, ()),
     "pinbuddy_warm_up": (ctypes.c_int, (ctypes.c_int,)),
     "pinbuddy_empty_cache": (ctypes.c_int, ()),
+    "pinbuddy_trace_start": (
+        ctypes.c_size_t,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
+    ),
+    "pinbuddy_trace_stop": (ctypes.c_int, ()),
+    "pinbuddy_iteration": (None, ()),
     "pinbuddy_config_json": _COPY,
     "pinbuddy_stats_json": _COPY,
     "pinbuddy_segments_json": _COPY,
@@ -45,6 +51,16 @@ class Absent:
 
     def pinbuddy_empty_cache(self) -> int:
         return 0
+
+    def pinbuddy_trace_start(self, _name: bytes, buffer: Any, _capacity: int) -> int:
+        buffer.value = b"the engine is off, so requests are not seen"
+        return len(buffer.value)
+
+    def pinbuddy_trace_stop(self) -> int:
+        return 0
+
+    def pinbuddy_iteration(self) -> None:
+        pass
 
     def pinbuddy_config_json(self, buffer: Any, capacity: int) -> int:
         return _copy({}, buffer, capacity)

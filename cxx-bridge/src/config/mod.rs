@@ -12,7 +12,7 @@ pub mod variables;
 use std::ffi::OsString;
 use std::fmt;
 
-use pinbuddy_core::{Growth, WarmUp};
+use pinbuddy_core::{Growth, Settings, WarmUp};
 use serde::{Serialize, Serializer};
 
 use crate::log::Level;
@@ -88,8 +88,14 @@ pub struct Config {
     /// Where the memory comes from.
     #[serde(flatten)]
     pub memory: Memory,
+    /// The file to which requests are recorded.
+    pub trace: Setting<Option<String>>,
     /// What is said on standard error.
     pub log: Setting<Level>,
+    /// The plan's file.
+    pub plan: Setting<Option<String>>,
+    /// Whether a plan that cannot be used is replaced.
+    pub plan_update: Setting<bool>,
     /// Whether memory that is used after it was freed, or past its end, is looked for.
     pub guard: Setting<bool>,
     /// Whether PyTorch's own allocator stays in place.
@@ -99,7 +105,7 @@ pub struct Config {
 impl Config {
     /// Reads every variable through `lookup`; returns the configuration and the warnings to show.
     pub fn read(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
-        use parse::{block_size, megabytes, number, switch, word};
+        use parse::{block_size, file, megabytes, number, switch, word};
         let mut reader = Reader {
             lookup,
             warnings: Vec::new(),
@@ -131,9 +137,12 @@ impl Config {
             }),
             max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
             memory: Memory::read(&mut reader),
+            trace: reader.read(variables::TRACE, None, file),
             log: reader.read(variables::LOG, Level::Warn, |text| {
                 word(text, &Level::WORDS, "is none of off, warn, info and debug")
             }),
+            plan: reader.read(variables::PLAN, None, file),
+            plan_update: reader.read(variables::PLAN_UPDATE, false, switch),
             guard: reader.read(variables::GUARD, false, switch),
             disable: reader.read(variables::DISABLE, false, switch),
         };
@@ -172,6 +181,17 @@ impl Config {
     /// Size of a segment pinned by the warm-up, in bytes.
     pub fn block_bytes(&self) -> usize {
         self.block_size_mb.value * MIB
+    }
+
+    /// What the provisioner is set to.
+    pub fn of_the_provisioner(&self) -> Settings {
+        Settings {
+            segment_bytes: self.block_bytes(),
+            threshold_bytes: self.threshold_bytes(),
+            growth: self.growth.value,
+            warm_up: self.warm_up.value.into(),
+            count: self.block_count.value,
+        }
     }
 
     /// The smallest request that the engine serves, in bytes; with `BUDDY_GUARD=1` all.

@@ -38,6 +38,14 @@ pub(super) fn block_size(text: &str) -> Result<usize, &'static str> {
     }
 }
 
+/// The name of a file.
+pub(super) fn file(text: &str) -> Result<Option<String>, &'static str> {
+    match text {
+        "" => Err("is empty, and a file has a name"),
+        name => Ok(Some(name.to_owned())),
+    }
+}
+
 /// On or off.
 pub(super) fn switch(text: &str) -> Result<bool, &'static str> {
     match text.to_ascii_lowercase().as_str() {

@@ -29,6 +29,7 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.memory.pin_threads.value, None);
     assert_eq!(config.memory.numa.value, Numa::Off);
     assert_eq!(config.memory.register_chunk_mb.value, 0);
+    assert_eq!(config.trace.value, None);
     assert_eq!(config.log.value, Level::Warn);
     assert!(!config.guard.value && !config.disable.value);
     assert_eq!(warnings, [] as [String; 0]);
@@ -55,7 +56,7 @@ fn the_tables_defaults_are_the_ones_in_use() {
         // Their defaults depend on the machine or the program, and are no values.
         .filter(|it| {
             let depend = ["BUDDY_BLOCK_COUNT", "BUDDY_MAX_MB", "BUDDY_PIN_THREADS"];
-            !depend.contains(&it.name)
+            !depend.contains(&it.name) && !["BUDDY_TRACE", "BUDDY_PLAN"].contains(&it.name)
         })
         .map(|it| (it.name, it.default))
         .collect();
@@ -84,6 +85,7 @@ fn usable_values_are_taken() {
         ("BUDDY_PIN_THREADS", "3"),
         ("BUDDY_NUMA", "1"),
         ("BUDDY_REGISTER_CHUNK_MB", "511"),
+        ("BUDDY_TRACE", " /tmp/Trace of {rank} "),
         ("BUDDY_LOG", "DEBUG"),
         ("BUDDY_DISABLE", "1"),
     ]);
@@ -99,6 +101,7 @@ fn usable_values_are_taken() {
     assert_eq!(config.memory.pin_threads.value, Some(3));
     assert_eq!(config.memory.numa.value, Numa::Node(1));
     assert_eq!(config.memory.register_chunk_mb.value, 511);
+    assert_eq!(config.trace.value.as_deref(), Some("/tmp/Trace of {rank}"));
     assert_eq!(config.log.value, Level::Debug);
     assert!(config.disable.value);
     assert_eq!(config.disable.origin, Origin::Environment);
@@ -127,6 +130,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_PIN_THREADS", "0"),
         ("BUDDY_NUMA", "near"),
         ("BUDDY_REGISTER_CHUNK_MB", "512"),
+        ("BUDDY_TRACE", ""),
         ("BUDDY_LOG", "verbose"),
         ("BUDDY_DISABLE", "maybe"),
     ]);
@@ -143,6 +147,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_PIN_THREADS="0" is zero, and somebody has to touch the pages; using the default, min(8, cores / LOCAL_WORLD_SIZE)
     BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
     BUDDY_REGISTER_CHUNK_MB="512" is not below 512; using the default, 0
+    BUDDY_TRACE="" is empty, and a file has a name; using the default, no file
     BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
     BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
     "#);

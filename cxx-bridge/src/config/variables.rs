@@ -97,11 +97,31 @@ pub(super) const REGISTER_CHUNK_MB: Variable = variable(
     "register blocks in pieces of this many MiB, below 512; 0: whole. Not tried on a real GPU \
      yet",
 );
+pub(super) const TRACE: Variable = variable(
+    "BUDDY_TRACE",
+    "no file",
+    "the file to which requests for pinned memory are recorded, for `cargo xtask simulate`; `{rank}` and \
+     `{pid}` in its name are replaced, and with several ranks the rank is added if it is missing",
+);
 pub(super) const LOG: Variable = variable(
     "BUDDY_LOG",
     "warn",
     "how much is logged to standard error, one line per event, with the rank where there are \
      several: `off`, `warn`, `info` or `debug`",
+);
+pub(super) const PLAN: Variable = variable(
+    "BUDDY_PLAN",
+    "no file",
+    "a file: if it is not there, this run is recorded and the file written; if it is, what it \
+     says is pinned and requests have their places in it. The first request waits for that, \
+     unless `BUDDY_WARMUP=background`. `{rank}` in the name is replaced; with several processes \
+     the rank is added where it is missing",
+);
+pub(super) const PLAN_UPDATE: Variable = variable(
+    "BUDDY_PLAN_UPDATE",
+    "0",
+    "1 replaces a plan that is damaged or was made for another torch, number of processes, rank \
+     or threshold",
 );
 pub(super) const GUARD: Variable = variable(
     "BUDDY_GUARD",
@@ -117,7 +137,7 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the README's order.
-pub const VARIABLES: [Variable; 15] = [
+pub const VARIABLES: [Variable; 18] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
@@ -130,6 +150,9 @@ pub const VARIABLES: [Variable; 15] = [
     PIN_THREADS,
     NUMA,
     REGISTER_CHUNK_MB,
+    PLAN,
+    PLAN_UPDATE,
+    TRACE,
     LOG,
     GUARD,
     DISABLE,

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{Misuse, Provisioner, Settings};
+use pinbuddy_core::{Misuse, Provisioner};
 
 use crate::lock::{Guard, Lock};
 use crate::log;
@@ -38,9 +38,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(super) const LAST_PIN: Duration = Duration::from_secs(10);
 
 impl EngineCell {
-    pub(super) fn new(settings: Settings) -> Self {
+    pub(super) fn new(provisioner: Provisioner) -> Self {
         Self {
-            provisioner: Lock::new(Provisioner::new(settings)),
+            provisioner: Lock::new(provisioner),
             changed: Condvar::new(),
             since: Instant::now(),
             retired: AtomicBool::new(false),
@@ -137,14 +137,13 @@ impl EngineCell {
         }
     }
 
-    /// The process is about to end: no pin begins, and those under way are waited for. They stop after
-    /// their current call of the kernel or the driver.
-    pub(super) fn close(&self) {
+    /// The process is about to end: no pin begins, and those under way are waited for until a time. They
+    /// stop after their current call of the kernel or the driver.
+    pub(super) fn close(&self, until: Instant) {
         if self.is_child() {
             return;
         }
         self.closed.store(true, Ordering::Relaxed);
-        let until = Instant::now() + LAST_PIN;
         let mut awake = self.even_if_retired();
         if let Some(provisioner) = &mut awake {
             provisioner.close();

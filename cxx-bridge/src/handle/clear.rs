@@ -11,11 +11,12 @@ impl<M: Memory> Handle<M> {
         self.cell.guarded(|| {
             let idle = self.cell.provisioner()?.clear();
             self.cell.has_changed();
+            let planned = self.take_idle_plan();
             if self.pinner.was_used() {
                 self.notices.may_go_on();
             }
             self.unpin_refused();
-            let bytes = self.unpin_all(idle);
+            let bytes = self.unpin_all(idle) + self.unpin_regions(planned);
             if bytes > 0 {
                 log::info(|| format!("cleared: {} unpinned", Bytes(bytes as u64)));
             }

@@ -3,32 +3,39 @@
 //! Invariants: once closed, no pin begins, no refusal is reported, and no thread returns from a wait into
 //! an interpreter or a driver that is gone; a child takes no lock that a thread of its parent may hold.
 
+use std::time::Instant;
+
+use super::Handle;
 use super::cell::LAST_PIN;
-use super::{Grant, Handle};
+use super::planned::Planned;
 use crate::backing::Memory;
 use crate::sync::thread;
 
 impl<M: Memory> Handle<M> {
     /// The process is about to end: nothing more is pinned, and pins under way are waited for.
     pub fn close(&self) {
-        self.cell.close();
+        let until = Instant::now() + LAST_PIN;
+        self.cell.close(until);
+        if !self.cell.is_child() {
+            self.wait_for_plan_to_stop(until);
+        }
     }
 
-    /// Returns `grant`, unless the process is ending: a thread that returned from a wait while exit handlers
-    /// run would meet an interpreter and a driver that are gone. It stays here and ends with the process;
-    /// not for ever, in case it is waited for at the very end.
-    pub(super) fn unless_closed(&self, grant: Option<Grant>) -> Option<Grant> {
+    /// Called after a wait. A thread that returned from it while exit handlers run would meet an interpreter
+    /// and a driver that are gone. It stays here and ends with the process; not for ever, in case it is
+    /// waited for at the very end.
+    pub(super) fn stay_if_closed(&self) {
         if self.cell.is_closed() {
             thread::sleep(LAST_PIN);
         }
-        grant
     }
 
     /// Called in a child: the pins are the parent's, and threads that do not exist here may hold its locks.
     /// From now on nothing is served, released or locked. If the parent never pinned and no thread held the
     /// lock at the fork, the child's engine works like a new one. Returns whether the engine is off.
     pub fn enter_child(&self) -> bool {
-        let off = self.cell.enter_child(self.pinner.was_used());
+        let busy = self.planned.as_ref().is_some_and(Planned::is_busy);
+        let off = self.cell.enter_child(self.pinner.was_used() || busy);
         if off {
             self.pinner.memory.enter_child();
         }

@@ -15,11 +15,13 @@ mod ends;
 mod notices;
 mod permits;
 mod pinner;
+mod planned;
 mod report;
 mod requests;
 mod worker;
 
-use pinbuddy_core::{Block, Provisioner, Region, SegmentId, Settings};
+use pinbuddy_core::{Block, Provisioner, Region, SegmentId, Settings, WarmUp};
+use pinbuddy_slots::Slots;
 
 use crate::backing::{Completions, Memory};
 use crate::budget::Capacity;
@@ -28,6 +30,7 @@ use crate::lock::Lock;
 use cell::EngineCell;
 use notices::Notices;
 use pinner::Pinner;
+use planned::Planned;
 
 /// A block that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub struct Part {
 #[derive(Debug)]
 pub struct Handle<M> {
     config: Config,
+    /// What the provisioner was set to: as the configuration says, or as a plan asks.
+    settings: Settings,
     cell: EngineCell,
     pinner: Pinner<M>,
     completions: Box<dyn Completions>,
@@ -62,6 +67,8 @@ pub struct Handle<M> {
     /// What the driver would not unpin: still pinned, the engine's no more, and tried again when the
     /// cache is emptied.
     refused: Lock<Vec<Region>>,
+    /// Where a plan says what is needed.
+    planned: Option<Planned>,
 }
 
 impl<M: Memory> Handle<M> {
@@ -72,15 +79,49 @@ impl<M: Memory> Handle<M> {
         capacity: Box<dyn Capacity>,
         completions: Box<dyn Completions>,
     ) -> Self {
-        let settings = Settings {
-            segment_bytes: config.block_bytes(),
-            threshold_bytes: config.threshold_bytes(),
-            growth: config.growth.value,
-            warm_up: config.warm_up.value.into(),
-            count: config.block_count.value,
-        };
+        let settings = config.of_the_provisioner();
+        let provisioner = Provisioner::new(settings.clone());
+        Self::with(
+            config,
+            (settings, provisioner, None),
+            memory,
+            capacity,
+            completions,
+        )
+    }
+
+    /// The same, for a program that has run before: with places for its requests, and the engine's settings beside
+    /// them.
+    pub fn planned(
+        config: Config,
+        (settings, slots): (Settings, Slots),
+        memory: M,
+        capacity: Box<dyn Capacity>,
+        completions: Box<dyn Completions>,
+    ) -> Self {
+        let waits = settings.warm_up != WarmUp::Background;
+        let planned = (!slots.is_empty()).then(|| Planned::new(slots, waits));
+        let provisioner = Provisioner::new(settings.clone()).mixing();
+        Self::with(
+            config,
+            (settings, provisioner, planned),
+            memory,
+            capacity,
+            completions,
+        )
+    }
+
+    fn with(
+        config: Config,
+        (settings, provisioner, planned): (Settings, Provisioner, Option<Planned>),
+        memory: M,
+        capacity: Box<dyn Capacity>,
+        completions: Box<dyn Completions>,
+    ) -> Self {
         Self {
-            cell: EngineCell::new(settings),
+            planned,
+            cell: EngineCell::new(provisioner),
+            settings,
             pinner: Pinner::new(memory, capacity, config.max_mb.value),
             completions,
             notices: Notices::default(),
@@ -126,20 +167,49 @@ impl<M: Memory> Handle<M> {
 
     /// The block's events have completed, and the allocator caches it.
     pub fn cache(&self, block: Block) {
+        if self.sets_planned_pending(block, false) {
+            return;
+        }
         self.cell
             .unless_misused(|provisioner| provisioner.engine_mut().cache(block));
     }
 
     /// The user freed the block, and events on it are outstanding.
     pub fn defer(&self, block: Block) {
+        if self.sets_planned_pending(block, true) {
+            return;
+        }
         self.cell
             .unless_misused(|provisioner| provisioner.engine_mut().defer(block));
     }
 
     /// The block is free: its user is done and so is every event on it.
+    #[inline]
     pub fn release(&self, block: Block) {
+        if self.releases_planned(block) {
+            return;
+        }
         self.cell
             .unless_misused(|provisioner| provisioner.engine_mut().release(block));
+    }
+
+    /// How many slots a plan has; 0 without one.
+    pub fn slots(&self) -> usize {
+        self.planned.as_ref().map_or(0, Planned::len)
+    }
+
+    /// The slot in use that begins at this address.
+    pub fn slot_at(&self, address: usize) -> Option<u32> {
+        self.planned.as_ref()?.slot_at(address)
+    }
+
+    /// An iteration of this thread's, whose number is small, is over.
+    pub fn iteration(&self, thread: u32) {
+        if let Some(planned) = &self.planned
+            && !self.cell.is_off()
+        {
+            planned.iteration(thread);
+        }
     }
 
     /// Whether this process's engine serves requests.

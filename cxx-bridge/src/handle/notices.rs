@@ -61,7 +61,7 @@ impl<M: Memory> Handle<M> {
             format!(
                 "the warm-up pins {segments} of {wanted} blocks of {}: the engine may pin {} in \
                  all, {}.{pinned} BUDDY_MAX_MB sets another limit",
-                Bytes(self.config.block_bytes() as u64),
+                Bytes(self.settings.segment_bytes as u64),
                 Bytes(budget.bytes as u64),
                 budget.why,
             )
@@ -77,7 +77,7 @@ impl<M: Memory> Handle<M> {
         if refused.why == Refusal::Driver {
             let size = Bytes(bytes as u64);
             let pinned = self.progress().map_or(0, |it| it.pinned);
-            let ends = match self.config.block_count.value {
+            let ends = match self.settings.count {
                 Some(wanted) => format!("The warm-up ends with {pinned} of {wanted} blocks"),
                 None => "Nothing more is pinned ahead".to_owned(),
             };

@@ -105,10 +105,13 @@ impl<M: Memory> Handle<M> {
 
     /// Unpins these, outside the lock; returns how many bytes.
     pub(super) fn unpin_all(&self, idle: Vec<IdleSegment>) -> usize {
-        let mut bytes = 0;
-        for segment in idle {
-            let region = segment.region();
-            bytes += region.bytes;
+        self.unpin_regions(idle.iter().map(IdleSegment::region).collect())
+    }
+
+    /// The same for regions that the engine does not have.
+    pub(super) fn unpin_regions(&self, regions: Vec<Region>) -> usize {
+        let bytes = regions.iter().map(|it| it.bytes).sum();
+        for region in regions {
             self.unpin(region);
         }
         bytes

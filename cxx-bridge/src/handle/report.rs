@@ -1,10 +1,12 @@
 //! Reports on the engine for people and programs: as JSON, in one line, and part by part. Sizes are in
 //! bytes; names are those of the statistics.
 
+use std::ops::Range;
+
 use pinbuddy_core::{BlockView, Gauge, Progress, Region, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
 
-use super::{Handle, Part};
+use super::{Handle, Part, planned};
 use crate::backing::{Memory, Placement};
 use crate::budget::Budget;
 use crate::log::Bytes;
@@ -12,14 +14,19 @@ use crate::log::Bytes;
 impl<M: Memory> Handle<M> {
     /// The engine's counters.
     pub fn stats(&self) -> Option<Stats> {
-        self.cell
-            .guarded(|| Some(self.cell.provisioner()?.engine().stats()))
+        let engine = || Some(self.cell.provisioner()?.engine().stats());
+        let stats = self.cell.guarded(engine)?;
+        Some(match &self.planned {
+            Some(planned) => stats.and(planned.stats()),
+            None => stats,
+        })
     }
 
     /// Resets the counters' peaks.
     pub fn reset_peaks(&self) {
         self.cell.guarded(|| {
             self.cell.provisioner()?.engine_mut().reset_peaks();
+            self.planned.as_ref()?.reset_peaks();
             Some(())
         });
     }
@@ -28,6 +35,7 @@ impl<M: Memory> Handle<M> {
     pub fn reset_accumulated(&self) {
         self.cell.guarded(|| {
             self.cell.provisioner()?.engine_mut().reset_accumulated();
+            self.planned.as_ref()?.reset_accumulated();
             Some(())
         });
     }
@@ -39,13 +47,8 @@ impl<M: Memory> Handle<M> {
             // A thread of the parent may hold any lock.
             return json!({ "state": state, "segments": [] });
         }
-        let engine = self.cell.guarded(|| {
-            let provisioner = self.cell.provisioner()?;
-            let engine = provisioner.engine();
-            let views: Vec<SegmentView> = engine.segments().collect();
-            Some((engine.stats(), views))
-        });
-        let (stats, views) = engine.map_or((None, Vec::new()), |(it, views)| (Some(it), views));
+        let stats = self.stats();
+        let views: Vec<Seen> = self.seen(false).into_iter().map(|(seen, _)| seen).collect();
         let placements = self.placements(&views);
         let progress = self.progress();
         json!({
@@ -61,24 +64,16 @@ impl<M: Memory> Handle<M> {
                 json!({ "bytes": bytes, "why": why })
             }),
             "engine": stats.as_ref().map(counters),
+            "plan": self.planned.as_ref().map(|it| plan(&it.show())),
             "segments": views.iter().zip(&placements).map(segment).collect::<Vec<_>>(),
         })
     }
 
     /// Each segment with its blocks. O(granules): for people and snapshots.
     pub fn segments(&self) -> Value {
-        let segments = self.cell.guarded(|| {
-            let provisioner = self.cell.provisioner()?;
-            let engine = provisioner.engine();
-            let with_blocks = engine.segments().map(|view| {
-                let blocks = engine.blocks(view.id).into_iter().flatten();
-                (view, blocks.collect::<Vec<_>>())
-            });
-            Some(with_blocks.unzip())
-        });
-        let (views, blocks): (Vec<SegmentView>, Vec<Vec<BlockView>>) = segments.unwrap_or_default();
+        let (views, blocks): (Vec<Seen>, Vec<Vec<BlockView>>) = self.seen(true).into_iter().unzip();
         let placements = self.placements(&views);
-        let with_blocks = |(of, blocks): ((&SegmentView, &Placement), Vec<BlockView>)| {
+        let with_blocks = |(of, blocks): ((&Seen, &Placement), Vec<BlockView>)| {
             let block = |it: &BlockView| {
                 let state = if it.pending { "pending" } else { "live" };
                 json!({ "offset": it.offset, "bytes": it.bytes, "state": state })
@@ -97,32 +92,45 @@ impl<M: Memory> Handle<M> {
 
     /// Every pinned byte, as blocks and the free parts between them.
     pub fn parts(&self) -> Vec<Part> {
-        let parts = self.cell.guarded(|| {
+        let mut parts = Vec::new();
+        for (seen, blocks) in self.seen(true) {
+            let mut end = 0;
+            let mut push = |from: usize, to: usize, live: bool, pending: bool| {
+                if from < to {
+                    parts.push(Part {
+                        address: seen.base + from,
+                        bytes: to - from,
+                        live,
+                        pending,
+                    });
+                }
+            };
+            for block in blocks {
+                push(end, block.offset, false, false);
+                end = block.offset + block.bytes;
+                push(block.offset, end, !block.pending, block.pending);
+            }
+            push(end, seen.bytes, false, false);
+        }
+        parts
+    }
+
+    /// The engine's segments and the plan's regions; if asked for, with their blocks by offset.
+    fn seen(&self, with_blocks: bool) -> Vec<(Seen, Vec<BlockView>)> {
+        let engines = self.cell.guarded(|| {
             let provisioner = self.cell.provisioner()?;
             let engine = provisioner.engine();
-            let mut parts = Vec::new();
-            for view in engine.segments() {
-                let mut end = 0;
-                let mut push = |from: usize, to: usize, live: bool, pending: bool| {
-                    if from < to {
-                        parts.push(Part {
-                            address: view.base + from,
-                            bytes: to - from,
-                            live,
-                            pending,
-                        });
-                    }
-                };
-                for block in engine.blocks(view.id).into_iter().flatten() {
-                    push(end, block.offset, false, false);
-                    end = block.offset + block.bytes;
-                    push(block.offset, end, !block.pending, block.pending);
-                }
-                push(end, view.bytes, false, false);
-            }
-            Some(parts)
+            let seen = engine.segments().map(|view| {
+                let blocks = with_blocks.then(|| engine.blocks(view.id)).flatten();
+                (Seen::of(&view), blocks.into_iter().flatten().collect())
+            });
+            Some(seen.collect())
         });
-        parts.unwrap_or_default()
+        let mut seen: Vec<(Seen, Vec<BlockView>)> = engines.unwrap_or_default();
+        if let Some(planned) = self.planned.as_ref().filter(|_| !self.cell.is_off()) {
+            seen.extend(planned.show().regions.into_iter().map(Seen::planned));
+        }
+        seen
     }
 
     /// The engine's state in one line, for the end of an error message.
@@ -151,8 +159,8 @@ impl<M: Memory> Handle<M> {
     }
 
     /// The placement of each of these; asks the kernel, so not under the engine's lock.
-    fn placements(&self, views: &[SegmentView]) -> Vec<Placement> {
-        let region = |it: &SegmentView| Region {
+    fn placements(&self, views: &[Seen]) -> Vec<Placement> {
+        let region = |it: &Seen| Region {
             base: it.base,
             bytes: it.bytes,
         };
@@ -174,6 +182,18 @@ impl<M: Memory> Handle<M> {
     }
 }
 
+fn plan(shown: &planned::Shown) -> Value {
+    let counts = shown.counts;
+    json!({
+        "pinned": shown.whole,
+        "hits": counts.hits,
+        "misses": counts.misses,
+        "unplanned": counts.unplanned,
+        "resyncs": counts.resyncs,
+        "borrowed": counts.borrowed,
+    })
+}
+
 fn counters(stats: &Stats) -> Value {
     json!({
         "pinned_bytes": gauge(&stats.pinned_bytes),
@@ -190,12 +210,76 @@ fn counters(stats: &Stats) -> Value {
     })
 }
 
-fn segment((segment, placement): (&SegmentView, &Placement)) -> Value {
+/// A pinned region, the engine's or a plan's.
+#[derive(Debug)]
+struct Seen {
+    base: usize,
+    bytes: usize,
+    kind: &'static str,
+    free_bytes: usize,
+    live_blocks: usize,
+    live_bytes: usize,
+    pending_blocks: usize,
+    pending_bytes: usize,
+    longest_free_run_bytes: usize,
+}
+
+impl Seen {
+    fn of(it: &SegmentView) -> Self {
+        Self {
+            base: it.base,
+            bytes: it.bytes,
+            kind: kind(it.kind),
+            free_bytes: it.free_bytes + it.tail_bytes,
+            live_blocks: it.live_blocks,
+            live_bytes: it.live_bytes,
+            pending_blocks: it.pending_blocks,
+            pending_bytes: it.pending_bytes,
+            longest_free_run_bytes: it.longest_free_run_bytes,
+        }
+    }
+
+    fn planned((at, parts): (Range<usize>, Vec<planned::Part>)) -> (Self, Vec<BlockView>) {
+        let bytes = at.end - at.start;
+        let sum = |pending| {
+            let parts = parts.iter().filter(move |it| it.pending == pending);
+            parts.fold((0, 0), |(blocks, bytes), it| (blocks + 1, bytes + it.bytes))
+        };
+        let ((live_blocks, live_bytes), (pending_blocks, pending_bytes)) = (sum(false), sum(true));
+        let ends = [0]
+            .into_iter()
+            .chain(parts.iter().map(|it| it.offset + it.bytes));
+        let begins = parts.iter().map(|it| it.offset).chain([bytes]);
+        let seen = Self {
+            base: at.start,
+            bytes,
+            kind: "planned",
+            free_bytes: bytes - live_bytes - pending_bytes,
+            live_blocks,
+            live_bytes,
+            pending_blocks,
+            pending_bytes,
+            longest_free_run_bytes: ends
+                .zip(begins)
+                .map(|(end, begin)| begin - end)
+                .max()
+                .unwrap_or(0),
+        };
+        let block = |it: &planned::Part| BlockView {
+            offset: it.offset,
+            bytes: it.bytes,
+            pending: it.pending,
+        };
+        (seen, parts.iter().map(block).collect())
+    }
+}
+
+fn segment((segment, placement): (&Seen, &Placement)) -> Value {
     json!({
         "address": segment.base,
         "bytes": segment.bytes,
-        "kind": kind(segment.kind),
-        "free_bytes": segment.free_bytes + segment.tail_bytes,
+        "kind": segment.kind,
+        "free_bytes": segment.free_bytes,
         "live_blocks": segment.live_blocks,
         "live_bytes": segment.live_bytes,
         "pending_blocks": segment.pending_blocks,

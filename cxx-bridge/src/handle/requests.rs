@@ -65,7 +65,7 @@ impl<M: Memory> Handle<M> {
     /// only with exact growth, where the first step may be a pin.
     #[inline]
     fn at_first(&self) -> (Duration, usize) {
-        match self.config.growth.value {
+        match self.settings.growth {
             Growth::Segment => (Duration::ZERO, 0),
             Growth::Exact => (self.cell.now(), self.pinner.quota().left()),
         }
@@ -81,7 +81,8 @@ impl<M: Memory> Handle<M> {
         let grant = self.lead(want, first);
         // Only now that the request has its block, so that the worker does not compete with it.
         self.hire();
-        self.unless_closed(grant)
+        self.stay_if_closed();
+        grant
     }
 
     /// Carries out all steps of a request.
@@ -91,6 +92,11 @@ impl<M: Memory> Handle<M> {
         let mut steps = 0;
         while steps < STEPS {
             steps += 1;
+            if let Answer::ToDo(Step::Reap | Step::PassThrough { .. }) = &answer
+                && let Some(grant) = self.borrow_instead(&want, &mut answer)
+            {
+                return Some(grant);
+            }
             match answer {
                 Answer::Served(grant) => return Some(grant),
                 Answer::AskAgain => steps -= 1,
@@ -123,6 +129,18 @@ impl<M: Memory> Handle<M> {
             format!("{size} are left to PyTorch's own allocator after {STEPS} steps")
         });
         None
+    }
+
+    /// Before memory is pinned for a request, or it is left to upstream: what a plan leaves idle, once all blocks are
+    /// released that can be.
+    fn borrow_instead(&self, want: &Want, answer: &mut Answer) -> Option<Grant> {
+        self.planned.as_ref()?;
+        self.completions.reap();
+        let grant = self.borrow(want.bytes())?;
+        if let Answer::ToDo(Step::PassThrough { unpin, .. }) = answer {
+            self.unpin_all(std::mem::take(unpin));
+        }
+        Some(grant)
     }
 
     /// Asks for the next step; carries it out if it is a wait.

@@ -4,12 +4,11 @@
 //! waiting thread itself. Knows neither what is pinned ahead nor how much. Invariants: there is at
 //! most one worker; one that ends, by a panic too, reports it.
 
-use pinbuddy_core::{GoOn, PermitId, Work};
+use pinbuddy_core::{GoOn, PermitId, WarmUp, Work};
 
 use super::Handle;
 use super::cell::EngineCell;
 use crate::backing::{Control, Device, Memory, background};
-use crate::config::Mode;
 use crate::log::{self, Bytes};
 use crate::sync::thread;
 
@@ -70,6 +69,7 @@ impl<M: Memory> Handle<M> {
                 if !self.pinner.memory.available() {
                     return None;
                 }
+                self.warm_up_plan(wait);
                 let _waiting = wait.then(background::wait);
                 let hired = {
                     let mut provisioner = self.cell.provisioner()?;
@@ -98,7 +98,7 @@ impl<M: Memory> Handle<M> {
     /// The provisioner has hired: starts the thread.
     #[cold]
     pub(super) fn hired(&'static self) {
-        self.work_in_a_thread(self.config.warm_up.value != Mode::Sync);
+        self.work_in_a_thread(self.settings.warm_up != WarmUp::Sync);
     }
 
     /// Does the worker's work on this thread, at full speed; if there is a worker already, sleeps until
@@ -155,7 +155,7 @@ impl<M: Memory> Handle<M> {
         let Some((wanted, before)) = self.begin_to_work() else {
             return;
         };
-        let segment = self.config.block_bytes();
+        let segment = self.settings.segment_bytes;
         let after = loop {
             let left = self.pinner.left(segment, std::time::Instant::now());
             let Some(mut provisioner) = self.cell.provisioner() else {
@@ -193,7 +193,7 @@ impl<M: Memory> Handle<M> {
     /// Cuts the deficit to what the budget allows; returns the deficit before, and how many segments
     /// were pinned before.
     fn begin_to_work(&self) -> Option<(usize, usize)> {
-        let most = self.pinner.room_for_regions_of(self.config.block_bytes());
+        let most = self.pinner.room_for_regions_of(self.settings.segment_bytes);
         let (wanted, before) = {
             let mut provisioner = self.cell.provisioner()?;
             (provisioner.limit(most), provisioner.progress().pinned)

@@ -55,6 +55,8 @@ pub struct Engine {
     phases: Phases,
     /// Regions that were let go and are still pinned, and counted as pinned.
     leaving: Vec<IdleSegment>,
+    /// Whether small and large blocks share segments.
+    mixing: bool,
     /// Without `idle_bytes` and `largest_free_run_bytes`, which are computed when asked for.
     pub(crate) stats: Stats,
 }
@@ -67,7 +69,27 @@ impl Engine {
             arena: Arena::default(),
             phases: Phases::off(),
             leaving: Vec::new(),
+            mixing: false,
             stats: Stats::default(),
+        }
+    }
+
+    /// The same engine, which cuts small and large blocks from the same segments: where all that is needed is one
+    /// segment, which is unpinned at the end or never.
+    #[must_use]
+    pub fn mixing(self) -> Self {
+        Self {
+            mixing: true,
+            ..self
+        }
+    }
+
+    #[inline]
+    fn class(&self, bytes: usize) -> Class {
+        if self.mixing {
+            Class::Large
+        } else {
+            Class::of(bytes)
         }
     }
 
@@ -90,7 +112,7 @@ impl Engine {
         if self.policy.is_dedicated(granules) {
             return self.request_dedicated(granules);
         }
-        let class = Class::of(bytes);
+        let class = self.class(bytes);
         if self
             .phases
             .notices(self.used_bytes(), granules.bytes() as u64)
@@ -116,7 +138,8 @@ impl Engine {
         if self.is_at_low_water(granules.bytes() as u64, cached as u64) {
             return None;
         }
-        let block = self.arena.take_in_use(granules, Class::of(bytes))?;
+        let class = self.class(bytes);
+        let block = self.arena.take_in_use(granules, class)?;
         self.stats.block_taken(block.bytes as u64);
         Some(block)
     }
@@ -190,7 +213,8 @@ impl Engine {
             let most = longest(&self.policy, granules);
             self.arena.take_dedicated(granules, most)?
         } else {
-            self.arena.take_anywhere(granules, Class::of(bytes))?
+            let class = self.class(bytes);
+            self.arena.take_anywhere(granules, class)?
         };
         self.stats.block_taken(block.bytes as u64);
         Some(block)

@@ -41,11 +41,17 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// A request was served with a block of so many bytes, which is not the engine's.
     #[inline]
-    pub(crate) fn block_taken(&mut self, bytes: u64) {
+    pub fn block_lent(&mut self, bytes: u64) {
         self.hits += 1;
         self.active_bytes.add(bytes);
         self.active_blocks.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn block_taken(&mut self, bytes: u64) {
+        self.block_lent(bytes);
         self.rival.taken(bytes);
         self.largest_set = self.largest_set.max(self.active_bytes.current);
     }
@@ -64,13 +70,14 @@ impl Stats {
 
     /// Pending to cached: the block stays active until it is released.
     #[inline]
-    pub(crate) fn block_cached(&mut self, bytes: u64) {
+    pub fn block_cached(&mut self, bytes: u64) {
         self.pending_bytes.remove(bytes);
         self.pending_blocks.remove(1);
     }
 
+    /// Live to pending.
     #[inline]
-    pub(crate) fn block_deferred(&mut self, bytes: u64) {
+    pub fn block_deferred(&mut self, bytes: u64) {
         self.pending_bytes.add(bytes);
         self.pending_blocks.add(1);
     }
@@ -78,15 +85,21 @@ impl Stats {
     #[inline]
     pub(crate) fn block_released(&mut self, bytes: u64, was: State) {
         if was == State::Pending {
-            self.pending_bytes.remove(bytes);
-            self.pending_blocks.remove(1);
+            self.block_cached(bytes);
         }
-        self.active_bytes.remove(bytes);
-        self.active_blocks.remove(1);
+        self.block_returned(bytes);
         self.rival.released(bytes);
     }
 
-    pub(crate) fn region_adopted(&mut self, bytes: u64, dedicated: bool) {
+    /// Live to free, for such a block.
+    #[inline]
+    pub fn block_returned(&mut self, bytes: u64) {
+        self.active_bytes.remove(bytes);
+        self.active_blocks.remove(1);
+    }
+
+    /// One more region; `dedicated` says whether it serves one block at a time.
+    pub fn region_adopted(&mut self, bytes: u64, dedicated: bool) {
         self.pinned_bytes.add(bytes);
         self.segments.add(1);
         if dedicated {
@@ -94,7 +107,8 @@ impl Stats {
         }
     }
 
-    pub(crate) fn region_unpinned(&mut self, bytes: u64, dedicated: bool) {
+    /// One region less.
+    pub fn region_unpinned(&mut self, bytes: u64, dedicated: bool) {
         self.pinned_bytes.remove(bytes);
         self.segments.remove(1);
         if dedicated {
@@ -102,13 +116,35 @@ impl Stats {
         }
     }
 
-    pub(crate) fn reset_peaks(&mut self) {
+    /// Every gauge's peak becomes its current value.
+    pub fn reset_peaks(&mut self) {
         self.gauges().into_iter().for_each(Gauge::reset_peak);
     }
 
-    pub(crate) fn reset_accumulated(&mut self) {
+    /// Sums and counts start again; current values and peaks stay.
+    pub fn reset_accumulated(&mut self) {
         self.gauges().into_iter().for_each(Gauge::reset_accumulated);
         (self.hits, self.misses, self.pass_through) = (0, 0, 0);
+    }
+
+    /// The statistics of both together, which have no byte in common. Peaks are added, too: an upper bound.
+    #[must_use]
+    pub fn and(mut self, mut other: Self) -> Self {
+        for (to, from) in self.gauges().into_iter().zip(other.gauges()) {
+            to.current += from.current;
+            to.peak += from.peak;
+            to.allocated = to.allocated.wrapping_add(from.allocated);
+            to.freed = to.freed.wrapping_add(from.freed);
+        }
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.pass_through += other.pass_through;
+        self.idle_bytes += other.idle_bytes;
+        self.dedicated_bytes += other.dedicated_bytes;
+        self.largest_free_run_bytes = self
+            .largest_free_run_bytes
+            .max(other.largest_free_run_bytes);
+        self
     }
 
     fn gauges(&mut self) -> [&mut Gauge; 6] {

@@ -88,8 +88,9 @@ pub struct SegmentId(
 
 impl SegmentId {
     const SLOT_BITS: u32 = 20;
-    /// How many segments there can be at once.
-    pub(crate) const SLOTS: usize = 1 << Self::SLOT_BITS;
+    /// How many segments there can be at once. The last number is no segment's.
+    pub(crate) const SLOTS: usize = Self::NOBODYS as usize;
+    const NOBODYS: u32 = (1 << Self::SLOT_BITS) - 1;
 
     /// `slot` is below [`Self::SLOTS`]; only the low 12 bits of `generation` count.
     pub(crate) fn new(slot: u32, generation: u32) -> Self {
@@ -98,7 +99,20 @@ impl SegmentId {
     }
 
     pub(crate) fn slot(self) -> usize {
-        self.0 as usize & (Self::SLOTS - 1)
+        self.0 as usize & Self::NOBODYS as usize
+    }
+
+    /// An id that no segment of any engine ever has, for blocks of memory that is none of its own; `number` is below
+    /// 4096.
+    pub const fn outside(number: u32) -> Self {
+        Self((number << Self::SLOT_BITS | Self::NOBODYS) as u64)
+    }
+
+    /// The number of such an id; `None` for a segment's.
+    #[inline]
+    pub fn number_outside(self) -> Option<u32> {
+        let number = self.0 as u32 >> Self::SLOT_BITS;
+        (self.slot() == Self::NOBODYS as usize).then_some(number)
     }
 
     /// The id as a number, to carry through a C interface.
@@ -179,5 +193,11 @@ mod tests {
         assert_eq!(id.slot(), 5);
         assert_ne!(id, SegmentId::new(5, 4));
         assert_eq!(format!("{id} {id:?}"), "5.3 SegmentId(5.3)");
+        assert_eq!(id.number_outside(), None);
+        let outside = SegmentId::outside(1);
+        assert_eq!(
+            SegmentId::from_u32(outside.to_u32()).number_outside(),
+            Some(1)
+        );
     }
 }

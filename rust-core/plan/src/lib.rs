@@ -9,21 +9,32 @@
 //!   for few blocks. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
-//! Knows no trace, no file and no clock: the caller says when to stop, and how many threads to use.
+//! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`file`] reads and writes.
+//!
+//! Knows no path and no clock: the caller says when to stop, and how many threads to use.
 //! Times and sizes are whole numbers of whatever unit the caller has; it aligns sizes beforehand.
 
 #![forbid(unsafe_code)]
 
 mod check;
+mod cursor;
 mod exact;
+pub mod file;
 mod first_fit;
 mod improve;
 mod instance;
 mod lifetimes;
 mod order;
 mod random;
+pub mod record;
+mod replay;
+mod script;
 mod solve;
 
 pub use check::{Overlap, check};
+pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
+pub use record::{Event, Record};
+pub use replay::{Replayed, check_plan};
+pub use script::{Options, plan};
 pub use solve::{Effort, Solution, solve};

@@ -137,6 +137,7 @@ impl<P: Policy> Replay<P> {
                 self.streams.copy(at, block, bytes, stream);
             }
             Act::Clear => self.clear(at),
+            Act::Note => {}
             Act::Iter => {
                 let pins = self.policy.pins().pins;
                 self.first_step_pins.get_or_insert(pins);

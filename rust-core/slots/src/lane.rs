@@ -108,12 +108,12 @@ impl Course {
             return self.find();
         };
         let verdict = doubt.ask(|distance| {
-            let step = self.from_cursor(distance);
+            let step = self.at_distance(distance);
             step.is_some_and(|step| self.steps[step].1 == bytes)
         });
-        let step = verdict.step.and_then(|distance| self.from_cursor(distance));
+        let step = verdict.step.and_then(|distance| self.at_distance(distance));
         // At the end of a lane without a period there is no step behind the last one.
-        self.at = self.from_cursor(verdict.moved).unwrap_or(self.steps.len());
+        self.at = self.at_distance(verdict.moved).unwrap_or(self.steps.len());
         self.sure = match verdict.state {
             State::Sure => Sure::Yes,
             State::Doubt => Sure::InDoubt(doubt),
@@ -141,14 +141,14 @@ impl Course {
         };
         self.at = step as usize;
         let slot = self.steps[self.at].0;
-        self.at = self.from_cursor(1).unwrap_or(self.steps.len());
+        self.at = self.at_distance(1).unwrap_or(self.steps.len());
         // It may be the wrong one of several.
         self.sure = Sure::InDoubt(Doubt::new());
         Said::Found(slot)
     }
 
     /// The step at a distance from the cursor; `None` beyond the ends of a sequence that has any.
-    fn from_cursor(&self, distance: isize) -> Option<usize> {
+    fn at_distance(&self, distance: isize) -> Option<usize> {
         let length = (self.steps.len() - self.period) as isize;
         let period = self.period as isize;
         let step = self.at as isize + distance;

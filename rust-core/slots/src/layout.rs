@@ -74,9 +74,8 @@ impl Layout {
             if bytes == 0 || bytes % GRANULE != 0 || offset % GRANULE != 0 {
                 return Err(Mistake::Granules(index, bytes, offset));
             }
-            let end = offset.checked_add(bytes);
-            let holds = self.regions.get(region as usize);
-            if !holds.is_some_and(|&length| end.is_some_and(|end| end <= length)) {
+            let length = self.regions.get(region as usize).copied().unwrap_or(0);
+            if length.checked_sub(offset).is_none_or(|room| room < bytes) {
                 return Err(Mistake::Outside(index));
             }
         }

@@ -81,6 +81,8 @@ pub struct Slots {
     bases: Vec<Option<usize>>,
     lengths: Vec<usize>,
     places: Vec<Place>,
+    /// Slots by region and offset.
+    by_begin: Vec<((u32, usize), u32)>,
     cells: Cells,
     courses: Vec<Course>,
     /// By thread: its lane.
@@ -111,7 +113,13 @@ impl Slots {
             state: State::Free,
         };
         let course = |lane| Course::new(lane, &layout.slots);
+        let begins = (0_u32..).zip(&layout.slots);
+        let mut by_begin: Vec<_> = begins
+            .map(|(index, it)| ((it.region, it.offset), index))
+            .collect();
+        by_begin.sort_unstable();
         Ok(Self {
+            by_begin,
             bases: vec![None; layout.regions.len()],
             lengths: layout.regions.clone(),
             places: layout.slots.iter().map(place).collect(),
@@ -184,9 +192,10 @@ impl Slots {
         Some(what)
     }
 
-    /// The slot's block was freed, and streams still use it.
-    pub fn defer(&mut self, slot: u32) {
-        self.places[slot as usize].state = State::Pending;
+    /// Whether streams still use the slot's block, which was freed.
+    pub fn set_pending(&mut self, slot: u32, pending: bool) {
+        let state = if pending { State::Pending } else { State::Live };
+        self.places[slot as usize].state = state;
     }
 
     /// Nobody uses the slot any more. Returns whether it was in use.
@@ -203,11 +212,11 @@ impl Slots {
         true
     }
 
-    /// The borrowed place at this address was freed, and streams still use it.
-    pub fn defer_borrowed(&mut self, address: usize) {
+    /// Whether streams still use what lies in the borrowed place at this address, which was freed.
+    pub fn set_pending_at(&mut self, address: usize, pending: bool) {
         let mut loans = self.loans.iter_mut();
         if let Some(loan) = loans.find(|it| it.what.address == address) {
-            loan.pending = true;
+            loan.pending = pending;
         }
     }
 
@@ -286,7 +295,24 @@ impl Slots {
         self.counts
     }
 
+    /// The slot in use that begins at this address. O(log slots), and the slots that begin there.
+    pub fn at(&self, address: usize) -> Option<u32> {
+        let holds = |region: &usize| {
+            let base = self.bases[*region];
+            base.is_some_and(|base| (base..base + self.lengths[*region]).contains(&address))
+        };
+        let region = (0..self.bases.len()).find(holds)?;
+        let begin = (region as u32, address - self.bases[region]?);
+        let from = self.by_begin.partition_point(|&(at, _)| at < begin);
+        let here = self.by_begin[from..]
+            .iter()
+            .take_while(|&&(at, _)| at == begin);
+        let mut slots = here.map(|&(_, slot)| slot);
+        slots.find(|&slot| self.places[slot as usize].state != State::Free)
+    }
+
     /// The bytes of a slot.
+    #[inline]
     pub fn bytes_of(&self, slot: u32) -> usize {
         self.places[slot as usize].slot.bytes
     }

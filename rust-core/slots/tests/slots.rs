@@ -113,6 +113,7 @@ proptest! {
                         prop_assert_eq!(slot.bytes, granules * GRANULE);
                         prop_assert_eq!(taken.address, base + slot.offset);
                         prop_assert!(!gone.contains(&(slot.region as usize)));
+                        prop_assert_eq!(slots.at(taken.address), Some(taken.slot));
                         model.take(taken.address, slot.bytes, Held::Slot(taken.slot));
                     }
                 }

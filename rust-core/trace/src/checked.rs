@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::{Error, Event, Op, What};
+use crate::{Error, Event, Op, Unit, What};
 
 /// The most that may be live at once, in bytes: 1 PiB. No machine has so much, and sums stay far below
 /// the largest `u64`.
@@ -47,6 +47,9 @@ pub enum Act {
         /// The stream.
         stream: u32,
     },
+    /// [`Op::Safe`] and [`Op::Lost`]: nothing that a replay does. It has the streams' work in its own time, since a
+    /// recorded time is when the allocator of that run happened to look.
+    Note,
     /// [`Op::Clear`].
     Clear,
     /// [`Op::Iter`].
@@ -69,6 +72,7 @@ pub struct Checker {
     /// Numbers of blocks that were freed, the last one on top.
     vacant: Vec<u32>,
     live_bytes: u64,
+    /// In nanoseconds.
     at: u64,
 }
 
@@ -79,9 +83,9 @@ impl Checker {
     ///
     /// What is not valid; the checker is then unchanged.
     pub fn check(&mut self, line: u64, event: Event) -> Result<Step, Error> {
-        let Event { t: at, op } = event;
-        if at < self.at {
-            let (before, found) = (self.at, at);
+        let Event { t, op } = event;
+        if t < self.at {
+            let (before, found) = (self.at, t);
             return Err(What::TimeWentBack { before, found }.on(line));
         }
         let act = match op {
@@ -104,11 +108,14 @@ impl Checker {
                 }
                 None => Err(What::UnknownId { op: "event", id }),
             },
+            Op::Safe { id } if self.living.contains_key(&id) => Err(What::NotFreed { id }),
+            Op::Safe { .. } | Op::Lost { .. } => Ok(Act::Note),
             Op::Clear => Ok(Act::Clear),
             Op::Iter => Ok(Act::Iter),
         };
         let act = act.map_err(|what| what.on(line))?;
-        self.at = at;
+        self.at = t;
+        let at = t / Unit::Microseconds.nanoseconds();
         Ok(Step { at, act })
     }
 
@@ -219,7 +226,7 @@ mod tests {
             ),
             (
                 one.clone() + "{\"t\":4,\"op\":\"iter\"}\n",
-                "line 2: expected t to be at least 5, as on the line before, found 4",
+                "line 2: expected t to be at least 5000 ns, as on the line before, found 4000 ns",
             ),
             (
                 (0..=1024).map(|id| alloc(id, MOST_BYTES)).collect(),

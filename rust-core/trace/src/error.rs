@@ -6,7 +6,6 @@ use std::io;
 use thiserror::Error;
 
 use super::header::{FORMAT, VERSION};
-use super::reader::LONGEST_LINE;
 
 /// A line that cannot be used, or a file that cannot be read. The lines before it are valid.
 #[derive(Debug, Error)]
@@ -26,8 +25,11 @@ pub enum What {
     #[error("expected more of the trace, found that it cannot be read: {0}")]
     Unreadable(io::Error),
     /// Longer than any event.
-    #[error("expected at most {LONGEST_LINE} bytes, found more")]
-    TooLong,
+    #[error("expected at most {most} bytes, found more")]
+    TooLong {
+        /// [`LONGEST_LINE`](super::LONGEST_LINE), or more for a header.
+        most: usize,
+    },
     /// Not UTF-8.
     #[error("expected UTF-8, found the byte {byte:#04x} at column {column}")]
     NotText {
@@ -68,6 +70,12 @@ pub enum What {
         /// The version.
         found: u64,
     },
+    /// A header with another unit of time.
+    #[error("expected the unit of time to be \"us\" or \"ns\", found {found}")]
+    UnknownUnit {
+        /// The unit.
+        found: Excerpt,
+    },
     /// A header that is not on the first line.
     #[error(
         "expected an event, found a header, which is for line 1 alone: \
@@ -75,7 +83,7 @@ pub enum What {
     )]
     LateHeader,
     /// An unknown op.
-    #[error("expected op to be alloc, free, event, clear or iter, found {found}")]
+    #[error("expected op to be alloc, free, event, safe, clear, iter or lost, found {found}")]
     UnknownOp {
         /// The op.
         found: Excerpt,
@@ -109,12 +117,18 @@ pub enum What {
         found: Excerpt,
     },
     /// Time went back.
-    #[error("expected t to be at least {before}, as on the line before, found {found}")]
+    #[error("expected t to be at least {before} ns, as on the line before, found {found} ns")]
     TimeWentBack {
-        /// The time of the event before.
+        /// The time of the event before, in nanoseconds.
         before: u64,
         /// This event's.
         found: u64,
+    },
+    /// A block that is still live.
+    #[error("expected safe to name a block that was freed, found id {id}, which lives")]
+    NotFreed {
+        /// The id.
+        id: u64,
     },
     /// A block that is not live.
     #[error("expected {op} to name a block that lives, found id {id}, which does not")]

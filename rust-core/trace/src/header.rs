@@ -1,52 +1,148 @@
-//! The first line of a trace: the file's format and version.
+//! The first line of a trace: the file's format and version, and what the run was.
 //!
 //! A file without a header is of version 1. A header may have other fields, as notes of the program that
-//! wrote it; only the version decides how events are read. Knows no event.
+//! wrote it; only the version and the unit decide how events are read, so a note that makes no sense is left
+//! out, and no error. Knows no event.
 
 use std::io::{self, Write};
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::error::{Excerpt, What};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// What the header calls the format.
 pub(super) const FORMAT: &str = "pinbuddy-trace";
+
+/// What `t` counts in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Microseconds.
+    #[default]
+    Microseconds,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// How many nanoseconds it has.
+    pub const fn nanoseconds(self) -> u64 {
+        match self {
+            Self::Microseconds => 1000,
+            Self::Nanoseconds => 1,
+        }
+    }
+}
+
+/// What a trace says of itself and of the run that it was recorded in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// What `t` counts in the file.
+    pub unit: Unit,
+    /// The version of PyTorch.
+    pub torch: Option<String>,
+    /// The process's rank.
+    pub rank: Option<u64>,
+    /// How many ranks there were.
+    pub world_size: Option<u64>,
+    /// The settings, by the names of their variables.
+    pub settings: Map<String, Value>,
+}
 
 #[derive(Deserialize)]
 struct Fields {
     format: Option<Value>,
     version: Option<Value>,
+    unit: Option<Value>,
+    torch: Option<Value>,
+    rank: Option<Value>,
+    world_size: Option<Value>,
+    settings: Option<Value>,
 }
 
-/// `None` for a line that is no header; else whether the events after it can be read.
-pub(super) fn parse(text: &str) -> Option<Result<(), What>> {
+#[derive(Serialize)]
+struct Line<'a> {
+    format: &'a str,
+    version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    torch: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    world_size: Option<u64>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    settings: &'a Map<String, Value>,
+}
+
+/// `None` for a line that is no header; else how the events after it are read, if they can be.
+pub(super) fn parse(text: &str) -> Option<Result<Header, What>> {
     // An array would do as well for serde: the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
         return None;
     }
     let fields: Fields = serde_json::from_str(text).ok()?;
-    let format = fields.format?;
+    let format = fields.format.as_ref()?;
     if format != FORMAT {
         let found = Excerpt::of(&format.to_string());
         return Some(Err(What::OtherFormat { found }));
     }
+    Some(read(fields))
+}
+
+fn read(fields: Fields) -> Result<Header, What> {
     let version = fields.version.unwrap_or_default();
-    Some(match version.as_u64() {
-        Some(1..=VERSION) => Ok(()),
-        Some(found) if found > VERSION => Err(What::Newer { found }),
-        _ => Err(What::OutOfBounds {
-            field: "version",
-            least: 1,
-            most: VERSION,
-            found: Excerpt::of(&version.to_string()),
-        }),
+    match version.as_u64() {
+        Some(1..=VERSION) => {}
+        Some(found) if found > VERSION => return Err(What::Newer { found }),
+        _ => {
+            return Err(What::OutOfBounds {
+                field: "version",
+                least: 1,
+                most: VERSION,
+                found: Excerpt::of(&version.to_string()),
+            });
+        }
+    }
+    let unit = match &fields.unit {
+        // A note, as in all headers of version 1.
+        _ if version == 1 => Unit::Microseconds,
+        None => Unit::Microseconds,
+        Some(unit) if unit == "us" => Unit::Microseconds,
+        Some(unit) if unit == "ns" => Unit::Nanoseconds,
+        Some(other) => {
+            let found = Excerpt::of(&other.to_string());
+            return Err(What::UnknownUnit { found });
+        }
+    };
+    let text = |value: Option<Value>| Some(value?.as_str()?.to_owned());
+    let number = |value: Option<Value>| value?.as_u64();
+    Ok(Header {
+        unit,
+        torch: text(fields.torch),
+        rank: number(fields.rank),
+        world_size: number(fields.world_size),
+        settings: match fields.settings {
+            Some(Value::Object(settings)) => settings,
+            _ => Map::new(),
+        },
     })
 }
 
-pub(super) fn write(to: &mut impl Write) -> io::Result<()> {
-    writeln!(to, r#"{{"format":"{FORMAT}","version":{VERSION}}}"#)
+pub(super) fn write(header: &Header, to: &mut impl Write) -> io::Result<()> {
+    let line = Line {
+        format: FORMAT,
+        version: VERSION,
+        unit: (header.unit == Unit::Nanoseconds).then_some("ns"),
+        torch: header.torch.as_deref(),
+        rank: header.rank,
+        world_size: header.world_size,
+        settings: &header.settings,
+    };
+    serde_json::to_writer(&mut *to, &line)?;
+    to.write_all(b"\n")
 }

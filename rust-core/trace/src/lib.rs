@@ -1,22 +1,32 @@
 //! The trace format: what a program asked of pinned memory, one JSON object a line.
 //!
 //! ```json
-//! {"format":"pinbuddy-trace","version":1}
+//! {"format":"pinbuddy-trace","version":2}
 //! {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":0}
 //! {"t":12,"op":"event","id":1,"stream":7}
 //! {"t":90,"op":"free","id":1,"thread":0}
+//! {"t":93,"op":"safe","id":1}
 //! {"t":95,"op":"iter"}
+//! {"t":97,"op":"lost","events":3}
 //! {"t":99,"op":"clear"}
 //! ```
 //!
-//! The first line is the header; a file without one is of version 1. The version changes when this
-//! reader would misread or refuse the events.
+//! The first line is the header; a file without one is of version 1. The version changes when an older
+//! reader would misread or refuse the events: version 2 has `safe`, `lost` and a header's `unit`. A header
+//! may say what the run was ([`Header`]).
 //!
-//! `t` counts microseconds from any start and never goes back. `alloc` asks for a block and names it;
-//! `event` says that the block is used on a stream, and must not be handed out again before the stream's
-//! work so far is done; `free` frees it; `clear` is `empty_cache`; `iter` ends a step. `thread` may be
-//! absent, and is 0 then; any other field that an op does not need must be absent.
+//! `t` counts from any start and never goes back: microseconds, or nanoseconds if the header has
+//! `"unit":"ns"`. `alloc` asks for a block and names it; `event` says that the block is used on a stream, and
+//! must not be handed out again before the stream's work so far is done; `free` frees it; `safe` says that
+//! this work was seen done, so that the block may be handed out again; `clear` is `empty_cache`; `iter` ends
+//! a step; `lost` says that so many events were dropped about here. `thread` may be absent, and is 0 then;
+//! any other field that an op does not need must be absent.
 //!
+//! A block that no stream used needs no `safe`: its `free` is its end. A block that was used and has no
+//! `safe` was not seen done: since the trace ends before, since its free was captured in a graph, or since
+//! it is older than version 2. In a recorded trace no id names two blocks.
+//!
+//! A trace that is cut off, as by a crash, can be read up to its last whole line ([`Reader::lenient`]).
 //! [`checked`] checks that ids are valid in their order. Knows neither the engine nor any allocator.
 
 #![forbid(unsafe_code)]
@@ -29,20 +39,20 @@ mod reader;
 mod writer;
 
 pub use error::{Error, What};
-pub use header::VERSION;
-pub use reader::{LONGEST_LINE, Reader};
+pub use header::{Header, Unit, VERSION};
+pub use reader::{LONGEST_HEADER, LONGEST_LINE, Reader};
 pub use writer::Writer;
 
 /// The largest request that a trace may hold, in bytes: 1 TiB, the largest that the engine serves.
 pub const MOST_BYTES: u64 = 1 << 40;
 
-/// The latest time that a trace may have, in microseconds: some 35 years.
-pub const LATEST: u64 = 1 << 50;
+/// The latest time that a trace may have, in nanoseconds: some 35 years.
+pub const LATEST: u64 = 1000 << 50;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its time, in microseconds from any start.
+    /// Its time, in nanoseconds from any start, whatever the file's unit.
     pub t: u64,
     /// What the program did.
     pub op: Op,
@@ -74,6 +84,16 @@ pub enum Op {
         id: u64,
         /// The stream.
         stream: u32,
+    },
+    /// The work of its streams on a freed block was seen done.
+    Safe {
+        /// The block, which was freed before.
+        id: u64,
+    },
+    /// So many events were dropped, since they came faster than they could be written.
+    Lost {
+        /// At least 1.
+        events: u64,
     },
     /// `empty_cache`.
     Clear,

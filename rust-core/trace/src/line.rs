@@ -25,6 +25,8 @@ struct Fields<'a> {
     stream: Option<Scalar<'a>>,
     #[serde(borrow)]
     thread: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    events: Option<Scalar<'a>>,
 }
 
 /// A number, or anything else that was found instead.
@@ -87,8 +89,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
     }
 }
 
-/// The event of a line, which has no end of line.
-pub(super) fn parse(text: &str) -> Result<Event, What> {
+/// The event of a line, which has no end of line. `unit` is what its time counts, in nanoseconds.
+pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
     // An array would do as well for serde: the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(What::NotAnEvent {
@@ -115,6 +117,8 @@ pub(super) fn parse(text: &str) -> Result<Event, What> {
         "alloc" => ("alloc", &["id", "bytes", "thread"]),
         "free" => ("free", &["id", "thread"]),
         "event" => ("event", &["id", "stream"]),
+        "safe" => ("safe", &["id"]),
+        "lost" => ("lost", &["events"]),
         "clear" => ("clear", &[]),
         "iter" => ("iter", &[]),
         other => {
@@ -127,6 +131,7 @@ pub(super) fn parse(text: &str) -> Result<Event, What> {
         ("bytes", fields.bytes.is_some()),
         ("stream", fields.stream.is_some()),
         ("thread", fields.thread.is_some()),
+        ("events", fields.events.is_some()),
     ] {
         if present && !needs.contains(&field) {
             return Err(What::Superfluous { op, field });
@@ -151,7 +156,7 @@ pub(super) fn parse(text: &str) -> Result<Event, What> {
         None => Ok(0),
         some => index(some, "thread"),
     };
-    let t = need(&fields.t, "t", 0, LATEST)?;
+    let t = need(&fields.t, "t", 0, LATEST / unit)? * unit;
     let op = match op {
         "alloc" => Op::Alloc {
             id: id()?,
@@ -165,6 +170,10 @@ pub(super) fn parse(text: &str) -> Result<Event, What> {
         "event" => Op::Event {
             id: id()?,
             stream: index(&fields.stream, "stream")?,
+        },
+        "safe" => Op::Safe { id: id()? },
+        "lost" => Op::Lost {
+            events: need(&fields.events, "events", 1, u64::MAX)?,
         },
         "clear" => Op::Clear,
         _ => Op::Iter,

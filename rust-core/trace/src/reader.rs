@@ -1,15 +1,18 @@
 //! Reads lines from a stream of bytes, one at a time and none longer than an event can be.
 //!
-//! Memory is bounded by [`LONGEST_LINE`] whatever the stream holds. Nothing is read after an error, since
+//! Memory is bounded by [`LONGEST_HEADER`] whatever the stream holds. Nothing is read after an error, since
 //! the lines that follow an invalid one cannot be trusted.
 
 use std::io::{BufRead, ErrorKind};
 
 use super::error::{Error, Excerpt, What};
-use super::{Event, header, line};
+use super::{Event, Header, header, line};
 
-/// The longest line, in bytes and without its end. The writer's longest line has 110.
+/// The longest line of an event, in bytes and without its end. The writer's longest line has 110.
 pub const LONGEST_LINE: usize = 1024;
+
+/// The longest header.
+pub const LONGEST_HEADER: usize = 1 << 14;
 
 /// The events of a trace, in order; the first error is the last item. Each comes with the number
 /// of its line. The header is read and is no item.
@@ -19,6 +22,9 @@ pub struct Reader<R> {
     /// The line being read.
     text: Vec<u8>,
     line: u64,
+    header: Header,
+    lenient: bool,
+    cut_off: Option<u64>,
     over: bool,
 }
 
@@ -29,12 +35,38 @@ impl<R: BufRead> Reader<R> {
             from,
             text: Vec::with_capacity(LONGEST_LINE),
             line: 0,
+            header: Header::default(),
+            lenient: false,
+            cut_off: None,
             over: false,
         }
     }
 
+    /// The same; a last line that is cut off ends the trace and is no error.
+    pub fn lenient(from: R) -> Self {
+        Self {
+            lenient: true,
+            ..Self::new(from)
+        }
+    }
+
+    /// What the header says, once the first event was read.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The last line, if a lenient reader found it cut off.
+    pub fn cut_off(&self) -> Option<u64> {
+        self.cut_off
+    }
+
     /// Reads one line into `self.text`; returns whether it has an end, or `None` at the end of the file.
     fn read_line(&mut self) -> Result<Option<bool>, What> {
+        let most = if self.line == 1 {
+            LONGEST_HEADER
+        } else {
+            LONGEST_LINE
+        };
         self.text.clear();
         loop {
             let found = match self.from.fill_buf() {
@@ -47,8 +79,8 @@ impl<R: BufRead> Reader<R> {
             }
             let end = found.iter().position(|byte| *byte == b'\n');
             let part = &found[..end.unwrap_or(found.len())];
-            if self.text.len() + part.len() > LONGEST_LINE {
-                return Err(What::TooLong);
+            if self.text.len() + part.len() > most {
+                return Err(What::TooLong { most });
             }
             self.text.extend_from_slice(part);
             let used = part.len() + usize::from(end.is_some());
@@ -60,7 +92,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// The event of this line; `None` for the header.
-    fn event(&self, has_end: bool) -> Result<Option<Event>, What> {
+    fn event(&mut self, has_end: bool) -> Result<Option<Event>, What> {
         let text = std::str::from_utf8(&self.text).map_err(|why| {
             let at = why.valid_up_to();
             What::NotText {
@@ -74,18 +106,22 @@ impl<R: BufRead> Reader<R> {
         if self.line == 1
             && let Some(read) = header::parse(text)
         {
-            return read.map(|()| None);
+            self.header = read?;
+            return Ok(None);
         }
-        line::parse(text).map(Some).map_err(|what| match what {
-            What::NotAnEvent { .. } if header::parse(text).is_some() => What::LateHeader,
-            What::NotAnEvent { .. } if !has_end => {
-                let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
-                What::CutOff {
-                    found: Excerpt::of(&text[from..]),
+        let unit = self.header.unit.nanoseconds();
+        line::parse(text, unit)
+            .map(Some)
+            .map_err(|what| match what {
+                What::NotAnEvent { .. } if header::parse(text).is_some() => What::LateHeader,
+                What::NotAnEvent { .. } if !has_end => {
+                    let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
+                    What::CutOff {
+                        found: Excerpt::of(&text[from..]),
+                    }
                 }
-            }
-            what => what,
-        })
+                what => what,
+            })
     }
 }
 
@@ -108,6 +144,10 @@ impl<R: BufRead> Iterator for Reader<R> {
             };
             self.over = event.is_err();
             let line = self.line;
+            if self.lenient && matches!(event, Err(What::CutOff { .. })) {
+                self.cut_off = Some(line);
+                return None;
+            }
             match event {
                 Ok(None) => {}
                 Ok(Some(event)) => return Some(Ok((line, event))),

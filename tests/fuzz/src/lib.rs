@@ -9,6 +9,7 @@
 pub mod machine;
 pub mod mutate;
 pub mod patches;
+pub mod plan;
 pub mod settings;
 pub mod trace;
 pub mod wheels;
@@ -17,7 +18,7 @@ pub mod wheels;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them. Each has a test of the same name in `tests/targets.rs`.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("engine", |bytes| {
         let _actions = pinbuddy_model::engine::run(bytes);
     }),
@@ -32,6 +33,7 @@ pub const TARGETS: [Target; 10] = [
     ("zip", wheels::zip),
     ("machine", machine::run),
     ("kernel_lists", machine::lists),
+    ("plan", plan::run),
 ];
 
 /// An empty folder, in memory where there is such a place: it is written to a thousand times a second.

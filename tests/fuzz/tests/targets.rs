@@ -75,4 +75,5 @@ targets! {
     zip
     machine
     kernel_lists
+    plan
 }

@@ -134,6 +134,15 @@ impl Provisioner {
         }
     }
 
+    /// The same, whose engine cuts small and large blocks from the same segments.
+    #[must_use]
+    pub fn mixing(self) -> Self {
+        Self {
+            engine: self.engine.mixing(),
+            ..self
+        }
+    }
+
     /// The engine, with all that is pinned.
     #[inline]
     pub fn engine(&self) -> &Engine {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use pinbuddy_trace::{Event, Op};
+use pinbuddy_trace::{Event, Op, Unit};
 
 /// Microseconds that pass with each call.
 const CALL: u64 = 2;
@@ -89,6 +89,7 @@ impl Script {
 
     fn put(&mut self, op: Op) {
         self.t += CALL;
-        self.events.push(Event { t: self.t, op });
+        let t = self.t * Unit::Microseconds.nanoseconds();
+        self.events.push(Event { t, op });
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{LATEST, MOST_BYTES, Op, Writer};
+use crate::{LATEST, MOST_BYTES, Op, Unit, Writer};
 
 fn read(text: impl AsRef<[u8]>) -> Vec<Result<(u64, Event), Error>> {
     Reader::new(text.as_ref()).collect()
@@ -19,11 +19,13 @@ fn refused(text: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn the_lines_of_the_documentation() {
-    let text = r#"{"format":"pinbuddy-trace","version":1}
+    let text = r#"{"format":"pinbuddy-trace","version":2}
 {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":3}
 {"t":12,"op":"event","id":1,"stream":7}
  { "op" : "free", "id" : 1, "t" : 90 }
+{"t":93,"op":"safe","id":1}
 {"t":95,"op":"iter"}
+{"t":97,"op":"lost","events":3}
 {"t":99,"op":"clear"}"#;
     let (id, bytes) = (1, 135_790_592);
     let expected = [
@@ -37,17 +39,21 @@ fn the_lines_of_the_documentation() {
         ),
         (12, Op::Event { id, stream: 7 }),
         (90, Op::Free { id, thread: 0 }),
+        (93, Op::Safe { id }),
         (95, Op::Iter),
+        (97, Op::Lost { events: 3 }),
         (99, Op::Clear),
     ];
     let found: Vec<_> = read(text).into_iter().map(Result::unwrap).collect();
-    let expected: Vec<_> = (2..).zip(expected.map(|(t, op)| Event { t, op })).collect();
+    let expected: Vec<_> = (2..)
+        .zip(expected.map(|(t, op)| Event { t: t * 1000, op }))
+        .collect();
     assert_eq!(found, expected);
 }
 
 #[test]
 fn what_is_said_of_lines_that_make_no_sense() {
-    let lines: [&[u8]; 24] = [
+    let lines: [&[u8]; 26] = [
         b"null\n",
         b"[1,\"iter\",null,null,null,null]\n",
         b"{}\n",
@@ -70,6 +76,8 @@ fn what_is_said_of_lines_that_make_no_sense() {
         b"{\"t\":1,\"op\":\"alloc\",\"id\":1,\"bytes\":null}\n",
         b"{\"t\":1,\"op\":\"free\",\"id\":1,\"stream\":0}\n",
         b"{\"t\":1,\"op\":\"event\",\"id\":1,\"stream\":4294967296}\n",
+        b"{\"t\":1,\"op\":\"lost\"}\n",
+        b"{\"t\":1,\"op\":\"safe\",\"id\":1,\"events\":1}\n",
         b"{\"t\":1,\"op\":\"it\x1b[31mer\"}\n",
         b"{\"t\":1,\"op\":\"\xffiter\"}\n",
     ];
@@ -85,7 +93,9 @@ fn what_is_said_of_headers_that_make_no_sense() {
         "]".repeat(100)
     );
     let lines = [
-        "{\"format\":\"pinbuddy-trace\",\"version\":2}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":3}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"ns\"}\n{\"t\":1125899906842624001,\"op\":\"iter\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551615,\"colour\":[3]}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551616}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":0}\n",
@@ -153,16 +163,20 @@ fn a_line_that_was_cut_off() {
 
 #[test]
 fn a_line_of_any_length_takes_no_memory() {
-    let long = format!("{{\"t\":1,\"op\":\"iter\"{}}}\n", " ".repeat(LONGEST_LINE));
+    let long = |most| format!("{{\"t\":1,\"op\":\"iter\"{}}}\n", " ".repeat(most));
     assert_eq!(
-        refused(long),
-        "line 1: expected at most 1024 bytes, found more"
+        refused("{\"t\":1,\"op\":\"iter\"}\n".to_owned() + &long(LONGEST_LINE)),
+        "line 2: expected at most 1024 bytes, found more"
+    );
+    assert_eq!(
+        refused(long(LONGEST_HEADER)),
+        "line 1: expected at most 16384 bytes, found more"
     );
     // A line of a gibibyte, of which only the beginning is read.
     let mut reader = Reader::new(BufReader::new(io::repeat(b' ').take(1 << 30)));
     let error = reader.next().unwrap().unwrap_err();
-    assert!(matches!(error.what, What::TooLong));
-    assert!(reader.text.capacity() <= 2 * LONGEST_LINE && reader.next().is_none());
+    assert!(matches!(error.what, What::TooLong { .. }));
+    assert!(reader.text.capacity() <= 2 * LONGEST_HEADER && reader.next().is_none());
 }
 
 #[test]
@@ -182,6 +196,44 @@ fn a_stream_that_breaks() {
     );
 }
 
+#[test]
+fn a_lenient_reader_ends_at_the_line_that_was_cut_off_and_says_so() {
+    let whole =
+        "{\"format\":\"pinbuddy-trace\",\"version\":2}\n{\"t\":2,\"op\":\"safe\",\"id\":3}\n";
+    for end in 1..whole.len() {
+        let mut reader = Reader::lenient(&whole.as_bytes()[..end]);
+        let events = reader.by_ref().map(Result::unwrap).count();
+        let line = whole[..end].matches('\n').count() as u64 + 1;
+        // A line of which only the end is missing is whole.
+        let cut = !whole[..end].ends_with(['}', '\n']);
+        assert_eq!(reader.cut_off(), cut.then_some(line), "{end}");
+        assert_eq!(events, usize::from(end == whole.len() - 1));
+    }
+    let other = "{\"t\":2,\"op\":\"safe\"}\n";
+    assert!(Reader::lenient(other.as_bytes()).next().unwrap().is_err());
+}
+
+#[test]
+fn what_a_header_says_that_makes_no_sense_is_left_out() {
+    let line =
+        "{\"format\":\"pinbuddy-trace\",\"version\":2,\"torch\":7,\"rank\":-1,\"settings\":[1]}";
+    let mut reader = Reader::new(line.as_bytes());
+    assert!(reader.next().is_none());
+    assert_eq!(reader.header(), &Header::default());
+}
+
+/// Of a recorded trace.
+fn header() -> Header {
+    let settings = [("BUDDY_GROWTH".to_owned(), "exact".into())];
+    Header {
+        unit: Unit::Nanoseconds,
+        torch: Some("2.15.0".to_owned()),
+        rank: Some(3),
+        world_size: Some(8),
+        settings: settings.into_iter().collect(),
+    }
+}
+
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         (any::<u64>(), 1..=MOST_BYTES, any::<u32>()).prop_map(|(id, bytes, thread)| Op::Alloc {
@@ -191,6 +243,8 @@ fn op() -> impl Strategy<Value = Op> {
         }),
         (any::<u64>(), any::<u32>()).prop_map(|(id, thread)| Op::Free { id, thread }),
         (any::<u64>(), any::<u32>()).prop_map(|(id, stream)| Op::Event { id, stream }),
+        any::<u64>().prop_map(|id| Op::Safe { id }),
+        (1..=u64::MAX).prop_map(|events| Op::Lost { events }),
         Just(Op::Clear),
         Just(Op::Iter),
     ]
@@ -199,12 +253,15 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #[test]
     fn what_is_written_is_read_again(events in prop::collection::vec((0..=LATEST, op()), 0..20)) {
-        let mut writer = Writer::new(Vec::new()).unwrap();
+        let mut writer = Writer::with_header(Vec::new(), &header()).unwrap();
         let events: Vec<_> = events.into_iter().map(|(t, op)| Event { t, op }).collect();
         for event in &events {
             writer.write(event).unwrap();
         }
-        let found: Vec<_> = read(writer.finish().unwrap()).into_iter().map(|it| it.unwrap().1).collect();
+        let text = writer.finish().unwrap();
+        let mut reader = Reader::new(text.as_slice());
+        let found: Vec<_> = reader.by_ref().map(|it| it.unwrap().1).collect();
+        prop_assert_eq!(reader.header(), &header());
         prop_assert_eq!(found, events);
     }
 

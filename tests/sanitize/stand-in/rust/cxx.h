@@ -1,6 +1,7 @@
 // Stands for cxx's header: of its types, those that the C++ side names.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,5 +11,8 @@ using String = std::string;
 
 template <typename T>
 using Vec = std::vector<T>;
+
+template <typename T>
+using Slice = std::span<T>;
 
 } // namespace rust

@@ -67,6 +67,7 @@ impl Compact {
             Act::Use { block, stream } => (2, block, 0, (stream % 32) as u16),
             Act::Clear => (3, 0, 0, 0),
             Act::Iter => (4, 0, 0, 0),
+            Act::Note => return,
         };
         self.slots = self.slots.max(u64::from(block) + 1);
         self.events += 1;

@@ -23,6 +23,18 @@ struct Part {
   bool pending;
 };
 
+struct Entry {
+  std::uint64_t ticks;
+  std::uint64_t allocation;
+  std::uint64_t what;
+};
+
+struct Drained {
+  std::size_t count;
+  std::uint32_t thread;
+  std::uint64_t lost;
+};
+
 struct Counter {
   std::int64_t current;
   std::int64_t peak;
@@ -58,5 +70,8 @@ void engine_reset_peaks() noexcept;
 void engine_reset_accumulated() noexcept;
 rust::Vec<Part> engine_parts() noexcept;
 rust::String engine_state_line() noexcept;
+bool engine_records() noexcept;
+void engine_record_begin() noexcept;
+void engine_record_close() noexcept;
 
 } // namespace pinbuddy

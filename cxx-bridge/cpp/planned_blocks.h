@@ -1,0 +1,74 @@
+// The blocks of a plan's slots, one object a slot.
+//
+// The engine's side says which slot serves a request; a slot has one user at a time, and so has its block. Objects are
+// made when they are first needed and never freed, so that an old context never dangles. Knows nothing of events.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "block.h"
+#include "block_table.h"
+
+namespace pinbuddy {
+
+class PlannedBlocks {
+ public:
+  explicit PlannedBlocks(BlockTable& table)
+      : table_(table), count_(engine_slots()), blocks_(std::make_unique<Place[]>(count_)) {}
+
+  // Whether there is a plan.
+  bool any() const {
+    return count_ != 0;
+  }
+
+  // The block that is planned for this thread's request; null if there is none, or it is not free.
+  Block* take(std::size_t size) {
+    Grant grant;
+    if (!engine_request_planned(thread(), size, grant)) {
+      return nullptr;
+    }
+    Block* block = blocks_[grant.offset].load(std::memory_order_acquire);
+    if (C10_UNLIKELY(block == nullptr || block->grant.address != grant.address)) {
+      block = place(grant, block);
+    }
+    return block;
+  }
+
+  // The handed-out block that begins at this address; null if there is none.
+  Block* find(const void* address) const {
+    std::uint32_t slot = 0;
+    if (!any() || !engine_slot_at(reinterpret_cast<std::size_t>(address), slot)) {
+      return nullptr;
+    }
+    Block* block = blocks_[slot].load(std::memory_order_acquire);
+    return block != nullptr && block->handed_out.load(std::memory_order_relaxed) ? block : nullptr;
+  }
+
+  // This thread has ended an iteration.
+  static void iteration() {
+    engine_iteration(thread());
+  }
+
+ private:
+  using Place = std::atomic<Block*>;
+
+  // The block of a slot that is used for the first time, or whose region was pinned anew.
+  Block* place(const Grant& grant, Block* block);
+
+  // A number for each thread that asks.
+  static std::uint32_t thread() {
+    return C10_LIKELY(number != 0) ? number - 1 : number_thread();
+  }
+  static std::uint32_t number_thread();
+
+  static constinit inline thread_local std::uint32_t number = 0;
+
+  BlockTable& table_;
+  const std::size_t count_;
+  const std::unique_ptr<Place[]> blocks_;
+};
+
+} // namespace pinbuddy

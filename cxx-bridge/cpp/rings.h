@@ -1,0 +1,146 @@
+// Rings into which threads write what is recorded: one a thread, which Rust drains.
+//
+// A ring has one producer and one consumer and takes no lock. A full ring drops what comes, and counts it: memory is
+// bounded, and nobody waits. Requests are dropped first, so that the end of a recorded block nearly always finds room.
+// A thread that ends leaves its ring, which gets another thread once it is drained. Knows no block.
+// Invariant: only the owner writes entries and `published_`, only the consumer `taken_`.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "pinbuddy-bridge/src/lib.rs.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#elif !defined(__aarch64__)
+#include <ctime>
+#endif
+
+namespace pinbuddy {
+
+// A counter of the processor's, which all cores share and which costs a few nanoseconds. Rust knows how fast it is.
+inline std::uint64_t ticks() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t now;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+  return now;
+#else
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 + static_cast<std::uint64_t>(now.tv_nsec);
+#endif
+}
+
+// On cache lines of its own: the first is the owner's, the second the consumer's.
+class alignas(64) Ring {
+ public:
+  static constexpr std::size_t kEntries = std::size_t{1} << 15;
+  // What requests leave free for the ends of blocks.
+  static constexpr std::size_t kReserve = kEntries / 4;
+
+  Ring(std::size_t index, std::uint32_t thread) : index_(index), thread_(thread) {}
+
+  // Appends an entry, unless fewer than `spare` others would fit then. Returns whether it did; else counts it as lost.
+  bool push(std::uint64_t allocation, std::uint64_t what, std::size_t spare) {
+    const std::uint64_t at = published_.load(std::memory_order_relaxed);
+    if (at - taken_seen_ >= kEntries - spare) [[unlikely]] {
+      taken_seen_ = taken_.load(std::memory_order_acquire);
+      if (at - taken_seen_ >= kEntries - spare) {
+        lost_.store(lost_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return false;
+      }
+    }
+    Raw& entry = entries_[at % kEntries];
+    entry.ticks = ticks();
+    entry.allocation = allocation;
+    entry.what = what;
+    published_.store(at + 1, std::memory_order_release);
+    return true;
+  }
+
+  // A number that no other allocation has, below 2^48.
+  std::uint64_t number() {
+    return index_ << 40 | (++allocations_ & ((std::uint64_t{1} << 40) - 1));
+  }
+
+  // The consumer's: moves entries to `into`, the oldest first.
+  Drained drain(rust::Slice<Entry> into);
+
+  // Takes a ring that nobody has; false if somebody does.
+  bool claim(std::uint32_t thread);
+
+  // The owner ends.
+  void leave() {
+    state_.store(State::kLeft, std::memory_order_release);
+  }
+
+ private:
+  enum class State : std::uint8_t { kOwned, kLeft, kVacant };
+  // Without the initialisers of `Entry`, which would touch all memory at once.
+  struct Raw {
+    std::uint64_t ticks;
+    std::uint64_t allocation;
+    std::uint64_t what;
+  };
+
+  std::atomic<std::uint64_t> published_{0};
+  std::uint64_t taken_seen_ = 0;
+  std::uint64_t allocations_ = 0;
+  const std::uint64_t index_;
+  std::atomic<std::uint64_t> lost_{0};
+  std::uint32_t thread_;
+
+  alignas(64) std::atomic<std::uint64_t> taken_{0};
+  std::uint64_t lost_told_ = 0;
+  std::atomic<State> state_{State::kOwned};
+
+  alignas(64) std::array<Raw, kEntries> entries_;
+};
+
+class Rings {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  // This thread's ring; null if there are too many threads, or no memory.
+  static Ring* own() {
+    if (own_ != nullptr) [[likely]] {
+      return own_;
+    }
+    return claim();
+  }
+
+  // An entry that found no ring is lost.
+  static void lose() {
+    lost_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // The consumer's.
+  static std::size_t count() {
+    return count_.load(std::memory_order_acquire);
+  }
+  static Drained drain(std::size_t index, rust::Slice<Entry> into) {
+    return rings_[index].load(std::memory_order_acquire)->drain(into);
+  }
+  static std::uint64_t take_lost() {
+    return lost_.exchange(0, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Owner;
+
+  static Ring* claim();
+  static Ring* claim_any();
+
+  static constinit inline thread_local Ring* own_ = nullptr;
+  static inline std::array<std::atomic<Ring*>, kMost> rings_{};
+  static inline std::atomic<std::size_t> count_{0};
+  static inline std::atomic<std::uint32_t> threads_{0};
+  static inline std::atomic<std::uint64_t> lost_{0};
+};
+
+} // namespace pinbuddy

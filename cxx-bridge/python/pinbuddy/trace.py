@@ -1,0 +1,34 @@
+"""Records requests for pinned memory to a file, as ``BUDDY_TRACE`` does from a program's first request on.
+
+One line of JSON for each request (below the threshold too), free, use on a stream, ``empty_cache`` and
+``pinbuddy.iteration()``. A thread writes them; the program waits for nothing. If requests come faster
+than they can be written, some are left out, and the file says how many.
+"""
+
+import ctypes
+import os
+
+from pinbuddy import _library
+
+_LONGEST = 1 << 12
+
+
+def start(path: str | os.PathLike[str]) -> None:
+    """Records to ``path`` from now on: requests made from now on, and what becomes of their blocks.
+
+    ``{rank}`` and ``{pid}`` in the name are replaced; if a launcher started several ranks, the rank is
+    added to a name without ``{rank}``. A file that is there is overwritten.
+
+    Raises ``RuntimeError`` if a trace is being recorded already, in a child of a process that
+    recorded, if the engine is off, and if the file cannot be written.
+    """
+    buffer = ctypes.create_string_buffer(_LONGEST)
+    _library.load().pinbuddy_trace_start(os.fsencode(path), buffer, _LONGEST)
+    if buffer.value:
+        raise RuntimeError(f"no trace is recorded: {buffer.value.decode(errors='replace')}")
+
+
+def stop() -> bool:
+    """Ends the trace, whoever began it. Returns ``True`` once it is written, or ``False`` if there was
+    none."""
+    return bool(_library.load().pinbuddy_trace_stop())

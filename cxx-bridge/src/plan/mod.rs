@@ -1,0 +1,147 @@
+//! `BUDDY_PLAN`: whether this process uses a plan, makes one, or neither.
+//!
+//! A program that has run before does what it did then. So the first run with a new file name is recorded, planned and
+//! written ([`record`]); later ones read the file, and what it says is pinned before it is needed.
+//!
+//! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
+//! for that. Knows no engine.
+
+mod record;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pinbuddy_core::{Growth, Settings, WarmUp};
+use pinbuddy_plan::Plan;
+use pinbuddy_plan::file::{MOST_TEXT, MadeFor};
+use pinbuddy_slots::{Lane, Layout, Slot, Slots};
+
+use crate::config::{Config, Origin};
+use crate::launcher;
+use crate::record::place;
+
+pub use record::Recording;
+
+/// What becomes of `BUDDY_PLAN`.
+#[derive(Debug)]
+pub enum Choice {
+    /// It is not set, or its file cannot be used and is not to be replaced.
+    Nothing,
+    /// This plan is used.
+    Use(Plan),
+    /// The run is recorded, and its plan written to the file.
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The run.
+        run: MadeFor,
+    },
+}
+
+/// Decides, for a run with this release of PyTorch; returns a warning if the file cannot be used.
+pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
+    let Some(path) = &config.plan.value else {
+        return (Choice::Nothing, None);
+    };
+    if config.guard.value {
+        let why =
+            "BUDDY_PLAN has no effect beside BUDDY_GUARD=1, which looks for mistakes".to_owned();
+        return (Choice::Nothing, Some(why));
+    }
+    let path = place::path(path);
+    let (rank, world_size) = launcher::rank_of_all().unwrap_or((0, 1));
+    let run = MadeFor {
+        torch: torch.to_owned(),
+        world_size: world_size as u32,
+        rank: rank as u32,
+        threshold: config.threshold_bytes() as u64,
+    };
+    match read(&path, &run) {
+        Ok(Some(plan)) => (Choice::Use(plan), None),
+        Ok(None) => (Choice::Record { path, run }, None),
+        Err(why) => {
+            let at = path.display();
+            if config.plan_update.value {
+                let line = format!("the plan in {at} is made anew: {why}");
+                (Choice::Record { path, run }, Some(line))
+            } else {
+                let line = format!(
+                    "the plan in {at} is not used: {why}. The program runs as without a plan; \
+                     BUDDY_PLAN_UPDATE=1 has it made anew"
+                );
+                (Choice::Nothing, Some(line))
+            }
+        }
+    }
+}
+
+/// The plan in a file; `None` if there is no file.
+fn read(path: &Path, run: &MadeFor) -> Result<Option<Plan>, String> {
+    let of = match fs::metadata(path) {
+        Ok(of) => of,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(why.to_string()),
+    };
+    if !of.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    if of.len() > MOST_TEXT as u64 {
+        return Err(format!(
+            "it has {} bytes; a plan has {MOST_TEXT} at most",
+            of.len()
+        ));
+    }
+    let text = fs::read_to_string(path).map_err(|why| why.to_string())?;
+    let plan = Plan::read(&text).map_err(|why| why.to_string())?;
+    plan.fits(run).map_err(|why| why.to_string())?;
+    Ok(Some(plan))
+}
+
+/// What the provisioner is set to beside a plan, and what the plan's slots are.
+///
+/// Regions that slots name are the plan's own; all others are segments that the warm-up pins. Nothing is pinned ahead
+/// beyond them, unless the user says so.
+pub fn apply(plan: &Plan, config: &Config) -> Option<(Settings, Slots)> {
+    let own = plan
+        .slots
+        .iter()
+        .map(|slot| slot.region as usize + 1)
+        .max()
+        .unwrap_or(0);
+    let engines = &plan.regions[own..];
+    let as_set = config.of_the_provisioner();
+    let settings = Settings {
+        segment_bytes: engines
+            .iter()
+            .max()
+            .map_or(as_set.segment_bytes, |it| *it as usize),
+        count: Some(engines.len()),
+        growth: unless_set(config.growth.origin, Growth::Exact, as_set.growth),
+        warm_up: unless_set(config.warm_up.origin, WarmUp::Sync, as_set.warm_up),
+        ..as_set
+    };
+    let lane = |lane: &pinbuddy_plan::file::Lane| Lane {
+        prologue: lane.prologue.clone(),
+        period: lane.period.clone(),
+    };
+    let slot = |slot: &pinbuddy_plan::file::Slot| Slot {
+        bytes: slot.bytes as usize,
+        region: slot.region,
+        offset: slot.offset as usize,
+    };
+    let layout = Layout {
+        regions: plan.regions[..own].iter().map(|it| *it as usize).collect(),
+        slots: plan.slots.iter().map(slot).collect(),
+        lanes: plan.lanes.iter().map(lane).collect(),
+    };
+    // A plan that was read has no mistake.
+    Some((settings, Slots::new(&layout).ok()?))
+}
+
+fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {
+    match origin {
+        Origin::Environment => set,
+        _ => planned,
+    }
+}

@@ -1,0 +1,74 @@
+//! Turns the processor's counter into nanoseconds, by comparing it with the system's clock at each drain.
+//!
+//! Between two comparisons the counter's speed is taken to be constant. Invariant: a later count is never an earlier
+//! time.
+
+/// Reads both at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// The counter.
+    pub(super) ticks: u64,
+    /// Nanoseconds of the system's clock.
+    pub(super) ns: u64,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    from: Moment,
+    to: Moment,
+}
+
+impl Clock {
+    /// A clock that shows 0 at this moment.
+    pub(super) fn starting(at: Moment) -> Self {
+        let from = Moment { ns: 0, ..at };
+        Self { from, to: from }
+    }
+
+    /// Compares; `ns` since the clock was started. Returns whether time has passed.
+    pub(super) fn compare(&mut self, now: Moment) -> bool {
+        let passed = now.ticks > self.to.ticks && now.ns > self.to.ns;
+        if passed {
+            (self.from, self.to) = (self.to, now);
+        }
+        passed
+    }
+
+    /// The time when the counter had this value: between the last two comparisons, or soon after.
+    pub(super) fn at(&self, ticks: u64) -> u64 {
+        let Self { from, to } = self;
+        let passed = u128::from(ticks.saturating_sub(from.ticks));
+        let (ns, of) = (to.ns - from.ns, to.ticks - from.ticks);
+        if of == 0 {
+            return from.ns;
+        }
+        from.ns + u64::try_from(passed * u128::from(ns) / u128::from(of)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_may_change_its_speed() {
+        let mut clock = Clock::starting(Moment { ticks: 500, ns: 7 });
+        assert_eq!(clock.at(900), 0, "nothing is known of its speed yet");
+        let moment = |ticks, ns| Moment { ticks, ns };
+        assert!(clock.compare(moment(700, 100)));
+        assert_eq!([500, 600, 700].map(|it| clock.at(it)), [0, 50, 100]);
+        assert!(clock.compare(moment(1700, 200)));
+        assert_eq!(
+            [700, 1200, 1700, 1800].map(|it| clock.at(it)),
+            [100, 150, 200, 210]
+        );
+        assert_eq!(
+            clock.at(3),
+            100,
+            "late entries come when the time before was over"
+        );
+        assert!(!clock.compare(moment(1700, 300)));
+        assert_eq!(clock.at(1700), 200);
+    }
+}

@@ -1,0 +1,243 @@
+//! Merges what threads recorded into one sequence of events, in the order of their times.
+//!
+//! An entry is passed on once no ring can hold an earlier one that it depends on: an allocation is written before its
+//! block reaches another thread, so what was written before the rings were read is complete up to the moment before.
+//! Knows no sink. Memory: what is live or pending, at most [`MOST_BLOCKS`], and one drain. Invariants: those of
+//! [`super::sink`].
+
+use std::collections::HashMap;
+
+use super::clock::{Clock, Moment};
+use super::sink::{Event, What};
+use super::source::{Allocation, Entry, Kind, Source};
+
+/// The most blocks that are followed at once; requests beyond are dropped.
+const MOST_BLOCKS: usize = 1 << 20;
+/// Streams beyond are one.
+const MOST_STREAMS: u32 = 1 << 16;
+/// The largest request that a trace may hold.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// How far entries stay behind the time of a drain, in nanoseconds: processors read their counters a little early, and
+/// not all at once.
+pub(super) const BEHIND: u64 = 20_000;
+
+/// What happens to what a drain found.
+pub(super) trait Output {
+    /// The next event.
+    fn event(&mut self, event: Event);
+    /// So many entries were dropped.
+    fn lost(&mut self, entries: u64);
+}
+
+/// An entry of a thread, with its time.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    at: u64,
+    thread: u32,
+    entry: Entry,
+}
+
+/// A block between its request and its end.
+#[derive(Clone, Copy, Debug)]
+enum Block {
+    Live {
+        id: u64,
+    },
+    /// Freed, and so many events are outstanding.
+    Pending {
+        id: u64,
+        events: u64,
+    },
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Merger {
+    session: u16,
+    clock: Clock,
+    /// By ring: the time of its last entry.
+    last: Vec<u64>,
+    /// Entries that are not passed on yet.
+    held: Vec<Timed>,
+    /// What a drain writes into.
+    found: Vec<Entry>,
+    blocks: HashMap<Allocation, Block>,
+    /// Entries that came before what they depend on.
+    early: Vec<Timed>,
+    streams: HashMap<u64, u32>,
+    ids: u64,
+    /// The time of the last event.
+    at: u64,
+}
+
+impl Merger {
+    /// For the recording of this number, whose time begins now.
+    pub(super) fn new(session: u16, now: Moment) -> Self {
+        Self {
+            session,
+            clock: Clock::starting(now),
+            last: Vec::new(),
+            held: Vec::new(),
+            found: Vec::new(),
+            blocks: HashMap::new(),
+            early: Vec::new(),
+            streams: HashMap::new(),
+            ids: 0,
+            at: 0,
+        }
+    }
+
+    /// The number that the next block gets.
+    pub(super) fn next_id(&self) -> u64 {
+        self.ids + 1
+    }
+
+    /// Drains all rings once; `now` was read before. Returns the most entries that a ring held.
+    pub(super) fn drain(
+        &mut self,
+        source: &dyn Source,
+        now: Moment,
+        to: &mut impl Output,
+    ) -> usize {
+        if !self.clock.compare(now) {
+            return 0;
+        }
+        let (mut lost, mut most) = (source.lost(), 0);
+        for ring in 0..source.rings() {
+            self.found.clear();
+            let drained = source.drain(ring, &mut self.found);
+            lost += drained.lost;
+            most = most.max(self.found.len());
+            self.hold(ring, drained.thread);
+        }
+        if lost > 0 {
+            to.lost(lost);
+        }
+        self.pass(now.ns.saturating_sub(BEHIND), to);
+        most
+    }
+
+    /// Holds what was found in this ring.
+    fn hold(&mut self, ring: usize, thread: u32) {
+        if self.last.len() <= ring {
+            self.last.resize(ring + 1, 0);
+        }
+        let last = &mut self.last[ring];
+        for &entry in &self.found {
+            if entry.allocation.session() == self.session {
+                // A thread's entries stay in their order, whichever processors wrote them.
+                *last = self.clock.at(entry.ticks).max(*last);
+                let at = *last;
+                self.held.push(Timed { at, thread, entry });
+            }
+        }
+    }
+
+    /// Passes on what happened until then.
+    fn pass(&mut self, until: u64, to: &mut impl Output) {
+        // Stable: entries of one ring stay in their order.
+        self.held.sort_by_key(|it| it.at);
+        let count = self.held.partition_point(|it| it.at <= until);
+        let held = std::mem::take(&mut self.held);
+        let before = std::mem::take(&mut self.early);
+        for timed in &held[..count] {
+            self.take(*timed, to);
+        }
+        self.held = held;
+        self.held.drain(..count);
+        // Twice too early: what it depends on was dropped.
+        let mut dropped = 0;
+        for timed in before {
+            dropped += u64::from(!self.apply(timed, to));
+        }
+        if dropped > 0 {
+            to.lost(dropped);
+        }
+    }
+
+    fn take(&mut self, timed: Timed, to: &mut impl Output) {
+        if !self.apply(timed, to) {
+            self.early.push(timed);
+            return;
+        }
+        if self.early.is_empty() {
+            return;
+        }
+        // In the order in which they depend on each other.
+        let same = |it: &mut Timed| it.entry.allocation == timed.entry.allocation;
+        let mut waiting: Vec<Timed> = self.early.extract_if(.., same).collect();
+        waiting.sort_by_key(|it| match it.entry.kind {
+            Kind::Use(_) => 0,
+            Kind::Free(_) => 1,
+            _ => 2,
+        });
+        for timed in waiting {
+            if !self.apply(timed, to) {
+                self.early.push(timed);
+            }
+        }
+    }
+
+    /// False if it came too early.
+    fn apply(&mut self, timed: Timed, to: &mut impl Output) -> bool {
+        let Timed { at, thread, entry } = timed;
+        let known = self.blocks.get_mut(&entry.allocation);
+        let what = match (entry.kind, known) {
+            (Kind::Clear, _) => What::Clear,
+            (Kind::Iteration, _) => What::Iteration,
+            (Kind::Request(bytes), None) => {
+                if self.blocks.len() >= MOST_BLOCKS || !(1..=MOST_BYTES).contains(&bytes) {
+                    to.lost(1);
+                    return true;
+                }
+                self.ids += 1;
+                let id = self.ids;
+                self.blocks.insert(entry.allocation, Block::Live { id });
+                What::Request { id, bytes, thread }
+            }
+            (Kind::Use(stream), Some(Block::Live { id })) => {
+                let id = *id;
+                let next = (self.streams.len() as u32).min(MOST_STREAMS);
+                let stream = if next < MOST_STREAMS {
+                    *self.streams.entry(stream).or_insert(next)
+                } else {
+                    self.streams.get(&stream).copied().unwrap_or(next)
+                };
+                What::Use { id, stream }
+            }
+            (Kind::Free(events), Some(block @ Block::Live { .. })) => {
+                let Block::Live { id } = *block else {
+                    return false;
+                };
+                let pending = events > 0;
+                if pending {
+                    *block = Block::Pending { id, events };
+                } else {
+                    self.blocks.remove(&entry.allocation);
+                }
+                What::Free {
+                    id,
+                    thread,
+                    pending,
+                }
+            }
+            (Kind::Done, Some(Block::Pending { id, events })) => {
+                *events -= 1;
+                if *events > 0 {
+                    return true;
+                }
+                let id = *id;
+                self.blocks.remove(&entry.allocation);
+                What::Safe { id }
+            }
+            _ => return false,
+        };
+        self.at = self.at.max(at);
+        to.event(Event { at: self.at, what });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

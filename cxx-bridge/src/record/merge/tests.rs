@@ -1,0 +1,294 @@
+//! Rings that are read out of order, late or full: what comes out is always valid.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::*;
+use crate::record::source::Drained;
+
+/// Rings that a test fills.
+#[derive(Default)]
+struct Rings(Mutex<Vec<(Vec<Entry>, Drained)>>);
+
+const SESSION: u16 = 5;
+
+fn entry(ticks: u64, allocation: u64, kind: Kind) -> Entry {
+    Entry {
+        ticks,
+        allocation: Allocation(u64::from(SESSION) << 48 | allocation),
+        kind,
+    }
+}
+
+impl Rings {
+    fn put(&self, ring: usize, thread: u32, entries: &[Entry]) {
+        let mut rings = self.0.lock().unwrap();
+        if rings.len() <= ring {
+            rings.resize_with(ring + 1, Default::default);
+        }
+        rings[ring].0.extend(entries);
+        rings[ring].1.thread = thread;
+    }
+
+    fn lose(&self, ring: usize, lost: u64) {
+        self.put(ring, 0, &[]);
+        self.0.lock().unwrap()[ring].1.lost = lost;
+    }
+}
+
+impl Source for Rings {
+    fn record(&self, _: u16) {}
+    fn ticks(&self) -> u64 {
+        0
+    }
+    fn rings(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+    fn drain(&self, ring: usize, into: &mut Vec<Entry>) -> Drained {
+        let (entries, drained) = &mut self.0.lock().unwrap()[ring];
+        into.append(entries);
+        let found = *drained;
+        drained.lost = 0;
+        found
+    }
+    fn lost(&self) -> u64 {
+        0
+    }
+}
+
+/// What came out, one line an event, and what was lost.
+#[derive(Default)]
+struct Seen {
+    events: Vec<Event>,
+    lost: u64,
+}
+
+impl Output for Seen {
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+    fn lost(&mut self, entries: u64) {
+        self.lost += entries;
+    }
+}
+
+impl Seen {
+    fn text(&self) -> String {
+        let line = |it: &Event| match it.what {
+            What::Request { id, bytes, thread } => format!("{} {thread}: {id} = {bytes}", it.at),
+            What::Free {
+                id,
+                thread,
+                pending,
+            } => {
+                let waits = if pending { " pending" } else { "" };
+                format!("{} {thread}: free {id}{waits}", it.at)
+            }
+            What::Safe { id } => format!("{} safe {id}", it.at),
+            What::Use { id, stream } => format!("{} {id} on {stream}", it.at),
+            What::Clear => format!("{} clear", it.at),
+            What::Iteration => format!("{} iteration", it.at),
+        };
+        let lines: Vec<String> = self.events.iter().map(line).collect();
+        lines.join("\n")
+    }
+}
+
+/// One tick is two nanoseconds.
+fn moment(ticks: u64) -> Moment {
+    Moment {
+        ticks,
+        ns: ticks * 2,
+    }
+}
+
+fn merger() -> Merger {
+    Merger::new(SESSION, moment(0))
+}
+
+/// Late enough for all that the tests write.
+const LATE: u64 = 1_000_000;
+
+#[test]
+fn entries_of_several_rings_are_in_the_order_of_their_times() {
+    let rings = Rings::default();
+    let block = |n: u64| 1 << 40 | n;
+    rings.put(
+        0,
+        0,
+        &[
+            entry(10, 1, Kind::Request(100)),
+            entry(40, 1, Kind::Use(0xabc)),
+            entry(50, 1, Kind::Free(1)),
+            entry(90, 0, Kind::Clear),
+        ],
+    );
+    rings.put(
+        1,
+        7,
+        &[
+            entry(20, block(1), Kind::Request(200)),
+            entry(30, block(1), Kind::Free(0)),
+            entry(60, 1, Kind::Done),
+            entry(70, 0, Kind::Iteration),
+        ],
+    );
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    merger.drain(&rings, moment(LATE), &mut seen);
+    insta::assert_snapshot!(seen.text(), @r"
+    20 0: 1 = 100
+    40 7: 2 = 200
+    60 7: free 2
+    80 1 on 0
+    100 0: free 1 pending
+    120 safe 1
+    140 iteration
+    180 clear
+    ");
+    assert_eq!((seen.lost, merger.blocks.len()), (0, 0));
+}
+
+#[test]
+fn what_is_too_new_waits_for_the_next_drain() {
+    let rings = Rings::default();
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    // A free is found, and the request that it ends is only found the next time.
+    rings.put(0, 0, &[entry(LATE, 1, Kind::Free(0))]);
+    merger.drain(&rings, moment(LATE), &mut seen);
+    assert_eq!(seen.text(), "");
+    rings.put(1, 1, &[entry(LATE - 1, 1, Kind::Request(8))]);
+    merger.drain(&rings, moment(2 * LATE), &mut seen);
+    // What was written before the last drain, and not found by it, has that drain's time.
+    assert_eq!(seen.text(), "2000000 1: 1 = 8\n2000000 0: free 1");
+}
+
+#[test]
+fn an_event_all_of_whose_streams_count() {
+    let rings = Rings::default();
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    rings.put(
+        0,
+        0,
+        &[
+            entry(1, 1, Kind::Request(8)),
+            entry(2, 1, Kind::Use(1)),
+            entry(3, 1, Kind::Use(2)),
+            entry(4, 1, Kind::Free(2)),
+            entry(5, 1, Kind::Done),
+        ],
+    );
+    merger.drain(&rings, moment(LATE), &mut seen);
+    assert!(seen.text().ends_with("8 0: free 1 pending"));
+    rings.put(0, 0, &[entry(LATE + 1, 1, Kind::Done)]);
+    merger.drain(&rings, moment(2 * LATE), &mut seen);
+    assert!(seen.text().ends_with("safe 1"));
+}
+
+#[test]
+fn processors_whose_counters_differ_make_no_invalid_order() {
+    let rings = Rings::default();
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    // Each on a ring of its own, and each earlier than what it depends on.
+    for (ring, kind) in [Kind::Done, Kind::Free(1), Kind::Use(3), Kind::Request(8)]
+        .into_iter()
+        .enumerate()
+    {
+        let thread = ring as u32;
+        rings.put(ring, thread, &[entry(100 + ring as u64, 1, kind)]);
+    }
+    merger.drain(&rings, moment(LATE), &mut seen);
+    insta::assert_snapshot!(seen.text(), @r"
+    206 3: 1 = 8
+    206 1 on 0
+    206 1: free 1 pending
+    206 safe 1
+    ");
+    assert_eq!(seen.lost, 0);
+}
+
+#[test]
+fn what_lacks_its_beginning_is_dropped_and_counted() {
+    let rings = Rings::default();
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    rings.put(
+        0,
+        0,
+        &[entry(1, 9, Kind::Free(0)), entry(2, 3, Kind::Request(0))],
+    );
+    // Of another recording: not lost, since nobody wants it.
+    let other = Entry {
+        allocation: Allocation(4 << 48),
+        ..entry(3, 0, Kind::Clear)
+    };
+    rings.put(0, 0, &[other]);
+    rings.lose(1, 10);
+    merger.drain(&rings, moment(LATE), &mut seen);
+    merger.drain(&rings, moment(2 * LATE), &mut seen);
+    assert_eq!((seen.text().as_str(), seen.lost), ("", 12));
+    assert!(merger.early.is_empty() && merger.held.is_empty());
+}
+
+#[test]
+fn whatever_rings_hold_what_comes_out_is_valid() {
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut below = |most: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % most
+    };
+    for _ in 0..200 {
+        let rings = Rings::default();
+        let (mut merger, mut seen) = (merger(), Seen::default());
+        let mut ticks = 0;
+        for _ in 0..20 {
+            for _ in 0..below(50) {
+                ticks += below(100);
+                let kind = match below(8) {
+                    0 | 1 => Kind::Request(below(5)),
+                    2 | 3 => Kind::Free(below(3)),
+                    4 => Kind::Done,
+                    5 | 6 => Kind::Use(below(3)),
+                    _ => Kind::Iteration,
+                };
+                let early = ticks.saturating_sub(below(30));
+                rings.put(below(4) as usize, 0, &[entry(early, below(20), kind)]);
+            }
+            ticks += below(20_000);
+            merger.drain(&rings, moment(ticks), &mut seen);
+        }
+        check(&seen.events);
+        assert!(merger.blocks.len() <= 20);
+    }
+}
+
+/// The invariants of the module `sink`.
+fn check(events: &[Event]) {
+    #[derive(PartialEq)]
+    enum State {
+        Live,
+        Pending,
+        Over,
+    }
+    let (mut blocks, mut at, mut last) = (HashMap::new(), 0, 0);
+    for event in events {
+        assert!(event.at >= at);
+        at = event.at;
+        match event.what {
+            What::Request { id, .. } => {
+                last += 1;
+                assert_eq!(id, last);
+                blocks.insert(id, State::Live);
+            }
+            What::Use { id, .. } => assert!(blocks[&id] == State::Live),
+            What::Free { id, pending, .. } => {
+                let next = if pending { State::Pending } else { State::Over };
+                assert!(blocks.insert(id, next) == Some(State::Live));
+            }
+            What::Safe { id } => {
+                assert!(blocks.insert(id, State::Over) == Some(State::Pending));
+            }
+            What::Clear | What::Iteration => {}
+        }
+    }
+}

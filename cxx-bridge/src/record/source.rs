@@ -1,0 +1,86 @@
+//! Where entries come from: rings that threads write into, one each.
+//!
+//! A trait, so that merging is tested without C++.
+
+/// What a thread recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The counter's value.
+    pub ticks: u64,
+    /// The recording and the allocation.
+    pub allocation: Allocation,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// A recording's number in the upper 16 bits, and a number of its own below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Allocation(pub u64);
+
+impl Allocation {
+    /// The recording that it belongs to.
+    pub fn session(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request of so many bytes.
+    Request(u64),
+    /// A free, after which so many `Done` follow.
+    Free(u64),
+    /// One of a freed block's events is complete.
+    Done,
+    /// A use on the stream of this name.
+    Use(u64),
+    /// The cache was emptied.
+    Clear,
+    /// An iteration is over.
+    Iteration,
+}
+
+impl Entry {
+    /// Reads what C++ wrote (`cpp/recording.h`); `None` for nothing that it writes.
+    pub fn of(ticks: u64, allocation: u64, what: u64) -> Option<Self> {
+        let value = what & ((1 << 60) - 1);
+        let kind = match what >> 60 {
+            1 => Kind::Request(value),
+            2 => Kind::Free(value),
+            3 => Kind::Done,
+            4 => Kind::Use(value),
+            5 => Kind::Clear,
+            6 => Kind::Iteration,
+            _ => return None,
+        };
+        Some(Self {
+            ticks,
+            allocation: Allocation(allocation),
+            kind,
+        })
+    }
+}
+
+/// What a drain of one ring found besides entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// The number of the thread that wrote them.
+    pub thread: u32,
+    /// How many entries were dropped since the last drain.
+    pub lost: u64,
+}
+
+/// The rings. All but [`Self::record`] and [`Self::ticks`] are for one thread at a time.
+pub trait Source: Send + Sync {
+    /// Requests are recorded from now on, under this number; 0: not at all.
+    fn record(&self, session: u16);
+    /// The counter's value.
+    fn ticks(&self) -> u64;
+    /// How many rings there are.
+    fn rings(&self) -> usize;
+    /// Appends what a ring holds to `into`, the oldest first.
+    fn drain(&self, ring: usize, into: &mut Vec<Entry>) -> Drained;
+    /// How many entries found no ring since the last call.
+    fn lost(&self) -> u64;
+}

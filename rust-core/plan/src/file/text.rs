@@ -1,0 +1,126 @@
+//! The shape of a plan's JSON, for reading and for writing, and the sum over it.
+//!
+//! The sum is that of the text without its checksum, in the one way in which this module writes it. So a
+//! file that was only laid out anew still reads.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Facts, Lane, MOST_TEXT, MadeFor, Plan, Slot};
+
+const FORMAT: &str = "pinbuddy-plan";
+const VERSION: u64 = 1;
+
+/// What a file says that it is; all else is not looked at.
+#[derive(Deserialize)]
+pub(super) struct Head<'t> {
+    #[serde(borrow)]
+    format: Cow<'t, str>,
+    version: u64,
+}
+
+impl Head<'_> {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.format != FORMAT {
+            return Err(Error::Format(self.format.chars().take(40).collect()));
+        }
+        if self.version != VERSION {
+            return Err(Error::Version(self.version));
+        }
+        Ok(())
+    }
+}
+
+/// A whole file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Text<'t> {
+    format: Cow<'t, str>,
+    version: u64,
+    torch: Cow<'t, str>,
+    world_size: u32,
+    rank: u32,
+    threshold: u64,
+    regions: Cow<'t, [u64]>,
+    slots: Cow<'t, [Slot]>,
+    lanes: Cow<'t, [Lane]>,
+    facts: Facts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) checksum: Option<u32>,
+}
+
+impl<'t> Text<'t> {
+    /// Without a checksum.
+    pub(super) fn of(plan: &'t Plan) -> Self {
+        let made_for = &plan.made_for;
+        Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            torch: (&*made_for.torch).into(),
+            world_size: made_for.world_size,
+            rank: made_for.rank,
+            threshold: made_for.threshold,
+            regions: (&*plan.regions).into(),
+            slots: (&*plan.slots).into(),
+            lanes: (&*plan.lanes).into(),
+            facts: Facts {
+                gap_percent: thousandths(plan.facts.gap_percent),
+                efficiency: thousandths(plan.facts.efficiency),
+                seconds: thousandths(plan.facts.seconds),
+                ..plan.facts
+            },
+            checksum: None,
+        }
+    }
+
+    pub(super) fn into_plan(self) -> Plan {
+        Plan {
+            made_for: MadeFor {
+                torch: self.torch.into_owned(),
+                world_size: self.world_size,
+                rank: self.rank,
+                threshold: self.threshold,
+            },
+            regions: self.regions.into_owned(),
+            slots: self.slots.into_owned(),
+            lanes: self.lanes.into_owned(),
+            facts: self.facts,
+        }
+    }
+
+    /// CRC-32 of the text as it stands.
+    pub(super) fn sum(&self) -> Result<u32, Error> {
+        let mut sum = Sum::default();
+        serde_json::to_writer(&mut sum, self)?;
+        // The checksum and the line's end come on top.
+        if sum.length > MOST_TEXT - 64 {
+            return Err(Error::Long(sum.length));
+        }
+        Ok(sum.hasher.finalize())
+    }
+}
+
+/// Few digits, which survive being written and read.
+fn thousandths(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+#[derive(Default)]
+struct Sum {
+    hasher: crc32fast::Hasher,
+    length: usize,
+}
+
+impl Write for Sum {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hasher.update(bytes);
+        self.length += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! What a run asked for, in little memory: what a plan is made from.
+//!
+//! Knows no clock: time is the number of events so far, since only their order matters. Takes 16 bytes for
+//! each request, and for each that is live now another 24 or so in a map from ids to requests. Vectors
+//! grow by doubling, so twice as much may be taken. [`Record::new`]'s limit bounds all of it.
+//!
+//! Invariant: a request's end is later than its begin, and no two events are at the same moment.
+
+use std::collections::HashMap;
+
+use crate::file::GRANULE;
+
+/// Something that happened. Events are pushed in the order in which they happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A thread asks for memory.
+    Request {
+        /// Names the request until it is over.
+        id: u64,
+        /// As asked for.
+        bytes: u64,
+        /// The thread: how many threads made a request before this one made its first.
+        lane: u32,
+    },
+    /// The request's memory may be used again: it was freed, and its events are complete.
+    Over {
+        /// Of the request.
+        id: u64,
+    },
+    /// An iteration begins, as the program says.
+    Iteration,
+    /// The program emptied the cache.
+    Clear,
+}
+
+/// The moment of what has not happened.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// The most that one request may ask for: 1 TiB. Longer ones are left out.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// A request in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// When it was made.
+    pub(crate) begin: u32,
+    /// When its memory was free again; [`NEVER`] if it was not.
+    pub(crate) over: u32,
+    pub(crate) granules: u32,
+    pub(crate) lane: u32,
+}
+
+impl Request {
+    /// Rounded up to granules.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.granules) * GRANULE
+    }
+}
+
+/// Requests, and when iterations began. See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) marks: Vec<u32>,
+    /// How many events there were: the moment of the next one.
+    pub(crate) now: u32,
+    limit: u32,
+    live: HashMap<u64, u32>,
+    live_bytes: u64,
+    peak: u64,
+}
+
+impl Record {
+    /// An empty record that takes `limit` events.
+    #[must_use]
+    pub fn new(limit: u32) -> Self {
+        Self {
+            requests: Vec::new(),
+            marks: Vec::new(),
+            now: 0,
+            limit: limit.min(NEVER - 1),
+            live: HashMap::new(),
+            live_bytes: 0,
+            peak: 0,
+        }
+    }
+
+    /// Takes an event; false, and nothing is taken, once the record is full.
+    ///
+    /// A request whose id still names another one ends that one. What cannot be is ignored: the end of a
+    /// request that is not in the record, a request of no bytes or of more than 1 TiB.
+    pub fn push(&mut self, event: Event) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        match event {
+            Event::Request { id, bytes, lane } if (1..=MOST_BYTES).contains(&bytes) => {
+                let number = self.requests.len() as u32;
+                if let Some(other) = self.live.insert(id, number) {
+                    self.end(other);
+                    self.now += 1;
+                }
+                let granules = bytes.div_ceil(GRANULE) as u32;
+                self.requests.push(Request {
+                    begin: self.now,
+                    over: NEVER,
+                    granules,
+                    lane,
+                });
+                self.live_bytes += u64::from(granules) * GRANULE;
+                self.peak = self.peak.max(self.live_bytes);
+            }
+            Event::Over { id } => {
+                let Some(number) = self.live.remove(&id) else {
+                    return true;
+                };
+                self.end(number);
+            }
+            Event::Iteration => self.marks.push(self.now),
+            Event::Request { .. } | Event::Clear => return true,
+        }
+        self.now += 1;
+        true
+    }
+
+    fn end(&mut self, number: u32) {
+        let request = &mut self.requests[number as usize];
+        request.over = self.now;
+        self.live_bytes -= request.bytes();
+    }
+
+    /// Whether it takes no more.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.now >= self.limit
+    }
+
+    /// How many requests it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether it has no request.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// The most bytes of requests that lived at once, each rounded up to granules.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+}

@@ -1,0 +1,171 @@
+//! A record replayed on a plan, with the rule that a run follows ([`crate::cursor`]), and a plain map of
+//! what is taken. A slot is granted if its bytes are free.
+//!
+//! Shares nothing else with what places.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::cursor::Cursor;
+use crate::file::{Lane, Plan, Slot};
+use crate::record::{NEVER, Record};
+
+/// The most comparisons for requests that are served with what is idle: a second or two.
+const MOST_COMPARISONS: u64 = 300_000_000;
+
+/// What came of replaying a record on a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Requests that got their slot.
+    pub hits: u64,
+    /// Requests that found a slot whose bytes were not free. They count as missed, too.
+    pub busy: u64,
+    /// Of the first of those, its number and that of the request that had the bytes, counted from 0.
+    pub overlap: Option<(u32, u32)>,
+    /// Entries that cursors left out.
+    pub skipped: u64,
+    /// Requests without a slot, counted from 0, in order.
+    pub missed: Vec<u32>,
+    /// Of those, the ones for which there was no room.
+    pub(crate) unserved: u64,
+}
+
+/// Serves requests that have no slot.
+pub(crate) trait Beside {
+    /// Whether there is room for a request.
+    fn request(&mut self, number: u32) -> bool;
+    /// A request that there was room for is over.
+    fn over(&mut self, number: u32);
+}
+
+/// Replays `record` on `plan`, which holds its invariants: which requests find their slots.
+#[must_use]
+pub fn check_plan(record: &Record, plan: &Plan) -> Replayed {
+    replay(record, plan, None)
+}
+
+/// The same; requests that have no slot are served by `beside`, or else with what slots leave idle.
+pub(crate) fn replay(
+    record: &Record,
+    plan: &Plan,
+    mut beside: Option<&mut dyn Beside>,
+) -> Replayed {
+    let mut cursors: Vec<Cursor> = plan.lanes.iter().map(|it| cursor(plan, it)).collect();
+    let mut taken = Taken::new(plan);
+    let mut replayed = Replayed::default();
+    let mut marks = record.marks.iter().copied().peekable();
+    let mut ends: BinaryHeap<Reverse<(u32, u32, Option<(u32, u64)>)>> = BinaryHeap::new();
+    for (number, request) in (0..).zip(&record.requests) {
+        while marks.next_if(|&mark| mark < request.begin).is_some() {
+            cursors.iter_mut().for_each(Cursor::mark);
+        }
+        while let Some(&Reverse((over, number, place))) = ends.peek()
+            && over < request.begin
+        {
+            ends.pop();
+            match (place, &mut beside) {
+                (Some(place), _) => drop(taken.map.remove(&place)),
+                (None, Some(beside)) => beside.over(number),
+                (None, None) => {}
+            }
+        }
+        let lane = request.lane as usize;
+        let entry = cursors
+            .get_mut(lane)
+            .and_then(|it| it.next(request.bytes()));
+        let slot = entry.map(|entry| {
+            let Lane { prologue, period } = &plan.lanes[lane];
+            let slot = prologue
+                .get(entry)
+                .unwrap_or_else(|| &period[entry - prologue.len()]);
+            plan.slots[*slot as usize]
+        });
+        let other = slot.and_then(|slot| taken.other(slot));
+        let mut place = None;
+        if let (Some(slot), None) = (slot, other) {
+            replayed.hits += 1;
+            place = Some(taken.take(slot, number));
+        } else {
+            replayed.missed.push(number);
+            if let Some(other) = other {
+                replayed.busy += 1;
+                replayed.overlap.get_or_insert((number, other));
+            }
+            if let Some(beside) = &mut beside
+                && !beside.request(number)
+            {
+                let idle = taken.idle(request.bytes());
+                replayed.unserved += u64::from(idle.is_none());
+                place = idle.map(|slot| taken.take(slot, number));
+            }
+        }
+        if request.over != NEVER {
+            ends.push(Reverse((request.over, number, place)));
+        }
+    }
+    replayed.skipped = cursors.iter().map(|it| it.skipped).sum();
+    replayed
+}
+
+fn cursor(plan: &Plan, lane: &Lane) -> Cursor {
+    let size = |&slot: &u32| plan.slots[slot as usize].bytes;
+    let sizes = lane.prologue.iter().chain(&lane.period).map(size);
+    Cursor::new(sizes.collect(), lane.prologue.len())
+}
+
+/// Bytes that are taken: region and begin; end and whose they are.
+struct Taken {
+    map: BTreeMap<(u32, u64), (u64, u32)>,
+    /// The lengths of regions that slots name; 0 of others.
+    lengths: Vec<u64>,
+    comparisons: u64,
+}
+
+impl Taken {
+    fn new(plan: &Plan) -> Self {
+        let mut lengths = vec![0; plan.regions.len()];
+        for slot in &plan.slots {
+            lengths[slot.region as usize] = plan.regions[slot.region as usize];
+        }
+        Self {
+            map: BTreeMap::new(),
+            lengths,
+            comparisons: 0,
+        }
+    }
+
+    /// Who has some of a slot's bytes.
+    fn other(&self, slot: Slot) -> Option<u32> {
+        let end = (slot.region, slot.offset + slot.bytes);
+        let (&(region, _), &(until, other)) = self.map.range(..end).next_back()?;
+        (region == slot.region && until > slot.offset).then_some(other)
+    }
+
+    fn take(&mut self, slot: Slot, number: u32) -> (u32, u64) {
+        let place = (slot.region, slot.offset);
+        self.map.insert(place, (slot.offset + slot.bytes, number));
+        place
+    }
+
+    /// The shortest place of so many bytes in the first region that has one.
+    fn idle(&mut self, bytes: u64) -> Option<Slot> {
+        self.comparisons += self.map.len() as u64;
+        if self.comparisons > MOST_COMPARISONS {
+            return None;
+        }
+        (0_u32..).zip(&self.lengths).find_map(|(region, &length)| {
+            let ends = self.map.range((region, 0)..(region + 1, 0));
+            let mut free_from = 0;
+            let gaps = ends
+                .map(|(&(_, from), &(to, _))| (from, to))
+                .chain([(length, length)]);
+            let gaps = gaps.map(|(from, to)| (from - std::mem::replace(&mut free_from, to), from));
+            let (gap, end) = gaps.filter(|&(gap, _)| gap >= bytes).min()?;
+            Some(Slot {
+                bytes,
+                region,
+                offset: end - gap,
+            })
+        })
+    }
+}

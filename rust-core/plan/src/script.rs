@@ -1,0 +1,253 @@
+//! From a record to a plan.
+//!
+//! First the iterations that are alike are found: between the program's marks, or else in the sequence of
+//! sizes ([`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
+//! ([`clock`], [`spans`]) and are placed as a cyclic instance, lanes together or apart ([`groups`],
+//! [`line`]). The requests before them are placed around that ([`prologue`]). What no slot serves when the
+//! record is replayed on the plan gets an amount ([`amount`]).
+//!
+//! Where nothing repeats, the plan is an amount alone. So it is where slots would take a quarter more than
+//! that.
+
+mod align;
+mod amount;
+mod clock;
+mod groups;
+mod line;
+mod period;
+mod prologue;
+mod spans;
+mod steady;
+
+use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
+use crate::record::Record;
+use crate::replay::check_plan;
+use groups::Group;
+use line::Placed;
+use spans::Spans;
+use steady::Steady;
+
+/// One of so many requests at least must come again; else what does may be chance.
+const COMING_AGAIN: usize = 8;
+
+/// Slots that serve less than one of so many requests are not worth it.
+const MOST_MISSED: u64 = 4;
+
+/// What a plan is made for, and with how much.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The run that the record is of.
+    pub made_for: MadeFor,
+    /// How many threads look for places; 0 is 1.
+    pub threads: usize,
+}
+
+/// Makes a plan of what there is in `record`. Asks `stop` every few milliseconds, from several threads;
+/// once it says so, answers with the best plan so far. Where the lower bound is not reached within a
+/// thousandth it goes on until then.
+#[must_use]
+pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+    let lanes = lanes(record);
+    let slots = steady(record, &lanes).and_then(|(main, steady)| {
+        let iterations = steady.alike.len();
+        Some((
+            with_slots(record, options, &lanes, main, steady, stop)?,
+            iterations,
+        ))
+    });
+    let (mut plan, iterations) = match slots {
+        // Nearly nothing lies idle: no need to know what an amount alone would take.
+        Some(found) if found.0.reserved() / 5 * 4 <= record.peak() => found,
+        found => {
+            let amount = amount_alone(record, options);
+            match found {
+                Some(found) if found.0.reserved() / 5 * 4 <= amount.reserved() => found,
+                _ => (amount, 0),
+            }
+        }
+    };
+    let facts = &mut plan.facts;
+    facts.requests = record.len() as u64;
+    facts.iterations = iterations as u64;
+    facts.peak = record.peak();
+    let reserved: u64 = plan.regions.iter().sum();
+    if reserved > 0 {
+        facts.efficiency = facts.peak as f64 / reserved as f64;
+    }
+    plan
+}
+
+/// The requests of each lane, in order. What is too long for a region is nobody's.
+fn lanes(record: &Record) -> Vec<Vec<u32>> {
+    let mut lanes: Vec<Vec<u32>> = Vec::new();
+    for (number, request) in (0..).zip(&record.requests) {
+        let lane = request.lane as usize;
+        if lane >= MOST_LANES || request.bytes() > MOST_REGION {
+            continue;
+        }
+        if lane >= lanes.len() {
+            lanes.resize_with(lane + 1, Vec::new);
+        }
+        lanes[lane].push(number);
+    }
+    lanes
+}
+
+/// The lane that asks for most, and what comes again.
+fn steady(record: &Record, lanes: &[Vec<u32>]) -> Option<(usize, Steady)> {
+    let bytes = |lane: &Vec<u32>| -> u64 {
+        let requests = lane.iter().map(|&it| &record.requests[it as usize]);
+        requests.map(|it| u64::from(it.granules)).sum()
+    };
+    let main = (0..lanes.len()).max_by_key(|&lane| bytes(&lanes[lane]))?;
+    let steady = steady_by(record, lanes, main)?;
+    (steady.regular() * COMING_AGAIN >= record.len()).then_some((main, steady))
+}
+
+/// What comes again, in iterations of the lane `main`.
+fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
+    let ends = |within: Vec<u32>| {
+        let mut cuts: Vec<u32> = [0].into_iter().chain(within).chain([record.now]).collect();
+        cuts.dedup();
+        cuts
+    };
+    let marked = Steady::find(record, lanes, main, &ends(record.marks.clone()));
+    marked.or_else(|| {
+        let requests = lanes[main].iter().map(|&it| &record.requests[it as usize]);
+        let sizes: Vec<u32> = requests.clone().map(|it| it.granules).collect();
+        let period = period::find(&sizes)?;
+        let first = sizes.len() % period;
+        let begins = requests.map(|it| it.begin);
+        let cuts = begins.skip(first).step_by(period).collect();
+        Steady::find(record, lanes, main, &ends(cuts))
+    })
+}
+
+fn amount_alone(record: &Record, options: &Options) -> Plan {
+    let all: Vec<u32> = (0..record.len() as u32).collect();
+    Plan {
+        made_for: options.made_for.clone(),
+        regions: amount::alone(record, &all),
+        ..Plan::default()
+    }
+}
+
+fn with_slots(
+    record: &Record,
+    options: &Options,
+    lanes: &[Vec<u32>],
+    main: usize,
+    steady: Steady,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Option<Plan> {
+    let groups = groups::groups(record, steady, main, |lane| {
+        let mut alone = vec![Vec::new(); lanes.len()];
+        alone[lane].clone_from(&lanes[lane]);
+        steady_by(record, &alone, lane)
+    });
+    // Of the prologue: numbers of requests, offsets.
+    let mut early = Vec::new();
+    let mut placed = Vec::with_capacity(groups.len());
+    let (mut end, mut bound) = (0, 0);
+    for group in &groups {
+        let spans = Spans::of(record, &group.steady, &group.lanes);
+        let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
+        end = own.end;
+        bound += least;
+        early.extend(before);
+        placed.push((spans, own));
+    }
+    early.sort_unstable();
+    let mut plan = written(record, options, lanes.len(), &early, &placed);
+    plan.facts = Facts {
+        lower_bound: bound,
+        gap_percent: (plan.reserved() as f64 / bound.max(1) as f64 - 1.0).max(0.0) * 100.0,
+        ..Facts::default()
+    };
+    let replayed = check_plan(record, &plan);
+    let spare = amount::beside(record, &plan, &replayed);
+    plan.regions.extend(spare);
+    (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
+}
+
+/// Places a group from `base` on: its blocks, the requests of its prologue with their offsets, and the
+/// least bytes that any placement takes.
+fn place(
+    record: &Record,
+    options: &Options,
+    lanes: &[Vec<u32>],
+    group: &Group,
+    spans: &Spans<'_>,
+    base: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> (Placed, Vec<(u32, u64)>, u64) {
+    let request = |number: u32| &record.requests[number as usize];
+    let own = group.lanes.iter().flat_map(|&lane| &lanes[lane]).copied();
+    let mut early: Vec<u32> = own
+        .filter(|&number| request(number).begin < group.steady.begin())
+        .collect();
+    early.sort_unstable();
+    let is_kept = |&number: &u32| prologue::is_kept(request(number), spans);
+    let (kept, mut early): (Vec<u32>, Vec<u32>) = early.into_iter().partition(is_kept);
+    if group.steady.varies(record, lanes) {
+        let known = group.steady.sizes();
+        early.retain(|&number| known.contains(&(request(number).lane, request(number).granules)));
+    }
+    let mut end = base;
+    let mut places = Vec::with_capacity(kept.len() + early.len());
+    let mut ends = Vec::with_capacity(kept.len());
+    let mut least = 0;
+    for number in kept {
+        let bytes = request(number).bytes();
+        let at = line::beside_walls(end, bytes);
+        end = at + bytes;
+        least += bytes;
+        places.push((number, at));
+        ends.push((request(number).begin, end));
+    }
+    let mut placed = line::place(spans, end, options, stop);
+    let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
+    let found = early.into_iter().zip(offsets);
+    places.extend(found.filter_map(|(number, offset)| Some((number, offset?))));
+    least += placed.bound;
+    (placed, places, least)
+}
+
+/// The plan of places on the line: slots and sequences.
+fn written(
+    record: &Record,
+    options: &Options,
+    lanes: usize,
+    places: &[(u32, u64)],
+    groups: &[(Spans<'_>, Placed)],
+) -> Plan {
+    let mut plan = Plan {
+        made_for: options.made_for.clone(),
+        lanes: vec![Lane::default(); lanes],
+        ..Plan::default()
+    };
+    let request = |number: u32| &record.requests[number as usize];
+    let early = places
+        .iter()
+        .map(|&(number, at)| (at, request(number).bytes()));
+    let again = groups.iter().flat_map(|(spans, placed)| {
+        let bytes = spans.spans.iter().map(|span| span.bytes).cycle();
+        placed.offsets.iter().copied().zip(bytes)
+    });
+    let all: Vec<(u64, u64)> = early.chain(again).collect();
+    let slots = line::cut(&mut plan, &all);
+    let (early, mut again) = slots.split_at(places.len());
+    for (&(number, _), &slot) in places.iter().zip(early) {
+        let lane = request(number).lane as usize;
+        plan.lanes[lane].prologue.push(slot);
+    }
+    for (spans, placed) in groups {
+        let own;
+        (own, again) = again.split_at(placed.offsets.len());
+        // By turns, and within a turn by lanes and positions: as the spans are.
+        for (span, &slot) in spans.spans.iter().cycle().zip(own) {
+            plan.lanes[span.lane].period.push(slot);
+        }
+    }
+    plan
+}

@@ -1,0 +1,157 @@
+//! How much memory requests need that have no slots: the engine serves them in it, one after the other.
+
+use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
+
+use crate::file::{GRANULE, MOST_REGION, Plan};
+use crate::record::{NEVER, Record};
+use crate::replay::{Beside, Replayed, replay};
+
+/// Sizes that are tried, in thousandths of the most that lives at once. In the last, all fit somehow.
+const TRIED: [u64; 7] = [1000, 1020, 1040, 1080, 1150, 1300, 2000];
+
+/// The last two that were tried are brought so near, in thousandths.
+const NEAR: u64 = 5;
+
+/// Parts of the amount that are tried where requests may also be served with what slots leave idle.
+const PARTS: [u64; 6] = [0, 200, 400, 600, 800, 900];
+
+/// Regions in which the engine serves `requests`, which are in order.
+pub(super) fn alone(record: &Record, requests: &[u32]) -> Vec<u64> {
+    cut(least(record, requests))
+}
+
+/// Regions for what missed its slot. The least in which the engine serves it, with what slots leave idle
+/// where the engine has no room, at the cost of a hundredth of the hits at most.
+pub(super) fn beside(record: &Record, plan: &Plan, replayed: &Replayed) -> Vec<u64> {
+    let most = least(record, &replayed.missed);
+    let enough = replayed.hits - replayed.hits / 100;
+    let parts = PARTS.map(|part| granules(most / 1000 * part));
+    let found = parts.into_iter().find(|&some| {
+        let mut spare = Spare::new(record, some);
+        let tried = replay(record, plan, Some(&mut spare));
+        tried.unserved == 0 && tried.hits >= enough
+    });
+    cut(found.unwrap_or(most))
+}
+
+fn granules(bytes: u64) -> u64 {
+    bytes.next_multiple_of(GRANULE)
+}
+
+/// As regions, none of which is too long.
+fn cut(bytes: u64) -> Vec<u64> {
+    let whole = std::iter::repeat_n(MOST_REGION, (bytes / MOST_REGION) as usize);
+    let cut = whole.chain([bytes % MOST_REGION]);
+    cut.filter(|&bytes| bytes > 0).collect()
+}
+
+/// Nearly the shortest region that serves them.
+fn least(record: &Record, requests: &[u32]) -> u64 {
+    let events = events(record, requests);
+    let (mut live, mut peak) = (0, 0);
+    for event in &events {
+        let bytes = record.requests[event.number as usize].bytes();
+        live = if event.begins {
+            live + bytes
+        } else {
+            live - bytes
+        };
+        peak = live.max(peak);
+    }
+    let length = |thousandths: u64| granules(peak / 1000 * thousandths + peak % 1000);
+    let fits = |thousandths| {
+        let mut spare = Spare::new(record, length(thousandths));
+        events.iter().all(|event| {
+            if event.begins {
+                return spare.request(event.number);
+            }
+            spare.over(event.number);
+            true
+        })
+    };
+    let last = TRIED.len() - 1;
+    let found = TRIED[..last]
+        .iter()
+        .position(|&it| fits(it))
+        .unwrap_or(last);
+    let (mut least, mut most) = (TRIED[found.saturating_sub(1)], TRIED[found]);
+    while most - least > NEAR {
+        let middle = (least + most) / 2;
+        if fits(middle) {
+            most = middle;
+        } else {
+            least = middle;
+        }
+    }
+    length(most)
+}
+
+/// A request begins or is over.
+#[derive(Clone, Copy)]
+struct Event {
+    moment: u32,
+    number: u32,
+    begins: bool,
+}
+
+fn events(record: &Record, requests: &[u32]) -> Vec<Event> {
+    let mut events = Vec::with_capacity(requests.len() * 2);
+    for &number in requests {
+        let own = &record.requests[number as usize];
+        let ends = [(own.begin, true), (own.over, false)];
+        let known = ends.into_iter().filter(|&(moment, _)| moment != NEVER);
+        events.extend(known.map(|(moment, begins)| Event {
+            moment,
+            number,
+            begins,
+        }));
+    }
+    events.sort_unstable_by_key(|event| event.moment);
+    events
+}
+
+/// The engine with one segment.
+struct Spare<'r> {
+    record: &'r Record,
+    engine: Engine,
+    blocks: Vec<Option<Block>>,
+}
+
+impl<'r> Spare<'r> {
+    fn new(record: &'r Record, length: u64) -> Self {
+        let bytes = length as usize;
+        let config = Config {
+            segment_bytes: bytes,
+            threshold_bytes: 0,
+        };
+        let mut engine = Engine::new(config).mixing();
+        let base = 1 << 40;
+        if let Ok(segment) = NewSegment::new(Region { base, bytes }) {
+            // Without its segment the engine serves nothing.
+            let _adopted = engine.adopt(segment);
+        }
+        Self {
+            record,
+            engine,
+            blocks: vec![None; record.requests.len()],
+        }
+    }
+}
+
+impl Beside for Spare<'_> {
+    fn request(&mut self, number: u32) -> bool {
+        let bytes = self.record.requests[number as usize].bytes();
+        let Decision::Block(block) = self.engine.request(bytes as usize) else {
+            return false;
+        };
+        self.blocks[number as usize] = Some(block);
+        true
+    }
+
+    fn over(&mut self, number: u32) {
+        if let Some(block) = self.blocks[number as usize].take() {
+            // It was taken from this engine.
+            let _released = self.engine.release(block);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Which lanes share memory.
+//!
+//! A lane joins the main lane's group if placing both together takes less than placing each by itself.
+//! Threads that run side by side with no order between them have nothing to gain: together, their lifetimes
+//! are so uncertain that all of them would meet. A lane by itself repeats itself at its own pace.
+
+use super::spans::Spans;
+use super::steady::Steady;
+use crate::record::Record;
+
+/// How many lanes are tried; all others are by themselves.
+const TRIED: usize = 8;
+
+/// Lanes that share memory, and what comes again in them.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// The first is the clock.
+    pub(super) lanes: Vec<usize>,
+    pub(super) steady: Steady,
+}
+
+/// Groups of lanes, the main lane's first. `own` finds what comes again in a lane by itself; lanes in
+/// which nothing does are left out.
+pub(super) fn groups(
+    record: &Record,
+    steady: Steady,
+    main: usize,
+    own: impl Fn(usize) -> Option<Steady>,
+) -> Vec<Group> {
+    let mut others: Vec<usize> = (0..steady.lanes.len()).filter(|&it| it != main).collect();
+    others.sort_by_cached_key(|&lane| {
+        let granules = steady.lanes[lane].granules.iter();
+        std::cmp::Reverse(granules.map(|&it| u64::from(it)).sum::<u64>())
+    });
+    let mut together = vec![main];
+    let mut bound = Spans::of(record, &steady, &together).bound();
+    let mut apart = Vec::new();
+    for (count, lane) in others.into_iter().enumerate() {
+        let own = own(lane);
+        if count < TRIED && !steady.lanes[lane].granules.is_empty() {
+            together.push(lane);
+            let joined = Spans::of(record, &steady, &together).bound();
+            let alone = own
+                .as_ref()
+                .map(|it| Spans::of(record, it, &[lane]).bound());
+            if alone.is_none_or(|alone| joined <= bound.saturating_add(alone)) {
+                bound = joined;
+                continue;
+            }
+            together.pop();
+        }
+        apart.extend(own.map(|steady| Group {
+            lanes: vec![lane],
+            steady,
+        }));
+    }
+    let first = Group {
+        lanes: together,
+        steady,
+    };
+    std::iter::once(first).chain(apart).collect()
+}

@@ -1,0 +1,117 @@
+//! The line of bytes that is cut into regions: walls stand where regions end, and no block crosses one.
+
+use super::Options;
+use super::spans::Spans;
+use crate::file::{MOST_REGION, Plan, Slot};
+use crate::{Block, Effort, Instance, solve};
+
+/// A solution is good enough at so many thousandths above the bound.
+const GOOD_ENOUGH: u64 = 1;
+
+/// Whether bytes lie on both sides of a wall.
+fn crosses(offset: u64, bytes: u64) -> bool {
+    offset / MOST_REGION != (offset + bytes - 1) / MOST_REGION
+}
+
+/// The first place from `offset` on at which a block crosses no wall.
+pub(super) fn beside_walls(offset: u64, bytes: u64) -> u64 {
+    if crosses(offset, bytes) {
+        offset.next_multiple_of(MOST_REGION)
+    } else {
+        offset
+    }
+}
+
+/// Blocks of a group on the line.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    /// In the order of [`Spans::blocks`].
+    pub(super) offsets: Vec<u64>,
+    /// The first byte after all.
+    pub(super) end: u64,
+    /// The least bytes that any placement takes.
+    pub(super) bound: u64,
+}
+
+/// Places a group from `base` on. What crosses a wall is placed anew after all others.
+pub(super) fn place(
+    spans: &Spans<'_>,
+    base: u64,
+    options: &Options,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Placed {
+    let blocks = spans.blocks();
+    let mut placed = Placed {
+        offsets: vec![0; blocks.len()],
+        end: base,
+        bound: 0,
+    };
+    let mut left: Vec<usize> = (0..blocks.len()).collect();
+    while !left.is_empty() {
+        let some: Vec<Block> = left.iter().map(|&at| blocks[at]).collect();
+        let Ok(instance) = Instance::cyclic(some, spans.period()) else {
+            // More bytes than any machine has: nothing is placed.
+            return Placed {
+                end: base,
+                ..Placed::default()
+            };
+        };
+        let good = instance.lower_bound() / 1000 * (1000 + GOOD_ENOUGH);
+        let best = std::sync::atomic::AtomicU64::new(u64::MAX);
+        let order = std::sync::atomic::Ordering::Relaxed;
+        let solution = solve(
+            &instance,
+            Effort {
+                threads: options.threads,
+                stop: &|| best.load(order) <= good || stop(),
+                seen: &|peak| best.store(peak, order),
+            },
+        );
+        // What no region holds is cut anyway.
+        let base = if solution.peak > MOST_REGION {
+            placed.end
+        } else {
+            beside_walls(placed.end, solution.peak)
+        };
+        if placed.bound == 0 {
+            placed.bound = solution.bound;
+        }
+        let mut crossing = Vec::new();
+        for (&at, offset) in left.iter().zip(&solution.offsets) {
+            let offset = base + offset;
+            if crosses(offset, blocks[at].size) {
+                crossing.push(at);
+            } else {
+                placed.offsets[at] = offset;
+                placed.end = placed.end.max(offset + blocks[at].size);
+            }
+        }
+        left = crossing;
+    }
+    placed
+}
+
+/// Cuts the line at its walls. `places`: offsets and lengths, in the order of first need. Sets regions and
+/// slots, each slot once, and answers with the slot of each place.
+pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)]) -> Vec<u32> {
+    let mut region_of = std::collections::HashMap::new();
+    let mut slot_of = std::collections::HashMap::new();
+    let mut slots = Vec::with_capacity(places.len());
+    for &(at, bytes) in places {
+        let region = *region_of.entry(at / MOST_REGION).or_insert_with(|| {
+            plan.regions.push(0);
+            plan.regions.len() - 1
+        });
+        let slot = Slot {
+            bytes,
+            region: region as u32,
+            offset: at % MOST_REGION,
+        };
+        plan.regions[region] = plan.regions[region].max(slot.offset + bytes);
+        slots.push(*slot_of.entry(slot).or_insert_with(|| {
+            plan.slots.push(slot);
+            plan.slots.len() as u32 - 1
+        }));
+    }
+    slots
+}

@@ -1,0 +1,294 @@
+//! Plan files: what is written is read, and nothing else is.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use pinbuddy_plan::file::{Error, Facts, GRANULE, Lane, MOST_REGION, MadeFor, Plan, Slot};
+use proptest::prelude::*;
+
+fn text(plan: &Plan) -> String {
+    let mut out = Vec::new();
+    plan.write(&mut out).expect("a plan that can be written");
+    String::from_utf8(out).unwrap()
+}
+
+fn made_for() -> MadeFor {
+    MadeFor {
+        torch: "2.15.0".to_owned(),
+        world_size: 8,
+        rank: 3,
+        threshold: 4 << 20,
+    }
+}
+
+fn small() -> Plan {
+    Plan {
+        made_for: made_for(),
+        regions: vec![16 * GRANULE, 5 * GRANULE],
+        slots: vec![
+            Slot::from((3 * GRANULE, 0, 0)),
+            Slot::from((GRANULE, 0, 2 * GRANULE)),
+            Slot::from((16 * GRANULE, 0, 0)),
+        ],
+        lanes: vec![
+            Lane {
+                prologue: vec![2],
+                period: vec![0, 1, 0],
+            },
+            Lane {
+                prologue: vec![],
+                period: vec![1],
+            },
+        ],
+        facts: Facts {
+            requests: 9,
+            iterations: 2,
+            peak: 16 * GRANULE,
+            lower_bound: 16 * GRANULE,
+            gap_percent: 0.125,
+            efficiency: 0.762,
+            seconds: 1.5,
+        },
+    }
+}
+
+fn slot(regions: &[u64]) -> impl Strategy<Value = Slot> + use<> {
+    let regions = regions.to_vec();
+    (0..regions.len(), any::<u64>(), any::<u64>()).prop_map(move |(region, bytes, offset)| {
+        let granules = regions[region] / GRANULE;
+        let long = bytes % granules + 1;
+        let at = offset % (granules - long + 1);
+        Slot::from((long * GRANULE, region as u32, at * GRANULE))
+    })
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let regions = prop::collection::vec(
+        (1..=MOST_REGION / GRANULE).prop_map(|it| it * GRANULE),
+        1..4,
+    );
+    let slots = regions.prop_flat_map(|regions| {
+        let slots = prop::collection::vec(slot(&regions), 1..12);
+        (Just(regions), slots)
+    });
+    slots.prop_flat_map(|(regions, slots)| {
+        let entries = || prop::collection::vec(0..slots.len() as u32, 0..9);
+        let lane = (entries(), entries()).prop_map(|(prologue, period)| Lane { prologue, period });
+        let lanes = prop::collection::vec(lane, 0..4);
+        let thousandth = (0_u32..1_000_000).prop_map(|it| f64::from(it) / 1000.0);
+        (
+            Just(regions),
+            Just(slots),
+            lanes,
+            "[ -~é\\PC]{0,20}",
+            any::<[u64; 4]>(),
+            thousandth,
+        )
+            .prop_map(
+                |(
+                    regions,
+                    slots,
+                    lanes,
+                    torch,
+                    [requests, peak, lower_bound, iterations],
+                    number,
+                )| Plan {
+                    made_for: MadeFor {
+                        torch,
+                        ..made_for()
+                    },
+                    regions,
+                    slots,
+                    lanes,
+                    facts: Facts {
+                        requests,
+                        iterations,
+                        peak,
+                        lower_bound,
+                        gap_percent: number,
+                        efficiency: number / 1024.0,
+                        seconds: number,
+                    },
+                },
+            )
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(plan in plans()) {
+        let again = Plan::read(&text(&plan)).unwrap();
+        prop_assert_eq!(text(&again), text(&plan));
+        prop_assert_eq!((again.regions, again.slots, again.lanes), (plan.regions, plan.slots, plan.lanes));
+        prop_assert_eq!(again.made_for, plan.made_for);
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed(plan in plans(), at in any::<prop::sample::Index>(), byte in 0_u8..128) {
+        let good = text(&plan);
+        let mut bytes = good.clone().into_bytes();
+        bytes[at.index(good.len())] = byte;
+        if let Ok(text) = String::from_utf8(bytes)
+            && let Ok(again) = Plan::read(&text)
+        {
+            // White space, or nothing at all.
+            prop_assert_eq!(self::text(&again), good);
+        }
+    }
+}
+
+#[test]
+fn every_change_of_a_byte_is_noticed() {
+    let good = text(&small());
+    for at in 0..good.len() {
+        for byte in 0..128 {
+            let mut bytes = good.clone().into_bytes();
+            bytes[at] = byte;
+            if let Ok(again) = Plan::read(&String::from_utf8(bytes).unwrap()) {
+                assert_eq!(text(&again), good, "byte {at} is {byte}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_refused_with_the_place() {
+    let good = text(&small());
+    for end in 0..good.len() - 1 {
+        let message = Plan::read(&good[..end]).unwrap_err().to_string();
+        assert!(message.contains("line 1 column"), "{end}: {message}");
+    }
+}
+
+#[test]
+fn a_file_laid_out_anew_reads() {
+    let value: serde_json::Value = serde_json::from_str(&text(&small())).unwrap();
+    let plan = Plan::read(&serde_json::to_string_pretty(&value).unwrap()).unwrap();
+    assert_eq!(plan, small());
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let good = text(&small());
+    for (from, to, message) in [
+        (
+            "pinbuddy-plan",
+            "pinbuddy-trace",
+            "its format is \"pinbuddy-trace\"; expected \"pinbuddy-plan\"",
+        ),
+        (
+            "\"version\":1",
+            "\"version\":7",
+            "its version is 7; this pinbuddy reads version 1",
+        ),
+        (
+            "\"rank\":3",
+            "\"rank\":8",
+            "rank is 8; expected a number below world_size, 8",
+        ),
+        (
+            "65536,20480",
+            "65536,20481",
+            "region 1 is 20481; expected a multiple of 4096 up to 68719476736",
+        ),
+        (
+            "65536,20480",
+            "65536,18446744073709551615",
+            "region 1 is 18446744073709551615; expected a multiple of 4096 up to 68719476736",
+        ),
+        (
+            "[4096,0,8192]",
+            "[4096,2,8192]",
+            "the region of slot 1 is 2; expected below 2, the number of regions",
+        ),
+        (
+            "[4096,0,8192]",
+            "[4096,0,65536]",
+            "the offset of slot 1 is 65536; expected a multiple of 4096 up to 61440, where it ends with its region",
+        ),
+        (
+            "[4096,0,8192]",
+            "[0,0,8192]",
+            "the length of slot 1 is 0; expected a multiple of 4096 up to 65536, its region's length",
+        ),
+        (
+            "[0,1,0]",
+            "[0,1,3]",
+            "entry 2 of lane 0's period is 3; expected below 3, the number of slots",
+        ),
+        (
+            "\"prologue\":[2]",
+            "\"prologue\":[4294967295]",
+            "entry 0 of lane 0's prologue is 4294967295; expected below 3, the number of slots",
+        ),
+        ("[0,1,0]", "[0,1,1]", "the file was changed or damaged"),
+        (
+            "\"efficiency\":0.762",
+            "\"efficiency\":-0.762",
+            "facts.efficiency is -0.762; expected a number from 0 to 1000000000",
+        ),
+        (
+            "\"rank\":3",
+            "\"rank\":3,\"rank\":3",
+            "duplicate field `rank` at line 1 column",
+        ),
+        (
+            "\"rank\":3",
+            "\"rank\":3,\"more\":3",
+            "unknown field `more`",
+        ),
+        ("\"rank\":3,", "", "missing field `rank` at line 1 column"),
+        (
+            "\"rank\":3",
+            "\"rank\":18446744073709551616",
+            "at line 1 column",
+        ),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let error = Plan::read(&good.replacen(from, to, 1))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(message), "{error}; expected {message}");
+    }
+    let sum = good.find(",\"checksum\"").unwrap();
+    let error = Plan::read(&format!("{}}}", &good[..sum])).unwrap_err();
+    assert!(
+        matches!(error, Error::Checksum { expected: None, .. }),
+        "{error}"
+    );
+    assert!(matches!(
+        Plan::read(&" ".repeat((64 << 20) + 1)),
+        Err(Error::Long(_))
+    ));
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_not_written() {
+    let mut plan = small();
+    plan.slots[0].offset += 16 * GRANULE;
+    let error = plan.write(&mut Vec::new()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("the offset of slot 0 is"),
+        "{error}"
+    );
+}
+
+#[test]
+fn it_fits_only_the_run_that_it_was_made_for() {
+    let plan = small();
+    plan.fits(&made_for()).unwrap();
+    let other = MadeFor {
+        torch: "2.14.1".to_owned(),
+        rank: 0,
+        ..made_for()
+    };
+    assert_eq!(
+        plan.fits(&other).unwrap_err().to_string(),
+        "it was made for torch 2.15.0, rank 3; this is torch 2.14.1, rank 0"
+    );
+}
+
+#[test]
+fn the_text_is_what_is_documented() {
+    let seed = include_str!("../../../tests/fuzz/corpus/plan/small");
+    let plan = Plan::read(seed).unwrap();
+    assert_eq!(text(&plan), seed);
+}

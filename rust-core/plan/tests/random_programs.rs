@@ -1,0 +1,118 @@
+//! Programs at random: every plan holds its invariants, and one of a program that repeats itself serves it.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use std::collections::VecDeque;
+
+use pinbuddy_plan::file::GRANULE;
+use pinbuddy_plan::{Event, Options, Plan, Record, check_plan, plan};
+use proptest::prelude::*;
+
+fn planned(record: &Record) -> Plan {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 20;
+    let plan = plan(record, &Options::default(), &stop);
+    plan.check().unwrap();
+    plan
+}
+
+fn record(events: &[Event]) -> Record {
+    let mut record = Record::new(u32::MAX);
+    events.iter().for_each(|&event| assert!(record.push(event)));
+    record
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let bytes = prop_oneof![8 => 1..30 * GRANULE, 1 => any::<u64>(), 1 => Just(0)];
+    let lane = prop_oneof![9 => 0_u32..3, 1 => any::<u32>()];
+    prop_oneof![
+        6 => (0_u64..20, bytes, lane).prop_map(|(id, bytes, lane)| Event::Request { id, bytes, lane }),
+        5 => (0_u64..20).prop_map(|id| Event::Over { id }),
+        1 => Just(Event::Iteration),
+        1 => Just(Event::Clear),
+    ]
+}
+
+/// A step of a lane's iteration: a request that is over so many of the lane's requests later.
+fn body() -> impl Strategy<Value = Vec<(u64, usize)>> {
+    prop::collection::vec((1_u64..40, 0_usize..60), 1..30)
+}
+
+/// Iterations of lanes that do the same each time, one event of some lane after the other.
+fn repeated(
+    bodies: &[Vec<(u64, usize)>],
+    iterations: usize,
+    turns: &[u8],
+    marks: bool,
+) -> Vec<Event> {
+    let mut lanes: Vec<VecDeque<Event>> = (0_u32..)
+        .zip(bodies)
+        .map(|(lane, body)| {
+            let mut events = VecDeque::new();
+            let total = body.len() * iterations;
+            let id = |at: usize| (u64::from(lane) << 32) + at as u64;
+            let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 100];
+            for at in 0..total {
+                if marks && lane == 0 && at % body.len() == 0 {
+                    events.push_back(Event::Iteration);
+                }
+                let (granules, lives) = body[at % body.len()];
+                let lives = lives % (2 * body.len());
+                events.push_back(Event::Request {
+                    id: id(at),
+                    bytes: granules * GRANULE,
+                    lane,
+                });
+                ends[at + lives].push(id(at));
+                events.extend(ends[at].drain(..).map(|id| Event::Over { id }));
+            }
+            events
+        })
+        .collect();
+    let mut events = Vec::new();
+    let mut turn = turns.iter().cycle();
+    while lanes.iter().any(|it| !it.is_empty()) {
+        let lane = usize::from(*turn.next().unwrap()) % lanes.len();
+        events.extend(lanes[lane].pop_front());
+    }
+    events
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn anything_can_be_planned(events in prop::collection::vec(event(), 0..200)) {
+        let record = record(&events);
+        let plan = planned(&record);
+        let replayed = check_plan(&record, &plan);
+        prop_assert_eq!(replayed.hits as usize + replayed.missed.len(), record.len());
+        if replayed.hits == 0 && record.peak() < 1 << 30 {
+            prop_assert!(plan.reserved() >= record.peak());
+        }
+    }
+
+    #[test]
+    fn one_lane_that_repeats_itself_is_served(body in body(), iterations in 6_usize..10, marks: bool) {
+        let record = record(&repeated(&[body], iterations, &[0], marks));
+        let plan = planned(&record);
+        let replayed = check_plan(&record, &plan);
+        prop_assert_eq!(replayed.overlap, None);
+        if !plan.slots.is_empty() {
+            prop_assert_eq!(replayed.hits as usize, record.len());
+        }
+    }
+
+    #[test]
+    fn lanes_side_by_side_never_overlap(
+        bodies in prop::collection::vec(body(), 2..4),
+        iterations in 4_usize..7,
+        turns in prop::collection::vec(any::<u8>(), 1..60),
+        marks: bool,
+    ) {
+        let turns: Vec<u8> = turns.into_iter().chain(0..3).collect();
+        let record = record(&repeated(&bodies, iterations, &turns, marks));
+        let plan = planned(&record);
+        let replayed = check_plan(&record, &plan);
+        prop_assert_eq!(replayed.hits as usize + replayed.missed.len(), record.len());
+    }
+}

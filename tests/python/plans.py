@@ -1,0 +1,121 @@
+"""Plan files as tests need them, and the program that most tests of plans run."""
+
+import json
+import zlib
+from pathlib import Path
+
+MIB = 1 << 20
+
+
+def write(path: Path, regions: list[int], slots: list[list[int]], periods: list[list[int]], **changed) -> None:
+    """A plan whose lanes have these periods and no prologue."""
+    plan = {
+        "format": "pinbuddy-plan",
+        "version": 1,
+        "torch": __import__("torch").__version__.split("+")[0],
+        "world_size": 1,
+        "rank": 0,
+        "threshold": 4 * MIB,
+        "regions": regions,
+        "slots": slots,
+        "lanes": [{"prologue": [], "period": period} for period in periods],
+        "facts": {
+            "requests": 0,
+            "iterations": 0,
+            "peak": 0,
+            "lower_bound": 0,
+            "gap_percent": 0.0,
+            "efficiency": 0.0,
+            "seconds": 0.0,
+        },
+    } | changed
+    body = json.dumps(plan, separators=(",", ":"))
+    path.write_text(f'{body[:-1]},"checksum":{zlib.crc32(body.encode())}}}\n')
+
+
+# Trains: every block has a mark of its own, which is looked at before it is freed.
+#
+# CHANGE: which part of the requests has another size, is missing or comes twice. VARY: no size comes again.
+# STEPS: what is done between iterations.
+TRAINING = """
+    import gc, json, os, random, torch
+    import pinbuddy
+
+    MIB = 1 << 20
+    change = float(os.environ.get("CHANGE", 0))
+    vary = os.environ.get("VARY") == "1"
+    steps = os.environ.get("STEPS", "").split()
+    draw = random.Random(5)
+    differ = random.Random(int(os.environ.get("SEED", 1)))
+    SIZES = [draw.randrange(MIB, 5 * MIB) for _ in range(24)]
+    mark = 0
+    largest = live_bytes = 0
+
+    def ask(size):
+        global mark, largest, live_bytes
+        mark = mark % 250 + 1
+        tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True).fill_(mark)
+        live_bytes += (size + 4095) // 4096 * 4096
+        largest = max(largest, live_bytes)
+        return tensor, mark
+
+    def end(block):
+        global live_bytes
+        tensor, mark = block
+        assert bool((tensor == mark).all()), "somebody else has written to it"
+        live_bytes -= (tensor.numel() + 4095) // 4096 * 4096
+
+    kept = [ask(3 * MIB), ask(2 * MIB + 5)]
+    for iteration in range(12):
+        live = []
+        for size in SIZES:
+            if vary:
+                size = differ.randrange(MIB, 5 * MIB)
+            kind = differ.random() / change if change else 1
+            if kind < 0.3:
+                size = differ.choice(SIZES)
+            elif kind < 0.6:
+                live.append(ask(differ.randrange(MIB, 5 * MIB)))
+            elif kind < 1 and change:
+                continue
+            live.append(ask(size))
+            while len(live) > 5:
+                block = live.pop(differ.randrange(3) if vary else 0)
+                copy = block[0].to("cuda", non_blocking=True)
+                torch.cuda.current_stream().synchronize()
+                end(block)
+                del block
+        for block in live:
+            end(block)
+        del block
+        live.clear()
+        if "mark" in steps:
+            pinbuddy.iteration()
+        if "clear" in steps:
+            pinbuddy.empty_cache()
+        if "fork" in steps and iteration % 4 == 1:
+            child = os.fork()
+            if child == 0:
+                torch.empty(3 * MIB, dtype=torch.uint8)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        if "evaluation" in steps and iteration % 4 == 3:
+            for at in range(9):
+                end(ask((1 + at % 3) * MIB + 77))
+        if "die" in steps and iteration == 11:
+            import time
+            time.sleep(5)
+            os.kill(os.getpid(), 9)
+    for block in kept:
+        end(block)
+    stats = pinbuddy.stats()
+    engine = stats["engine"]
+    print(json.dumps({
+        "plan": stats["plan"],
+        "pinned": engine["pinned_bytes"]["peak"],
+        "pins": engine["segments"]["allocated"],
+        "misses": engine["misses"],
+        "hits": engine["hits"],
+        "largest": largest,
+    }))
+"""

@@ -1,0 +1,204 @@
+"""BUDDY_PLAN: a program that ran once starts with what it needs."""
+
+import json
+import os
+import signal
+import sys
+
+import plans
+import pytest
+from measure import at_least, compare_pairs, torch_folder
+from plans import MIB, TRAINING
+
+SETTINGS = {"BUDDY_THRESHOLD_MB": "1"}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return tmp_path / "plan.json"
+
+
+def two_runs(run, plan, **variables):
+    """The outcome of a run that is recorded, and of one with its plan."""
+    first = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **variables)
+    assert first.value["plan"] is None and first.warnings == []
+    assert json.loads(plan.read_text())["format"] == "pinbuddy-plan"
+    second = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **variables)
+    assert second.warnings == []
+    return first.value, second.value
+
+
+@pytest.mark.parametrize("steps", ["", "mark"])
+def test_the_second_run_pins_once_and_no_more_than_the_first_one_needed(run, plan, steps):
+    first, second = two_runs(run, plan, STEPS=steps)
+    assert first["pins"] > 1
+    assert second["pins"] == 1 and second["misses"] == 0, second
+    assert second["pinned"] <= 1.02 * second["largest"], second
+    assert second["plan"]["hits"] == second["hits"], "each request has its slot"
+
+
+def test_sizes_that_never_come_again_have_an_amount(run, plan):
+    _, second = two_runs(run, plan, VARY="1")
+    assert json.loads(plan.read_text())["slots"] == []
+    assert second["pins"] == 1 and second["misses"] <= 1, second
+    assert second["pinned"] <= 1.08 * second["largest"], second
+
+
+@pytest.mark.parametrize("seed", ["2", "3"])
+def test_requests_that_differ_at_random_are_served_beside_the_plan(run, plan, seed):
+    two_runs(run, plan)
+    other = run(TRAINING, BUDDY_PLAN=str(plan), CHANGE="0.05", SEED=seed, **SETTINGS).value
+    asked = sum(other["plan"][name] for name in ("hits", "misses", "unplanned"))
+    assert other["plan"]["hits"] >= 0.9 * asked, other
+
+
+def test_children_evaluations_and_clears_leave_the_plan_in_use(run, plan):
+    _, second = two_runs(run, plan, STEPS="fork evaluation clear mark")
+    asked = sum(second["plan"][name] for name in ("hits", "misses", "unplanned"))
+    assert second["plan"]["hits"] >= 0.9 * asked, second
+
+
+DAMAGE = {
+    "empty": (lambda text: "", "it is no plan"),
+    "cut off": (lambda text: text[: len(text) // 2], "it is no plan"),
+    "changed": (lambda text: text.replace('"rank":0', '"rank":1'), "checksum"),
+    "another torch": (None, "it was made for torch 1.2.3; this is torch"),
+    "another threshold": (None, "it was made for a threshold of 8388608 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_plan_that_cannot_be_used_is_said_and_kept(run, plan, kind):
+    damage, why = DAMAGE[kind]
+    changed = {"another torch": {"torch": "1.2.3"}, "another threshold": {"threshold": 8 * MIB}}
+    plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]], **({"threshold": MIB} | changed.get(kind, {})))
+    if damage is not None:
+        plan.write_text(damage(plan.read_text()))
+    before = plan.read_text()
+    outcome = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS)
+    (line,) = outcome.warnings
+    assert str(plan) in line and why in line and "BUDDY_PLAN_UPDATE=1" in line
+    assert outcome.value["plan"] is None and outcome.value["hits"] > 0
+    assert plan.read_text() == before
+
+    outcome = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", **SETTINGS)
+    (line,) = outcome.warnings
+    assert "is made anew" in line and why in line
+    assert plan.read_text() != before
+    assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value["pins"] == 1
+
+
+def test_a_plan_that_is_wrong_costs_hits_and_nothing_else(run, plan):
+    # All in one place, and in an order that nobody asks in.
+    slots = [[size * MIB, 0, 0] for size in range(1, 6)]
+    plans.write(plan, [16 * MIB], slots, [[4, 3, 2, 1, 0]], threshold=MIB)
+    value = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value
+    assert value["plan"]["borrowed"] > 0
+    assert value["hits"] > 200
+
+
+def test_a_program_that_is_killed_leaves_a_plan(run, plan):
+    died = run(TRAINING, BUDDY_PLAN=str(plan), STEPS="die", check=False, **SETTINGS)
+    assert died.returncode == -signal.SIGKILL
+    assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value["plan"]["hits"] > 0
+
+
+def test_each_rank_has_a_plan_of_its_own(run, plan):
+    ranks = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "1"}
+    run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **ranks)
+    (made,) = plan.parent.iterdir()
+    assert made.name == "plan.rank3.json"
+    read = json.loads(made.read_text())
+    assert (read["rank"], read["world_size"]) == (3, 8)
+    assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **ranks).value["pins"] == 1
+
+
+def test_more_than_the_budget_is_said_and_the_program_goes_on(run, plan):
+    plans.write(plan, [512 * MIB], [[4 * MIB, 0, 0]], [[0]], threshold=MIB)
+    outcome = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_MAX_MB="256", **SETTINGS)
+    (line,) = outcome.warnings
+    assert "the plan asks for 512 MiB of pinned memory: the budget is used up" in line
+    assert outcome.value["hits"] > 0 and outcome.value["plan"]["hits"] == 0
+
+
+def test_with_a_background_warm_up_nobody_waits(run, plan):
+    slots = [[4 * MIB, 0, 0]]
+    plans.write(plan, [256 * MIB], slots, [[0]])
+    value = run(
+        """
+        import json, time, torch, pinbuddy
+        first = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        at_first = pinbuddy.stats()["plan"]
+        until = time.monotonic() + 60
+        while not pinbuddy.stats()["plan"]["pinned"] and time.monotonic() < until:
+            time.sleep(0.05)
+        second = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        print(json.dumps([at_first, pinbuddy.stats()["plan"]]))
+        """,
+        BUDDY_PLAN=str(plan),
+        BUDDY_WARMUP="background",
+        PINBUDDY_SIM_PIN_MS_PER_GB="2000",
+    ).value
+    assert value[0]["misses"] == 1 and not value[0]["pinned"]
+    assert value[1]["hits"] == 1 and value[1]["pinned"]
+
+
+def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
+    plans.write(plan, [64 * MIB, 32 * MIB], [[4 * MIB, 0, 0]], [[0]])
+    value = run(
+        """
+        import json, torch, pinbuddy
+        pinned = lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20
+        torch.cuda.init()
+        seen = [pinbuddy.warm_up(wait=True), pinned()]
+        block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        kinds = sorted(it["kind"] for it in pinbuddy.stats()["segments"])
+        (segment,) = [it for it in pinbuddy.segments() if it["kind"] == "planned"]
+        seen += [kinds, segment["blocks"], torch.cuda.host_memory_stats()["active_bytes.current"]]
+        pinbuddy.empty_cache()
+        seen.append(pinned())
+        del block
+        pinbuddy.empty_cache()
+        seen.append(pinned())
+        block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        print(json.dumps([*seen, pinned()]))
+        """,
+        BUDDY_PLAN=str(plan),
+    ).value
+    block = {"offset": 0, "bytes": 4 * MIB, "state": "live"}
+    assert value == [True, 96, ["idle", "planned"], [block], 4 * MIB, 64, 0, 64]
+
+
+def test_a_block_waits_for_its_streams(run, plan):
+    plans.write(plan, [4 * MIB], [[4 * MIB, 0, 0]], [[0]])
+    value = run(
+        """
+        import json, torch, pinbuddy
+        stream = torch.cuda.Stream()
+        block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(1 << 28)
+            copy = block.to("cuda", non_blocking=True)
+        at = block.data_ptr()
+        del block
+        second = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        pending = pinbuddy.stats()["plan"]
+        torch.cuda.synchronize()
+        del second
+        third = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        print(json.dumps([second is None if False else at == third.data_ptr(), pending["hits"], pending["misses"]]))
+        """,
+        BUDDY_PLAN=str(plan),
+        PINBUDDY_SIM_COPY_MS="500",
+        check=False,
+    )
+    assert value.returncode == 0, value.stderr
+    assert value.value[0], "the slot is free once the copy is over"
+
+
+@pytest.mark.timing
+def test_a_planned_pair_is_faster_than_stocks(plan):
+    plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]])
+    stock, fork = (torch_folder(python) for python in (os.environ["PINBUDDY_STOCK_PYTHON"], sys.executable))
+    ratios = compare_pairs(stock, fork, 8 * MIB, processes=8, BUDDY_PLAN=plan)["ratios"]
+    assert at_least(ratios) <= 0.6, f"planned / stock: {ratios}"
