@@ -53,24 +53,39 @@ Block* BlockCache::take_last(std::size_t bytes) {
   return nullptr;
 }
 
-Amount BlockCache::held() const {
-  Amount held;
+std::size_t BlockCache::bytes() const {
+  std::size_t bytes = 0;
   for (const ThreadCache& cache : caches_in_use()) {
-    held += cache.held();
+    bytes += cache.bytes();
   }
-  return held;
+  return bytes;
+}
+
+std::size_t BlockCache::alike(std::size_t bytes) const {
+  std::size_t alike = 0;
+  for (const ThreadCache& cache : caches_in_use()) {
+    alike += cache.alike(bytes);
+  }
+  return alike;
 }
 
 bool BlockCache::any_left() {
   const auto caches = caches_in_use();
   return std::any_of(caches.begin(), caches.end(), [](ThreadCache& cache) {
     SpinLocked locked(cache.lock);
-    return cache.held().blocks != 0;
+    return cache.bytes() != 0;
   });
 }
 
-bool BlockCache::is_worth_a_flush(std::size_t blocks) {
+bool BlockCache::is_worth_a_flush() {
   const std::size_t news = news_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (bytes() == 0) {
+    return false;
+  }
+  std::size_t blocks = 0;
+  for (const ThreadCache& cache : caches_in_use()) {
+    blocks += cache.blocks();
+  }
   return blocks != 0 && news >= kNewsABlock * blocks;
 }
 

@@ -122,16 +122,19 @@ class BlockCache {
   // As `take`, while caching is paused: takes every lock, so that no block is overlooked.
   Block* take_last(std::size_t bytes);
 
-  // What is cached, read without a lock.
-  Amount held() const;
+  // Bytes of all cached blocks, read without a lock.
+  std::size_t bytes() const;
+
+  // Cached blocks whose sizes have the power of two of `bytes`, read without a lock.
+  std::size_t alike(std::size_t bytes) const;
 
   // Whether anything is cached, while caching is paused: takes every lock, so that no block is overlooked.
   bool any_left();
 
-  // Called for a new size while `blocks` blocks are cached: whether to flush, so that cached memory merges
-  // with idle memory. True once there were four new sizes for each cached block since the last flush: so
-  // sizes that never repeat find room, and sizes that do are seldom flushed.
-  bool is_worth_a_flush(std::size_t blocks);
+  // Called for a new size: whether to flush, so that cached memory merges with idle memory. True once there
+  // were four new sizes for each cached block since the last flush: so sizes that never repeat find room, and
+  // sizes that do are seldom flushed.
+  bool is_worth_a_flush();
 
   // Nothing is cached from now on; cached blocks stay until they are taken.
   void end();

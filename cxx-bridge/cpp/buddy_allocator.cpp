@@ -21,6 +21,11 @@ constexpr std::size_t kGranule = 4096;
 // A request stops querying streams after so many busy ones, as stock does.
 constexpr std::size_t kMostBusy = 1;
 
+// A request's block; overflows for a size near the largest.
+constexpr std::size_t in_granules(std::size_t size) {
+  return (size + kGranule - 1) / kGranule * kGranule;
+}
+
 // No request is as large.
 constexpr std::size_t kNoRequest = std::numeric_limits<std::size_t>::max();
 
@@ -105,7 +110,7 @@ Block* BuddyAllocator::take(std::size_t size) {
     }
   }
   // A size that overflows here is not cached.
-  const std::size_t bytes = (size + kGranule - 1) / kGranule * kGranule;
+  const std::size_t bytes = in_granules(size);
   bool again = false;
   Block* block = cache_.take_or_note(bytes, again);
   if (C10_UNLIKELY(block == nullptr)) {
@@ -123,15 +128,15 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
       return nullptr;
     }
   }
-  Amount held = cache_.held();
-  if (!again && cache_.is_worth_a_flush(held.blocks)) {
+  if (!again && cache_.is_worth_a_flush()) {
     flush_cached();
-    held = {};
   }
   // First beside cached blocks, in a segment that is in use: otherwise the sizes of a mix would flush each
   // other.
   Grant grant{};
-  if (!engine_request_beside(size, held.bytes, grant) && !request_after_flush(size, grant)) {
+  const std::size_t cached = cache_.bytes();
+  const std::size_t alike = cached == 0 ? 0 : cache_.alike(in_granules(size));
+  if (!engine_request_beside(size, cached, alike, grant) && !request_after_flush(size, grant)) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
       cache_.end();
@@ -149,7 +154,7 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
   // The engine chooses among all idle memory, as if nothing had been cached; blocks that are freed meanwhile
   // go to it, too.
   const BlockCache::Paused paused(cache_);
-  if (flush_any_cached() && engine_request_beside(size, 0, grant)) {
+  if (flush_any_cached() && engine_request_beside(size, 0, 0, grant)) {
     return true;
   }
   // Before memory is pinned or an idle segment cut, blocks whose events are complete are released.

@@ -115,7 +115,7 @@ bool QuickBackend::query_event(PooledEvent& event) {
 }
 
 void QuickBackend::flush_any() {
-  if (cache_.held().blocks != 0) {
+  if (cache_.bytes() != 0) {
     flush();
   } else {
     cache_.wait_for_flushes();

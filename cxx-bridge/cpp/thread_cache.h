@@ -51,14 +51,26 @@ class alignas(128) ThreadCache {
     return (filled_[bin / 64].load(std::memory_order_acquire) & bit(bin)) != 0;
   }
 
-  // What is cached here; without the lock, if the numbers need not be consistent.
-  Amount held() const {
-    Amount held{
-        blocks_.load(std::memory_order_acquire), bytes_.load(std::memory_order_relaxed)};
-    if (const std::size_t size = front_size_.load(std::memory_order_acquire); size != kNone) {
-      held += {1, size};
+  // What is cached here, in bytes and in blocks; without the lock, if the numbers need not be consistent.
+  std::size_t bytes() const {
+    const std::size_t behind = bytes_.load(std::memory_order_acquire);
+    const std::size_t size = front_size_.load(std::memory_order_acquire);
+    return size == kNone ? behind : behind + size;
+  }
+  std::size_t blocks() const {
+    std::size_t blocks = front_size_.load(std::memory_order_acquire) == kNone ? 0 : 1;
+    for (const auto& count : of_power_) {
+      blocks += count.load(std::memory_order_relaxed);
     }
-    return held;
+    return blocks;
+  }
+
+  // The blocks whose sizes have the power of two of `bytes`; without the lock, as above.
+  std::size_t alike(std::size_t bytes) const {
+    const std::size_t power = power_of(bytes);
+    const std::size_t size = front_size_.load(std::memory_order_acquire);
+    const bool front = size != kNone && power_of(size) == power;
+    return of_power_[power].load(std::memory_order_relaxed) + (front ? 1 : 0);
   }
 
   // The newest block of exactly `wanted` bytes; null if there is none.
@@ -103,7 +115,7 @@ class alignas(128) ThreadCache {
       push_front();
       front_size_.store(kNone, std::memory_order_release);
     }
-    if (blocks_.load(std::memory_order_relaxed) == 0) {
+    if (bytes_.load(std::memory_order_relaxed) == 0) {
       return;
     }
     for (std::size_t word = 0; word < filled_.size(); ++word) {
@@ -114,8 +126,10 @@ class alignas(128) ThreadCache {
       }
       filled_[word].store(0, std::memory_order_release);
     }
-    blocks_.store(0, std::memory_order_release);
-    bytes_.store(0, std::memory_order_relaxed);
+    for (auto& count : of_power_) {
+      count.store(0, std::memory_order_relaxed);
+    }
+    bytes_.store(0, std::memory_order_release);
   }
 
  private:
@@ -124,6 +138,10 @@ class alignas(128) ThreadCache {
 
   static std::size_t bin_of(std::size_t bytes) {
     return hash_of_size(bytes) >> (64 - kBinsLog);
+  }
+  // The power of two that holds `bytes`, which is at least 1.
+  static std::size_t power_of(std::size_t bytes) {
+    return static_cast<std::size_t>(std::bit_width(bytes - 1));
   }
   static std::uint64_t bit(std::size_t bin) {
     return std::uint64_t{1} << (bin % 64);
@@ -185,8 +203,9 @@ class alignas(128) ThreadCache {
   }
   void count(int more, std::size_t size) {
     const auto by = static_cast<std::size_t>(more);
-    bytes_.store(bytes_.load(std::memory_order_relaxed) + by * size, std::memory_order_relaxed);
-    blocks_.store(blocks_.load(std::memory_order_relaxed) + by, std::memory_order_release);
+    auto& alike = of_power_[power_of(size)];
+    alike.store(alike.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + by * size, std::memory_order_release);
   }
 
   // The block in front, unless its size is `kNone`. On one cache line with the lock and the served requests:
@@ -196,8 +215,9 @@ class alignas(128) ThreadCache {
   Amount reused_{};
 
   // Behind the front.
-  std::atomic<std::size_t> blocks_{0};
   std::atomic<std::size_t> bytes_{0};
+  // Blocks by the power of two that holds their size.
+  std::array<std::atomic<std::size_t>, std::numeric_limits<std::size_t>::digits + 1> of_power_{};
   std::array<std::atomic<std::uint64_t>, kBins / 64> filled_{};
   Bins bins_{};
 

@@ -98,7 +98,12 @@ mod ffi {
         // These two write the grant in place: returning it would copy what was just written in parts, which
         // stalls.
         fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
-        fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool;
+        fn engine_request_beside(
+            bytes: usize,
+            cached: usize,
+            alike: usize,
+            grant: &mut Grant,
+        ) -> bool;
         fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool;
         fn engine_slots() -> usize;
         fn engine_is_planned(grant: &Grant) -> bool;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pinbuddy_core::{Gauge, Region, SegmentId, Stats};
+use pinbuddy_core::{Cached, Gauge, Region, SegmentId, Stats};
 
 use crate::backing::{Chain, Completions, Device, Driver};
 use crate::budget::Account;
@@ -271,7 +271,16 @@ pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
     granted(handle().request(bytes), grant)
 }
 
-pub(crate) fn engine_request_beside(bytes: usize, cached: usize, grant: &mut Grant) -> bool {
+pub(crate) fn engine_request_beside(
+    bytes: usize,
+    cached: usize,
+    alike: usize,
+    grant: &mut Grant,
+) -> bool {
+    let cached = Cached {
+        bytes: cached,
+        alike,
+    };
     granted(handle().request_beside(bytes, cached), grant)
 }
 

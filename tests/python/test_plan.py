@@ -41,7 +41,8 @@ def test_sizes_that_never_come_again_have_an_amount(run, plan):
     _, second = two_runs(run, plan, VARY="1")
     assert json.loads(plan.read_text())["slots"] == []
     assert second["pins"] == 1 and second["misses"] <= 1, second
-    assert second["pinned"] <= 1.08 * second["largest"], second
+    # Seven blocks of any size, freed in any order: less than what stock needs for their sizes.
+    assert second["pinned"] <= 1.35 * second["largest"], second
 
 
 @pytest.mark.parametrize("seed", ["2", "3"])

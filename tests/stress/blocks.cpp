@@ -7,6 +7,7 @@
 // freed; with a stream, it is recorded there and freed while work may be running. Half of the blocks are freed by
 // another thread than the one that allocated them. Sizes lie below and above the threshold; most are from a few
 // that repeat.
+#include "exchange.h"
 #include "marked.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -26,7 +27,7 @@ std::size_t any_size(std::mt19937_64& random) {
   return random() % (6 << 20) + 8;
 }
 
-void work(std::size_t rounds, std::uint64_t seed, Exchange& exchange) {
+void work(std::size_t rounds, std::uint64_t seed, Exchange<Marked>& exchange) {
   std::mt19937_64 random(seed);
   const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
   const c10::Stream stream = cuda.getStreamFromGlobalPool(cuda.getDevice());
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
   allocator = at::getHostAllocator(at::kCUDA);
   {
-    Exchange exchange;
+    Exchange<Marked> exchange;
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < count; ++i) {
       threads.emplace_back(work, rounds, seed + i, std::ref(exchange));

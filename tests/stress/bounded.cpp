@@ -6,15 +6,14 @@
 // Twice as many threads as blocks. A block is allocated by one thread and, every second time, freed by whichever
 // finds it on the exchange. With READERS, as many threads as blocks, each with its own block, and READERS more that
 // read the statistics all the time.
+#include "exchange.h"
+
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
-#include <mutex>
-#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -40,27 +39,6 @@ class Allowance {
   std::atomic<int> left_;
 };
 
-class Exchange {
- public:
-  void push(at::DataPtr block) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    blocks_.push_back(std::move(block));
-  }
-  std::optional<at::DataPtr> pop() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (blocks_.empty()) {
-      return std::nullopt;
-    }
-    at::DataPtr block = std::move(blocks_.front());
-    blocks_.pop_front();
-    return block;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<at::DataPtr> blocks_;
-};
-
 long pins() {
   return static_cast<long>(allocator->get_stats().num_host_alloc);
 }
@@ -80,7 +58,7 @@ int main(int count, char** arguments) {
   }
   const long before = pins();
   Allowance allowance(live);
-  Exchange exchange;
+  Exchange<at::DataPtr> exchange;
   std::vector<std::thread> threads;
   for (int number = 0; readers > 0 && number < live; ++number) {
     threads.emplace_back([&] {
@@ -96,13 +74,13 @@ int main(int count, char** arguments) {
         if (allowance.take()) {
           at::DataPtr block = allocator->allocate(bytes);
           if (random() % 2 == 0) {
-            exchange.push(std::move(block));
+            exchange.put(std::move(block));
           } else {
             block.clear();
             allowance.put();
           }
         }
-        if (auto block = exchange.pop()) {
+        if (auto block = exchange.take()) {
           block->clear();
           allowance.put();
         }

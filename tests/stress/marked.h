@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -109,28 +107,6 @@ class Marked {
   at::DataPtr data_;
   std::size_t bytes_;
   std::uint64_t mark_;
-};
-
-// Blocks waiting for the thread that frees them.
-class Exchange {
- public:
-  void put(Marked block) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    blocks_.push_back(std::move(block));
-  }
-  std::optional<Marked> take() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (blocks_.empty()) {
-      return std::nullopt;
-    }
-    std::optional<Marked> block(std::move(blocks_.front()));
-    blocks_.pop_front();
-    return block;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<Marked> blocks_;
 };
 
 // After everything was freed, and the device has done its work.

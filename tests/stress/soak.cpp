@@ -7,6 +7,7 @@
 // pinned and write a letter. Every third epoch some pins fail, where the simulated runtime is in front. An
 // epoch ends with nothing allocated and an empty cache: then the counters must add up, and what is resident is noted.
 // The last half of the epochs may have no more of that than the first.
+#include "exchange.h"
 #include "marked.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -108,28 +109,6 @@ std::size_t any_size(std::mt19937_64& random) {
   }
 }
 
-// Blocks waiting for the thread that frees them.
-class Handed {
- public:
-  void put(Counted block) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    blocks_.push_back(std::move(block));
-  }
-  std::optional<Counted> take() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (blocks_.empty()) {
-      return std::nullopt;
-    }
-    std::optional<Counted> block(std::move(blocks_.front()));
-    blocks_.pop_front();
-    return block;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<Counted> blocks_;
-};
-
 void use(Marked& block, std::mt19937_64& random) {
   const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
   const std::size_t streams = random() % 8 < 6 ? 1 : 3;
@@ -144,7 +123,7 @@ void use(Marked& block, std::mt19937_64& random) {
 }
 
 // A thread's life: some hundred blocks, and then another one's in its place.
-void live(Clock::time_point until, std::uint64_t seed, Handed& handed) {
+void live(Clock::time_point until, std::uint64_t seed, Exchange<Counted>& handed) {
   ++totals.threads;
   std::mt19937_64 random(seed);
   std::vector<Counted> held;
@@ -169,7 +148,7 @@ void live(Clock::time_point until, std::uint64_t seed, Handed& handed) {
   }
 }
 
-void lives(Clock::time_point until, std::uint64_t seed, Handed& handed) {
+void lives(Clock::time_point until, std::uint64_t seed, Exchange<Counted>& handed) {
   for (std::uint64_t life = 0; Clock::now() < until; ++life) {
     std::thread(live, until, seed + life * 1000, std::ref(handed)).join();
   }
@@ -266,7 +245,7 @@ void epoch(std::size_t threads, std::uint64_t seed, double seconds) {
   const auto until =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   Family family;
-  Handed handed;
+  Exchange<Counted> handed;
   std::vector<std::thread> all;
   for (std::size_t i = 0; i < threads; ++i) {
     all.emplace_back(lives, until, seed + i, std::ref(handed));

@@ -20,7 +20,7 @@ mod report;
 mod requests;
 mod worker;
 
-use pinbuddy_core::{Block, Provisioner, Region, SegmentId, Settings, WarmUp};
+use pinbuddy_core::{Block, Cached, Provisioner, Region, SegmentId, Settings, WarmUp};
 use pinbuddy_slots::Slots;
 
 use crate::backing::{Completions, Memory};
@@ -146,9 +146,9 @@ impl<M: Memory> Handle<M> {
         violation.map_or_else(String::new, |it| it.to_string())
     }
 
-    /// A block of at least `bytes` bytes, while the allocator has `cached` bytes in its caches. On `None`
+    /// A block of at least `bytes` bytes, while the allocator has `cached` in its caches. On `None`
     /// the allocator releases its cached blocks and calls [`Self::request`].
-    pub fn request_beside(&self, bytes: usize, cached: usize) -> Option<Grant> {
+    pub fn request_beside(&self, bytes: usize, cached: Cached) -> Option<Grant> {
         self.cell.guarded(|| {
             let mut provisioner = self.cell.provisioner_to_ask()?;
             let block = provisioner.engine_mut().request_beside(bytes, cached)?;

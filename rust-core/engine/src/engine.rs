@@ -38,6 +38,15 @@ pub enum Decision {
     PassThrough,
 }
 
+/// What a caller has in its caches while it asks for a block. The engine counts cached blocks as live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cached {
+    /// Bytes of all cached blocks.
+    pub bytes: usize,
+    /// Cached blocks whose sizes have the power of two of the request's: stock would serve it with them.
+    pub alike: usize,
+}
+
 /// Which idle regions may be unpinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
@@ -126,21 +135,21 @@ impl Engine {
         }
     }
 
-    /// A block for a request while the caller has `cached` bytes in its caches. Only from a segment
-    /// that the request's class is using. On `None`, the caller releases its cached blocks and calls
+    /// A block for a request while the caller has `cached` in its caches. Only from a segment that the
+    /// request's class is using. On `None`, the caller releases its cached blocks and calls
     /// [`Self::request`]; always at low water, and for requests longer than a segment. Counts no miss.
     #[inline]
-    pub fn request_beside(&mut self, bytes: usize, cached: usize) -> Option<Block> {
+    pub fn request_beside(&mut self, bytes: usize, cached: Cached) -> Option<Block> {
         let granules = self.policy.serves(bytes)?;
         if self.policy.is_dedicated(granules) {
             return None;
         }
-        if self.is_at_low_water(granules.bytes() as u64, cached as u64) {
+        if self.is_at_low_water(granules.bytes() as u64, cached.bytes as u64) {
             return None;
         }
         let class = self.class(bytes);
         let block = self.arena.take_in_use(granules, class)?;
-        self.stats.block_taken(block.bytes as u64);
+        self.stats.block_taken_beside(block.bytes as u64, cached);
         Some(block)
     }
 
@@ -317,7 +326,8 @@ impl Engine {
         self.used_bytes() as usize
     }
 
-    /// The most bytes that were in blocks at once, since [`Self::forget_largest_set`].
+    /// The most bytes that were in blocks, but not cached, at a request since
+    /// [`Self::forget_largest_set`].
     pub(crate) fn largest_set(&self) -> usize {
         self.stats.largest_set as usize
     }

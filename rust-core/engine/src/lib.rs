@@ -65,7 +65,7 @@ mod view;
 mod word;
 
 pub use cover::{Buddy, Cover, cover};
-pub use engine::{Decision, Engine};
+pub use engine::{Cached, Decision, Engine};
 pub use error::{AdoptError, Misuse, Violation};
 pub use gauge::Gauge;
 pub use handover::{IdleSegment, NewSegment};

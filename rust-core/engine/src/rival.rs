@@ -2,8 +2,10 @@
 //!
 //! Stock rounds a request up to a power of two, and a block of one power serves only requests of that
 //! power, until the cache is emptied. So of each power it has pinned as many blocks as ever lived at
-//! once: counting is enough. Cached blocks count as live, so the answer may be a little high, and is
-//! never low.
+//! once: counting is enough. A block of ours that is cached is one that stock could use again: those of
+//! its power are left out at each request. Requests that cached blocks serve are not seen, so blocks of
+//! one power and several sizes may have lived at once unnoticed: the answer is never high, and may be a
+//! little low.
 
 /// Powers of two from a byte to 1 TiB.
 const POWERS: usize = 41;
@@ -38,15 +40,18 @@ fn power(bytes: u64) -> usize {
 }
 
 impl Rival {
+    /// A block of `bytes` bytes is taken, while `cached` blocks of its power are cached.
     #[inline]
-    pub(crate) fn taken(&mut self, bytes: u64) {
+    pub(crate) fn taken(&mut self, bytes: u64, cached: usize) {
         let power = power(bytes);
         self.live[power] += 1;
-        if self.live[power] > self.most[power] {
-            self.most[power] = self.live[power];
-            self.pinned += 1 << power;
-            self.pins += 1;
-            self.bytes += 1 << power;
+        let lives = u64::from(self.live[power]).saturating_sub(cached as u64);
+        let more = lives.saturating_sub(self.most[power].into());
+        if more > 0 {
+            self.most[power] += more as u32;
+            self.pinned += more << power;
+            self.pins += more;
+            self.bytes += more << power;
         }
     }
 
@@ -76,8 +81,9 @@ impl Rival {
     /// Bytes that stock would have pinned now, with one more request of `bytes`.
     pub(crate) fn pinned_with(&self, bytes: u64) -> u64 {
         let power = power(bytes.max(1));
-        let more = self.live[power] == self.most[power] && bytes > 0;
-        self.pinned + if more { 1 << power } else { 0 }
+        let lives = self.live[power] + u32::from(bytes > 0);
+        let more = lives.saturating_sub(self.most[power]);
+        self.pinned + (u64::from(more) << power)
     }
 }
 
@@ -92,17 +98,36 @@ mod tests {
         let mut rival = Rival::default();
         assert_eq!(rival.pinned_with(0), 0);
         for mib in [3, 4, 5, 129] {
-            rival.taken(mib * MIB);
+            rival.taken(mib * MIB, 0);
         }
         assert_eq!(rival.pinned_with(0), (4 + 4 + 8 + 256) * MIB);
         rival.released(3 * MIB);
-        rival.taken(4 * MIB);
+        rival.taken(4 * MIB, 0);
         assert_eq!(rival.pinned_with(0), 272 * MIB, "what was 3 MiB serves 4");
         rival.released(129 * MIB);
         assert_eq!(rival.pinned_with(256 * MIB), 272 * MIB);
         assert_eq!(rival.pinned_with(257 * MIB), (272 + 512) * MIB);
         rival.clear();
         assert_eq!(rival.pinned_with(0), 16 * MIB);
+    }
+
+    #[test]
+    fn a_cached_block_is_one_that_stock_would_use_again() {
+        let mut rival = Rival::default();
+        rival.taken(5 * MIB, 0);
+        rival.taken(6 * MIB, 1);
+        rival.taken(4 * MIB, 0);
+        assert_eq!((rival.pins(), rival.pinned_with(0)), (2, 12 * MIB));
+        assert_eq!(
+            rival.pinned_with(7 * MIB),
+            (12 + 16) * MIB,
+            "none is cached"
+        );
+        rival.taken(7 * MIB, 0);
+        assert_eq!(rival.pins(), 4, "the cached one is in use again");
+        assert_eq!(rival.bytes(), (3 * 8 + 4) * MIB);
+        rival.taken(8 * MIB, 9);
+        assert_eq!(rival.pins(), 4, "counted while others cached more");
     }
 
     #[test]

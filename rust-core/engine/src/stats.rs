@@ -3,6 +3,7 @@
 //! Counts what the engine reports; knows no segment. Every pinned byte is counted once (I8):
 //! active + idle = pinned, where active is live and pending.
 
+use crate::engine::Cached;
 use crate::gauge::Gauge;
 use crate::records::State;
 use crate::rival::Rival;
@@ -35,7 +36,8 @@ pub struct Stats {
     pub largest_free_run_bytes: u64,
     /// Bytes of the dedicated regions, which serve requests longer than a segment.
     pub dedicated_bytes: u64,
-    /// The most bytes that were in blocks at once. Resetting peaks does not reset it.
+    /// The most bytes that were in blocks, but not cached, at a request. A set that cached blocks alone
+    /// make up is not seen. Resetting peaks does not reset it.
     pub(crate) largest_set: u64,
     pub(crate) rival: Rival,
 }
@@ -51,9 +53,20 @@ impl Stats {
 
     #[inline]
     pub(crate) fn block_taken(&mut self, bytes: u64) {
+        self.block_taken_beside(bytes, Cached::default());
+    }
+
+    /// The same, while the caller has `cached` in its caches.
+    #[inline]
+    pub(crate) fn block_taken_beside(&mut self, bytes: u64, cached: Cached) {
         self.block_lent(bytes);
-        self.rival.taken(bytes);
-        self.largest_set = self.largest_set.max(self.active_bytes.current);
+        self.rival.taken(bytes, cached.alike);
+        // The caches may have changed since they were counted.
+        let set = self
+            .active_bytes
+            .current
+            .saturating_sub(cached.bytes as u64);
+        self.largest_set = self.largest_set.max(set);
     }
 
     /// Requests that cached blocks have served.
@@ -195,6 +208,22 @@ mod tests {
             ),
             (150, 100, 2)
         );
+    }
+
+    #[test]
+    fn what_is_cached_is_in_no_set() {
+        let mut stats = Stats::default();
+        stats.block_taken(100);
+        let cached = Cached {
+            bytes: 100,
+            alike: 0,
+        };
+        stats.block_taken_beside(70, cached);
+        assert_eq!((stats.largest_set, stats.active_bytes.peak), (100, 170));
+        stats.block_taken_beside(40, cached);
+        assert_eq!(stats.largest_set, 110);
+        stats.block_taken(1);
+        assert_eq!(stats.largest_set, 211, "it was taken from the cache");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! beside them, and before it reads statistics.
 
 use pinbuddy_core::{
-    Block, Config, Decision, Engine, GRANULE, Gauge, NewSegment, Region, SegmentView,
+    Block, Cached, Config, Decision, Engine, GRANULE, Gauge, NewSegment, Region, SegmentView,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -169,7 +169,12 @@ impl Caller {
     }
 
     fn take_beside(&mut self, bytes: usize) -> Option<Block> {
-        let cached = self.cached.iter().map(|it| it.bytes).sum();
+        let power = |bytes: usize| bytes.next_power_of_two();
+        let sizes = || self.cached.iter().map(|it| it.bytes);
+        let cached = Cached {
+            bytes: sizes().sum(),
+            alike: sizes().filter(|it| power(*it) == power(bytes)).count(),
+        };
         let before = self.engine.segments().filter(SegmentView::is_idle).count();
         let block = self.engine.request_beside(bytes, cached)?;
         let after = self.engine.segments().filter(SegmentView::is_idle).count();

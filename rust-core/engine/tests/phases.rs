@@ -1,6 +1,8 @@
 //! Phases whose sizes differ: which regions are unpinned and pinned, and that this ends.
 
-use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region, SegmentId, SegmentKind};
+use pinbuddy_core::{
+    Block, Cached, Config, Decision, Engine, NewSegment, Region, SegmentId, SegmentKind,
+};
 use proptest::prelude::*;
 
 const MIB: usize = 1 << 20;
@@ -112,10 +114,16 @@ fn a_phase_that_is_served_beside_cached_blocks_is_noticed() {
     let mut program = Program::new(1024 * MIB);
     program.phases(0..20);
     let small = program.take(8 * MIB);
-    let large = program.engine.request_beside(70 * MIB, 0).unwrap();
+    let large = program
+        .engine
+        .request_beside(70 * MIB, Cached::default())
+        .unwrap();
     program.engine.release(large).unwrap();
     // There is room beside the small block, but this is the next phase.
-    assert_eq!(program.engine.request_beside(8 * MIB, 0), None);
+    assert_eq!(
+        program.engine.request_beside(8 * MIB, Cached::default()),
+        None
+    );
     program.engine.release(small).unwrap();
 }
 

@@ -184,9 +184,24 @@ std::size_t engine_segment_bytes() noexcept {
 bool engine_request(std::size_t bytes, Grant& grant) noexcept {
   return engine().request(bytes, grant, true);
 }
-bool engine_request_beside(std::size_t bytes, std::size_t, Grant& grant) noexcept {
+bool engine_request_beside(std::size_t bytes, std::size_t, std::size_t, Grant& grant) noexcept {
   return engine().request(bytes, grant, false);
 }
+// No plan.
+std::size_t engine_slots() noexcept {
+  return 0;
+}
+bool engine_is_planned(const Grant&) noexcept {
+  return false;
+}
+bool engine_request_planned(std::uint32_t, std::size_t, Grant&) noexcept {
+  return false;
+}
+bool engine_slot_at(std::size_t, std::uint32_t&) noexcept {
+  return false;
+}
+void engine_iteration(std::uint32_t) noexcept {}
+
 void engine_reused(std::size_t blocks, std::size_t bytes) noexcept {
   engine().reused(blocks, bytes);
 }

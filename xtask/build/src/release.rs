@@ -48,33 +48,12 @@ fn no_wheel_for(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xtask_patchkit::fixture::{releases, typed};
     use xtask_python::python311;
-
-    fn versions() -> Versions {
-        let release = |(version, pythons): (&str, &str)| {
-            let hash = "a".repeat(64);
-            format!(
-                "[[release]]\nversion = \"{version}\"\npythons = {pythons}\nheader_sha256 = \"{hash}\"\n\
-                 patched_sha256 = \"\"\nseries = \"x\"\n"
-            )
-        };
-        let releases = [
-            ("2.15.0", "[\"3.12\", \"3.13\", \"3.14\", \"3.14t\"]"),
-            ("2.9.0", "[\"3.11\"]"),
-            ("2.9.1", "[\"3.10\", \"3.11\"]"),
-        ];
-        let source = release(("2.6.0", "[]")).replace("release", "source_release");
-        let text = releases.map(release).concat() + &source;
-        Versions::parse(&format!("header = \"x.h\"\n{text}[cuda]\n")).unwrap()
-    }
-
-    fn typed(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
 
     #[test]
     fn a_python_without_a_wheel() {
-        let versions = versions();
+        let versions = releases();
         let newest = versions.find(None).unwrap();
         let line = typed("build-wheel --python python3");
         let refused = |python: &Python| {

@@ -1,4 +1,4 @@
-//! A checkout of ours and a tree of the release that its series is for, in a temporary folder.
+//! A checkout of ours and a tree of the release that its series is for, in a temporary folder; and releases in words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,30 @@ pub fn patch(subject: &str, diff: &str) -> String {
          Reason: a test\nForwarded: no\n\n{diff}",
         "0".repeat(40)
     )
+}
+
+/// Releases with official wheels for some Pythons each, and one that has sources only.
+pub fn releases() -> Versions {
+    let release = |(version, pythons): (&str, &str)| {
+        let hash = "a".repeat(64);
+        format!(
+            "[[release]]\nversion = \"{version}\"\npythons = {pythons}\nheader_sha256 = \"{hash}\"\n\
+             patched_sha256 = \"\"\nseries = \"x\"\n"
+        )
+    };
+    let releases = [
+        ("2.15.0", "[\"3.12\", \"3.13\", \"3.14\", \"3.14t\"]"),
+        ("2.9.0", "[\"3.11\"]"),
+        ("2.9.1", "[\"3.10\", \"3.11\"]"),
+    ];
+    let source = release(("2.6.0", "[]")).replace("release", "source_release");
+    let text = releases.map(release).concat() + &source;
+    Versions::parse(&format!("header = \"x.h\"\n{text}[cuda]\n")).unwrap()
+}
+
+/// The words of a command line.
+pub fn typed(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
 }
 
 impl Fixture {

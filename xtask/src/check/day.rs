@@ -1,13 +1,11 @@
 //! A program that runs for a day, in simulated time: what is pinned does not creep.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::Effort;
 use super::row::Explored;
-use crate::support::{paths, relay};
+use crate::support::{cargo, relay};
 
 /// What the example says.
 #[derive(Deserialize)]
@@ -19,9 +17,8 @@ struct Day {
 
 /// The check.
 pub fn run(_effort: Effort) -> Result<Explored> {
-    let mut command = Command::new("cargo");
+    let mut command = cargo::command();
     command
-        .current_dir(paths::root())
         .args(["run", "--quiet", "--package", "pinbuddy-replay"])
         .args(["--example", "day"]);
     let (text, success) = relay::run(&mut command)?;

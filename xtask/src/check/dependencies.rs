@@ -4,15 +4,13 @@
 //! that need neither are ours, on what cargo says, and run with every `cargo xtask lint`. With cargo-deny its advisories
 //! come on top, and what cannot be looked at is said.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, ensure};
-use serde::Deserialize;
+use cargo_metadata::{MetadataCommand, Package};
 
 use super::Effort;
 use super::row::Explored;
-use crate::support::paths;
 use crate::support::refusal::refuse;
+use crate::support::{cargo, paths};
 
 /// Licences that ask for no more than to be named.
 const PERMISSIVE: [&str; 9] = [
@@ -30,31 +28,17 @@ const PERMISSIVE: [&str; 9] = [
 /// What may stand behind WITH.
 const EXCEPTION: &str = "LLVM-exception";
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    version: String,
-    license: Option<String>,
-    source: Option<String>,
-}
-
 /// The check.
 pub fn run(_effort: Effort) -> Result<Explored> {
     let looked_at = own_rules()?;
     let explored = Explored::default().figure("packages", looked_at);
-    let version = Command::new("cargo").args(["deny", "--version"]).output();
+    let version = cargo::command().args(["deny", "--version"]).output();
     if !version.is_ok_and(|it| it.status.success()) {
         return Ok(explored.instead(
             "licences and sources by rules of our own; advisories not looked at (cargo install --locked cargo-deny)",
         ));
     }
-    let advisories = Command::new("cargo")
-        .current_dir(paths::root())
+    let advisories = cargo::command()
         .args(["deny", "check", "advisories"])
         .status()
         .context("running cargo deny")?;
@@ -64,18 +48,12 @@ pub fn run(_effort: Effort) -> Result<Explored> {
 
 /// Licences and sources of all packages; how many there are.
 pub fn own_rules() -> Result<u64> {
-    let output = Command::new("cargo")
+    let metadata = MetadataCommand::new()
         .current_dir(paths::root())
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .output()
-        .context("running cargo metadata")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
-    let complaints: Vec<String> = metadata.packages.iter().filter_map(complaint).collect();
+        .other_options(["--locked".to_owned()])
+        .exec()
+        .context("asking cargo for all packages")?;
+    let complaints: Vec<String> = metadata.packages.iter().filter_map(of_package).collect();
     if complaints.is_empty() {
         return Ok(metadata.packages.len() as u64);
     }
@@ -88,21 +66,23 @@ pub fn own_rules() -> Result<u64> {
         .into())
 }
 
-fn complaint(package: &Package) -> Option<String> {
-    let Package {
-        name,
-        version,
-        license,
-        source,
-    } = package;
-    let of_the_registry = |it: &String| it.starts_with("registry+") && it.ends_with("-index");
-    if let Some(source) = source.as_ref().filter(|it| !of_the_registry(it)) {
-        return Some(format!("{name} {version} comes from {source}"));
+fn of_package(package: &Package) -> Option<String> {
+    complaint(
+        &format!("{} {}", package.name, package.version),
+        package.license.as_deref(),
+        package.source.as_ref().map(|it| it.repr.as_str()),
+    )
+}
+
+fn complaint(package: &str, license: Option<&str>, source: Option<&str>) -> Option<String> {
+    let of_the_registry = |it: &&str| it.starts_with("registry+") && it.ends_with("-index");
+    if let Some(source) = source.filter(|it| !of_the_registry(it)) {
+        return Some(format!("{package} comes from {source}"));
     }
     let Some(license) = license else {
-        return Some(format!("{name} {version} names no licence"));
+        return Some(format!("{package} names no licence"));
     };
-    (!is_permissive(license)).then(|| format!("{name} {version} has the licence {license}"))
+    (!is_permissive(license)).then(|| format!("{package} has the licence {license}"))
 }
 
 /// Whether one may choose permissive licences only: of alternatives one is enough, of what comes together all are
@@ -189,16 +169,11 @@ mod tests {
     #[test]
     fn every_dependency_is_permissive_and_of_the_registry() {
         assert!(own_rules().unwrap() > 100);
-        let package = |license: Option<&str>, source: Option<&str>| Package {
-            name: "x".to_owned(),
-            version: "1.0.0".to_owned(),
-            license: license.map(str::to_owned),
-            source: source.map(str::to_owned),
-        };
-        let git = complaint(&package(Some("MIT"), Some("git+https://example.org/x#1")));
+        let complaint = |license, source| complaint("x 1.0.0", license, source);
+        let git = complaint(Some("MIT"), Some("git+https://example.org/x#1"));
         assert!(git.is_some_and(|it| it.contains("comes from git+")));
-        assert!(complaint(&package(None, None)).is_some());
-        assert!(complaint(&package(Some("AGPL-3.0"), None)).is_some());
-        assert_eq!(complaint(&package(Some("MIT"), None)), None);
+        assert!(complaint(None, None).is_some());
+        assert!(complaint(Some("AGPL-3.0"), None).is_some());
+        assert_eq!(complaint(Some("MIT"), None), None);
     }
 }

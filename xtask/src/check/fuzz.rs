@@ -71,9 +71,8 @@ fn targets() -> Result<Vec<String>> {
 
 /// All targets in one program, which is libFuzzer. In a folder of its own: other flags compile everything anew.
 fn compile() -> Result<PathBuf> {
-    let mut command = Command::new("cargo");
+    let mut command = cargo::command();
     command
-        .current_dir(paths::root())
         .args([
             "build",
             "--package",

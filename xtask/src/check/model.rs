@@ -1,13 +1,11 @@
 //! The models, on as many actions as were asked for, on all cores.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
 use super::Effort;
 use super::row::Explored;
-use crate::support::{paths, relay};
+use crate::support::{cargo, relay};
 
 /// A line of the soak's.
 #[derive(Deserialize)]
@@ -20,9 +18,8 @@ struct Line {
 /// The check.
 pub fn run(effort: Effort) -> Result<Explored> {
     let actions = effort.actions.to_string();
-    let mut command = Command::new("cargo");
+    let mut command = cargo::command();
     command
-        .current_dir(paths::root())
         .args(["run", "--quiet", "--package", "pinbuddy-model"])
         .args(["--example", "soak", "--", "--actions", &actions]);
     let (text, success) = relay::run(&mut command)?;

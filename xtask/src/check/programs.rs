@@ -41,6 +41,11 @@ fn run(file: &str, name: &str, value: &str) -> Result<Explored> {
             .env(name, value)
             .env("PINBUDDY_FIGURES", figures.path());
     })?;
+    ensure!(
+        tally.failed == 0,
+        "{} tests failed; their output is above",
+        tally.failed
+    );
     let text = fs::read_to_string(figures.path()).context("the tests explored nothing")?;
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for line in text.lines() {
@@ -49,11 +54,6 @@ fn run(file: &str, name: &str, value: &str) -> Result<Explored> {
             *sums.entry(name).or_default() += number;
         }
     }
-    ensure!(
-        tally.failed == 0,
-        "{} tests failed; their output is above",
-        tally.failed
-    );
     Ok(sums
         .into_iter()
         .fold(Explored::default(), |row, (name, number)| {

@@ -1,18 +1,15 @@
 //! Interleavings of the bridge's threads, chosen by shuttle: `cxx-bridge/tests/races.rs`.
 
-use std::process::Command;
-
 use anyhow::{Result, ensure};
 
 use super::Effort;
 use super::row::Explored;
-use crate::support::{paths, relay};
+use crate::support::{cargo, relay};
 
 /// The check.
 pub fn run(_effort: Effort) -> Result<Explored> {
-    let mut command = Command::new("cargo");
+    let mut command = cargo::command();
     command
-        .current_dir(paths::root())
         .args(["test", "--package", "pinbuddy-bridge"])
         .args(["--features", "shuttle", "--test", "races"])
         .args(["--", "--nocapture", "--test-threads", "1"]);

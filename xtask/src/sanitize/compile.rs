@@ -1,5 +1,6 @@
 //! Objects and programs with a sanitizer in them, compiled once of the same inputs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +51,8 @@ pub struct Unit<'a> {
     pub name: &'a str,
     /// Compiled as one, in this order, since each by itself would read the same headers again.
     pub sources: Vec<PathBuf>,
-    /// Folders of headers that are looked into, and are part of what it is made of.
+    /// Folders of headers that are looked into. They are part of what it is made of, as are the headers beside
+    /// the sources.
     pub include: Vec<PathBuf>,
     /// What the compiler is told besides.
     pub flags: Vec<String>,
@@ -63,23 +65,8 @@ impl Unit<'_> {
         let object = folder().join(format!("{stem}.o"));
         let whole = folder().join(format!("{stem}.cpp"));
         fs::create_dir_all(folder()).with_context(|| format!("creating {}", folder().display()))?;
-        let lines = self.sources.iter();
-        let text: String = lines
-            .map(|it| format!("#include \"{}\"\n", it.display()))
-            .collect();
-        let mut arguments: Vec<String> = FLAGS.map(str::to_owned).into();
-        arguments.extend(sanitizer.flags().iter().map(|&it| it.to_owned()));
-        arguments.extend(self.flags.iter().cloned());
-        arguments.extend(self.include.iter().map(|it| format!("-I{}", it.display())));
-        let mut inputs = compiler()?.text(&text)?.text(&arguments.join("\n"))?;
-        for source in &self.sources {
-            inputs = inputs.file(source)?;
-        }
-        for folder in &self.include {
-            for header in files(folder, ".h")? {
-                inputs = inputs.file(&header)?;
-            }
-        }
+        let (text, arguments) = (self.text(), self.arguments(sanitizer));
+        let inputs = self.inputs(&text, &arguments)?;
         inputs.make(&object, || {
             fs::write(&whole, &text).with_context(|| format!("writing {}", whole.display()))?;
             let mut command = Command::new("g++");
@@ -87,6 +74,39 @@ impl Unit<'_> {
             run(command.arg(&object), self.name)
         })?;
         Ok(object)
+    }
+
+    /// All sources as one.
+    fn text(&self) -> String {
+        let lines = self.sources.iter();
+        lines
+            .map(|it| format!("#include \"{}\"\n", it.display()))
+            .collect()
+    }
+
+    fn arguments(&self, sanitizer: Sanitizer) -> Vec<String> {
+        let mut arguments: Vec<String> = FLAGS.map(str::to_owned).into();
+        arguments.extend(sanitizer.flags().iter().map(|&it| it.to_owned()));
+        arguments.extend(self.flags.iter().cloned());
+        arguments.extend(self.include.iter().map(|it| format!("-I{}", it.display())));
+        arguments
+    }
+
+    /// What it is made of.
+    fn inputs(&self, text: &str, arguments: &[String]) -> Result<Inputs> {
+        let mut inputs = compiler()?.text(text)?.text(&arguments.join("\n"))?;
+        for source in &self.sources {
+            inputs = inputs.file(source)?;
+        }
+        // A source finds the headers beside it without being told where they are.
+        let beside = self.sources.iter().filter_map(|it| it.parent());
+        let folders: BTreeSet<&Path> = beside.chain(self.include.iter().map(|it| &**it)).collect();
+        for folder in folders {
+            for header in files(folder, ".h")? {
+                inputs = inputs.file(&header)?;
+            }
+        }
+        Ok(inputs)
     }
 }
 
@@ -128,4 +148,32 @@ fn run(command: &mut Command, what: &str) -> Result<()> {
         .found(String::from_utf8_lossy(&output.stderr).trim())
         .expected("tests/sanitize and cxx-bridge/cpp to compile with g++ and its sanitizers (libtsan, libasan, libubsan)")
         .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_beside_a_source_is_part_of_what_it_is_made_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, header) = (folder.path().join("x.cpp"), folder.path().join("x.h"));
+        fs::write(&source, "#include \"x.h\"\n").unwrap();
+        let unit = Unit {
+            name: "x",
+            sources: vec![source],
+            include: Vec::new(),
+            flags: Vec::new(),
+        };
+        let (output, made) = (folder.path().join("x.o"), std::cell::Cell::new(0));
+        for (text, expected) in [("one", 1), ("one", 1), ("two", 2)] {
+            fs::write(&header, text).unwrap();
+            let make = || {
+                made.set(made.get() + 1);
+                Ok(fs::write(&output, "")?)
+            };
+            unit.inputs("", &[]).unwrap().make(&output, make).unwrap();
+            assert_eq!(made.get(), expected, "{text}");
+        }
+    }
 }

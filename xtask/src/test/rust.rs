@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use super::simulator;
 use crate::support::tally::{self, Tally};
-use crate::support::{paths, relay};
+use crate::support::{cargo, relay};
 
 /// Uses nextest if it is installed, otherwise cargo's own runner.
 pub fn all() -> Result<Tally> {
     if has_nextest() {
         nextest(&["--workspace", "--no-fail-fast"], &[])
     } else {
-        cargo(&["--workspace", "--no-fail-fast"], &[])
+        cargo_test(&["--workspace", "--no-fail-fast"], &[])
     }
 }
 
@@ -26,7 +26,7 @@ pub fn ignored(package: &str, variables: &[(&str, String)]) -> Result<Tally> {
         let arguments = ["--workspace", "--run-ignored", "only", "-E", &of];
         nextest(&arguments, variables)
     } else {
-        cargo(&["--package", package, "--", "--ignored"], variables)
+        cargo_test(&["--package", package, "--", "--ignored"], variables)
     };
     tally.map(|tally| Tally {
         skipped: 0,
@@ -35,9 +35,7 @@ pub fn ignored(package: &str, variables: &[(&str, String)]) -> Result<Tally> {
 }
 
 fn has_nextest() -> bool {
-    let nextest = Command::new("cargo")
-        .args(["nextest", "--version"])
-        .output();
+    let nextest = cargo::command().args(["nextest", "--version"]).output();
     nextest.is_ok_and(|output| output.status.success())
 }
 
@@ -46,15 +44,14 @@ fn nextest(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
     Ok(tally::nextest(&text).checked(success))
 }
 
-fn cargo(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
+fn cargo_test(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
     let (text, success) = relay::run(&mut command(&["test"], arguments, variables))?;
     Ok(tally::cargo(&text).checked(success))
 }
 
 fn command(runner: &[&str], arguments: &[&str], variables: &[(&str, String)]) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = cargo::command();
     command
-        .current_dir(paths::root())
         .args(runner)
         .args(arguments)
         // Snapshots are only compared, whatever the caller's environment says.

@@ -1,9 +1,19 @@
-//! Reads cargo's messages (`--message-format json`) for the paths of built libraries and programs.
+//! Calls cargo, and reads its messages (`--message-format json`) for the paths of built libraries and programs.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
+
+use super::paths;
+
+/// cargo, in the checkout.
+pub fn command() -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(paths::root());
+    command
+}
 
 #[derive(Deserialize)]
 struct Message {

@@ -18,6 +18,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pinbuddy_core::Cached;
+
 use super::{Grant, Handle};
 use crate::config::tests::read;
 use numbers::{Numbers, endless};
@@ -61,6 +63,11 @@ fn exact(max_mb: &str) -> Tested {
         ("BUDDY_GROWTH", "exact"),
         ("BUDDY_MAX_MB", max_mb),
     ])
+}
+
+/// So many bytes in the allocator's caches, in no block that stock could use for the request.
+fn cached(bytes: usize) -> Cached {
+    Cached { bytes, alike: 0 }
 }
 
 /// What is pinned, in MiB, in ascending order.

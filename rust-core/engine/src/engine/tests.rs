@@ -350,5 +350,5 @@ fn beside_cached_blocks_a_request_longer_than_a_segment_takes_no_region_that_ano
         engine.adopt(NewSegment::new(region).unwrap()).unwrap();
     }
     // A cached block may fit the shorter region: it is not taken, though the request fits exactly.
-    assert_eq!(engine.request_beside(69 * MIB, 0), None);
+    assert_eq!(engine.request_beside(69 * MIB, Cached::default()), None);
 }

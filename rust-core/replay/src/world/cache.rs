@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use pinbuddy_core::{Block, GRANULE, MAX_REGION};
+use pinbuddy_core::{Block, Cached, GRANULE, MAX_REGION};
 
 use super::{Held, World};
 
@@ -126,6 +126,17 @@ impl Caches {
         self.blocks > 0 && self.news >= NEWS_A_BLOCK * self.blocks
     }
 
+    /// What is cached, for a request of `bytes` bytes.
+    fn cached(&self, bytes: usize) -> Cached {
+        let power = |bytes: usize| bytes.div_ceil(GRANULE).next_power_of_two();
+        let sizes = self.threads.iter().flat_map(|it| &it.blocks);
+        let alike = sizes.filter(|((_, size), _)| power(*size) == power(bytes));
+        Cached {
+            bytes: self.bytes,
+            alike: alike.map(|(_, blocks)| blocks.len()).sum(),
+        }
+    }
+
     /// All cached blocks, in the order in which the allocator releases them.
     fn flush(&mut self) -> Vec<Block> {
         (self.news, self.blocks, self.bytes) = (0, 0, 0);
@@ -166,7 +177,7 @@ impl World {
 
     /// A block cut from a segment in use.
     fn beside(&mut self, bytes: usize) -> Option<Block> {
-        let cached = self.caches.bytes;
+        let cached = self.caches.cached(bytes);
         self.provisioner.engine_mut().request_beside(bytes, cached)
     }
 

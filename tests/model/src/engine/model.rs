@@ -3,8 +3,8 @@
 use super::actions::Action;
 use crate::choices::Pick;
 use pinbuddy_core::{
-    AdoptError, Block, Config, Decision, Engine, GRANULE, IdleSegment, Misuse, NewSegment, Region,
-    SMALL, SegmentId, SegmentKind,
+    AdoptError, Block, Cached, Config, Decision, Engine, GRANULE, IdleSegment, Misuse, NewSegment,
+    Region, SMALL, SegmentId, SegmentKind,
 };
 
 /// A segment of the model. Segments stand in order of adoption.
@@ -168,6 +168,10 @@ impl Model {
 
     /// Asks both, the engine first: only from a segment in use by the request's own class.
     fn request_beside(&mut self, bytes: usize, cached: usize) {
+        let cached = Cached {
+            bytes: cached,
+            alike: cached / bytes.max(1),
+        };
         let found = self.engine.request_beside(bytes, cached);
         let mut expected = None;
         if !self.passes(bytes) && !self.is_longer_than_a_segment(bytes) {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::world::{Pinned, World};
 use crate::choices::{Choices, Pick};
 use pinbuddy_core::{
-    Block, Engine, GRANULE, GoOn, Growth, NewSegment, Permit, Provisioner, Refusal, Settings, Step,
-    Took, Want,
+    Block, Cached, Engine, GRANULE, GoOn, Growth, NewSegment, Permit, Provisioner, Refusal,
+    Settings, Step, Took, Want,
 };
 
 /// A thread whose request has not ended.
@@ -292,6 +292,10 @@ impl Parties {
     }
 
     pub(super) fn request_beside(&mut self, bytes: usize, cached: usize) {
+        let cached = Cached {
+            bytes: cached,
+            alike: cached / bytes.max(1),
+        };
         let engine = self.provisioner.engine_mut();
         if let Some(block) = engine.request_beside(bytes, cached) {
             self.hand_out(block, bytes);

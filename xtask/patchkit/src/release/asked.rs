@@ -74,28 +74,7 @@ fn nearest<'a>(asked: &str, known: &[&'a str]) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn versions() -> Versions {
-        let release = |(version, pythons): (&str, &str)| {
-            let hash = "a".repeat(64);
-            format!(
-                "[[release]]\nversion = \"{version}\"\npythons = {pythons}\nheader_sha256 = \"{hash}\"\n\
-                 patched_sha256 = \"\"\nseries = \"x\"\n"
-            )
-        };
-        let releases = [
-            ("2.15.0", "[\"3.12\", \"3.13\", \"3.14\", \"3.14t\"]"),
-            ("2.9.0", "[\"3.11\"]"),
-            ("2.9.1", "[\"3.10\", \"3.11\"]"),
-        ];
-        let source = release(("2.6.0", "[]")).replace("release", "source_release");
-        let text = releases.map(release).concat() + &source;
-        Versions::parse(&format!("header = \"x.h\"\n{text}[cuda]\n")).unwrap()
-    }
-
-    fn typed(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
+    use crate::fixture::{releases, typed};
 
     #[test]
     fn a_release_by_its_version_its_minor_one_or_as_the_latest() {
@@ -106,16 +85,16 @@ mod tests {
             (Some("2.9"), "2.9.1"),
             (Some("2.9.0"), "2.9.0"),
         ] {
-            assert_eq!(versions().find(asked).unwrap().version, found, "{asked:?}");
+            assert_eq!(releases().find(asked).unwrap().version, found, "{asked:?}");
         }
         for asked in ["2", "2.1", "2.15.", "v2.15.0", ""] {
-            assert!(versions().find(Some(asked)).is_err(), "{asked}");
+            assert!(releases().find(Some(asked)).is_err(), "{asked}");
         }
     }
 
     #[test]
     fn others_are_refused_with_the_command_for_the_nearest() {
-        let refused = |asked, line| versions().unknown(asked, &typed(line)).to_string();
+        let refused = |asked, line| releases().unknown(asked, &typed(line)).to_string();
         let all = [
             refused("2.15.1", "test --torch 2.15.1 --quick"),
             refused("1.13.0", "venv --torch=1.13.0"),

@@ -55,8 +55,14 @@ void engine_report_settings() noexcept;
 std::size_t engine_threshold() noexcept;
 std::size_t engine_segment_bytes() noexcept;
 bool engine_request(std::size_t bytes, Grant& grant) noexcept;
-bool engine_request_beside(std::size_t bytes, std::size_t cached, Grant& grant) noexcept;
+bool engine_request_beside(
+    std::size_t bytes, std::size_t cached, std::size_t alike, Grant& grant) noexcept;
 void engine_reused(std::size_t blocks, std::size_t bytes) noexcept;
+std::size_t engine_slots() noexcept;
+bool engine_is_planned(const Grant& grant) noexcept;
+bool engine_request_planned(std::uint32_t thread, std::size_t bytes, Grant& grant) noexcept;
+bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept;
+void engine_iteration(std::uint32_t thread) noexcept;
 void engine_cache(const Grant& grant) noexcept;
 void engine_defer(const Grant& grant) noexcept;
 void engine_release(const Grant& grant) noexcept;
