@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Explores for longer than a test can, for about an hour on two cores: a hundred million actions on the engine and as many
-# on the provisioner, each audited; two minutes of each fuzz target; a hundred thousand interleavings of each program of
-# threads, faults, a soak, sanitizers, and a day in simulated time.
+# Explores for longer than a test can: a soak of an hour, a hundred million actions on the engine and as many on the
+# provisioner, each audited; two minutes of each fuzz target and of each sanitizer; a hundred thousand interleavings of each
+# program of threads; every call that fails in turn; a day in simulated time. Two to three hours on two cores.
 #
-# usage: ci/soak.sh [FILE]     (the table as JSON; default: target/soak.json)
+# usage: ci/soak.sh [MINUTES [FILE]]     (of the soak, default 60; the table as JSON, default target/soak.json)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+minutes=${1:-60}
+if [[ ! $minutes =~ ^[1-9][0-9]*$ ]]; then
+  echo "usage: ci/soak.sh [MINUTES [FILE]]; MINUTES is a whole number, not ${1@Q}" >&2
+  exit 2
+fi
 export PINBUDDY_INTERLEAVINGS=${PINBUDDY_INTERLEAVINGS:-100000}
-cargo xtask check model fuzz shuttle faults soak tsan asan day --actions 100000000 --seconds 120 --json "${1:-target/soak.json}"
+cargo xtask check soak model fuzz shuttle faults tsan asan day --actions 100000000 --seconds 120 \
+  --soak-seconds $((minutes * 60)) --json "${2:-target/soak.json}"

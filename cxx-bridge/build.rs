@@ -3,8 +3,9 @@
 //! Reads, from `cargo xtask build-wheel` or from the CMake of a PyTorch that is built from source:
 //! `PINBUDDY_TORCH_INCLUDE` (folders separated by colons, the patched headers first),
 //! `PINBUDDY_TORCH_LIB` and `PINBUDDY_CUDA_INCLUDE` (folders likewise), `PINBUDDY_CUDART` (libcudart;
-//! unset, it is in the sibling `lib` of CUDA's first folder), `PINBUDDY_FORK_VERSION` and, for tests, `PINBUDDY_DEBUG`
-//! and `PINBUDDY_SANITIZE` (what g++ is told to have a sanitizer in the C++ side).
+//! unset, it is in the sibling `lib` of CUDA's first folder), `PINBUDDY_FORK_VERSION` and, for tests, `PINBUDDY_DEBUG`,
+//! `PINBUDDY_COVERAGE` (the C++ side counts its lines) and `PINBUDDY_SANITIZE` (what g++ is told to have a sanitizer in
+//! the C++ side).
 
 use std::env;
 use std::fs;
@@ -26,6 +27,9 @@ const SOURCES: [&str; 14] = [
     "cpp/quick_backend.cpp",
     "cpp/rings.cpp",
 ];
+
+/// Counts lines for gcov.
+const COVERAGE: &str = "--coverage";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -69,6 +73,9 @@ fn compile() {
     for flag in sanitizer().split_whitespace() {
         build.flag(flag);
     }
+    if counts_lines() {
+        build.flag(COVERAGE).flag("-fprofile-update=atomic");
+    }
     // As system headers, without upstream's warnings.
     for folder in folders(&torch_include).chain(folders(&cuda_include)) {
         build.flag("-isystem").flag(folder);
@@ -107,6 +114,7 @@ fn link() {
     .into_iter()
     // A sanitizer's runtime comes with the program: rustc has the linker leave out what it would add.
     .chain((!sanitizer().is_empty()).then_some("-Wl,-z,undefs"))
+    .chain(counts_lines().then_some(COVERAGE))
     {
         println!("cargo::rustc-cdylib-link-arg={argument}");
     }
@@ -115,6 +123,11 @@ fn link() {
 fn sanitizer() -> String {
     println!("cargo::rerun-if-env-changed=PINBUDDY_SANITIZE");
     env::var("PINBUDDY_SANITIZE").unwrap_or_default()
+}
+
+fn counts_lines() -> bool {
+    println!("cargo::rerun-if-env-changed=PINBUDDY_COVERAGE");
+    env::var("PINBUDDY_COVERAGE").is_ok_and(|value| value == "1")
 }
 
 fn folders(list: &str) -> impl Iterator<Item = &str> {

@@ -24,6 +24,8 @@ mod sync;
 mod capi;
 #[cfg(feature = "torch")]
 mod process;
+#[cfg(feature = "torch")]
+mod rings;
 
 #[cfg(feature = "torch")]
 use process::{

@@ -17,7 +17,8 @@ use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
 use crate::plan::{self, Choice};
-use crate::record::{self, FileSink, Recorder, Source};
+use crate::record::{self, FileSink, Recorder};
+use crate::rings::Rings;
 use pinbuddy_machine::{Files, Limits};
 
 /// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
@@ -92,53 +93,6 @@ fn microseconds(time: Duration) -> i64 {
 /// Cuts a PyTorch error before its C++ backtrace.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// The rings of `cpp/rings.h`.
-#[derive(Debug)]
-pub(crate) struct Rings;
-
-/// Entries that one call of C++ moves at most.
-const AT_ONCE: usize = 1024;
-/// Calls for one ring: what a ring holds.
-const MOST_AT_ONCE: usize = 32;
-
-impl Source for Rings {
-    fn record(&self, session: u16) {
-        ffi::record(session);
-    }
-
-    fn ticks(&self) -> u64 {
-        ffi::record_ticks()
-    }
-
-    fn rings(&self) -> usize {
-        ffi::record_rings()
-    }
-
-    fn drain(&self, ring: usize, into: &mut Vec<record::Entry>) -> record::Drained {
-        let mut all = record::Drained::default();
-        let mut found = [ffi::Entry::default(); AT_ONCE];
-        // A ring that is filled meanwhile is left after so many.
-        for _ in 0..MOST_AT_ONCE {
-            let drained = ffi::record_drain(ring, &mut found);
-            all.lost += drained.lost;
-            if drained.count == 0 {
-                break;
-            }
-            all.thread = drained.thread;
-            let entry = |it: &ffi::Entry| record::Entry::of(it.ticks, it.allocation, it.what);
-            into.extend(found[..drained.count].iter().filter_map(entry));
-            if drained.count < AT_ONCE {
-                break;
-            }
-        }
-        all
-    }
-
-    fn lost(&self) -> u64 {
-        ffi::record_lost()
-    }
 }
 
 struct Process {

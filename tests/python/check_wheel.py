@@ -20,6 +20,7 @@ from pathlib import Path
 
 HEADER = "torch/include/ATen/core/CachingHostAllocator.h"
 LIBRARY = "libtorch_pinbuddy.so"
+PROGRAM = "pinbuddy/bin/pinbuddy-tools"
 CHUNK = 1 << 20
 
 # A manylinux tag's glibc minor version -> the newest GLIBCXX 3.4.N that it allows.
@@ -127,7 +128,8 @@ def ours(fork, official):
     """The entries of the fork that are new or not the official wheel's."""
     info = fork.dist_info
     replaced = {HEADER, "torch/version.py", "torch/lib/libtorch.so"}
-    replaced |= {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt")}
+    texts = ("METADATA", "WHEEL", "RECORD", "top_level.txt", "entry_points.txt")
+    replaced |= {f"{info}/{name}" for name in texts}
     renamed = {name.replace(official.dist_info, info, 1) for name in official.by_name}
     return replaced, set(fork.by_name) - renamed
 
@@ -152,18 +154,27 @@ def check_untouched(fork, official):
 
 
 def check_additions(fork, official):
-    """What is new is ours: headers, library, package, licences, provenance, bill of materials."""
+    """What is new is ours: headers, library, program, package, licences, provenance, bill of materials."""
     _, added = ours(fork, official)
     info = fork.dist_info
     allowed = ("torch/include/pinbuddy/", "pinbuddy/", f"{info}/licenses/pinbuddy/", f"{info}/sboms/pinbuddy.",
-               f"{info}/pinbuddy.json", f"torch/lib/{LIBRARY}", "torch/include/ATen/core/")
+               f"{info}/pinbuddy.json", f"torch/lib/{LIBRARY}", "torch/include/ATen/core/",
+               f"{info}/entry_points.txt")
     strangers = [name for name in added if not name.startswith(allowed)]
     assert not strangers, strangers
-    for name in ("pinbuddy/__init__.py", f"torch/lib/{LIBRARY}", f"{info}/licenses/pinbuddy/LICENSE",
+    for name in ("pinbuddy/__init__.py", f"torch/lib/{LIBRARY}", PROGRAM, f"{info}/licenses/pinbuddy/LICENSE",
                  f"{info}/licenses/pinbuddy/NOTICE", f"{info}/sboms/pinbuddy.cdx.json"):
         assert name in added, f"{name} is missing"
     assert any(name.startswith("torch/include/pinbuddy/") for name in added), "no headers of ours"
     assert not any("__pycache__" in name for name in added)
+    assert fork.by_name[PROGRAM].external_attr >> 16 & 0o777 == 0o755, "it cannot be run"
+    path = f"{info}/entry_points.txt"
+    before = official.by_name.get(f"{official.dist_info}/entry_points.txt")
+    lines = official.zip.read(before).decode().splitlines() if before else ["[console_scripts]"]
+    script = "pinbuddy = pinbuddy.__main__:main"
+    found = fork.text(path).splitlines()
+    assert found.count(script) == 1 and [line for line in found if line != script] == lines, found
+    assert found[found.index(script) - 1] == "[console_scripts]", found
 
 
 def check_versions(fork, official):
@@ -192,8 +203,8 @@ def check_versions(fork, official):
 def check_platform(fork, official):
     """The tag promises no older system than our libraries or the official wheel need."""
     versions = []
-    for library in (LIBRARY, "libtorch.so"):
-        versions += elf_strings(fork.zip.read(f"torch/lib/{library}"))[2]
+    for file in (f"torch/lib/{LIBRARY}", "torch/lib/libtorch.so", PROGRAM):
+        versions += elf_strings(fork.zip.read(file))[2]
     tag = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", fork.path.name)
     base = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", official.path.name)
     assert tag and base and int(tag[1]) >= int(base[1])
@@ -215,7 +226,12 @@ def check_loading(fork, official):
     system = r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux-x86-64|libcudart)\.so\.\d+"
     for name in needed:
         assert name in known or re.fullmatch(system, name), f"{LIBRARY} needs {name}"
-    assert b"/home/" not in library and b"/root/" not in library, "a path of the build machine"
+    program = fork.zip.read(PROGRAM)
+    assert len(program) <= 3 << 20, f"{len(program)} bytes"
+    for needs in elf_strings(program)[0]:
+        assert re.fullmatch(system, needs), f"{PROGRAM} needs {needs}"
+    for file in (library, program):
+        assert b"/home/" not in file and b"/root/" not in file, "a path of the build machine"
 
 
 def check_provenance(fork, official):
@@ -234,13 +250,14 @@ def check_provenance(fork, official):
     assert told["header_sha256"] == headers and headers[0] != headers[1]
     library = hashlib.sha256(fork.zip.read(f"torch/lib/{LIBRARY}")).hexdigest()
     assert told["library_sha256"] == library
+    assert told["program_sha256"] == hashlib.sha256(fork.zip.read(PROGRAM)).hexdigest()
     assert told["inputs"]["patches"] and told["inputs"]["tools"]["rustc"]
     bill = json.loads(fork.text(f"{fork.dist_info}/sboms/pinbuddy.cdx.json"))
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert "serialNumber" not in bill and "timestamp" not in bill["metadata"]
     assert bill["components"][0]["hashes"][0]["content"] == sha256
     names = {component["name"] for component in bill["components"]}
-    assert {"pinbuddy-core", "pinbuddy-bridge", "cxx"} <= names, names
+    assert {"pinbuddy-core", "pinbuddy-bridge", "cxx", "pinbuddy-tools", "clap"} <= names, names
     refs = {component["bom-ref"] for component in bill["components"]} | {bill["metadata"]["component"]["bom-ref"]}
     for dependency in bill["dependencies"]:
         assert dependency["ref"] in refs and set(dependency["dependsOn"]) <= refs

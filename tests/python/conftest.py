@@ -63,6 +63,8 @@ def pytest_collection_modifyitems(items):
             # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
             item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
+    # It takes minutes, most of which it waits: the other processes take the tests behind it.
+    items.sort(key=lambda it: it.path.name != "test_soak.py")
 
 
 def interpreter(which: str) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pinbuddy
 import pytest
 from measure import environment
-from pinbuddy.__main__ import settings_table
+from pinbuddy import _tools
+from pinbuddy.__main__ import main, settings_table
 
 pytestmark = pytest.mark.release
 
@@ -131,3 +132,36 @@ def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alon
     message = run(IMPORT, PYTHONPATH=package_alone).value
     assert "do not belong together" in message
     assert "no function pinbuddy_" in message and "cargo xtask build-wheel" in message
+
+
+def test_plans_and_advice_come_from_a_program_beside_the_package(command, tmp_path):
+    table, trace = tmp_path / "blocks.csv", tmp_path / "trace.jsonl"
+    table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
+    trace.write_text('{"t":0,"op":"alloc","id":1,"bytes":8388608}\n')
+    done = command("plan", "--instance", str(table), "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
+    done = command("advise", str(trace))
+    assert done.returncode == 0 and "Recommended: " in done.stdout, done.stderr
+    done = command("plan", str(tmp_path / "none"))
+    assert done.returncode == 1 and "none that can be read" in done.stderr
+    assert "plan" in command("--help").stdout
+
+
+def test_the_command_pinbuddy_is_installed():
+    script = Path(sys.executable).with_name("pinbuddy")
+    done = subprocess.run([script, "plan", "--help"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "--instance" in done.stdout, done.stderr
+
+
+def test_planning_does_not_import_torch():
+    program = "import sys, pinbuddy.__main__; raise SystemExit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=300).returncode == 0
+
+
+def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "pinbuddy-tools")
+    assert main(["plan", "x"]) == 1
+    assert "this build of pinbuddy has no pinbuddy-tools" in capsys.readouterr().err
+    _tools.PROGRAM.write_text("not a program")
+    assert main(["advise", "x"]) == 1
+    assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err

@@ -3,6 +3,7 @@ programs' own, the simulator those of an allocator."""
 
 import signal
 
+import figures
 import pytest
 
 GUARD = {"BUDDY_GUARD": "1", "BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
@@ -90,6 +91,7 @@ def test_a_programs_defect_is_found_and_the_block_named(run, defect):
     (line,) = [it for it in outcome.stderr.splitlines() if "BUDDY_GUARD: " in it]
     for part in [*said, "thread "]:
         assert part in line, line
+    figures.write({"seeded defects found": 1})
 
 
 def test_a_program_without_defects_ends_as_without_the_guard(run):
@@ -143,3 +145,4 @@ def test_an_allocator_that_ignores_events_is_found(run, which, lie):
     (line,) = [it for it in outcome.stderr.splitlines() if "hazard: " in it]
     assert "pinned memory that a copy is to read (2097152 bytes" in line and "cudaMemcpyAsync" in line
     assert "libtorch_cuda.so" in outcome.stderr
+    figures.write({"seeded defects found": 1})

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import operator
 import os
 import types
 import typing
@@ -101,9 +102,12 @@ def fits(value, kind, name: str) -> None:
         assert type(value) is kind, name
 
 
-@pytest.mark.parametrize("name", sorted(pinbuddy.__all__))
+FUNCTIONS = [*sorted(set(pinbuddy.__all__) - {"trace"}), "trace.start", "trace.stop"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_public_function_is_annotated_and_documented(name):
-    function = getattr(pinbuddy, name)
+    function = operator.attrgetter(name)(pinbuddy)
     signature = inspect.signature(function)
     assert signature.return_annotation is not inspect.Signature.empty
     for parameter in signature.parameters.values():

@@ -91,6 +91,7 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_PIN_THREADS": None,
         "BUDDY_NUMA": "off",
         "BUDDY_REGISTER_CHUNK_MB": 0,
+        "BUDDY_TRACE": None,
         "BUDDY_LOG": "warn",
         "BUDDY_GUARD": False,
         "BUDDY_DISABLE": False,

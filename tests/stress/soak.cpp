@@ -180,8 +180,8 @@ void disturb(Clock::time_point until, std::uint64_t seed) {
   }
 }
 
-// Children read what their parent pinned, and what they write the parent reads. Pinned before others take the budget:
-// what is left to PyTorch's own allocator then is shared with children only where the driver shares it.
+// Children read what their parent pinned, and what they write the parent reads. Where that is PyTorch's own memory, the
+// driver has to share it (PINBUDDY_SIM_SHARED).
 class Family {
  public:
   Family() : kept_(6 << 20), letter_(allocator->allocate(5 << 20)) {}
@@ -238,13 +238,16 @@ bool arm(std::mt19937_64& random, bool on) {
   for (int i = 0; on && i < 16; ++i) {
     plan += std::string(plan.empty() ? "" : ";") + "cudaHostAlloc:" + std::to_string(1 + random() % 200) + "=2";
   }
-  return faults(plan.c_str()) != 0 && on;
+  return faults(plan.c_str()) == 0 && on;
 }
 
-void epoch(std::size_t threads, std::uint64_t seed, double seconds) {
+// Whether pins of it were to fail.
+bool epoch(std::size_t threads, std::uint64_t seed, double seconds, std::mt19937_64& random, bool faulty) {
   const auto until =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  // Before pins fail: its letter is pinned here, where nobody expects a refusal.
   Family family;
+  faulty = arm(random, faulty);
   Exchange<Counted> handed;
   std::vector<std::thread> all;
   for (std::size_t i = 0; i < threads; ++i) {
@@ -255,6 +258,8 @@ void epoch(std::size_t threads, std::uint64_t seed, double seconds) {
   for (auto& thread : all) {
     thread.join();
   }
+  arm(random, false);
+  return faulty;
 }
 
 } // namespace
@@ -276,10 +281,9 @@ int main(int argc, char** argv) {
   std::vector<std::size_t> resident;
   std::size_t with_faults = 0;
   while (passed() < seconds || resident.size() < 4) {
-    const bool faulty = arm(random, resident.size() % 3 == 2);
+    const bool faulty =
+        epoch(threads, seed + resident.size() * 1'000'000, length, random, resident.size() % 3 == 2);
     with_faults += faulty;
-    epoch(threads, seed + resident.size() * 1'000'000, length);
-    arm(random, false);
     cuda.synchronizeDevice(cuda.getDevice().index());
     check_the_end();
     resident.push_back(resident_kb());

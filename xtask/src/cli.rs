@@ -53,6 +53,12 @@ pub enum Command {
     /// Replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin
     #[command(disable_help_flag = true)]
     Simulate(Handed),
+    /// Make a plan from a trace or snapshot: what to pin, and where each request goes
+    #[command(disable_help_flag = true)]
+    Plan(Handed),
+    /// Say what to set for the program that a trace is of, and what is wrong in it
+    #[command(disable_help_flag = true)]
+    Advise(Handed),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
     /// Build and try the fork of every supported release, one after the other
@@ -70,7 +76,7 @@ pub enum Command {
     Bench(Handed),
 }
 
-/// The arguments of a command that is handed on to `xtask-bench`.
+/// The arguments of a command that is handed on to another program.
 #[derive(Clone, Debug, Args)]
 pub struct Handed {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

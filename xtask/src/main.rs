@@ -15,6 +15,7 @@ mod gpu;
 mod lint;
 mod matrix;
 mod patch;
+mod programs;
 mod runtime;
 mod sanitize;
 mod sim;
@@ -30,6 +31,7 @@ use std::process::ExitCode;
 use build_wheel::plan::Plan;
 use clap::Parser as _;
 use cli::Command;
+use programs::{BENCH, TOOLS};
 use support::failure;
 use xtask_build as build_wheel;
 use xtask_python as python;
@@ -55,8 +57,10 @@ fn main() -> ExitCode {
         Command::VerifyWheel(args) => verify_wheel::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
-        Command::Trace(words) => match bench::hand_on(&["trace"], words)? {},
-        Command::Simulate(words) => match bench::hand_on(&["simulate"], words)? {},
+        Command::Trace(words) => match BENCH.hand_on(&["trace"], words)? {},
+        Command::Simulate(words) => match BENCH.hand_on(&["simulate"], words)? {},
+        Command::Plan(words) => match TOOLS.hand_on(&["plan"], words)? {},
+        Command::Advise(words) => match TOOLS.hand_on(&["advise"], words)? {},
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
@@ -74,18 +78,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Hands `help COMMAND` on for the commands of `xtask-bench`, and replaces this process. Returns an error if that
+/// Hands `help COMMAND` on for the commands of other programs, and replaces this process. Returns an error if that
 /// fails, and None for other command lines.
 fn help() -> Option<anyhow::Error> {
     let typed = support::typed::arguments();
     let words: Vec<_> = typed.iter().map(String::as_str).collect();
-    let path: &[&str] = match words[..] {
-        ["help", "bench" | "simulate" | "trace"] => &words[1..],
-        ["help", "gpu", "plot"] => &["gpu", "plot"],
+    let (program, path): (_, &[&str]) = match words[..] {
+        ["help", "bench" | "simulate" | "trace"] => (BENCH, &words[1..]),
+        ["help", "gpu", "plot"] => (BENCH, &["gpu", "plot"]),
+        ["help", "plan" | "advise"] => (TOOLS, &words[1..]),
         _ => return None,
     };
     let words = vec!["--help".into()];
-    bench::hand_on(path, &cli::Handed { words }).err()
+    program.hand_on(path, &cli::Handed { words }).err()
 }
 
 fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use crate::build_wheel::program::IN_WHEEL;
 use crate::cli;
 use crate::support::hash::Digest;
 use crate::support::progress::Progress;
@@ -84,7 +85,7 @@ fn beside(file: &Path) -> Result<Option<(String, String)>> {
     )))
 }
 
-/// In a fork wheel: the library is the one that the provenance names.
+/// In a fork wheel: the library and the program are those that the provenance names.
 fn library(wheel: &mut Checked) -> Result<()> {
     let name = format!("{}.dist-info/{}", wheel.stem, provenance::NAME);
     if !wheel.rows.contains_key(&name) || !wheel.rows.contains_key(LIBRARY) {
@@ -92,17 +93,21 @@ fn library(wheel: &mut Checked) -> Result<()> {
     }
     let provenance: Provenance =
         serde_json::from_str(&wheel.text(&name)?).with_context(|| format!("reading {name}"))?;
-    let found = Digest::of(&wheel.bytes(LIBRARY)?).hex();
-    if found == provenance.library_sha256 {
-        return Ok(());
+    let program = provenance.program_sha256.map(|hash| (IN_WHEEL, hash));
+    for (file, expected) in [(LIBRARY, provenance.library_sha256)]
+        .into_iter()
+        .chain(program)
+    {
+        let found = Digest::of(&wheel.bytes(file)?).hex();
+        if found != expected {
+            return Err(refuse(format!("{file} is not the file that {name} names"))
+                .found(found)
+                .expected(expected)
+                .remedy("build the wheel again: cargo xtask build-wheel")
+                .into());
+        }
     }
-    Err(
-        refuse(format!("{LIBRARY} is not the library that {name} names"))
-            .found(found)
-            .expected(provenance.library_sha256)
-            .remedy("build the wheel again: cargo xtask build-wheel")
-            .into(),
-    )
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 """``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
-place (``doctor``); and where the library for a C++ program is (``library``)."""
+place (``doctor``); where the library for a C++ program is (``library``); and, without torch, plans and
+advice from traces (``plan``, ``advise``). Also installed as the command ``pinbuddy``."""
 
 import argparse
 import json
@@ -8,12 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pinbuddy
-from pinbuddy import _doctor, _match
+from pinbuddy import _doctor, _match, _tools
 from pinbuddy._types import Setting
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the report; returns the exit status."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] in _tools.COMMANDS:
+        return _tools.become(words)
     parser = argparse.ArgumentParser(
         prog="python -m pinbuddy",
         description="What pinbuddy's pinned-memory allocator is set to, and how its memory stands "
@@ -31,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the torch package or unpacked libtorch that the program uses [default: the one that "
         "Python imports]",
     )
-    options = parser.parse_args(arguments)
+    for command, about in _tools.COMMANDS.items():
+        commands.add_parser(command, help=about, add_help=False)
+    options = parser.parse_args(words)
     try:
         if options.command == "doctor":
             return _print_doctor(options.json)
@@ -82,20 +88,23 @@ def _print_library(folder: Path | None) -> int:
     return 0
 
 
+_FILES = ("BUDDY_TRACE", "BUDDY_PLAN")
+
+
 def settings_table(config: dict[str, Setting]) -> str:
     """A line for each variable: its value, where it came from, and what is wrong with what was set."""
     rows = [("variable", "value", "origin")]
     for name, it in config.items():
         remark = it["remark"]
-        rows.append((name, _value(it["value"]), f"{it['origin']}: {remark}" if remark else it["origin"]))
+        rows.append((name, _value(name, it["value"]), f"{it['origin']}: {remark}" if remark else it["origin"]))
     names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
     return "\n".join(f"{row[0]:<{names}}  {row[1]:<{values}}  {row[2]}" for row in rows)
 
 
-def _value(value: int | str | bool | None) -> str:
+def _value(name: str, value: int | str | bool | None) -> str:
     """As it would be set."""
     if value is None:
-        return "automatic"
+        return "no file" if name in _FILES else "automatic"
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 

@@ -10,7 +10,7 @@ class Setting(TypedDict):
     """One ``BUDDY_`` variable."""
 
     value: int | str | bool | None
-    """The value in use; ``None`` if the machine decides (``BUDDY_MAX_MB``)."""
+    """The value in use; ``None`` if the machine decides (``BUDDY_MAX_MB``) or there is none (``BUDDY_TRACE``)."""
     origin: Literal["default", "environment", "rejected"]
     """Where it came from; ``rejected``: the value cannot be used, and the default is."""
     remark: str | None

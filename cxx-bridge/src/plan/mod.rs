@@ -123,6 +123,7 @@ pub fn apply(plan: &Plan, config: &Config) -> Option<(Settings, Slots)> {
     };
     let lane = |lane: &pinbuddy_plan::file::Lane| Lane {
         prologue: lane.prologue.clone(),
+        turns: lane.turns,
         period: lane.period.clone(),
     };
     let slot = |slot: &pinbuddy_plan::file::Slot| Slot {

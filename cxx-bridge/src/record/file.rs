@@ -109,3 +109,91 @@ impl Sink for FileSink {
         self.flush();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use pinbuddy_trace::checked::{Act, Checker};
+    use pinbuddy_trace::{Reader, Unit};
+
+    use super::*;
+
+    fn sink(path: &std::path::Path) -> FileSink {
+        let header = Header {
+            unit: Unit::Nanoseconds,
+            rank: Some(3),
+            ..Header::default()
+        };
+        FileSink::create(path.to_str().unwrap(), &header).unwrap()
+    }
+
+    /// As many as fill the memory that is written at once several times.
+    fn events() -> Vec<Event> {
+        let block = |id| {
+            let (bytes, thread) = (id * 100, id as u32 % 3);
+            let pending = true;
+            [
+                What::Request { id, bytes, thread },
+                What::Use { id, stream: 1 },
+                What::Free {
+                    id,
+                    thread,
+                    pending,
+                },
+                What::Safe { id },
+                What::Iteration,
+                What::Clear,
+            ]
+        };
+        let all = (1..2000).flat_map(block);
+        all.zip(0..).map(|(what, at)| Event { at, what }).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_valid_and_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut sink = sink(&path);
+        for event in events() {
+            sink.event(event);
+        }
+        sink.lost(7);
+        sink.end();
+        let text = fs::read(&path).unwrap();
+        let mut reader = Reader::new(text.as_slice());
+        let (mut checker, mut seen, mut acts) = (Checker::default(), Vec::new(), 0);
+        for item in reader.by_ref() {
+            let (line, event) = item.unwrap();
+            acts += u64::from(checker.check(line, event).unwrap().act != Act::Note);
+            seen.push(event);
+        }
+        assert_eq!(reader.header().rank, Some(3));
+        assert_eq!((checker.blocks(), acts), (0, 5 * 1999));
+        let lost = seen.pop().unwrap();
+        assert_eq!(lost.op, Op::Lost { events: 7 });
+        let times = events().into_iter().map(|it| it.at);
+        assert!(seen.iter().map(|it| it.t).eq(times));
+    }
+
+    #[test]
+    fn whole_lines_are_there_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut sink = sink(&path);
+        let mut lines = 1;
+        for (count, event) in events().into_iter().enumerate() {
+            sink.event(event);
+            if count % 1000 == 0 {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(text.ends_with('\n'));
+                assert!(text.lines().count() >= lines);
+                lines = text.lines().count();
+            }
+        }
+        assert!(lines > 1000, "without a pause, too");
+        sink.pause();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 1 + events().len());
+    }
+}

@@ -14,6 +14,7 @@ pub(crate) mod place;
 mod recorder;
 mod sink;
 mod source;
+mod takers;
 
 pub use file::FileSink;
 pub use recorder::Recorder;

@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::clock::Moment;
-use super::merge::{BEHIND, Merger, Output};
-use super::sink::{Event, Sink, What};
+use super::merge::{BEHIND, Merger};
+use super::sink::Sink;
 use super::source::Source;
+use super::takers::Takers;
 use crate::lock::Lock;
 use crate::log;
 use crate::sync::{AtomicBool, Condvar, thread};
@@ -26,13 +27,6 @@ const BUSY: usize = 1 << 11;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same at the end of the process, where a plan may have to be made.
 const LAST: Duration = Duration::from_secs(6);
-
-/// A sink among others.
-struct Taker {
-    sink: Box<dyn Sink>,
-    /// The first block that it hears of.
-    from: u64,
-}
 
 enum Task {
     Add(Vec<Box<dyn Sink>>),
@@ -239,7 +233,7 @@ impl<S: Source> Recorder<S> {
 
     /// The thread's work, until there is no sink left.
     fn run(&self, session: u16, armed: bool) {
-        let mut takers: Vec<Taker> = Vec::new();
+        let mut takers = Takers::default();
         let since = Instant::now();
         let mut merger = Merger::new(session, self.now(since));
         if !armed {
@@ -251,30 +245,29 @@ impl<S: Source> Recorder<S> {
         loop {
             let (tasks, count) = self.next_tasks(every);
             let mut tasks = tasks.into_iter().peekable();
-            if takers.is_empty() {
+            if takers.is_empty()
+                && let Some(Task::Add(sinks)) = tasks.next_if(|it| matches!(it, Task::Add(_)))
+            {
                 // They hear of everything.
-                while let Some(Task::Add(sinks)) = tasks.next_if(|it| matches!(it, Task::Add(_))) {
-                    takers.extend(sinks.into_iter().map(|sink| Taker { sink, from: 0 }));
-                }
+                takers.add(sinks, 0);
             }
             if tasks.peek().is_some() {
                 // What came before them is passed on by the drain that follows.
                 thread::sleep(Duration::from_nanos(2 * BEHIND));
             }
-            let most = merger.drain(&self.source, self.now(since), &mut Takers(&mut takers));
+            let most = merger.drain(&self.source, self.now(since), &mut takers);
             every = if most >= BUSY { EVERY_BUSY } else { EVERY };
             if most > 0 {
-                takers.iter_mut().for_each(|it| it.sink.pause());
+                takers.pause();
             }
-            end_those(&mut takers, |it| !it.sink.wants_more());
+            takers.end(|it| !it.wants_more());
             for task in tasks {
                 match task {
                     Task::Add(sinks) => {
-                        let from = merger.next_id();
-                        takers.extend(sinks.into_iter().map(|sink| Taker { sink, from }));
+                        takers.add(sinks, merger.next_id());
                     }
-                    Task::Stop => end_those(&mut takers, |it| it.sink.is_trace()),
-                    Task::Close => end_those(&mut takers, |_| true),
+                    Task::Stop => takers.end(|it| it.is_trace()),
+                    Task::Close => takers.end(|_| true),
                 }
             }
             if self.done(count, &takers) {
@@ -297,7 +290,7 @@ impl<S: Source> Recorder<S> {
     }
 
     /// Reports tasks done; true if nothing is left to do, and the thread ends.
-    fn done(&self, count: u64, takers: &[Taker]) -> bool {
+    fn done(&self, count: u64, takers: &Takers) -> bool {
         let mut state = self.state.lock();
         state.done = count;
         let over = takers.is_empty() && state.tasks.is_empty();
@@ -308,7 +301,7 @@ impl<S: Source> Recorder<S> {
         }
         // Not while one is about to be added.
         if state.tasks.is_empty() {
-            state.tracing = takers.iter().any(|it| it.sink.is_trace());
+            state.tracing = takers.any(|it| it.is_trace());
         }
         drop(state);
         self.changed.notify_all();
@@ -340,39 +333,5 @@ impl<S: Source> Recorder<S> {
     }
 }
 
-/// Ends and removes sinks.
-fn end_those(takers: &mut Vec<Taker>, which: impl Fn(&Taker) -> bool) {
-    takers.retain_mut(|taker| {
-        let ends = which(taker);
-        if ends {
-            taker.sink.end();
-        }
-        !ends
-    });
-}
-
-/// Hands events on to each sink that may hear of them.
-struct Takers<'a>(&'a mut Vec<Taker>);
-
-impl Output for Takers<'_> {
-    fn event(&mut self, event: Event) {
-        let id = match event.what {
-            What::Request { id, .. }
-            | What::Free { id, .. }
-            | What::Safe { id }
-            | What::Use { id, .. } => id,
-            What::Clear | What::Iteration => u64::MAX,
-        };
-        for taker in &mut *self.0 {
-            if id >= taker.from {
-                taker.sink.event(event);
-            }
-        }
-    }
-
-    fn lost(&mut self, entries: u64) {
-        for taker in &mut *self.0 {
-            taker.sink.lost(entries);
-        }
-    }
-}
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

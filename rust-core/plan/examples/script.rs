@@ -95,6 +95,15 @@ fn main() {
             },
         ),
         (
+            "experts, 500,000",
+            Training {
+                experts: 25,
+                layers: 100,
+                micro_batches: 32,
+                ..plain
+            },
+        ),
+        (
             "100,000",
             Training {
                 layers: 60,

@@ -1,4 +1,4 @@
-//! Writes an instance like a pipeline stage's training steps in 1F1B order, for `place`.
+//! Writes an instance like a pipeline stage's training steps in 1F1B order, for `pinbuddy-tools plan --instance`.
 //!
 //! `training BLOCKS [JITTER_PERCENT [SEED]]`: `id,lower,upper,size`, half-open, on standard output.
 #![allow(clippy::print_stdout)]

@@ -3,7 +3,7 @@
 //! The cursor looks at the next few entries for one of the request's size, and moves behind it. Where it
 //! left out some it may have been wrong: if the next request fits where it was, it goes back. After
 //! several misses in a row it looks for the last few sizes anywhere, and takes the nearest place,
-//! before it or behind it. A period may be several iterations: then its sizes repeat. At an iteration's
+//! before it or behind it. A period may be several iterations. At an iteration's
 //! mark, a cursor that is not near the begin of one, on either side, goes on to the next such begin.
 
 use std::collections::HashMap;
@@ -38,10 +38,11 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// A cursor before the first of `sizes`, which come again and again from number `period` on.
-    pub(crate) fn new(sizes: Vec<u64>, period: usize) -> Self {
+    /// A cursor before the first of `sizes`, which come again and again from number `period` on, in so many
+    /// iterations.
+    pub(crate) fn new(sizes: Vec<u64>, period: usize, turns: u32) -> Self {
         Self {
-            iteration: repeated(&sizes[period..]),
+            iteration: (sizes.len() - period) / turns as usize,
             sizes,
             period,
             next: 0,
@@ -51,6 +52,11 @@ impl Cursor {
             places: None,
             skipped: 0,
         }
+    }
+
+    /// Goes before entry `at`.
+    pub(crate) fn start(&mut self, at: usize) {
+        self.next = at;
     }
 
     /// The entry for a request of `bytes`, if there is one.
@@ -132,26 +138,6 @@ impl Cursor {
             self.next = self.wrapped(self.next - past + self.iteration);
             self.misses = 0;
         }
-    }
-}
-
-/// The length after which all of `sizes` repeat, to their end.
-fn repeated(sizes: &[u64]) -> usize {
-    // The failure function: of each beginning, the length of its longest proper border.
-    let mut borders = vec![0_u32; sizes.len()];
-    let mut border = 0_usize;
-    for at in 1..sizes.len() {
-        while border > 0 && sizes[border] != sizes[at] {
-            border = borders[border - 1] as usize;
-        }
-        border += usize::from(sizes[border] == sizes[at]);
-        borders[at] = border as u32;
-    }
-    let length = sizes.len() - border;
-    if length > 0 && sizes.len().is_multiple_of(length) {
-        length
-    } else {
-        sizes.len()
     }
 }
 

@@ -62,13 +62,36 @@ pub struct Slot {
 }
 
 /// What one thread asks for: indexes of slots, in the order of its requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lane {
     /// Requests that come once, first.
     pub prologue: Vec<u32>,
     /// Requests that come again and again, after those.
     pub period: Vec<u32>,
+    /// How many iterations the period holds, all of them equally long: several where requests live for
+    /// longer than one, so that their slots take turns. In the file only if it is not 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub turns: u32,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            prologue: Vec::new(),
+            period: Vec::new(),
+            turns: 1,
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's")]
+fn is_one(turns: &u32) -> bool {
+    *turns == 1
 }
 
 /// What the planner found out, for people. Nothing depends on it.

@@ -9,7 +9,7 @@
 //!   for few blocks. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
-//! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`file`] reads and writes.
+//! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`mod@file`] reads and writes.
 //!
 //! Knows no path and no clock: the caller says when to stop, and how many threads to use.
 //! Times and sizes are whole numbers of whatever unit the caller has; it aligns sizes beforehand.

@@ -54,7 +54,8 @@ pub(crate) fn replay(
     let mut taken = Taken::new(plan);
     let mut replayed = Replayed::default();
     let mut marks = record.marks.iter().copied().peekable();
-    let mut ends: BinaryHeap<Reverse<(u32, u32, Option<(u32, u64)>)>> = BinaryHeap::new();
+    // When a request is over, its number and its place.
+    let mut ends: BinaryHeap<Reverse<(u32, u32, Option<Place>)>> = BinaryHeap::new();
     for (number, request) in (0..).zip(&record.requests) {
         while marks.next_if(|&mark| mark < request.begin).is_some() {
             cursors.iter_mut().for_each(Cursor::mark);
@@ -74,7 +75,9 @@ pub(crate) fn replay(
             .get_mut(lane)
             .and_then(|it| it.next(request.bytes()));
         let slot = entry.map(|entry| {
-            let Lane { prologue, period } = &plan.lanes[lane];
+            let Lane {
+                prologue, period, ..
+            } = &plan.lanes[lane];
             let slot = prologue
                 .get(entry)
                 .unwrap_or_else(|| &period[entry - prologue.len()]);
@@ -110,12 +113,15 @@ pub(crate) fn replay(
 fn cursor(plan: &Plan, lane: &Lane) -> Cursor {
     let size = |&slot: &u32| plan.slots[slot as usize].bytes;
     let sizes = lane.prologue.iter().chain(&lane.period).map(size);
-    Cursor::new(sizes.collect(), lane.prologue.len())
+    Cursor::new(sizes.collect(), lane.prologue.len(), lane.turns)
 }
 
-/// Bytes that are taken: region and begin; end and whose they are.
+/// A region, and bytes from its begin.
+type Place = (u32, u64);
+
+/// Bytes that are taken: where they begin; where they end and whose they are.
 struct Taken {
-    map: BTreeMap<(u32, u64), (u64, u32)>,
+    map: BTreeMap<Place, (u64, u32)>,
     /// The lengths of regions that slots name; 0 of others.
     lengths: Vec<u64>,
     comparisons: u64,
@@ -141,7 +147,7 @@ impl Taken {
         (region == slot.region && until > slot.offset).then_some(other)
     }
 
-    fn take(&mut self, slot: Slot, number: u32) -> (u32, u64) {
+    fn take(&mut self, slot: Slot, number: u32) -> Place {
         let place = (slot.region, slot.offset);
         self.map.insert(place, (slot.offset + slot.bytes, number));
         place

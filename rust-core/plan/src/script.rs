@@ -18,6 +18,8 @@ mod period;
 mod prologue;
 mod spans;
 mod steady;
+#[cfg(test)]
+mod tests;
 
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
 use crate::record::Record;
@@ -115,11 +117,20 @@ fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady>
     marked.or_else(|| {
         let requests = lanes[main].iter().map(|&it| &record.requests[it as usize]);
         let sizes: Vec<u32> = requests.clone().map(|it| it.granules).collect();
-        let period = period::find(&sizes)?;
-        let first = sizes.len() % period;
-        let begins = requests.map(|it| it.begin);
-        let cuts = begins.skip(first).step_by(period).collect();
-        Steady::find(record, lanes, main, &ends(cuts))
+        let begins: Vec<u32> = requests.map(|it| it.begin).collect();
+        let found = period::find(&sizes).into_iter().filter_map(|period| {
+            let from = &begins[sizes.len() % period..];
+            let cuts = from.iter().copied().step_by(period).collect();
+            Steady::find(record, lanes, main, &ends(cuts))
+        });
+        // The likeliest of those of which most comes again.
+        found.reduce(|best, it| {
+            if it.regular() > best.regular() {
+                it
+            } else {
+                best
+            }
+        })
     })
 }
 
@@ -246,7 +257,9 @@ fn written(
         (own, again) = again.split_at(placed.offsets.len());
         // By turns, and within a turn by lanes and positions: as the spans are.
         for (span, &slot) in spans.spans.iter().cycle().zip(own) {
-            plan.lanes[span.lane].period.push(slot);
+            let lane = &mut plan.lanes[span.lane];
+            lane.period.push(slot);
+            lane.turns = spans.turns as u32;
         }
     }
     plan

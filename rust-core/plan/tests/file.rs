@@ -32,10 +32,12 @@ fn small() -> Plan {
             Lane {
                 prologue: vec![2],
                 period: vec![0, 1, 0],
+                turns: 1,
             },
             Lane {
                 prologue: vec![],
-                period: vec![1],
+                period: vec![1, 1],
+                turns: 2,
             },
         ],
         facts: Facts {
@@ -71,7 +73,14 @@ fn plans() -> impl Strategy<Value = Plan> {
     });
     slots.prop_flat_map(|(regions, slots)| {
         let entries = || prop::collection::vec(0..slots.len() as u32, 0..9);
-        let lane = (entries(), entries()).prop_map(|(prologue, period)| Lane { prologue, period });
+        let lane = (entries(), entries(), any::<bool>()).prop_map(|(prologue, period, all)| {
+            let turns = if all { period.len().max(1) as u32 } else { 1 };
+            Lane {
+                prologue,
+                period,
+                turns,
+            }
+        });
         let lanes = prop::collection::vec(lane, 0..4);
         let thousandth = (0_u32..1_000_000).prop_map(|it| f64::from(it) / 1000.0);
         (
@@ -224,6 +233,11 @@ fn what_is_wrong_is_named() {
             "\"efficiency\":0.762",
             "\"efficiency\":-0.762",
             "facts.efficiency is -0.762; expected a number from 0 to 1000000000",
+        ),
+        (
+            "\"turns\":2",
+            "\"turns\":0",
+            "lane 1's number of turns is 0; expected a number that 2, the length of its period, is a multiple of",
         ),
         (
             "\"rank\":3",

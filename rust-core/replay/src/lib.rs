@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   workload   generators: a seed in, the events of a training run or a server out
+//!   streams    when streams are done with blocks, where a trace does not say
 //!   policy     models of allocators: stock PyTorch, the proposal of #181094, pinbuddy's engine
 //!   replay     feeds events to a policy and measures what it pinned
 //!   world      a process in simulated time: threads, a worker, a driver, a budget
@@ -17,7 +18,7 @@
 pub mod policy;
 pub mod programs;
 pub mod replay;
-mod streams;
+pub mod streams;
 pub mod workload;
 pub mod world;
 

@@ -8,11 +8,11 @@
 const PACE: u64 = 50_000;
 
 /// A stream, and the time when it is done with a block.
-pub(crate) type Until = (u32, u64);
+pub type Until = (u32, u64);
 
 /// The streams' work, and which streams use which block.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub struct Streams {
     /// By stream: when its work is done, in microseconds.
     done: Vec<u64>,
     /// By block: the streams that use it, each once.
@@ -23,7 +23,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// The block of `bytes` bytes is copied on `stream`.
-    pub(crate) fn copy(&mut self, at: u64, block: u32, bytes: u64, stream: u32) {
+    pub fn copy(&mut self, at: u64, block: u32, bytes: u64, stream: u32) {
         self.run(at, stream, bytes.div_ceil(PACE));
         let block = block as usize;
         if self.users.len() <= block {
@@ -46,7 +46,7 @@ impl Streams {
     /// The block is freed: returns what must end before it is used again. As with PyTorch's events, that
     /// is all work that its streams have been given.
     #[inline]
-    pub(crate) fn free(&mut self, block: u32) -> &[Until] {
+    pub fn free(&mut self, block: u32) -> &[Until] {
         self.answer.clear();
         if let Some(users) = self.users.get_mut(block as usize) {
             for stream in users.drain(..) {

@@ -3,11 +3,12 @@
 //! As long as requests come as planned, one comparison finds a request's slot. If one does not, the lane is in doubt
 //! ([`align`](crate::align)): a request more or less costs little. If too many differ, the lane is lost, and looks for
 //! the place that its last three sizes lead up to: so after a phase that the plan does not know, it goes on where it
-//! is. Knows sizes and indexes; no memory.
+//! is. A period holds several iterations where blocks live for longer than one: their slots take turns. Knows sizes and
+//! indexes; no memory.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::align::{Doubt, State};
+use crate::align::{Doubt, REACH, State};
 use crate::layout::{Lane, Slot};
 
 /// A lost lane looks for its place by so many sizes.
@@ -20,6 +21,8 @@ pub(crate) struct Course {
     steps: Vec<(u32, usize)>,
     /// Where the period begins; behind the last step if there is none.
     period: usize,
+    /// Steps of an iteration; 0 without a period.
+    iteration: usize,
     /// The next step; behind the last one if the lane is over.
     at: usize,
     sure: Sure,
@@ -53,6 +56,7 @@ impl Course {
         let step = |&slot: &u32| (slot, slots[slot as usize].bytes);
         let steps: Vec<_> = lane.prologue.iter().chain(&lane.period).map(step).collect();
         let mut course = Self {
+            iteration: lane.period.len() / lane.turns.max(1) as usize,
             steps,
             period: lane.prologue.len(),
             at: 0,
@@ -83,14 +87,25 @@ impl Course {
         }
     }
 
-    /// An iteration is over: in the period, the cursor goes to its begin. Returns whether it was elsewhere.
+    /// An iteration is over: in the period, the cursor goes to the begin of the next one, or back to that of the one that
+    /// it has just begun. Returns whether it was elsewhere.
     pub(crate) fn iteration(&mut self) -> bool {
         let strayed = self.at > self.period && self.at < self.steps.len();
-        if strayed {
-            self.at = self.period;
-            self.sure = Sure::Yes;
+        let past = self.at.saturating_sub(self.period) % self.iteration.max(1);
+        if !strayed || past == 0 {
+            return false;
         }
-        strayed
+        let begin = self.at - past;
+        let next = begin + self.iteration;
+        self.at = if past <= REACH as usize {
+            begin
+        } else if next < self.steps.len() {
+            next
+        } else {
+            self.period
+        };
+        self.sure = Sure::Yes;
+        true
     }
 
     /// Whether the lane may begin with a request of `bytes`.

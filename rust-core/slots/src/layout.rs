@@ -21,6 +21,8 @@ pub struct Lane {
     pub prologue: Vec<u32>,
     /// Then this, again and again; nothing if it is empty.
     pub period: Vec<u32>,
+    /// How many iterations the period holds, all of them equally long; 0 is 1.
+    pub turns: u32,
 }
 
 /// The regions, the slots in them and the lanes that use them.

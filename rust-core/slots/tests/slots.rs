@@ -39,6 +39,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
             let lane = |(prologue, period)| Lane {
                 prologue: steps(prologue),
                 period: steps(period),
+                turns: most % 4,
             };
             let lanes = lanes.into_iter().map(lane).collect();
             Layout {
@@ -183,8 +184,8 @@ fn row(sizes: &[usize]) -> Layout {
         regions: vec![offset],
         slots,
         lanes: vec![Lane {
-            prologue: Vec::new(),
             period,
+            ..Lane::default()
         }],
     }
 }
@@ -304,11 +305,11 @@ fn threads_get_the_lanes_that_begin_as_they_do() {
     layout.lanes = vec![
         Lane {
             prologue: vec![0],
-            period: vec![],
+            ..Lane::default()
         },
         Lane {
-            prologue: vec![],
             period: vec![1],
+            ..Lane::default()
         },
     ];
     let mut slots = pinned(&layout);

@@ -124,6 +124,10 @@ pub(crate) fn of_system_call(names: &[&str]) -> Option<Outcome> {
         found = found.or_else(|| state.plan.find(name, number));
     }
     state.injected += u64::from(found.is_some());
+    drop(state);
+    if found.is_some() {
+        note::log(|| format!("{names:?} is made to fail"));
+    }
     found
 }
 

@@ -11,6 +11,7 @@ pub mod mutate;
 pub mod patches;
 pub mod plan;
 pub mod settings;
+pub mod snapshot;
 pub mod trace;
 pub mod wheels;
 
@@ -18,7 +19,7 @@ pub mod wheels;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them. Each has a test of the same name in `tests/targets.rs`.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("engine", |bytes| {
         let _actions = pinbuddy_model::engine::run(bytes);
     }),
@@ -26,6 +27,7 @@ pub const TARGETS: [Target; 11] = [
         let _actions = pinbuddy_model::provisioner::run(bytes);
     }),
     ("trace", trace::run),
+    ("snapshot", snapshot::run),
     ("settings", settings::run),
     ("patch", patches::run),
     ("record", wheels::record),

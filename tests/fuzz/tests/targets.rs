@@ -68,6 +68,7 @@ targets! {
     engine
     provisioner
     trace
+    snapshot
     settings
     patch
     record

@@ -190,9 +190,10 @@ def compare(case: Case, outcome: Outcome, stock: Stock) -> Iterator[Difference]:
 
 
 def sweep(
-    fork: str, stock: str, program: str, most: int, kinds=KINDS, only: set[str] | None = None
+    fork: str, stock: str, program: str, most: int, kinds=KINDS, only: set[str] | None = None, part=(0, 1)
 ) -> tuple[list[Difference], set[Case]]:
-    """All differences, and the cases that were tried: of all calls, or of these only."""
+    """All differences, and the cases that were tried: of all calls, or of these only. ``part``: of every so many names the
+    one with this number, so that several processes can share a program."""
     counted = run(fork, program, COUNT_ALL)
     # Stock may make the call in question later than pinbuddy.
     known = Stock(stock, program, 2 * most + 8)
@@ -201,7 +202,9 @@ def sweep(
             raise AssertionError(f"{program} with {which} and no fault: {it.findings()}\n{it.stderr}")
     found: list[Difference] = []
     tried: set[Case] = set()
-    calls = {name: it for name, it in counted.calls.items() if only is None or name in only}
+    number, parts = part
+    names = sorted(counted.calls)[number::parts]
+    calls = {name: counted.calls[name] for name in names if only is None or name in only}
     for case in cases(program, calls, most, kinds):
         tried.add(case)
         found.extend(compare(case, run(fork, program, case.plan), known))

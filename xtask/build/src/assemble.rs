@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::compile::LIBRARY;
 use crate::prepare::Prepared;
-use crate::{contents, library};
+use crate::{contents, library, program};
 use xtask_support::hash::Digest;
 use xtask_support::paths;
 use xtask_wheel::metadata;
@@ -21,14 +21,24 @@ pub struct Made {
     pub library: Vec<u8>,
     /// libtorch.so with our library in its NEEDED list.
     pub libtorch: Vec<u8>,
-    /// The system requirements of both.
+    /// pinbuddy-tools.
+    pub program: Vec<u8>,
+    /// The system requirements of all three.
     pub floors: Floors,
     /// The platform tag for these requirements.
     pub tag: String,
 }
 
+/// The provenance of a fork wheel made from `ready`, with the patched `header`.
+pub fn provenance(ready: &Prepared, header: &str, made: &Made) -> Provenance {
+    Provenance {
+        program_sha256: Some(Digest::of(&made.program).hex()),
+        ..of_library(ready, header, &made.library, &made.floors)
+    }
+}
+
 /// The provenance of a library that was compiled against `ready`, with the patched `header`.
-pub fn provenance(ready: &Prepared, header: &str, library: &[u8], floors: &Floors) -> Provenance {
+pub fn of_library(ready: &Prepared, header: &str, library: &[u8], floors: &Floors) -> Provenance {
     Provenance {
         format: 1,
         version: ready.fork_version.clone(),
@@ -39,6 +49,7 @@ pub fn provenance(ready: &Prepared, header: &str, library: &[u8], floors: &Floor
             Digest::of(&ready.headers[header]).hex(),
         ),
         library_sha256: Digest::of(library).hex(),
+        program_sha256: None,
         floors: floors
             .newest
             .iter()
@@ -72,6 +83,10 @@ pub fn assemble(
         NewFile::library(made.library.clone()),
     );
     files.insert(
+        program::IN_WHEEL.into(),
+        NewFile::library(made.program.clone()),
+    );
+    files.insert(
         "torch/lib/libtorch.so".into(),
         NewFile::library(made.libtorch.clone()),
     );
@@ -92,6 +107,15 @@ pub fn assemble(
         format!("{new}/WHEEL"),
         metadata::rewrite_wheel(&wheel, &name.tags())?.into(),
     );
+    let entry_points = format!("{old}/entry_points.txt");
+    let scripts = if official.rows.contains_key(&entry_points) {
+        official.text(&entry_points)?
+    } else {
+        String::new()
+    };
+    if let Some(scripts) = metadata::add_console_script(&scripts, contents::SCRIPT) {
+        text(format!("{new}/entry_points.txt"), scripts.into());
+    }
     let top_level = format!("{old}/top_level.txt");
     if official.rows.contains_key(&top_level) {
         let list = contents::top_level(&official.text(&top_level)?);
@@ -103,7 +127,7 @@ pub fn assemble(
     let bill = sbom::document(
         ("torch", &name.version),
         Some((&from.0, from.1, from.2)),
-        &library::linked_crates(root)?,
+        &library::crates_in_wheel(root)?,
     )?;
     text(format!("{new}/{}", sbom::NAME), bill);
     Ok(Contents { stem, files })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use xshell::{Shell, cmd};
+use xshell::{Cmd, Shell, cmd};
 
 use xtask_python::tools::Tools;
 use xtask_support::cargo;
@@ -24,6 +24,8 @@ pub enum Flavour {
     Wheel,
     /// A library that asserts its invariants, for tests.
     Debug,
+    /// The same, counting which of its lines run: Rust's by LLVM, those of C++ by gcov.
+    Coverage,
     /// The same with a sanitizer in its C++ side.
     Sanitized {
         /// What g++ is told.
@@ -38,7 +40,7 @@ impl Flavour {
     fn profile(self) -> &'static str {
         match self {
             Self::Wheel => "wheel",
-            Self::Debug | Self::Sanitized { .. } => "wheel-debug",
+            Self::Debug | Self::Coverage | Self::Sanitized { .. } => "wheel-debug",
         }
     }
 
@@ -47,6 +49,7 @@ impl Flavour {
         match self {
             Self::Wheel => "wheel/cargo",
             Self::Debug => "wheel/cargo-debug",
+            Self::Coverage => "wheel/cargo-coverage",
             Self::Sanitized { target, .. } => target,
         }
     }
@@ -152,33 +155,23 @@ pub fn compile(
     .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
     .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
     .env("PINBUDDY_FORK_VERSION", against.fork_version)
-    .env("CARGO_ENCODED_RUSTFLAGS", rust_flags(root, target).join("\x1f"))
+    .env("CARGO_ENCODED_RUSTFLAGS", rust_flags(root, target, flavour).join("\x1f"))
     .env("CXXFLAGS", cxx_flags(root, target, against).join(" "))
     .env("CC_SHELL_ESCAPED_FLAGS", "1")
     .env("CXX", "g++");
-    // Removes the caller's settings that would change the bytes or their path.
-    for name in [
-        "CFLAGS",
-        "RUSTFLAGS",
-        "CARGO_BUILD_TARGET",
-        "CARGO_INCREMENTAL",
-        "MAKEFLAGS",
-        "CARGO_MAKEFLAGS",
-        "PINBUDDY_DEBUG",
-        "PINBUDDY_SANITIZE",
-    ] {
-        command = command.env_remove(name);
-    }
+    command = cleaned(command);
     if !matches!(flavour, Flavour::Wheel) {
         command = command.env("PINBUDDY_DEBUG", "1");
     }
+    if let Flavour::Coverage = flavour {
+        // Build scripts count as well; their counts are for nobody.
+        let unused = target.join("scripts.profraw");
+        command = command
+            .env("PINBUDDY_COVERAGE", "1")
+            .env("LLVM_PROFILE_FILE", unused);
+    }
     if let Flavour::Sanitized { flags, .. } = flavour {
         command = command.env("PINBUDDY_SANITIZE", flags.join(" "));
-    }
-    for (name, _) in
-        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_"))
-    {
-        command = command.env_remove(name);
     }
     step.say("cargo build");
     let output = command
@@ -198,8 +191,31 @@ pub fn compile(
     )
 }
 
+/// The command without the caller's settings that would change the bytes or their path.
+pub(crate) fn cleaned(mut command: Cmd<'_>) -> Cmd<'_> {
+    for name in [
+        "CFLAGS",
+        "RUSTFLAGS",
+        "CARGO_BUILD_TARGET",
+        "CARGO_INCREMENTAL",
+        "MAKEFLAGS",
+        "CARGO_MAKEFLAGS",
+        "PINBUDDY_COVERAGE",
+        "PINBUDDY_DEBUG",
+        "PINBUDDY_SANITIZE",
+    ] {
+        command = command.env_remove(name);
+    }
+    for (name, _) in
+        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_"))
+    {
+        command = command.env_remove(name);
+    }
+    command
+}
+
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
-fn rust_flags(root: &Path, target: &Path) -> Vec<String> {
+pub(crate) fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     let mut flags = Vec::new();
@@ -210,6 +226,9 @@ fn rust_flags(root: &Path, target: &Path) -> Vec<String> {
         (target, "target"),
     ] {
         flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+    }
+    if let Flavour::Coverage = flavour {
+        flags.push("-Cinstrument-coverage".to_owned());
     }
     flags
 }

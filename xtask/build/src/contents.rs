@@ -10,6 +10,9 @@ use crate::inputs;
 use xtask_support::paths;
 use xtask_wheel::writer::NewFile;
 
+/// The command `pinbuddy`, as entry_points.txt has it.
+pub const SCRIPT: &str = "pinbuddy = pinbuddy.__main__:main";
+
 /// The files of a fork wheel by path in the wheel. `dist_info` is its .dist-info folder.
 pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
     let moves = [

@@ -13,6 +13,7 @@ pub mod inputs;
 pub mod library;
 pub mod plan;
 pub mod prepare;
+pub mod program;
 pub mod release;
 pub mod summary;
 pub mod tree;
@@ -94,7 +95,7 @@ pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
 }
 
 /// How many steps [`link`] reports.
-pub const LINK_STEPS: usize = prepare::STEPS + 2;
+pub const LINK_STEPS: usize = prepare::STEPS + 3;
 /// How many steps [`link`] and [`write`] report together.
 pub const STEPS: usize = LINK_STEPS + 2;
 
@@ -126,6 +127,9 @@ pub fn link(
         let against = ready.against();
         compile::compile(paths::root(), cargo, &against, Flavour::Wheel, step)
     })?;
+    let program = progress.step("compile the program", |step| {
+        program::compile(paths::root(), cargo, step)
+    })?;
     reached(Reached::Compiled);
     let work = Scratch::folder(&paths::target().join("wheel/work"))?;
     let made = progress.step("link it in", |_| {
@@ -134,10 +138,13 @@ pub fn link(
             work.path(),
             &ready.tools,
         )?;
-        let floors = Floors::read(&library)?.merge(&Floors::read(&libtorch)?);
+        let floors = Floors::read(&library)?
+            .merge(&Floors::read(&libtorch)?)
+            .merge(&Floors::read(&program)?);
         let tag = floors.platform_tag(&ready.base.name.platform)?;
         Ok(Made {
             library: fs::read(&library)?,
+            program: fs::read(&program)?,
             libtorch: fs::read(&libtorch)?,
             floors,
             tag,
@@ -159,7 +166,7 @@ pub fn write(
         platform: made.tag.clone(),
         ..ready.base.name.clone()
     };
-    let provenance = assemble::provenance(ready, &plan.header, &made.library, &made.floors);
+    let provenance = assemble::provenance(ready, &plan.header, made);
     let out = plan.out.join(name.to_string());
     let unfinished = Scratch::file(&out)?;
     progress.step("write the fork wheel", |step| {
@@ -176,6 +183,7 @@ pub fn write(
             provenance: &provenance,
             library: compile::LIBRARY,
             asks: "torch/lib/libtorch.so",
+            program: Some(program::IN_WHEEL),
         };
         result::verify(unfinished.path(), &promise, step)
             .context("the wheel that was written is invalid, which is a defect of xtask")?;

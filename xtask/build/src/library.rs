@@ -1,4 +1,4 @@
-//! The crates that are linked into our library, and our own folders among them, according to cargo.
+//! The crates that are linked into our library and our program, and our own folders among them, according to cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,6 +9,7 @@ use cargo_metadata::{
 };
 use serde::Deserialize;
 
+use crate::program::PROGRAM;
 use xtask_wheel::sbom::{self, Crate};
 
 /// The library's own crate.
@@ -16,9 +17,18 @@ const BRIDGE: &str = "pinbuddy-bridge";
 
 /// The crates in the library of the checkout at `root`.
 pub fn linked_crates(root: &Path) -> Result<Vec<Crate>> {
+    crates(root, &[BRIDGE])
+}
+
+/// The crates in the library and in the program beside it.
+pub fn crates_in_wheel(root: &Path) -> Result<Vec<Crate>> {
+    crates(root, &[BRIDGE, PROGRAM])
+}
+
+fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let sums = checksums(&lock)?;
-    let linked = Linked::of(&ask(root)?, &[BRIDGE])?;
+    let linked = Linked::of(&ask(root)?, roots)?;
     let crates = linked.0.into_iter().map(|(package, depends_on)| {
         let (name, version) = (package.name.to_string(), package.version.to_string());
         Crate {
@@ -34,14 +44,14 @@ pub fn linked_crates(root: &Path) -> Result<Vec<Crate>> {
     Ok(crates)
 }
 
-/// The folders of our own crates in the library, relative to `root`.
+/// The folders of our own crates in the library and the program, relative to `root`.
 pub fn folders(root: &Path) -> Result<Vec<String>> {
     folders_with(root, &[])
 }
 
 /// The same, and the folders of other crates of ours and their dependencies.
 pub fn folders_with(root: &Path, more: &[&str]) -> Result<Vec<String>> {
-    let roots = [&[BRIDGE], more].concat();
+    let roots = [&[BRIDGE, PROGRAM], more].concat();
     let linked = Linked::of(&ask(root)?, &roots)?;
     let ours = linked.0.iter().filter(|(it, _)| it.source.is_none());
     let mut folders = Vec::new();
@@ -155,7 +165,7 @@ mod tests {
     fn folders_are_those_of_the_crates_and_of_what_they_need() {
         let folders = folders(paths::root()).unwrap();
         let has = |folder: &str| folders.iter().any(|it| it == folder);
-        assert!(has("cxx-bridge") && has("cxx-bridge/machine"));
+        assert!(has("cxx-bridge") && has("cxx-bridge/machine") && has("tools"));
         assert!(!folders.iter().any(|it| it.starts_with("xtask")));
         let all = folders_with(paths::root(), &["xtask-wheel"]).unwrap();
         assert!(all.iter().any(|it| it == "xtask/support"), "wheels need it");

@@ -1,29 +1,26 @@
 //! `cargo xtask bench`, `simulate`, `trace` and `gpu plot`: handed on to the program `xtask-bench`.
 //!
-//! The program has the options, measures, replays and draws. This module compiles it on demand, so that no other
-//! command waits for it, and makes the environments, the simulator and the harness.
+//! The program has the options, measures, replays and draws. This module makes the environments, the simulator and the
+//! harness.
 
 pub mod harness;
 
 use std::convert::Infallible;
 use std::env;
 use std::ffi::OsStr;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use xshell::{Shell, cmd};
 
 use crate::cli::Handed;
+use crate::programs::{BENCH, become_it};
 use crate::python::environment::Environment;
 use crate::runtime::{self, Runtime};
-use crate::sim::saying;
+use crate::support::lock;
 use crate::support::progress::Progress;
-use crate::support::refusal::refuse;
 use crate::support::tally::Tally;
-use crate::support::{cargo, lock, paths};
 use crate::venv;
 
 /// What a command line of `bench` needs, as reported by the program.
@@ -38,7 +35,7 @@ struct Needs {
 
 /// `bench`: makes what the command line needs, and hands both over.
 pub fn run(handed: &Handed) -> Result<Infallible> {
-    let program = program()?;
+    let program = BENCH.ensure()?;
     let mut command = Command::new(&program);
     command.arg("bench").args(&handed.words);
     let needs = needs(&program, handed)?;
@@ -93,22 +90,11 @@ fn hand_over(command: &mut Command, harness: &Path, runtime: &Runtime) {
     }
 }
 
-/// Replaces this process with the program, for commands that need nothing else.
-pub fn hand_on(path: &[&str], handed: &Handed) -> Result<Infallible> {
-    let mut command = Command::new(program()?);
-    command.args(path).args(&handed.words);
-    become_it(command)
-}
-
-fn become_it(mut command: Command) -> Result<Infallible> {
-    Err(command.exec()).with_context(|| format!("running {command:?}"))
-}
-
 /// A few turns of the parts that need the harness alone: for `cargo xtask test`.
 pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
     let harness = harness(fork, stock)?;
     let runtime = runtime::choose(false, Path::new("python3"))?;
-    let mut command = Command::new(program()?);
+    let mut command = Command::new(BENCH.ensure()?);
     command.arg("smoke").arg("--fork").arg(&**fork);
     command.arg("--stock").arg(&**stock);
     hand_over(&mut command, &harness, &runtime);
@@ -124,7 +110,7 @@ pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
 
 /// Draws the plots of a GPU run into a folder; returns how many it then has.
 pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
-    let mut command = Command::new(program()?);
+    let mut command = Command::new(BENCH.ensure()?);
     command.args(["gpu", "plot"]).arg(results);
     succeed(command.arg("--out").arg(folder))?;
     let drawn = |path: &Path| path.extension() == Some(OsStr::new("svg"));
@@ -137,37 +123,4 @@ fn succeed(command: &mut Command) -> Result<()> {
     let status = status.with_context(|| format!("running {command:?}"))?;
     anyhow::ensure!(status.success(), "{command:?}: {status}");
     Ok(())
-}
-
-/// Compiles the program unless it is current.
-fn program() -> Result<PathBuf> {
-    let messages = saying("compiling the benchmark and the replay", compile)?;
-    cargo::executable(&messages, "xtask-bench")
-}
-
-fn compile() -> Result<String> {
-    let shell = Shell::new()?;
-    shell.change_dir(paths::root());
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // With this program's own profile, so that `cargo run --release -p xtask -- simulate` measures speeds.
-    let profile = if cfg!(debug_assertions) {
-        "dev"
-    } else {
-        "release"
-    };
-    let output = cmd!(
-        shell,
-        "{cargo} build --quiet --locked --profile {profile} --package xtask-bench
-         --message-format json-render-diagnostics"
-    );
-    let output = output.quiet().ignore_status().output();
-    let output = output.context("running cargo")?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(refuse("the benchmark does not compile")
-        .found(String::from_utf8_lossy(&output.stderr).trim())
-        .expected("xtask/bench to compile")
-        .remedy("cargo build --package xtask-bench")
-        .into())
 }

@@ -6,9 +6,11 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Library;
+use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::{contents, library};
+use crate::build_wheel::contents::SCRIPT;
+use crate::build_wheel::{contents, library, program};
+use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::wheel::name::WheelName;
 use crate::wheel::provenance::{self, Provenance};
@@ -18,7 +20,12 @@ use crate::wheel::writer::{Contents, NewFile};
 /// The manifest that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
 /// The entry point that torch calls after its import.
-pub const ENTRY_POINTS: &str = "[torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n";
+const BACKENDS: &str = "[torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n";
+
+/// entry_points.txt.
+pub fn entry_points() -> String {
+    format!("[console_scripts]\n{SCRIPT}\n\n{BACKENDS}")
+}
 
 /// One library in the manifest.
 #[derive(Serialize)]
@@ -36,7 +43,7 @@ pub fn file(provenance: &Provenance) -> String {
 }
 
 /// Every file.
-pub fn contents(name: &WheelName, libraries: &[Library]) -> Result<Contents> {
+pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> Result<Contents> {
     let stem = format!("{}-{}", name.name, name.version);
     let dist_info = format!("{stem}.dist-info");
     let root = paths::root();
@@ -50,6 +57,10 @@ pub fn contents(name: &WheelName, libraries: &[Library]) -> Result<Contents> {
         ("NOTICE", format!("{dist_info}/licenses/NOTICE")),
     ];
     let mut files = contents::gather(root, &moves)?;
+    files.insert(
+        program::IN_WHEEL.to_owned(),
+        NewFile::library(program.bytes.clone()),
+    );
     let mut listed = Vec::new();
     for library in libraries {
         let known = &library.provenance;
@@ -68,7 +79,7 @@ pub fn contents(name: &WheelName, libraries: &[Library]) -> Result<Contents> {
     let bill = sbom::document(
         (&name.name, &name.version),
         None,
-        &library::linked_crates(root)?,
+        &library::crates_in_wheel(root)?,
     )?;
     for (path, text) in [
         (MANIFEST.to_owned(), lines(&manifest)?),
@@ -77,10 +88,17 @@ pub fn contents(name: &WheelName, libraries: &[Library]) -> Result<Contents> {
             metadata(name, libraries)?.into(),
         ),
         (format!("{dist_info}/WHEEL"), wheel(name).into()),
-        (format!("{dist_info}/entry_points.txt"), ENTRY_POINTS.into()),
+        (
+            format!("{dist_info}/entry_points.txt"),
+            entry_points().into(),
+        ),
         (
             format!("{dist_info}/{}", provenance::NAME),
-            lines(&json!({ "format": 1, "libraries": known }))?,
+            lines(&json!({
+                "format": 1,
+                "libraries": known,
+                "program_sha256": Digest::of(&program.bytes).hex(),
+            }))?,
         ),
         (format!("{dist_info}/{}", sbom::NAME), bill),
     ] {

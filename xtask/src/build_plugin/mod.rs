@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{assemble, prepare};
+use crate::build_wheel::{self, assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
 use crate::support::progress::Progress;
@@ -84,8 +84,9 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
             libraries.push(library);
         }
     }
-    let progress = Progress::new(2);
-    let (path, sha256) = write(&libraries, &args.out, &progress)?;
+    let progress = Progress::new(3);
+    let program = program(&progress)?;
+    let (path, sha256) = write(&libraries, &program, &args.out, &progress)?;
     times.extend(progress.times());
     Summary::new(&path, sha256, &libraries, times)
 }
@@ -124,7 +125,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = Floors::of(&bytes)?;
     Ok(Library {
-        provenance: assemble::provenance(&ready, &plan.header, &bytes, &floors),
+        provenance: assemble::of_library(&ready, &plan.header, &bytes, &floors),
         platform: ready.base.name.platform.clone(),
         cuda: ready.facts.cuda.clone(),
         bytes,
@@ -132,24 +133,45 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     })
 }
 
+/// pinbuddy-tools, and its system requirements.
+pub struct Program {
+    bytes: Vec<u8>,
+    floors: Floors,
+}
+
+fn program(progress: &Progress) -> Result<Program> {
+    let path = progress.step("compile the program", |step| {
+        let target = paths::target().join(Flavour::Wheel.target());
+        build_wheel::program::compile(paths::root(), &target, step)
+    })?;
+    let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+    let floors = Floors::of(&bytes)?;
+    Ok(Program { bytes, floors })
+}
+
 /// Writes the wheel and reads it back before it gets its name. Returns its path and SHA-256.
-fn write(libraries: &[Library], out: &Path, progress: &Progress) -> Result<(PathBuf, String)> {
+fn write(
+    libraries: &[Library],
+    program: &Program,
+    out: &Path,
+    progress: &Progress,
+) -> Result<(PathBuf, String)> {
     let name = WheelName {
         name: "pinbuddy".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         python: "py3".into(),
         abi: "none".into(),
-        platform: platform(libraries)?,
+        platform: platform(libraries, &program.floors)?,
     };
     let path = out.join(name.to_string());
     let unfinished = Scratch::file(&path)?;
     progress.step("write the plug-in", |_| {
-        let contents = contents::contents(&name, libraries)?;
+        let contents = contents::contents(&name, libraries, program)?;
         writer::write_new(&contents, unfinished.path())
             .with_context(|| format!("writing {}", path.display()))
     })?;
     let sha256 = progress.step("read it back", |step| {
-        verify::verify(unfinished.path(), &name, libraries, step)
+        verify::verify(unfinished.path(), &name, libraries, program, step)
             .context("the plug-in that was written is invalid, which is a defect of xtask")?;
         let digest = Digest::of_file(unfinished.path())?;
         unfinished.publish(&path)?;
@@ -158,11 +180,11 @@ fn write(libraries: &[Library], out: &Path, progress: &Progress) -> Result<(Path
     Ok((path, sha256))
 }
 
-/// A platform tag for all libraries.
-fn platform(libraries: &[Library]) -> Result<String> {
+/// A platform tag for all libraries and the program.
+fn platform(libraries: &[Library], program: &Floors) -> Result<String> {
     let floors = libraries
         .iter()
-        .fold(Floors::default(), |all, it| all.merge(&it.floors));
+        .fold(program.clone(), |all, it| all.merge(&it.floors));
     let mut tags = Vec::new();
     for library in libraries {
         tags.push(floors.platform_tag(&library.platform)?);

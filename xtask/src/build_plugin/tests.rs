@@ -26,6 +26,7 @@ fn library(torch: &str, platform: &str) -> Library {
         },
         header_sha256: ("01".repeat(32), "23".repeat(32)),
         library_sha256: Digest::of(&bytes).hex(),
+        program_sha256: None,
         floors: BTreeMap::new(),
     };
     Library {
@@ -44,13 +45,20 @@ fn two() -> [Library; 2] {
     ]
 }
 
+fn tools() -> Program {
+    Program {
+        bytes: b"a program".to_vec(),
+        floors: Floors::default(),
+    }
+}
+
 fn name(libraries: &[Library]) -> WheelName {
     WheelName {
         name: "pinbuddy".into(),
         version: "0.1.0".into(),
         python: "py3".into(),
         abi: "none".into(),
-        platform: platform(libraries).unwrap(),
+        platform: platform(libraries, &Floors::default()).unwrap(),
     }
 }
 
@@ -58,7 +66,7 @@ fn name(libraries: &[Library]) -> WheelName {
 fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let libraries = two();
     let name = name(&libraries);
-    let contents = contents::contents(&name, &libraries).unwrap();
+    let contents = contents::contents(&name, &libraries, &tools()).unwrap();
     let text = |path: &str| String::from_utf8(contents.files[path].bytes.clone()).unwrap();
     let info = "pinbuddy-0.1.0.dist-info";
     insta::assert_snapshot!(
@@ -72,6 +80,12 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     );
     let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
     assert!(contents.files[package].executable);
+    assert!(contents.files["pinbuddy/bin/pinbuddy-tools"].executable);
+    assert_eq!(
+        text(&format!("{info}/entry_points.txt")),
+        "[console_scripts]\npinbuddy = pinbuddy.__main__:main\n\n\
+         [torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n"
+    );
     assert!(!contents.files.keys().any(|it| it.starts_with("torch")));
 }
 
@@ -81,9 +95,13 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let name = name(&libraries);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wheel");
-    writer::write_new(&contents::contents(&name, &libraries).unwrap(), &path).unwrap();
+    writer::write_new(
+        &contents::contents(&name, &libraries, &tools()).unwrap(),
+        &path,
+    )
+    .unwrap();
     let refused = |libraries: &[Library]| {
-        let error = verify::verify(&path, &name, libraries, &Step::silent()).unwrap_err();
+        let error = verify::verify(&path, &name, libraries, &tools(), &Step::silent()).unwrap_err();
         error.to_string()
     };
     assert!(!refused(&libraries).is_empty());

@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 
-use super::Library;
-use super::contents::{ENTRY_POINTS, MANIFEST};
+use super::contents::{MANIFEST, entry_points};
+use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
+use crate::build_wheel::program::IN_WHEEL;
 use crate::support::hash::Digest;
 use crate::support::progress::Step;
 use crate::wheel::name::WheelName;
@@ -29,7 +30,13 @@ struct Listed {
 }
 
 /// Verifies every byte against RECORD, and everything that torch, pip and the Python package rely on.
-pub fn verify(path: &Path, name: &WheelName, libraries: &[Library], step: &Step) -> Result<()> {
+pub fn verify(
+    path: &Path,
+    name: &WheelName,
+    libraries: &[Library],
+    program: &Program,
+    step: &Step,
+) -> Result<()> {
     let mut wheel = verify::open(path)?;
     let info = format!("{}.dist-info", wheel.stem);
     ensure!(
@@ -48,10 +55,11 @@ pub fn verify(path: &Path, name: &WheelName, libraries: &[Library], step: &Step)
         metadata::tags(&tags) == name.tags(),
         "WHEEL's tags are not those of {name}"
     );
-    let entry_points = wheel.text(&format!("{info}/entry_points.txt"))?;
+    let found = wheel.text(&format!("{info}/entry_points.txt"))?;
+    ensure!(found == entry_points(), "entry_points.txt says {found:?}");
     ensure!(
-        entry_points == ENTRY_POINTS,
-        "entry_points.txt says {entry_points:?}"
+        wheel.bytes(IN_WHEEL)? == program.bytes,
+        "{IN_WHEEL} is not the program that was compiled"
     );
     wheel.text("pinbuddy/_plugin.py")?;
     wheel.text(&format!("{info}/{}", provenance::NAME))?;

@@ -4,6 +4,8 @@
 //! Each check is a row: how much it explored, and what it found. One whose tool is missing says what to do to have it,
 //! and fails, unless something else shows the same: then the row says what. Nothing is left out in silence.
 
+mod clients;
+mod coverage;
 mod day;
 pub mod dependencies;
 mod fuzz;
@@ -13,6 +15,8 @@ mod programs;
 mod row;
 mod sanitize;
 mod shuttle;
+mod unsafe_blocks;
+mod upstream;
 
 use std::fs;
 use std::time::Instant;
@@ -31,6 +35,8 @@ pub struct Effort {
     pub actions: u64,
     /// Seconds of each fuzz target, and of each way that a sanitizer looks on.
     pub seconds: u64,
+    /// Seconds of the soak.
+    pub soak_seconds: u64,
 }
 
 /// One of them.
@@ -42,7 +48,7 @@ struct Check {
 }
 
 /// All of them, in the order in which they are run.
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 15] = [
     Check {
         name: "model",
         about: "engine and provisioner against bitmaps, audited after each action",
@@ -79,14 +85,39 @@ const CHECKS: [Check; 10] = [
         run: programs::faults,
     },
     Check {
+        name: "defects",
+        about: "defects that were put there on purpose are found: BUDDY_GUARD=1, hazards, the audit",
+        run: programs::defects,
+    },
+    Check {
+        name: "upstream",
+        about: "PyTorch's own tests, equal with stock and the fork",
+        run: upstream::run,
+    },
+    Check {
+        name: "clients",
+        about: "programs that use torch as users do, each with ten faults, beside stock",
+        run: clients::run,
+    },
+    Check {
         name: "soak",
         about: "threads, streams, forks, clears and faults at once; every block marked",
         run: programs::soak,
     },
     Check {
+        name: "coverage",
+        about: "which lines of the engine and the bridge run in tests, in Rust and in C++",
+        run: coverage::run,
+    },
+    Check {
         name: "day",
         about: "a program of a day in simulated time: pinned memory does not creep",
         run: day::run,
+    },
+    Check {
+        name: "unsafe",
+        about: "unsafe blocks of ours, counted, each with its reason",
+        run: unsafe_blocks::run,
     },
     Check {
         name: "deny",
@@ -108,6 +139,7 @@ pub fn run(args: &cli::Check) -> Result<()> {
     let effort = Effort {
         actions: args.actions,
         seconds: args.seconds,
+        soak_seconds: args.soak_seconds.unwrap_or(args.seconds),
     };
     let rows: Vec<Row> = chosen.into_iter().map(|it| one(it, effort)).collect();
     print!("\n{}", row::text(&rows));

@@ -10,35 +10,47 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::Effort;
 use super::row::Explored;
-use crate::support::paths;
 use crate::support::scratch::Scratch;
-use crate::test::plugin;
+use crate::support::{cargo, paths, relay, tally};
+use crate::test::plugin::{self, Library};
 use crate::venv;
 
 /// Every call of the programs of `tests/python/faults` fails in turn.
 pub fn faults(_effort: Effort) -> Result<Explored> {
-    run("test_faults.py", "PINBUDDY_TEST_SWEEP", "all")
+    run("test_faults.py", &[("PINBUDDY_TEST_SWEEP", "all")])
 }
 
 /// `tests/stress/soak.cpp`.
 pub fn soak(effort: Effort) -> Result<Explored> {
-    run(
-        "test_soak.py",
-        "PINBUDDY_SOAK_SECONDS",
-        &effort.seconds.to_string(),
-    )
+    let seconds = effort.soak_seconds.to_string();
+    run("test_soak.py", &[("PINBUDDY_SOAK_SECONDS", &seconds)])
 }
 
-/// The file of tests with the asserting plug-in, and the variable that has it do more.
-fn run(file: &str, name: &str, value: &str) -> Result<Explored> {
+/// Defects of programs and of allocators, which `BUDDY_GUARD=1` and the simulator find; and broken states of the engine,
+/// which its audit finds.
+pub fn defects(_effort: Effort) -> Result<Explored> {
+    let explored = run("test_guard.py", &[])?;
+    let mut command = cargo::command();
+    command.args(["test", "--package", "pinbuddy-core", "--lib", "audit::"]);
+    let (text, success) = relay::run(&mut command)?;
+    let tally = tally::cargo(&text).checked(success);
+    ensure!(
+        tally.failed == 0 && tally.passed > 0,
+        "the audit's tests failed, or there are none; their output is above"
+    );
+    Ok(explored.figure("tests of broken engine states", tally.passed as u64))
+}
+
+/// The file of tests with the asserting plug-in, and variables that have it do more.
+fn run(file: &str, settings: &[(&str, &str)]) -> Result<Explored> {
     let python = Path::new("python3");
     let fork = venv::ensure(None, false, python)?;
     let stock = venv::ensure(None, true, python)?;
     let figures = Scratch::file(&paths::target().join("check-figures.jsonl"))?;
-    let tally = plugin::asserting(None, &fork, &stock, python, |command| {
+    let tally = plugin::asserting(None, &fork, &stock, python, Library::Debug, |command| {
         command
             .arg(file)
-            .env(name, value)
+            .envs(settings.iter().copied())
             .env("PINBUDDY_FIGURES", figures.path());
     })?;
     ensure!(

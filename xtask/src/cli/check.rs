@@ -25,6 +25,9 @@ pub struct Check {
     /// Seconds of each fuzz target, of the soak, and of each way that a sanitizer looks on
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub seconds: u64,
+    /// Seconds of the soak, where they are others
+    #[arg(long, value_name = "N")]
+    pub soak_seconds: Option<u64>,
 }
 
 /// Options of `verify-wheel`.

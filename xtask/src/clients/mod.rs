@@ -7,6 +7,7 @@ mod client;
 mod compare;
 mod differences;
 mod environments;
+pub mod faults;
 mod report;
 mod run;
 mod table;
@@ -96,11 +97,11 @@ fn one(
     step: &Step,
 ) -> Result<Row> {
     step.say("stock");
-    let stock = run::run(client, &environments.stock, runtime)?;
+    let stock = run::run(client, &environments.stock, runtime, &[])?;
     let (mut others, mut differences) = (Vec::new(), Vec::new());
     for (kind, environment) in &environments.others {
         step.say(kind.to_string());
-        let ran = run::run(client, environment, runtime)?;
+        let ran = run::run(client, environment, runtime, &[])?;
         let found = compare::compare(&stock, &ran);
         differences.extend(known.judge(client.name, *kind, found));
         others.push((*kind, ran));

@@ -21,8 +21,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Lines of standard error in messages.
 const LAST_WORDS: usize = 8;
 
-/// Runs the client in an environment, with default settings and no network.
-pub fn run(client: &Client, environment: &Environment, runtime: &Runtime) -> Result<Ran> {
+/// Runs the client in an environment, with default settings but these, and no network.
+pub fn run(
+    client: &Client,
+    environment: &Environment,
+    runtime: &Runtime,
+    settings: &[(&str, &str)],
+) -> Result<Ran> {
     let work = Scratch::folder(&paths::target().join("clients/work"))?;
     let folder = paths::root().join("tests/clients");
     let mut command = runtime.command(environment.python())?;
@@ -31,6 +36,7 @@ pub fn run(client: &Client, environment: &Environment, runtime: &Runtime) -> Res
         .current_dir(work.path())
         .arg(folder.join(format!("{}.py", client.file)))
         .args(client.arguments)
+        .envs(settings.iter().copied())
         .env("HOME", work.path())
         .env("HF_HUB_OFFLINE", "1")
         // Children see their parent's pinned memory, as with a driver.

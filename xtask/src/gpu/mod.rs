@@ -7,13 +7,13 @@ mod programs;
 
 use anyhow::Result;
 
-use crate::bench;
 use crate::cli::gpu::{Command, Gpu};
+use crate::programs::BENCH;
 
 pub fn run(args: &Gpu) -> Result<()> {
     match &args.command {
         Command::Programs(args) => programs::run(args),
-        Command::Plot(words) => match bench::hand_on(&["gpu", "plot"], words)? {},
+        Command::Plot(words) => match BENCH.hand_on(&["gpu", "plot"], words)? {},
     }
 }
 

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::support::tally::Tally;
+pub use compile::files;
 use program::Run;
 
 /// What looks on.

@@ -64,6 +64,7 @@ pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Written> {
         inputs: inputs_of(plan, &file_name, &Digest::of_file(built)?.hex())?,
         header_sha256: (plan.release.header_sha256.clone(), found),
         library_sha256: Digest::of(&library).hex(),
+        program_sha256: None,
         floors: floors
             .newest
             .iter()
@@ -107,6 +108,7 @@ pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, St
         provenance: &provenance,
         library: LIBRARY,
         asks: ASKS,
+        program: None,
     };
     result::verify(unfinished.path(), &promise, step)
         .context("the wheel is not what was promised")?;

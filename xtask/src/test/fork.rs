@@ -84,8 +84,9 @@ pub fn pytest(
         )
         .env("PINBUDDY_STOCK_PYTHON", stock.join("bin/python"));
     if pass != Pass::Timing {
-        // More processes than cores, since tests mostly wait and start up.
-        command.args(["--numprocesses", "3"]);
+        // More processes than cores, since tests mostly wait and start up. One that has nothing left to do takes another's
+        // tests, behind one that takes minutes, too.
+        command.args(["--numprocesses", "3", "--dist", "worksteal"]);
     }
     adjust(&mut command);
     let (_, success) = relay::run(&mut command)?;

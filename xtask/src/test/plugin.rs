@@ -60,11 +60,38 @@ pub fn python_tests(
     python: &Path,
     real_starts: bool,
 ) -> Result<Tally> {
-    asserting(torch, fork, stock, python, |command| {
+    asserting(torch, fork, stock, python, Library::Debug, |command| {
         if real_starts {
             command.env("PINBUDDY_TEST_START", "real");
         }
     })
+}
+
+/// Libraries that assert their invariants.
+#[derive(Clone, Copy, Debug)]
+pub enum Library {
+    /// Nothing else.
+    Debug,
+    /// It counts which of its lines run.
+    Coverage,
+}
+
+impl Library {
+    /// What cargo builds.
+    pub fn flavour(self) -> Flavour {
+        match self {
+            Self::Debug => Flavour::Debug,
+            Self::Coverage => Flavour::Coverage,
+        }
+    }
+
+    /// In the names of its folders.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "plugin",
+            Self::Coverage => "coverage",
+        }
+    }
 }
 
 /// The same, as `adjust` would have it.
@@ -73,14 +100,15 @@ pub fn asserting(
     fork: &Path,
     stock: &Path,
     python: &Path,
+    library: Library,
     adjust: impl FnOnce(&mut Command),
 ) -> Result<Tally> {
-    let folder = paths::target().join("wheel/plugin");
+    let folder = paths::target().join("wheel").join(library.name());
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let plugin = build(torch, python, Flavour::Debug, &folder)?;
+    let plugin = build(torch, python, library.flavour(), &folder)?;
     fork::require(fork, stock, python)?;
     let name = stock.file_name().unwrap_or_default().to_string_lossy();
-    let folder = stock.with_file_name(name.replace("-stock-", "-plugin-"));
+    let folder = stock.with_file_name(name.replace("-stock-", &format!("-{}-", library.name())));
     let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
     let wheel = plugin.path.display().to_string();
     venv::require(&environment, python, &[&wheel, "pytest", "pytest-xdist"])?;

@@ -37,10 +37,17 @@ pub fn library(messages: &str, name: &str) -> Result<PathBuf> {
 
 /// The program called `name` among cargo's messages.
 pub fn executable(messages: &str, name: &str) -> Result<PathBuf> {
-    let mut programs = all(messages).filter_map(|message| message.executable);
-    programs
+    executables(messages)
+        .into_iter()
         .find(|path| path.file_name().is_some_and(|it| it == name))
         .with_context(|| format!("cargo built no {name}"))
+}
+
+/// All programs among cargo's messages.
+pub fn executables(messages: &str) -> Vec<PathBuf> {
+    all(messages)
+        .filter_map(|message| message.executable)
+        .collect()
 }
 
 #[cfg(test)]

@@ -111,6 +111,25 @@ pub fn rewrite_metadata(text: &str, version: &str, licences: &[&str]) -> Result<
     Ok(rewritten)
 }
 
+/// entry_points.txt with one more console script, and nothing else changed; none if it has one of that name already, or
+/// its section in a form that is not known here.
+pub fn add_console_script(text: &str, script: &str) -> Option<String> {
+    const SECTION: &str = "[console_scripts]";
+    let name = |line: &str| line.split_once('=').map(|(name, _)| name.trim().to_owned());
+    if text.lines().any(|line| name(line) == name(script)) {
+        return None;
+    }
+    if text.trim().is_empty() {
+        return Some(format!("{SECTION}\n{script}\n"));
+    }
+    let sections = text.lines().filter(|line| line.contains("console_scripts"));
+    match sections.collect::<Vec<_>>()[..] {
+        [] => Some(format!("{}\n\n{SECTION}\n{script}\n", text.trim_end())),
+        [SECTION] => Some(text.replacen(SECTION, &format!("{SECTION}\n{script}"), 1)),
+        _ => None,
+    }
+}
+
 /// WHEEL with other tags, in place of the old ones.
 pub fn rewrite_wheel(text: &str, tags: &[String]) -> Result<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -157,6 +176,28 @@ mod tests {
         git_version = 'd0f2'\nhip: Optional[str] = None\n";
     const METADATA: &str = "Metadata-Version: 2.4\nName: torch\nVersion: 2.15.0\nLicense-File: LICENSE\n\
         License-File: NOTICE\nRequires-Dist: filelock\n\nVersion: 2.15.0 in the text stays\n";
+
+    #[test]
+    fn entry_points_get_one_more_command_and_lose_nothing() {
+        let script = "pinbuddy = pinbuddy.__main__:main";
+        let add = |text: &str| add_console_script(text, script);
+        let torch = "[console_scripts]\ntorchrun = torch.distributed.run:main\n\n[torchrun.logs_specs]\na = b:C\n";
+        let with = format!("[console_scripts]\n{script}\n");
+        assert_eq!(
+            add(torch),
+            Some(torch.replacen("[console_scripts]\n", &with, 1))
+        );
+        assert_eq!(add(""), Some(with.clone()));
+        assert_eq!(
+            add("[a]\nb = c:D\n"),
+            Some(format!("[a]\nb = c:D\n\n{with}"))
+        );
+        // It has one, or a form that is not known here.
+        assert_eq!(add(&with), None);
+        assert_eq!(add("[console_scripts]\npinbuddy=x:y\n"), None);
+        assert_eq!(add("[ console_scripts ]\na = b:c\n"), None);
+        assert_eq!(add("[console_scripts]\n[console_scripts]\n"), None);
+    }
 
     #[test]
     fn reads_what_a_build_is() {

@@ -52,6 +52,9 @@ pub struct Provenance {
     pub header_sha256: (String, String),
     /// Of the compiled library.
     pub library_sha256: String,
+    /// Of the program beside it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_sha256: Option<String>,
     /// The newest symbol versions that our libraries need.
     pub floors: BTreeMap<String, String>,
 }

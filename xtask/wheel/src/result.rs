@@ -24,6 +24,8 @@ pub struct Promise<'a> {
     pub library: &'a str,
     /// The path in the wheel of the library that has ours in its NEEDED list.
     pub asks: &'a str,
+    /// The program's path in the wheel, if there is one.
+    pub program: Option<&'a str>,
 }
 
 /// Verifies every byte against RECORD, and the expectations above.
@@ -68,6 +70,13 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
     );
     wheel.text(&format!("{dist_info}/{}", sbom::NAME))?;
     check_loading(&mut wheel, promise)?;
+    if let Some(path) = promise.program {
+        let found = Digest::of(&wheel.bytes(path)?).hex();
+        ensure!(
+            promise.provenance.program_sha256.as_ref() == Some(&found),
+            "{path} is not the program that was compiled"
+        );
+    }
     wheel.verify_all(step, |_| Ok(None))
 }
 

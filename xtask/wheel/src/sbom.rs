@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 /// Its place in the .dist-info.
 pub const NAME: &str = "sboms/pinbuddy.cdx.json";
 
-/// A crate that is linked into the library.
+/// Our crates that a wheel has as files: the library and the program.
+const ROOTS: [&str; 2] = ["pinbuddy-bridge", "pinbuddy-tools"];
+
+/// A crate that is linked into the library or the program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crate {
     /// As Cargo.toml has it.
@@ -51,11 +54,11 @@ pub fn document(
         .into_iter()
         .chain(crates.iter().map(component))
         .collect();
-    let bridge = crates
+    let roots = crates
         .iter()
-        .find(|it| it.name == "pinbuddy-bridge")
+        .filter(|it| ROOTS.contains(&it.name.as_str()))
         .map(|it| Value::from(purl(&it.name, &it.version)));
-    let direct: Vec<Value> = [torch_purl.clone(), bridge].into_iter().flatten().collect();
+    let direct: Vec<Value> = torch_purl.clone().into_iter().chain(roots).collect();
     let mut dependencies = vec![json!({ "ref": root, "dependsOn": direct })];
     dependencies.extend(torch_purl.map(|it| json!({ "ref": it, "dependsOn": [] })));
     dependencies.extend(

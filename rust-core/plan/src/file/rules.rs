@@ -83,6 +83,11 @@ fn in_region(plan: &Plan, index: usize, slot: &Slot) -> Result<(), Error> {
 
 fn named(plan: &Plan, index: usize, lane: &Lane) -> Result<(), Error> {
     let slots = plan.slots.len();
+    let (turns, steps) = (lane.turns as usize, lane.period.len());
+    require(turns > 0 && steps.is_multiple_of(turns), || {
+        let whole = format!("a number that {steps}, the length of its period, is a multiple of");
+        (format!("lane {index}'s number of turns"), turns, whole)
+    })?;
     for (part, entries) in [("prologue", &lane.prologue), ("period", &lane.period)] {
         let wrong = entries.iter().position(|&slot| slot as usize >= slots);
         if let Some(entry) = wrong {

@@ -19,8 +19,8 @@ pub(super) fn align(reference: &[u32], other: &[u32]) -> Vec<u32> {
     let head = reference.iter().zip(other).take_while(same).count();
     let (a, b) = (&reference[head..], &other[head..]);
     let tail = a.iter().rev().zip(b.iter().rev()).take_while(same).count();
-    for place in 0..head {
-        partner[place] = place as u32;
+    for (place, partner) in (0..).zip(&mut partner[..head]) {
+        *partner = place;
     }
     for place in 0..tail {
         partner[reference.len() - 1 - place] = (other.len() - 1 - place) as u32;
@@ -93,9 +93,9 @@ fn between(
     mut pair: impl FnMut(usize, usize),
 ) {
     let mut next = from.1;
-    for i in from.0..to.0 {
+    for (i, &size) in (from.0..).zip(&a[from.0..to.0]) {
         let mut near = next..to.1.min(next + LOOK_AHEAD);
-        if let Some(j) = near.find(|&j| b[j] == a[i]) {
+        if let Some(j) = near.find(|&j| b[j] == size) {
             pair(i, j);
             next = j + 1;
         }

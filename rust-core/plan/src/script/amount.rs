@@ -1,6 +1,6 @@
 //! How much memory requests need that have no slots: the engine serves them in it, one after the other.
 
-use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
+use pinbuddy_core::{Block, Config, Decision, Engine, MAX_REGION, NewSegment, Region};
 
 use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::record::{NEVER, Record};
@@ -57,6 +57,10 @@ fn least(record: &Record, requests: &[u32]) -> u64 {
             live - bytes
         };
         peak = live.max(peak);
+    }
+    if peak > MAX_REGION as u64 {
+        // No segment is so long.
+        return granules(peak);
     }
     let length = |thousandths: u64| granules(peak / 1000 * thousandths + peak % 1000);
     let fits = |thousandths| {

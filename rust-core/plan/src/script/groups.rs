@@ -8,8 +8,11 @@ use super::spans::Spans;
 use super::steady::Steady;
 use crate::record::Record;
 
-/// How many lanes are tried; all others are by themselves.
+/// How many lanes are tried with the main lane; others are by themselves.
 const TRIED: usize = 8;
+
+/// How many lanes but the main lane have slots.
+const MOST: usize = 64;
 
 /// Lanes that share memory, and what comes again in them.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ pub(super) fn groups(
         let granules = steady.lanes[lane].granules.iter();
         std::cmp::Reverse(granules.map(|&it| u64::from(it)).sum::<u64>())
     });
+    others.truncate(MOST);
     let mut together = vec![main];
     let mut bound = Spans::of(record, &steady, &together).bound();
     let mut apart = Vec::new();

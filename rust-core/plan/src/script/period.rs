@@ -1,22 +1,28 @@
 //! How many requests of a lane make one iteration, found in the sequence of their sizes alone.
 //!
 //! First the longest end of the sequence that repeats exactly, at least twice. Where sizes vary, the
-//! distance at which most sizes are the same as before; only distances between rare sizes are tried.
+//! distance at which most sizes are the same as before; only frequent distances between rare sizes are tried.
 
 use std::collections::HashMap;
 
 /// So much of the sequence must repeat, exactly or nearly: a half.
 const SHARE: usize = 2;
 
-/// A size that is there up to so many times is rare.
-const RARE: usize = 256;
+/// How many pairs of equal sizes are looked at.
+const PAIRS: usize = 4_000_000;
+
+/// How many comparisons of all sizes with all sizes some distance away are made.
+const COMPARISONS: usize = 400_000_000;
 
 /// How many distances are tried.
-const TRIED: usize = 24;
+const TRIED: usize = 256;
 
-/// The period of `sizes`, if there is one that comes twice at least.
-pub(super) fn find(sizes: &[u32]) -> Option<usize> {
-    exact(sizes).or_else(|| near(sizes))
+/// So many distances may be the period.
+const CANDIDATES: usize = 6;
+
+/// What may be the period of `sizes`, the likeliest first. Each comes twice at least.
+pub(super) fn find(sizes: &[u32]) -> Vec<usize> {
+    exact(sizes).map_or_else(|| near(sizes), |it| vec![it])
 }
 
 /// The smallest period of the longest end of `sizes` that has two periods at least.
@@ -44,39 +50,47 @@ fn exact(sizes: &[u32]) -> Option<usize> {
     (length * SHARE >= sizes.len()).then_some(period)
 }
 
-/// The distance between rare sizes at which the most sizes repeat.
-fn near(sizes: &[u32]) -> Option<usize> {
+/// The distances between equal sizes at which the most sizes repeat. The rarest sizes tell most.
+fn near(sizes: &[u32]) -> Vec<usize> {
     let mut places: HashMap<u32, Vec<u32>> = HashMap::new();
     for (place, &size) in (0_u32..).zip(sizes) {
         places.entry(size).or_default().push(place);
     }
-    let mut distances: HashMap<u32, usize> = HashMap::new();
-    for places in places.values().filter(|it| (2..=RARE).contains(&it.len())) {
-        // A size may be there several times in each period.
-        for step in 1..=8.min(places.len() - 1) {
-            for pair in places.windows(step + 1) {
-                *distances.entry(pair[step] - pair[0]).or_default() += 1;
+    let mut places: Vec<Vec<u32>> = places.into_values().filter(|it| it.len() > 1).collect();
+    places.sort_unstable_by_key(|it| (it.len(), it[0]));
+    let mut counts = vec![0_u32; sizes.len() / 2 + 1];
+    let mut pairs = 0;
+    for places in places {
+        pairs += places.len() * places.len() / 2;
+        if pairs > PAIRS {
+            break;
+        }
+        for (at, &place) in places.iter().enumerate() {
+            for other in &places[at + 1..] {
+                if let Some(count) = counts.get_mut((other - place) as usize) {
+                    *count += 1;
+                }
             }
         }
     }
-    let mut distances: Vec<(usize, usize)> = distances
-        .into_iter()
-        .map(|(distance, count)| (distance as usize, count))
-        .filter(|&(distance, _)| 2 * distance <= sizes.len())
-        .collect();
-    distances.sort_unstable_by_key(|&(distance, count)| (std::cmp::Reverse(count), distance));
-    distances.truncate(TRIED);
-    let scored = distances.into_iter().map(|(distance, _)| {
+    // Of so many as there can be, in millionths.
+    let often = |distance: usize| {
+        let most = (sizes.len() - distance) as u64;
+        u64::from(counts[distance]) * 1_000_000 / most
+    };
+    let mut distances: Vec<usize> = (1..counts.len()).filter(|&it| counts[it] > 0).collect();
+    distances.sort_by_cached_key(|&it| (std::cmp::Reverse(often(it)), it));
+    distances.truncate(TRIED.min(COMPARISONS / sizes.len().max(1)));
+    let scored = distances.into_iter().map(|distance| {
         let pairs = sizes.iter().zip(&sizes[distance..]);
         let same = pairs.filter(|(a, b)| a == b).count();
         // In hundredths: of two that are nearly as good, the shorter.
-        (
-            same * 100 / (sizes.len() - distance),
-            std::cmp::Reverse(distance),
-        )
+        (same * 100 / (sizes.len() - distance), distance)
     });
-    let (score, std::cmp::Reverse(distance)) = scored.max()?;
-    (score * SHARE >= 100).then_some(distance)
+    let mut scored: Vec<(usize, usize)> = scored.filter(|it| it.0 * SHARE >= 100).collect();
+    scored.sort_unstable_by_key(|&(score, distance)| (std::cmp::Reverse(score), distance));
+    scored.truncate(CANDIDATES);
+    scored.into_iter().map(|(_, distance)| distance).collect()
 }
 
 #[cfg(test)]
@@ -85,13 +99,13 @@ mod tests {
 
     #[test]
     fn the_end_that_repeats_is_found() {
-        assert_eq!(find(&[9, 8, 7, 1, 2, 3, 1, 2, 3, 1, 2, 3]), Some(3));
-        assert_eq!(find(&[1, 1, 2, 1, 1, 2, 1]), Some(3));
-        assert_eq!(find(&[5, 5, 5, 5]), Some(1));
-        assert_eq!(find(&[1, 2, 3, 4, 5, 6]), None);
-        assert_eq!(find(&[1, 2]), None);
-        assert_eq!(find(&[1]), None);
-        assert_eq!(find(&[]), None);
+        assert_eq!(find(&[9, 8, 7, 1, 2, 3, 1, 2, 3, 1, 2, 3]), [3]);
+        assert_eq!(find(&[1, 1, 2, 1, 1, 2, 1]), [3]);
+        assert_eq!(find(&[5, 5, 5, 5]), [1]);
+        assert_eq!(find(&[1, 2, 3, 4, 5, 6]), [0; 0]);
+        assert_eq!(find(&[1, 2]), [0; 0]);
+        assert_eq!(find(&[1]), [0; 0]);
+        assert_eq!(find(&[]), [0; 0]);
     }
 
     #[test]
@@ -100,7 +114,7 @@ mod tests {
         for _ in 0..4 {
             sizes.extend([10, 1, 2, 1, 2, 1, 2, 1, 2]);
         }
-        assert_eq!(find(&sizes), Some(9));
+        assert_eq!(find(&sizes), [9]);
     }
 
     #[test]
@@ -108,6 +122,6 @@ mod tests {
         let sizes: Vec<u32> = (0..400)
             .map(|at| if at % 5 == 0 { 1000 + at } else { at % 40 })
             .collect();
-        assert_eq!(find(&sizes), Some(40));
+        assert_eq!(find(&sizes)[0], 40);
     }
 }

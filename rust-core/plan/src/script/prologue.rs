@@ -38,7 +38,7 @@ pub(super) fn place(
 ) -> Vec<Option<u64>> {
     let mut end = placed.end;
     let mut fixed = Fixed::new(spans, placed);
-    let mut again = Again::new(spans, placed);
+    let mut again = Again::new(record, requests, spans, placed);
     // Sorted, and none overlaps another.
     let mut living: Vec<Bytes> = Vec::new();
     let mut ends = std::collections::BinaryHeap::new();
@@ -117,7 +117,8 @@ struct Again {
 }
 
 impl Again {
-    fn new(spans: &Spans<'_>, placed: &Placed) -> Self {
+    /// The prologue ends where the iterations begin.
+    fn new(record: &Record, requests: &[u32], spans: &Spans<'_>, placed: &Placed) -> Self {
         let mut lanes: Vec<Vec<(u64, u64)>> = Vec::new();
         for (span, &offset) in spans.spans.iter().cycle().zip(&placed.offsets) {
             if lanes.len() <= span.lane {
@@ -125,13 +126,20 @@ impl Again {
             }
             lanes[span.lane].push((span.bytes, offset));
         }
-        let lanes = lanes.into_iter().map(|lane| {
-            let (sizes, offsets) = lane.into_iter().unzip();
-            (Cursor::new(sizes, 0), offsets)
-        });
-        Self {
-            lanes: lanes.collect(),
+        let mut lanes: Vec<(Cursor, Vec<u64>)> = lanes
+            .into_iter()
+            .map(|lane| {
+                let (sizes, offsets) = lane.into_iter().unzip();
+                (Cursor::new(sizes, 0, 1), offsets)
+            })
+            .collect();
+        for (lane, (cursor, offsets)) in (0..).zip(&mut lanes) {
+            let own = |&&it: &&u32| record.requests[it as usize].lane == lane;
+            let count = requests.iter().filter(own).count();
+            let length = offsets.len().max(1);
+            cursor.start((length - count % length) % length);
         }
+        Self { lanes }
     }
 
     fn next(&mut self, request: &Request) -> Option<u64> {

@@ -13,6 +13,9 @@ pub(super) const MOST_ITERATIONS: u64 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) lane: usize,
+    /// Among the lane's regular requests.
+    #[cfg(test)]
+    pub(super) position: usize,
     /// Within the first iteration.
     pub(super) lower: u64,
     pub(super) upper: u64,
@@ -49,6 +52,8 @@ impl<'s> Spans<'s> {
                     let bytes = u64::from(granules) * crate::file::GRANULE;
                     spans.push(Span {
                         lane,
+                        #[cfg(test)]
+                        position,
                         lower,
                         upper,
                         bytes,

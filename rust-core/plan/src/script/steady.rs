@@ -27,7 +27,7 @@ pub(super) struct Iteration {
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     pub(super) granules: Vec<u32>,
-    /// For each iteration, of each position, the request's number, or [`NONE`].
+    /// For each iteration, of each position, the request's number, or [`NONE`]. Nothing without positions.
     pub(super) requests: Vec<Vec<u32>>,
 }
 
@@ -92,9 +92,8 @@ impl Steady {
     pub(super) fn varies(&self, record: &Record, lanes: &[Vec<u32>]) -> bool {
         let since = |&&number: &&u32| {
             let begin = record.requests[number as usize].begin;
-            self.alike
-                .iter()
-                .any(|it| (it.begin..it.end).contains(&begin))
+            let before = self.alike.partition_point(|it| it.begin <= begin);
+            before > 0 && begin < self.alike[before - 1].end
         };
         let own = lanes.iter().zip(&self.lanes);
         let own = own.filter(|(_, positions)| !positions.granules.is_empty());
@@ -199,6 +198,9 @@ fn without_beginning(record: &Record, lane: &[u32], mut alike: Vec<Iteration>) -
 
 fn positions(record: &Record, lane: &[u32], model: Iteration, alike: &[Iteration]) -> Positions {
     let reference = sizes(record, lane, model);
+    if reference.is_empty() {
+        return Positions::default();
+    }
     let partners: Vec<Vec<u32>> = alike
         .iter()
         .map(|&iteration| align(&reference, &sizes(record, lane, iteration)))

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use pinbuddy_replay::workload::{WORKLOADS, Workload};
 use pinbuddy_trace::checked::{Checker, Step};
-use pinbuddy_trace::{Error, Event, Reader};
+use pinbuddy_trace::{Error, Event, Op, Reader};
 
 use super::Made;
 use crate::cli;
@@ -18,6 +18,48 @@ pub(super) struct Input {
     made: Option<Made>,
     events: Box<dyn Iterator<Item = Result<(u64, Event), Error>>>,
     checker: Checker,
+}
+
+/// A file's events. Says at their end if some are missing: a recording may be cut off by a crash.
+struct Recorded {
+    name: String,
+    reader: Reader<BufReader<File>>,
+    lost: u64,
+}
+
+impl Recorded {
+    fn new(name: &str, file: File) -> Self {
+        Self {
+            name: name.to_owned(),
+            reader: Reader::lenient(BufReader::with_capacity(1 << 16, file)),
+            lost: 0,
+        }
+    }
+}
+
+impl Iterator for Recorded {
+    type Item = Result<(u64, Event), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (item, name) = (self.reader.next(), &self.name);
+        match &item {
+            Some(Ok((_, event))) => {
+                if let Op::Lost { events } = event.op {
+                    self.lost = self.lost.saturating_add(events);
+                }
+            }
+            Some(Err(_)) => {}
+            None => {
+                if let Some(line) = self.reader.cut_off() {
+                    eprintln!("{name} is cut off in line {line}; what is before is replayed");
+                }
+                if self.lost > 0 {
+                    eprintln!("{name} lacks {} events, which came too fast", self.lost);
+                }
+            }
+        }
+        item
+    }
 }
 
 /// The named traces, or every workload.
@@ -54,7 +96,7 @@ impl Input {
         Ok(Self {
             name: name.to_owned(),
             made: None,
-            events: Box::new(Reader::new(BufReader::with_capacity(1 << 16, file))),
+            events: Box::new(Recorded::new(name, file).fuse()),
             checker: Checker::default(),
         })
     }

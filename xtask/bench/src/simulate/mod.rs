@@ -3,6 +3,7 @@
 //! Reads a trace once, in batches that every policy replays in turn, so that any length fits in little memory.
 //! Knows no format (`rust-core/trace`) and no policy (`rust-core/replay`).
 
+mod advice;
 mod input;
 mod table;
 
@@ -13,6 +14,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::replay::{self, Outcome, Run, processor_seconds};
+use pinbuddy_tools::advise::Advice;
 use pinbuddy_trace::checked::Step;
 use serde::Serialize;
 
@@ -52,6 +54,9 @@ struct Answer {
     /// Peak memory of this process, in bytes.
     peak_memory_bytes: Option<u64>,
     traces: Vec<Comparison>,
+    /// What to set for each workload; none for files, which `advise` is for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    advice: Vec<Advice>,
 }
 
 pub fn run(args: &cli::Simulate) -> Result<()> {
@@ -66,10 +71,15 @@ pub fn run(args: &cli::Simulate) -> Result<()> {
         }
         traces.push(comparison);
     }
+    let advice = advice::of_workloads(args, &traces)?;
+    if !args.json {
+        let _ = write!(out, "{}", advice::Text(&advice));
+    }
     let answer = Answer {
         optimized: !cfg!(debug_assertions),
         peak_memory_bytes: peak_memory(),
         traces,
+        advice,
     };
     let _ = if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)

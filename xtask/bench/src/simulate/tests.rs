@@ -53,9 +53,31 @@ fn json() {
         optimized: true,
         peak_memory_bytes: Some(1 << 24),
         traces: vec![comparison(&line)],
+        advice: Vec::new(),
     };
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&answer).unwrap());
     insta::assert_snapshot!("footer", table::footer(&answer));
+}
+
+#[test]
+fn workloads_come_with_advice_and_chosen_policies_without() {
+    let told = |line: &[&str]| {
+        let args = arguments(line);
+        let traces = [comparison(line)];
+        advice::of_workloads(&args, &traces).unwrap()
+    };
+    let advice = told(&["fixed-129.5mib"]);
+    assert_eq!(advice.len(), 1);
+    let text = advice::Text(&advice).to_string();
+    let start = "fixed-129.5mib\n  Recommended: pinbuddy";
+    assert!(text.starts_with(start), "{text}");
+    assert!(
+        advice[0]
+            .recommendation
+            .reason
+            .starts_with("it pins 5.06 GiB (1.00 times")
+    );
+    assert!(told(&["fixed-129.5mib", "--policy", "stock"]).is_empty());
 }
 
 #[test]
@@ -92,6 +114,24 @@ fn a_file_is_replayed_as_what_it_was_written_from() {
     let made = comparison(&["kv-cache", "--steps", "50"]);
     assert_eq!(from_file.policies, made.policies);
     assert_eq!(from_file.events, made.events);
+}
+
+#[test]
+fn what_a_crash_cut_off_is_replayed_up_to_there() {
+    let mut file = NamedTempFile::new().unwrap();
+    let text = r#"{"format":"pinbuddy-trace","version":2,"unit":"ns","torch":"2.15.0"}
+{"t":3000,"op":"alloc","id":1,"bytes":5000,"thread":0}
+{"t":4000,"op":"event","id":1,"stream":0}
+{"t":5000,"op":"free","id":1,"thread":0}
+{"t":6000,"op":"safe","id":1}
+{"t":7000,"op":"lost","events":9}
+{"t":8000,"op":"alloc","id":2,"by"#;
+    write!(file, "{text}").unwrap();
+    let path = file.path().display().to_string();
+    let replayed = comparison(&[&path]);
+    assert_eq!(replayed.events, 5);
+    let outcome = &replayed.policies["stock"];
+    assert_eq!((outcome.allocations, outcome.frees), (1, 1));
 }
 
 #[test]

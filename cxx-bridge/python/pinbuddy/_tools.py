@@ -1,0 +1,33 @@
+"""The program ``pinbuddy-tools``, which plans and advises. It needs neither torch nor a GPU.
+
+Finds it and becomes it. Knows none of its options.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+COMMANDS = {
+    "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
+    "advise": "say what to set for the program that a trace is of, and what is wrong in it",
+}
+"""Its commands, each in a line."""
+
+PROGRAM = Path(__file__).parent / "bin" / "pinbuddy-tools"
+
+
+def become(arguments: Sequence[str]) -> int:
+    """Replaces this process, so that Ctrl-C and the exit status are the program's. Returns only if that
+    fails, with the exit status."""
+    if not PROGRAM.is_file():
+        to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
+        print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
+        return 1
+    sys.stdout.flush()
+    try:
+        os.execv(PROGRAM, [os.fspath(PROGRAM), *arguments])
+    except OSError as error:
+        to_do = f"chmod +x {PROGRAM}, or install it where programs may be run"
+        print(f"{PROGRAM} cannot be started: {error.strerror}; to do: {to_do}", file=sys.stderr)
+        return 1

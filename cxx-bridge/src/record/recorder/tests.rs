@@ -1,0 +1,220 @@
+//! Sinks that come, go, fail and panic, in front of rings that a test fills.
+
+use std::sync::atomic::{AtomicU16, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+use super::super::source::{Allocation, Drained, Entry, Kind};
+use super::*;
+use crate::record::sink::{Event, What};
+
+/// Rings whose counter is a clock, and what was last asked of them.
+#[derive(Default)]
+struct Rings {
+    session: AtomicU16,
+    ticks: AtomicU64,
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Source for Arc<Rings> {
+    fn record(&self, session: u16) {
+        self.session.store(session, Ordering::SeqCst);
+    }
+    fn ticks(&self) -> u64 {
+        self.ticks.fetch_add(1, Ordering::SeqCst)
+    }
+    fn rings(&self) -> usize {
+        1
+    }
+    fn drain(&self, _: usize, into: &mut Vec<Entry>) -> Drained {
+        into.append(&mut self.entries.lock().unwrap());
+        Drained::default()
+    }
+    fn lost(&self) -> u64 {
+        0
+    }
+}
+
+/// What a sink has heard.
+#[derive(Default)]
+struct Heard {
+    whats: Vec<What>,
+    ended: u32,
+    enough: bool,
+}
+
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Heard>>, bool);
+
+impl Listener {
+    fn count(&self) -> usize {
+        self.0.lock().unwrap().whats.len()
+    }
+    fn ended(&self) -> u32 {
+        self.0.lock().unwrap().ended
+    }
+}
+
+impl Sink for Listener {
+    fn event(&mut self, event: Event) {
+        self.0.lock().unwrap().whats.push(event.what);
+    }
+    fn lost(&mut self, _: u64) {}
+    fn is_trace(&self) -> bool {
+        self.1
+    }
+    fn wants_more(&self) -> bool {
+        !self.0.lock().unwrap().enough
+    }
+    fn end(&mut self) {
+        self.0.lock().unwrap().ended += 1;
+    }
+}
+
+/// For the rest of the process, as the real one.
+fn recorder() -> (&'static Recorder<Arc<Rings>>, Arc<Rings>) {
+    let rings = Arc::new(Rings::default());
+    let recorder = Box::leak(Box::new(Recorder::new(rings.clone())));
+    (recorder, rings)
+}
+
+/// A program that makes a request and frees it, if it is recorded.
+fn work(rings: &Arc<Rings>, number: u64) {
+    let session = rings.session.load(Ordering::SeqCst);
+    if session == 0 {
+        return;
+    }
+    let allocation = Allocation(u64::from(session) << 48 | number);
+    for kind in [Kind::Request(8), Kind::Free(0)] {
+        let ticks = Source::ticks(rings);
+        rings.entries.lock().unwrap().push(Entry {
+            ticks,
+            allocation,
+            kind,
+        });
+    }
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < end, "it did not come true");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn the_settings_sinks_hear_of_the_first_request_and_of_the_last() {
+    let (recorder, rings) = recorder();
+    let heard = Listener::default();
+    Source::record(&rings, 1);
+    work(&rings, 1);
+    recorder.begin(|| vec![Box::new(heard.clone())]);
+    recorder.begin(|| panic!("once"));
+    work(&rings, 2);
+    recorder.close();
+    assert_eq!((heard.count(), heard.ended()), (4, 1));
+    assert_eq!(rings.session.load(Ordering::SeqCst), 0);
+    recorder.close();
+}
+
+#[test]
+fn traces_come_and_go_beside_another_sink() {
+    let (recorder, rings) = recorder();
+    let other = Listener::default();
+    Source::record(&rings, 1);
+    recorder.begin(|| vec![Box::new(other.clone())]);
+    assert!(!recorder.stop(), "there is no trace");
+    for round in 0..5 {
+        let trace = Listener(Arc::default(), true);
+        recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
+        let second = recorder.start(|| panic!("one at a time"));
+        assert!(second.unwrap_err().contains("already"));
+        work(&rings, 10 * round + 1);
+        assert!(recorder.stop());
+        work(&rings, 10 * round + 2);
+        assert_eq!((trace.count(), trace.ended()), (2, 1));
+    }
+    recorder.close();
+    assert_eq!((other.count(), other.ended()), (20, 1));
+}
+
+#[test]
+fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
+    let (recorder, rings) = recorder();
+    let (other, trace) = (Listener::default(), Listener(Arc::default(), true));
+    Source::record(&rings, 1);
+    recorder.begin(|| vec![Box::new(other.clone())]);
+    let entry = |kind| {
+        let ticks = Source::ticks(&rings);
+        let allocation = Allocation(1 << 48 | 9);
+        let entry = Entry {
+            ticks,
+            allocation,
+            kind,
+        };
+        rings.entries.lock().unwrap().push(entry);
+    };
+    entry(Kind::Request(8));
+    recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
+    entry(Kind::Free(0));
+    assert!(recorder.stop());
+    recorder.close();
+    assert_eq!((other.count(), trace.count()), (2, 0));
+}
+
+#[test]
+fn what_cannot_start_changes_nothing_and_what_has_enough_ends() {
+    let (recorder, rings) = recorder();
+    recorder.begin(Vec::new);
+    let why = recorder.start(|| Err("no file".to_owned()));
+    assert_eq!(why.unwrap_err(), "no file");
+    let trace = Listener(Arc::default(), true);
+    recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
+    work(&rings, 1);
+    trace.0.lock().unwrap().enough = true;
+    until(|| rings.session.load(Ordering::SeqCst) == 0);
+    assert_eq!(trace.ended(), 1);
+    let next = Listener(Arc::default(), true);
+    until(|| recorder.start(|| Ok(Box::new(next.clone()))).is_ok());
+    assert!(recorder.stop());
+}
+
+#[test]
+fn a_panic_of_a_sink_ends_the_recording_alone() {
+    struct Bad;
+    impl Sink for Bad {
+        fn event(&mut self, _: Event) {
+            panic!("a defect of ours");
+        }
+        fn lost(&mut self, _: u64) {}
+        fn end(&mut self) {}
+    }
+    let (recorder, rings) = recorder();
+    Source::record(&rings, 1);
+    recorder.begin(|| vec![Box::new(Bad)]);
+    work(&rings, 1);
+    until(|| rings.session.load(Ordering::SeqCst) == 0);
+    recorder.close();
+    let trace = Listener(Arc::default(), true);
+    until(|| recorder.start(|| Ok(Box::new(trace.clone()))).is_ok());
+    work(&rings, 2);
+    assert!(recorder.stop());
+    assert_eq!(trace.count(), 2);
+}
+
+#[test]
+fn a_child_records_only_if_its_parent_had_not_begun() {
+    let (recorder, rings) = recorder();
+    Source::record(&rings, 1);
+    recorder.enter_child();
+    assert_eq!(rings.session.load(Ordering::SeqCst), 1, "still armed");
+    let heard = Listener::default();
+    recorder.begin(|| vec![Box::new(heard.clone())]);
+    work(&rings, 1);
+    until(|| heard.count() == 2);
+    recorder.enter_child();
+    assert_eq!(rings.session.load(Ordering::SeqCst), 0);
+    assert!(recorder.start(|| panic!("not here")).is_err());
+    recorder.close();
+    assert_eq!(heard.ended(), 0, "it is the parent's");
+}

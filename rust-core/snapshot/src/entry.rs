@@ -1,0 +1,122 @@
+//! An event of an allocator's history, as the snapshot has it, and how a dict becomes one.
+
+use std::collections::HashMap;
+
+use crate::error::What;
+use crate::word::Word;
+
+/// What the allocator did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Action {
+    /// A program got memory.
+    Alloc,
+    /// A program freed memory.
+    FreeRequested,
+    /// Memory that was freed may be used again.
+    FreeCompleted,
+    /// The allocator got memory from the driver.
+    SegmentAlloc,
+    /// The allocator gave memory back to the driver.
+    SegmentFree,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the memory begins.
+    pub address: u64,
+    /// Its bytes, as the allocator counts them: stock's pinned allocator has rounded them up.
+    pub bytes: u64,
+    /// When, in microseconds.
+    pub at: u64,
+    /// The stream, as a small number.
+    pub stream: u32,
+    /// What happened.
+    pub action: Action,
+}
+
+/// A value, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Nothing that is of interest here.
+    Plain,
+    Number(u64),
+    Word(Word),
+    List,
+    Dict,
+    /// The next of the entries that are in no list yet.
+    Entry,
+    /// A list of entries, by its number.
+    Trace(u32),
+    /// A list of such lists, by its number.
+    Traces(u32),
+}
+
+/// The latest time, in microseconds since 1970: beyond the year 30,000.
+const LATEST: u64 = 1 << 60;
+
+/// Streams come as addresses; here they are numbered.
+#[derive(Debug, Default)]
+pub(crate) struct Streams(HashMap<u64, u32>);
+
+impl Streams {
+    fn number(&mut self, stream: u64) -> u32 {
+        // More than a `u32` would need 2^32 events.
+        let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        *self.0.entry(stream).or_insert(next)
+    }
+}
+
+/// What the items of a dict come to.
+pub(crate) enum Read {
+    Nothing,
+    Entry(Entry),
+    /// An iteration ended then.
+    Step(u64),
+}
+
+/// Reads the items of a dict, keys and values in turns.
+pub(crate) fn read(items: &[Value], streams: &mut Streams) -> Result<Read, What> {
+    let get = |key: Word| {
+        let mut pairs = items.chunks_exact(2);
+        pairs
+            .find(|pair| pair[0] == Value::Word(key))
+            .map(|pair| pair[1])
+    };
+    let number = |key: Word, field: &'static str, most: u64| match get(key) {
+        Some(Value::Number(number)) if number <= most => Ok(number),
+        Some(Value::Number(_)) => Err((field, most, "a larger one")),
+        Some(_) => Err((field, most, "another value")),
+        None => Err((field, most, "none")),
+    };
+    let wrong = |(field, most, found)| What::Field { field, most, found };
+    let time = || number(Word::TimeUs, "time_us", LATEST).map_err(wrong);
+    let action = match get(Word::Action) {
+        Some(Value::Word(Word::Alloc)) => Action::Alloc,
+        Some(Value::Word(Word::FreeRequested)) => Action::FreeRequested,
+        Some(Value::Word(Word::FreeCompleted)) => Action::FreeCompleted,
+        Some(Value::Word(Word::SegmentAlloc | Word::SegmentMap)) => Action::SegmentAlloc,
+        Some(Value::Word(Word::SegmentFree | Word::SegmentUnmap)) => Action::SegmentFree,
+        // Such as oom, snapshot, annotate.
+        Some(_) => return Ok(Read::Nothing),
+        None => {
+            let ends = get(Word::Stage) == Some(Value::Word(Word::End));
+            return Ok(
+                if ends && get(Word::Name) == Some(Value::Word(Word::Step)) {
+                    Read::Step(time()?)
+                } else {
+                    Read::Nothing
+                },
+            );
+        }
+    };
+    let stream = number(Word::Stream, "stream", u64::MAX).map_err(wrong)?;
+    Ok(Read::Entry(Entry {
+        address: number(Word::Addr, "addr", u64::MAX).map_err(wrong)?,
+        bytes: number(Word::Size, "size", 1 << 50).map_err(wrong)?,
+        at: time()?,
+        stream: streams.number(stream),
+        action,
+    }))
+}

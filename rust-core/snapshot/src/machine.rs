@@ -1,0 +1,390 @@
+//! The machine that a pickle is a program for: a stack, marks on it, and a memo of values to be used again.
+//!
+//! Values lose what is of no interest as soon as they are made, so that the memo takes a byte each. What a dict or list
+//! is shows in its items: a dict with an `action` is an event, a list of events a trace. A list or dict that
+//! comes again by its memo is of no interest any more; PyTorch shares frames and texts alone.
+//!
+//! Invariant: `loose` has as many entries as there are `Value::Entry` on the stack, in the same order.
+
+mod opcodes;
+
+use std::io::BufRead;
+
+use crate::Snapshot;
+use crate::entry::{Entry, Read, Streams, Value, read};
+use crate::error::{Error, MOST_VALUES, What};
+use crate::source::Source;
+use crate::word::Word;
+use opcodes as op;
+
+/// Runs the pickle.
+pub(crate) fn run(from: impl BufRead) -> Result<Snapshot, Error> {
+    let mut machine = Machine::new(Source::new(from));
+    let (mut offset, mut opcode) = (0, None);
+    let result = machine.begin().and_then(|()| {
+        loop {
+            offset = machine.source.offset;
+            opcode = None;
+            let code = machine.source.byte()?;
+            opcode = op::name(code);
+            if !machine.step(code)? {
+                return machine.end();
+            }
+        }
+    });
+    result.map_err(|what| Error {
+        offset,
+        opcode,
+        what,
+    })
+}
+
+struct Machine<R> {
+    source: Source<R>,
+    stack: Vec<Value>,
+    /// Lengths that the stack had.
+    marks: Vec<usize>,
+    /// Of each value its word, or 0.
+    memo: Vec<u8>,
+    streams: Streams,
+    loose: Vec<Entry>,
+    traces: Vec<Vec<Entry>>,
+    /// Lists of traces; none stands for an empty one.
+    lists: Vec<Vec<Option<u32>>>,
+    devices: Option<Value>,
+    host: Option<Value>,
+    steps: Vec<u64>,
+}
+
+impl<R: BufRead> Machine<R> {
+    fn new(source: Source<R>) -> Self {
+        Self {
+            source,
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: Vec::new(),
+            streams: Streams::default(),
+            loose: Vec::new(),
+            traces: Vec::new(),
+            lists: Vec::new(),
+            devices: None,
+            host: None,
+            steps: Vec::new(),
+        }
+    }
+
+    /// The first two bytes.
+    fn begin(&mut self) -> Result<(), What> {
+        let first = self.source.byte()?;
+        if first != op::PROTO {
+            let found = match first {
+                b'P' => {
+                    "a zip archive, as torch.save writes it: save the snapshot with \
+                         torch.cuda.memory._dump_snapshot(FILE)"
+                }
+                b'{' => "a JSON file, such as a trace",
+                b'(' | b'c' | b']' | b'}' => "a pickle of protocol 0 or 1, or another kind of file",
+                _ => "another kind of file",
+            };
+            return Err(What::NotAPickle { found });
+        }
+        match self.source.byte()? {
+            2..=5 => Ok(()),
+            other => Err(What::Protocol(other)),
+        }
+    }
+
+    /// One opcode; returns whether there are more.
+    fn step(&mut self, code: u8) -> Result<bool, What> {
+        match code {
+            op::STOP => return Ok(false),
+            // A frame's length is advice to read ahead.
+            op::FRAME => self.source.skip(8)?,
+            op::MARK => {
+                if self.marks.len() >= MOST_VALUES {
+                    return Err(What::TooMany);
+                }
+                self.marks.push(self.stack.len());
+            }
+            op::NONE | op::NEWTRUE | op::NEWFALSE | op::EMPTY_TUPLE => self.push(Value::Plain)?,
+            op::BININT1 => self.number(1, false)?,
+            op::BININT2 => self.number(2, false)?,
+            op::BININT => self.number(4, true)?,
+            op::LONG1 => {
+                let bytes = self.length::<1>()?;
+                self.number(bytes, true)?;
+            }
+            op::LONG4 => {
+                let bytes = self.length::<4>()?;
+                self.number(bytes, true)?;
+            }
+            op::BINFLOAT => self.pass_over(8)?,
+            op::SHORT_BINUNICODE => self.text::<1>()?,
+            op::BINUNICODE => self.text::<4>()?,
+            op::BINUNICODE8 => self.text::<8>()?,
+            op::SHORT_BINBYTES => self.bytes::<1>()?,
+            op::BINBYTES => self.bytes::<4>()?,
+            op::BINBYTES8 | op::BYTEARRAY8 => self.bytes::<8>()?,
+            op::TUPLE1 => self.tuple(1)?,
+            op::TUPLE2 => self.tuple(2)?,
+            op::TUPLE3 => self.tuple(3)?,
+            op::TUPLE => {
+                let from = self.mark()?;
+                self.drop_from(from);
+                self.push(Value::Plain)?;
+            }
+            op::EMPTY_LIST => self.push(Value::List)?,
+            op::EMPTY_DICT => self.push(Value::Dict)?,
+            op::APPEND => self.append(self.above(1)?)?,
+            op::APPENDS => {
+                let from = self.mark()?;
+                self.append(from)?;
+            }
+            op::SETITEM => self.set(self.above(2)?)?,
+            op::SETITEMS => {
+                let from = self.mark()?;
+                self.set(from)?;
+            }
+            op::BINGET => self.get::<1>()?,
+            op::LONG_BINGET => self.get::<4>()?,
+            op::BINPUT => {
+                let number = self.length::<1>()?;
+                self.put(number)?;
+            }
+            op::LONG_BINPUT => {
+                let number = self.length::<4>()?;
+                self.put(number)?;
+            }
+            op::MEMOIZE => self.put(self.memo.len() as u64)?,
+            other => return Err(op::refusal(other)),
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn push(&mut self, value: Value) -> Result<(), What> {
+        if self.stack.len() >= MOST_VALUES {
+            return Err(What::TooMany);
+        }
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// An unsigned number of N bytes, for lengths and references.
+    #[inline]
+    fn length<const N: usize>(&mut self) -> Result<u64, What> {
+        let mut all = [0; 8];
+        all[..N].copy_from_slice(&self.source.array::<N>()?);
+        Ok(u64::from_le_bytes(all))
+    }
+
+    /// A whole number. One that is negative or too large is of no interest.
+    fn number(&mut self, bytes: u64, signed: bool) -> Result<(), What> {
+        let value = if signed {
+            self.source.number(bytes)?
+        } else if bytes == 1 {
+            Some(u64::from(self.source.byte()?))
+        } else {
+            Some(u64::from(u16::from_le_bytes(self.source.array()?)))
+        };
+        self.push(value.map_or(Value::Plain, Value::Number))
+    }
+
+    fn text<const N: usize>(&mut self) -> Result<(), What> {
+        let length = self.length::<N>()?;
+        let word = self.source.word(length)?;
+        self.push(word.map_or(Value::Plain, Value::Word))
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<(), What> {
+        let length = self.length::<N>()?;
+        self.pass_over(length)
+    }
+
+    fn pass_over(&mut self, bytes: u64) -> Result<(), What> {
+        self.source.skip(bytes)?;
+        self.push(Value::Plain)
+    }
+
+    /// Where the values since the last mark begin, which is removed.
+    fn mark(&mut self) -> Result<usize, What> {
+        self.marks.pop().ok_or(What::NoMark)
+    }
+
+    /// Where the last `count` values begin, which lie above the last mark.
+    fn above(&self, count: usize) -> Result<usize, What> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        let has = self.stack.len() - floor;
+        if has < count {
+            return Err(What::TooFew { needs: count, has });
+        }
+        Ok(self.stack.len() - count)
+    }
+
+    fn tuple(&mut self, count: usize) -> Result<(), What> {
+        let from = self.above(count)?;
+        self.drop_from(from);
+        self.push(Value::Plain)
+    }
+
+    /// Removes the values from `from` on, with what they stand for.
+    fn drop_from(&mut self, from: usize) {
+        let mut entries = 0;
+        for value in self.stack.drain(from..) {
+            match value {
+                Value::Entry => entries += 1,
+                Value::Trace(trace) => self.traces[trace as usize] = Vec::new(),
+                Value::Traces(list) => {
+                    for trace in self.lists[list as usize].drain(..).flatten() {
+                        self.traces[trace as usize] = Vec::new();
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.loose.truncate(self.loose.len() - entries);
+    }
+
+    /// Where the list or dict lies that the values from `from` on are for.
+    fn target(&self, from: usize) -> Result<usize, What> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        if from == floor {
+            return Err(What::TooFew { needs: 1, has: 0 });
+        }
+        Ok(from - 1)
+    }
+
+    /// Puts the values from `from` on into the list below them.
+    fn append(&mut self, from: usize) -> Result<(), What> {
+        let target = self.target(from)?;
+        let list = self.stack[target];
+        if !matches!(list, Value::List | Value::Trace(_) | Value::Traces(_)) {
+            return Err(What::NotA { expected: "a list" });
+        }
+        let items = &mut self.stack[from..];
+        let entries = items.iter().filter(|it| **it == Value::Entry).count();
+        if entries > 0 && !matches!(list, Value::Traces(_)) {
+            let trace = match list {
+                Value::Trace(trace) => trace,
+                _ => push_to(&mut self.traces),
+            };
+            let first = self.loose.len() - entries;
+            self.traces[trace as usize].extend(self.loose.drain(first..));
+            for value in items.iter_mut().filter(|it| **it == Value::Entry) {
+                *value = Value::Plain;
+            }
+            self.stack[target] = Value::Trace(trace);
+        } else if items.iter().any(|it| matches!(it, Value::Trace(_))) {
+            let number = match list {
+                Value::Traces(number) => number,
+                _ => push_to(&mut self.lists),
+            };
+            let traces = items.iter_mut().map(|it| match *it {
+                Value::Trace(trace) => {
+                    *it = Value::Plain;
+                    Some(trace)
+                }
+                _ => None,
+            });
+            self.lists[number as usize].extend(traces);
+            self.stack[target] = Value::Traces(number);
+        }
+        self.drop_from(from);
+        Ok(())
+    }
+
+    /// Puts the keys and values from `from` on into the dict below them.
+    fn set(&mut self, from: usize) -> Result<(), What> {
+        let target = self.target(from)?;
+        if !matches!(self.stack[target], Value::Dict | Value::Entry) {
+            return Err(What::NotA { expected: "a dict" });
+        }
+        let items = &mut self.stack[from..];
+        if !items.len().is_multiple_of(2) {
+            return Err(What::Odd(items.len()));
+        }
+        for pair in items.chunks_exact_mut(2) {
+            let (place, key) = match pair {
+                [Value::Word(Word::DeviceTraces), Value::Traces(_)] => {
+                    (&mut self.devices, "device_traces")
+                }
+                [Value::Word(Word::HostTraces), Value::Trace(_)] => (&mut self.host, "host_traces"),
+                _ => continue,
+            };
+            if place.replace(pair[1]).is_some() {
+                return Err(What::Twice(key));
+            }
+            pair[1] = Value::Plain;
+        }
+        let read = read(items, &mut self.streams)?;
+        self.drop_from(from);
+        match read {
+            Read::Nothing => {}
+            Read::Step(at) => self.steps.push(at),
+            Read::Entry(entry) => {
+                if self.stack[target] == Value::Dict {
+                    self.stack[target] = Value::Entry;
+                    self.loose.push(entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn get<const N: usize>(&mut self) -> Result<(), What> {
+        let found = self.length::<N>()?;
+        let has = self.memo.len();
+        let number = usize::try_from(found).ok().and_then(|it| self.memo.get(it));
+        let word = *number.ok_or(What::Memo { found, has })?;
+        self.push(Word::numbered(word).map_or(Value::Plain, Value::Word))
+    }
+
+    /// Memorizes the last value. Python numbers them as they come.
+    fn put(&mut self, number: u64) -> Result<(), What> {
+        let value = self.stack[self.above(1)?];
+        let word = match value {
+            Value::Word(word) => word as u8,
+            _ => 0,
+        };
+        let next = self.memo.len();
+        match usize::try_from(number) {
+            Ok(number) if number < next => self.memo[number] = word,
+            Ok(number) if number == next => self.memo.push(word),
+            _ => {
+                let found = number;
+                return Err(What::MemoOutOfTurn { found, next });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<Snapshot, What> {
+        let mut take = |trace: u32| std::mem::take(&mut self.traces[trace as usize]);
+        let devices = match self.devices {
+            Some(Value::Traces(list)) => {
+                let traces = self.lists[list as usize].iter();
+                traces
+                    .map(|it| it.map(&mut take).unwrap_or_default())
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let host = match self.host {
+            Some(Value::Trace(trace)) => take(trace),
+            _ => Vec::new(),
+        };
+        let snapshot = Snapshot {
+            devices,
+            host,
+            steps: self.steps,
+        };
+        snapshot.whose().ok_or(What::NoTraces)?;
+        Ok(snapshot)
+    }
+}
+
+/// One more, and its number. A pickle would need gigabytes for more than a `u32` counts.
+fn push_to<T>(all: &mut Vec<Vec<T>>) -> u32 {
+    all.push(Vec::new());
+    u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
+}

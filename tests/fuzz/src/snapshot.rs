@@ -1,0 +1,45 @@
+//! The reader of PyTorch's memory snapshots.
+
+use std::collections::BTreeMap;
+
+use pinbuddy_snapshot::{Op, Snapshot, Whose};
+
+/// Reads `bytes` as a snapshot: there are no more events than bytes, and each allocator's make sense in
+/// their order.
+pub fn run(bytes: &[u8]) {
+    let snapshot = match Snapshot::read(bytes) {
+        Ok(snapshot) => snapshot,
+        Err(why) => {
+            assert!(why.offset <= bytes.len() as u64, "{why}");
+            assert!(!why.to_string().is_empty());
+            return;
+        }
+    };
+    assert!(snapshot.whose().is_some(), "a snapshot of nothing");
+    check(&snapshot, Whose::Host, bytes.len());
+    for device in 0..snapshot.devices.len() {
+        check(&snapshot, Whose::Device(device), bytes.len());
+    }
+}
+
+fn check(snapshot: &Snapshot, whose: Whose, most: usize) {
+    // At least the five keys of each, each a reference of two bytes.
+    assert!(snapshot.entries(whose).len() <= most / 10);
+    // By id: whether it was freed.
+    let mut known = BTreeMap::new();
+    let (mut at, mut next) = (0, 0);
+    for event in snapshot.events(whose) {
+        assert!(event.at >= at, "time goes back");
+        at = event.at;
+        match event.op {
+            Op::Alloc { id, bytes, .. } => {
+                assert!(id == next && bytes > 0);
+                next += 1;
+                known.insert(id, false);
+            }
+            Op::Free { id } => assert_eq!(known.insert(id, true), Some(false), "freed twice"),
+            Op::Safe { id } => assert_eq!(known.remove(&id), Some(true), "safe, not freed"),
+            Op::Pin { .. } | Op::Unpin { .. } | Op::Iteration => {}
+        }
+    }
+}

@@ -1,0 +1,318 @@
+"""A recorded trace is what the program did, whatever becomes of the program."""
+
+from collections import Counter
+
+import pytest
+import torch
+from conftest import needs
+from recorded import read
+
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
+
+
+def ops(events: list[dict], *fields: str) -> list[tuple]:
+    """Each event as its op and these of its fields."""
+    return [(it["op"], *(it[field] for field in fields if field in it)) for it in events]
+
+
+def test_a_program_is_recorded_as_it_ran(run, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    run(
+        """
+from program import *
+import pinbuddy
+small = torch.empty(1000, dtype=torch.uint8, pin_memory=True)
+large = pinned(8)
+stream = torch.cuda.Stream()
+with torch.cuda.stream(stream):
+    there = large.to("cuda", non_blocking=True)
+stream.synchronize()
+del large
+pinned(2)
+pinbuddy.iteration()
+with torch.cuda.stream(stream):
+    there = small.to("cuda", non_blocking=True)
+stream.synchronize()
+del small
+torch.empty(300, dtype=torch.uint8, pin_memory=True)
+torch._C._host_emptyCache()
+""",
+        **SETTINGS,
+        BUDDY_TRACE=str(file),
+        RANK="1",
+        WORLD_SIZE="1",
+    )
+    header, events = read(file)
+    assert (header["rank"], header["world_size"]) == (0, 1)
+    assert header["torch"].split("+")[0] == torch.__version__.split("+")[0]
+    assert header["settings"]["BUDDY_BLOCK_SIZE_MB"] == 64
+    assert header["settings"]["BUDDY_THRESHOLD_MB"] == 1
+    assert ops(events, "id", "bytes", "stream") == [
+        ("alloc", 1, 1000),
+        ("alloc", 2, 8 << 20),
+        ("event", 2, 0),
+        ("free", 2),
+        ("safe", 2),
+        ("alloc", 3, 2 << 20),
+        ("free", 3),
+        ("iter",),
+        ("event", 1, 0),
+        ("free", 1),
+        ("safe", 1),
+        ("alloc", 4, 300),
+        ("free", 4),
+        ("clear",),
+    ]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+# Threads in turns, each with sizes of its own; each thread frees the first block of the one before.
+THREADS = """
+from program import *
+import pinbuddy
+THREADS, ROUNDS = 16, 30
+handed = [None] * THREADS
+turn = threading.Condition()
+whose = 0
+def work(mark):
+    global whose
+    for i in range(ROUNDS):
+        tensor = torch.empty((1 + i % 7) * 300_000 + mark, dtype=torch.uint8, pin_memory=True)
+        if i == 0:
+            with turn:
+                turn.wait_for(lambda: whose == mark, timeout=60)
+                handed[mark] = tensor
+                handed[mark - 1] = None
+                whose += 1
+                turn.notify_all()
+        del tensor
+threads = [threading.Thread(target=work, args=(mark,)) for mark in range(THREADS)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+handed.clear()
+"""
+
+
+def test_sixteen_threads_are_told_apart_and_each_is_in_order(run, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    run(THREADS, **SETTINGS, BUDDY_TRACE=str(file))
+    _, events = read(file)
+    by_thread = {}
+    for event in events:
+        if event["op"] == "alloc":
+            by_thread.setdefault(event["thread"], []).append(event["bytes"])
+    # What the last one left is freed by the main thread, which asks for nothing.
+    assert len(by_thread) == 16
+    expected = {mark: [(1 + i % 7) * 300_000 + mark for i in range(30)] for mark in range(16)}
+    assert sorted(by_thread.values()) == sorted(expected.values())
+    counts = Counter(event["op"] for event in events)
+    assert counts["alloc"] == counts["free"] == 16 * 30
+    owner = {it["id"]: it["thread"] for it in events if it["op"] == "alloc"}
+    others = [it for it in events if it["op"] == "free" and owner[it["id"]] != it["thread"]]
+    assert len(others) >= 15
+
+
+@needs(11, "private pools for pinned memory")
+def test_requests_of_a_capture_are_recorded(run, tmp_path):
+    """Their blocks are the graph's, so nothing says when they are safe."""
+    file = tmp_path / "trace.jsonl"
+    run(
+        """
+from program import *
+use_gpu()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    host = torch.empty(3000, dtype=torch.uint8, pin_memory=True)
+    there = host.to("cuda", non_blocking=True)
+del host
+""",
+        **SETTINGS,
+        BUDDY_TRACE=str(file),
+    )
+    _, events = read(file)
+    # PyTorch empties the cache before a capture.
+    assert ops(events, "bytes") == [("clear",), ("alloc", 3000), ("event",), ("free",)]
+
+
+@pytest.mark.parametrize("ending", ["os._exit(7)", "os.kill(os.getpid(), 9)"])
+def test_a_crash_leaves_what_came_before(run, tmp_path, ending):
+    file = tmp_path / "trace.jsonl"
+    program = f"""
+from program import *
+kept = [pinned(1) for _ in range(20)]
+until(lambda: open({str(file)!r}).read().count("alloc") == 20)
+more = [pinned(2) for _ in range(200)]
+{ending}
+"""
+    outcome = run(program, check=False, **SETTINGS, BUDDY_TRACE=str(file))
+    assert outcome.returncode in (7, -9)
+    _, events = read(file, whole=False)
+    assert 20 <= len(events) <= 220 and set(ops(events)) == {("alloc",)}
+
+
+def test_the_end_of_a_program_is_recorded(run, tmp_path):
+    """Nothing is lost in rings, though the program ends at once."""
+    file = tmp_path / "trace.jsonl"
+    run(
+        "from program import *\nfor i in range(5000):\n    torch.empty(100 + i, pin_memory=True)\n",
+        **SETTINGS,
+        BUDDY_TRACE=str(file),
+    )
+    _, events = read(file)
+    counts = Counter(event["op"] for event in events)
+    assert counts == {"alloc": 5000, "free": 5000}
+
+
+def test_starting_and_stopping_again_and_again(run, tmp_path):
+    outcome = run(
+        f"""
+from program import *
+import pinbuddy
+folder = {str(tmp_path)!r}
+older = [pinned(1), torch.empty(10, pin_memory=True)]
+for i in range(5):
+    pinbuddy.trace.start(f"{{folder}}/{{i}}.jsonl")
+    try:
+        pinbuddy.trace.start(f"{{folder}}/again.jsonl")
+        raise AssertionError("two at once")
+    except RuntimeError as why:
+        assert "already" in str(why), why
+    kept = pinned(2)
+    older.pop() if older else None
+    for _ in range(i):
+        torch.empty(20, pin_memory=True)
+    pinbuddy.iteration()
+    assert pinbuddy.trace.stop()
+    assert not pinbuddy.trace.stop()
+    del kept
+    torch.empty(30, pin_memory=True)
+""",
+        **SETTINGS,
+    )
+    assert outcome.warnings == []
+    for i in range(5):
+        _, events = read(tmp_path / f"{i}.jsonl")
+        assert ops(events, "bytes") == [("alloc", 2 << 20)] + [("alloc", 20 * 4), ("free",)] * i + [("iter",)]
+    assert not (tmp_path / "again.jsonl").exists()
+
+
+def test_a_trace_of_the_settings_can_be_stopped_and_another_started(run, tmp_path):
+    run(
+        f"""
+from program import *
+import pinbuddy
+torch.empty(10, dtype=torch.uint8, pin_memory=True)
+assert pinbuddy.trace.stop()
+torch.empty(20, dtype=torch.uint8, pin_memory=True)
+pinbuddy.trace.start({str(tmp_path / "second")!r})
+torch.empty(30, dtype=torch.uint8, pin_memory=True)
+""",
+        BUDDY_TRACE=str(tmp_path / "first"),
+    )
+    for name, size in [("first", 10), ("second", 30)]:
+        _, events = read(tmp_path / name)
+        assert ops(events, "bytes") == [("alloc", size), ("free",)]
+
+
+CHILD = """
+from program import *
+import pinbuddy
+def forked(act):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            act()
+            status = 0
+        except BaseException as error:
+            print("child:", repr(error), file=sys.stderr, flush=True)
+            status = 1
+        if status:
+            os._exit(1)
+        sys.exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+@pytest.mark.real_start("a child runs the exit handlers of its own process")
+def test_a_child_records_nothing_and_harms_nothing(run, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    outcome = run(
+        CHILD
+        + f"""
+kept = [pinned(2), torch.empty(10, dtype=torch.uint8, pin_memory=True)]
+def child():
+    pinbuddy.iteration()
+    kept.clear()
+    try:
+        pinbuddy.trace.start({str(tmp_path / "child")!r})
+        raise AssertionError("it records")
+    except RuntimeError as why:
+        assert "child" in str(why) or "off" in str(why), why
+    assert not pinbuddy.trace.stop()
+statuses = [forked(child) for _ in range(3)]
+torch.empty(20, dtype=torch.uint8, pin_memory=True)
+answer(statuses)
+""",
+        **SETTINGS,
+        BUDDY_TRACE=str(file),
+    )
+    assert outcome.value == [[0, 0, 0]], outcome.stderr
+    _, events = read(file)
+    assert ops(events, "bytes")[:4] == [("alloc", 2 << 20), ("alloc", 10), ("alloc", 20), ("free",)]
+    assert not (tmp_path / "child").exists()
+
+
+@pytest.mark.real_start("a child of a parent that never pinned has an engine of its own")
+def test_a_child_of_a_parent_that_never_pinned_records_its_own(run, tmp_path):
+    outcome = run(
+        CHILD
+        + """
+def child():
+    torch.empty(20, dtype=torch.uint8, pin_memory=True)
+    torch.empty(30, dtype=torch.uint8, pin_memory=True)
+answer(forked(child))
+""",
+        **SETTINGS,
+        BUDDY_TRACE=str(tmp_path / "{pid}"),
+    )
+    assert outcome.value == [0], outcome.stderr
+    (file,) = tmp_path.iterdir()
+    _, events = read(file)
+    assert ops(events, "bytes") == [("alloc", 20), ("free",), ("alloc", 30), ("free",)]
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [("no/such/folder", "cannot be written"), ("link", "symbolic link"), (".", "cannot be written")],
+)
+def test_a_file_that_cannot_be_written_is_said_once(run, tmp_path, name, why):
+    (tmp_path / "target").write_text("kept")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    outcome = run(
+        "from program import *\nkept = [pinned(1) for _ in range(9)]\nanswer(len(kept))\n",
+        **SETTINGS,
+        BUDDY_TRACE=str(tmp_path / name),
+    )
+    assert outcome.value == [9]
+    assert len(outcome.warnings) == 1 and why in outcome.warnings[0], outcome.stderr
+    assert (tmp_path / "target").read_text() == "kept"
+
+
+def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
+    run("from program import *\nimport pinbuddy\npinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ranks_have_files_of_their_own(run, tmp_path):
+    for rank in "02":
+        run(
+            "import torch; torch.empty(10, pin_memory=True)",
+            BUDDY_TRACE=str(tmp_path / "trace.jsonl"),
+            RANK=rank,
+            WORLD_SIZE="4",
+        )
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["trace.rank0.jsonl", "trace.rank2.jsonl"]
+    header, _ = read(tmp_path / "trace.rank2.jsonl")
+    assert (header["rank"], header["world_size"]) == (2, 4)

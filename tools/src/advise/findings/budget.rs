@@ -1,0 +1,168 @@
+//! Memory at the ceiling: what is live comes close to the budget, or the allocator unpins and pins in turns.
+
+use super::{Examples, Finding, Watch};
+use crate::advise::world::World;
+use crate::input::{Item, What};
+use crate::show;
+
+/// How often what is live comes close to the budget.
+pub(super) struct Ceiling {
+    budget: u64,
+    above: bool,
+    times: u64,
+    most: u64,
+    examples: Examples,
+}
+
+impl Ceiling {
+    pub(super) fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            above: false,
+            times: 0,
+            most: 0,
+            examples: Examples::default(),
+        }
+    }
+}
+
+impl Watch for Ceiling {
+    fn see(&mut self, item: &Item, world: &World) {
+        let What::Request { bytes, .. } = item.what else {
+            // So far below that it is another time.
+            self.above &= world.live_bytes > self.budget / 4 * 3;
+            return;
+        };
+        let live = world.live_bytes.saturating_add(bytes);
+        self.most = self.most.max(live);
+        if !self.above && live > self.budget / 10 * 9 {
+            self.above = true;
+            self.times += 1;
+            self.examples.add(item.line);
+        }
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        (self.times > 0).then(|| Finding {
+            id: "at_the_budget",
+            what: "What the program needs comes close to the budget, where memory is given back and pinned again".to_owned(),
+            evidence: format!(
+                "{} above nine tenths of BUDDY_MAX_MB ({}), {} live at most",
+                show::count(self.times, "time"),
+                show::bytes(self.budget),
+                show::bytes(self.most),
+            ),
+            count: self.times,
+            bytes: self.most,
+            lines: self.examples.0.clone(),
+            to_do: "raise BUDDY_MAX_MB if the machine has the memory, or pin less at once".to_owned(),
+        })
+    }
+}
+
+/// How often the run's own allocator went from unpinning to pinning, which snapshots tell.
+#[derive(Default)]
+pub(super) struct Turns {
+    pinned: u64,
+    most: u64,
+    in_all: u64,
+    unpinned_last: bool,
+    turns: u64,
+    examples: Examples,
+}
+
+/// Fewer turns are phases.
+const LEAST: u64 = 8;
+
+impl Watch for Turns {
+    fn see(&mut self, item: &Item, _world: &World) {
+        match item.what {
+            What::Pin { bytes } => {
+                self.pinned = self.pinned.saturating_add(bytes);
+                self.in_all = self.in_all.saturating_add(bytes);
+                self.most = self.most.max(self.pinned);
+                if std::mem::take(&mut self.unpinned_last) {
+                    self.turns += 1;
+                    self.examples.add(item.line);
+                }
+            }
+            What::Unpin { bytes } => {
+                self.pinned = self.pinned.saturating_sub(bytes);
+                self.unpinned_last = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        if self.turns < LEAST || self.in_all / 3 < self.most {
+            return None;
+        }
+        Some(Finding {
+            id: "pinned_and_unpinned_in_turns",
+            what: "The allocator gives memory back and gets it again in turns".to_owned(),
+            evidence: format!(
+                "{}; {} came from the driver in all, at most {} at once",
+                show::count(self.turns, "turn"),
+                show::bytes(self.in_all),
+                show::bytes(self.most),
+            ),
+            count: self.turns,
+            bytes: self.in_all,
+            lines: self.examples.0.clone(),
+            to_do: "do not empty the cache in the loop, and keep away from the memory limit: each turn waits for the driver \
+                    and for all streams"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+    use super::*;
+    use crate::input::About;
+
+    #[test]
+    fn a_budget_that_is_almost_used_up_is_found() {
+        let mut program = Program::default();
+        for _ in 0..3 {
+            let blocks: Vec<u64> = (0..10).map(|_| program.alloc(8 * MIB)).collect();
+            blocks.iter().for_each(|it| program.free(*it));
+        }
+        let with = |budget| About {
+            budget: Some(budget),
+            ..About::default()
+        };
+        let found = program.finding("at_the_budget", with(85 * MIB)).unwrap();
+        assert_eq!((found.count, found.bytes), (3, 80 * MIB));
+        assert_eq!(program.finding("at_the_budget", with(100 * MIB)), None);
+        assert_eq!(program.finding("at_the_budget", About::default()), None);
+    }
+
+    #[test]
+    fn turns_of_the_runs_allocator_are_found_and_a_phase_is_none() {
+        let found = |turns: u64| {
+            let mut watch = Turns::default();
+            for line in 0..turns * 2 {
+                let bytes = 8 * MIB;
+                let what = if line % 2 == 0 {
+                    What::Pin { bytes }
+                } else {
+                    What::Unpin { bytes }
+                };
+                watch.see(
+                    &Item {
+                        line,
+                        at: line,
+                        what,
+                    },
+                    &World::default(),
+                );
+            }
+            watch.finding(&World::default())
+        };
+        assert_eq!(found(20).unwrap().count, 19);
+        assert_eq!(found(3), None);
+    }
+}

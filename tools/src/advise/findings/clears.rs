@@ -1,0 +1,181 @@
+//! The cache is emptied inside the loop, and the same memory is pinned again: what each time cost with stock.
+
+use pinbuddy_replay::policy::Policy as _;
+use pinbuddy_replay::policy::stock::Stock;
+use pinbuddy_replay::replay::Replay;
+
+use super::{Examples, Finding, Watch};
+use crate::advise::world::{Counts, World};
+use crate::flow::step;
+use crate::input::{Item, What};
+use crate::show;
+
+/// What was pinned again after a clear.
+#[derive(Clone, Copy, Debug, Default)]
+struct After {
+    given_back: u64,
+    pinned: u64,
+    pins: u64,
+}
+
+pub(super) struct Clears {
+    iterations: u64,
+    stock: Replay<Stock>,
+    /// The last clear: what was pinned right after it, and how many pins there had been.
+    last: Option<(u64, u64, After)>,
+    costly: u64,
+    sum: After,
+    /// Iterations with a costly clear.
+    within: u64,
+    latest: Option<u64>,
+    examples: Examples,
+    line: u64,
+}
+
+/// A clear that gave back less cost nothing to speak of.
+const LEAST: u64 = 1 << 20;
+
+impl Clears {
+    pub(super) fn new(counts: &Counts) -> Self {
+        Self {
+            iterations: counts.iterations,
+            stock: Replay::new(Stock::default()),
+            last: None,
+            costly: 0,
+            sum: After::default(),
+            within: 0,
+            latest: None,
+            examples: Examples::default(),
+            line: 0,
+        }
+    }
+
+    /// The time after the last clear is over.
+    fn settle(&mut self, iteration: u64) {
+        let Some((.., after)) = self.last.take() else {
+            return;
+        };
+        if after.given_back < LEAST || after.pinned < LEAST {
+            return;
+        }
+        self.costly += 1;
+        self.sum.given_back += after.given_back;
+        self.sum.pinned += after.pinned;
+        self.sum.pins += after.pins;
+        self.examples.add(self.line);
+        if self.latest != Some(iteration) {
+            self.latest = Some(iteration);
+            self.within += 1;
+        }
+    }
+}
+
+impl Watch for Clears {
+    fn see(&mut self, item: &Item, world: &World) {
+        let clear = item.what == What::Clear;
+        if clear {
+            self.settle(world.iterations);
+        }
+        let before = self.stock.policy().pins();
+        if let Some(step) = step(item) {
+            self.stock.step(step);
+        }
+        let now = self.stock.policy().pins();
+        if clear {
+            let given_back = before.bytes - now.bytes;
+            self.last = Some((
+                now.bytes,
+                now.pins,
+                After {
+                    given_back,
+                    ..After::default()
+                },
+            ));
+            self.line = item.line;
+        } else if let Some((bytes, pins, after)) = &mut self.last {
+            // What it had before; more is growth, and not the clear's doing.
+            let again = now.bytes.saturating_sub(*bytes).min(after.given_back);
+            if again > after.pinned {
+                after.pinned = again;
+                after.pins = now.pins - *pins;
+            }
+        }
+    }
+
+    fn finding(&mut self, world: &World) -> Option<Finding> {
+        self.settle(world.iterations);
+        // Between two phases, or before the first iteration, it is as it should be.
+        let enough = if self.iterations >= 2 {
+            self.within >= 2
+        } else {
+            self.costly >= 3
+        };
+        if !enough {
+            return None;
+        }
+        let (each, pins) = (self.sum.pinned / self.costly, self.sum.pins / self.costly);
+        let inside = match self.iterations {
+            0 | 1 => String::new(),
+            all => format!(" in {} of {all} iterations", self.within),
+        };
+        Some(Finding {
+            id: "clears_inside_iterations",
+            what: "The cache is emptied inside the loop, and the same memory is pinned again".to_owned(),
+            evidence: format!(
+                "{}{inside}; after each one stock pins {} again on average, in {}, and gives back {}; emptying also waits \
+                 for all streams",
+                show::count(self.costly, "empty_cache call"),
+                show::bytes(each),
+                show::count(pins, "call"),
+                show::bytes(self.sum.given_back / self.costly),
+            ),
+            count: self.costly,
+            bytes: self.sum.pinned,
+            lines: self.examples.0.clone(),
+            to_do: "empty the cache between phases only (after initialisation, between training and evaluation), never in \
+                    the loop"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+
+    /// Ten iterations of a few buffers; the cache is emptied after those that `clears` names.
+    fn program(clears: &dyn Fn(u32) -> bool) -> Program {
+        let mut program = Program::default();
+        for iteration in 0..10 {
+            let blocks: Vec<u64> = (0..4).map(|_| program.alloc(10 * MIB)).collect();
+            blocks.iter().for_each(|it| program.free(*it));
+            if clears(iteration) {
+                program.clear();
+            }
+            program.iteration();
+        }
+        program
+    }
+
+    #[test]
+    fn a_clear_in_each_iteration_is_found_with_what_it_costs() {
+        let found = program(&|_| true).finding("clears_inside_iterations", Default::default());
+        let found = found.unwrap();
+        // Nothing is pinned again after the last one.
+        assert_eq!((found.count, found.bytes), (9, 9 * 64 * MIB));
+        assert!(found.evidence.starts_with(
+            "9 empty_cache calls in 9 of 10 iterations; after each one stock pins 64.00 MiB"
+        ));
+        assert_eq!(found.lines, [9, 19, 29, 39, 49]);
+    }
+
+    #[test]
+    fn a_clear_between_two_phases_is_none() {
+        for clears in [&|it| it == 4, &|_| false] as [&dyn Fn(u32) -> bool; 2] {
+            assert_eq!(
+                program(clears).finding("clears_inside_iterations", Default::default()),
+                None
+            );
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Memory that grows without end: the least that is live in a while rises all the time, though blocks come and go.
+
+use super::{Finding, Watch};
+use crate::advise::world::{Counts, World};
+use crate::input::Item;
+use crate::show;
+
+/// Into how many parts a trace is divided.
+const PARTS: u64 = 32;
+
+pub(super) struct Growth {
+    events: u64,
+    iterations: u64,
+    churns: bool,
+    /// Of each part, the least that was live, and the line where that was.
+    least: Vec<(u64, u64)>,
+    part: u64,
+}
+
+impl Growth {
+    pub(super) fn new(counts: &Counts) -> Self {
+        Self {
+            events: counts.events.max(1),
+            iterations: counts.iterations,
+            churns: counts.requests >= 256 && counts.frees >= counts.requests / 2,
+            least: Vec::new(),
+            part: 0,
+        }
+    }
+}
+
+impl Watch for Growth {
+    fn see(&mut self, item: &Item, world: &World) {
+        // Parts of so many iterations, or else of so many events.
+        let part = if self.iterations >= PARTS {
+            world.iterations * PARTS / self.iterations
+        } else {
+            item.line * PARTS / self.events
+        };
+        let now = (world.live_bytes, item.line);
+        match self.least.last_mut() {
+            Some(least) if part == self.part => *least = now.min(*least),
+            _ => self.least.push(now),
+        }
+        self.part = part;
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        // The begin fills up, and the end tidies up.
+        let parts = self.least.len();
+        if !self.churns || parts < 16 {
+            return None;
+        }
+        let middle = &self.least[parts / 3..parts - 2];
+        let rising = middle.windows(2).filter(|it| it[1].0 > it[0].0).count();
+        let (from, to) = (*middle.first()?, *middle.last()?);
+        let grown = to.0.saturating_sub(from.0);
+        if rising * 10 < (middle.len() - 1) * 9 || grown < 16 << 20 || grown < from.0 / 4 {
+            return None;
+        }
+        let each = grown / middle.len() as u64;
+        let per = if self.iterations >= PARTS {
+            let iterations = self.iterations.div_ceil(PARTS).max(1);
+            format!("about {} an iteration", show::bytes(each / iterations))
+        } else {
+            format!(
+                "about {} for every {} events",
+                show::bytes(each),
+                self.events / PARTS
+            )
+        };
+        Some(Finding {
+            id: "grows_without_end",
+            what: "Pinned memory grows without end".to_owned(),
+            evidence: format!(
+                "the least that is live rises from {} to {}, {per}, while blocks come and go",
+                show::bytes(from.0),
+                show::bytes(to.0),
+            ),
+            count: middle.len() as u64,
+            bytes: grown,
+            lines: vec![from.1, to.1],
+            to_do: "look for what keeps tensors alive: lists that are appended to, graphs that are kept, caches without a \
+                    limit"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+
+    /// A hundred iterations of six buffers, of which `keeps` says how many stay.
+    fn program(keeps: &dyn Fn(usize) -> usize) -> Program {
+        let mut program = Program::default();
+        for iteration in 0..100 {
+            let blocks: Vec<u64> = (0..6).map(|_| program.alloc(2 * MIB)).collect();
+            for block in &blocks[keeps(iteration)..] {
+                program.free(*block);
+            }
+            program.iteration();
+        }
+        program
+    }
+
+    #[test]
+    fn a_block_that_stays_in_each_iteration_is_found() {
+        let found = program(&|_| 1)
+            .finding("grows_without_end", Default::default())
+            .unwrap();
+        assert!(
+            found.evidence.contains("about 1.") || found.evidence.contains("about 2."),
+            "{}",
+            found.evidence
+        );
+        assert!(found.bytes > 100 * MIB && found.lines.len() == 2);
+    }
+
+    #[test]
+    fn what_fills_up_and_stays_is_not() {
+        for keeps in [&|_| 0, &|it| usize::from(it < 30), &|it| {
+            usize::from(it % 40 == 0)
+        }] as [&dyn Fn(usize) -> usize; 3]
+        {
+            assert_eq!(
+                program(keeps).finding("grows_without_end", Default::default()),
+                None
+            );
+        }
+    }
+}

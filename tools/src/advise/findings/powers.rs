@@ -1,0 +1,134 @@
+//! Requests below the threshold, which are stock's, that are a little longer than a power of two: stock pins almost
+//! twice as much.
+
+use std::collections::HashMap;
+
+use super::{Examples, Finding, Watch};
+use crate::advise::world::{Counts, World};
+use crate::input::{Item, What};
+use crate::show;
+
+pub(super) struct Powers {
+    threshold: u64,
+    largest_live: u64,
+    count: u64,
+    wasted: u64,
+    most_wasted: u64,
+    /// How many requests of each size there were.
+    sizes: HashMap<u64, u64>,
+    examples: Examples,
+}
+
+/// Sizes that are counted.
+const MOST_SIZES: usize = 4096;
+
+/// Less than so much is not worth a word.
+const LEAST: u64 = 16 << 20;
+
+impl Powers {
+    pub(super) fn new(counts: &Counts) -> Self {
+        Self {
+            threshold: counts.threshold,
+            largest_live: counts.largest_live,
+            count: 0,
+            wasted: 0,
+            most_wasted: 0,
+            sizes: HashMap::new(),
+            examples: Examples::default(),
+        }
+    }
+
+    /// What stock pins for nothing, if `bytes` is at most a quarter above a power of two.
+    fn waste(&self, bytes: u64) -> Option<u64> {
+        let pinned = bytes.next_power_of_two();
+        let just_above = bytes < self.threshold && bytes <= pinned / 8 * 5 && bytes >= 4096;
+        just_above.then_some(pinned - bytes)
+    }
+}
+
+impl Watch for Powers {
+    fn see(&mut self, item: &Item, _world: &World) {
+        match item.what {
+            What::Request { bytes, .. } => {
+                let Some(waste) = self.waste(bytes) else {
+                    return;
+                };
+                self.count += 1;
+                self.wasted += waste;
+                self.most_wasted = self.most_wasted.max(self.wasted);
+                self.examples.add(item.line);
+                if self.sizes.len() < MOST_SIZES || self.sizes.contains_key(&bytes) {
+                    *self.sizes.entry(bytes).or_default() += 1;
+                }
+            }
+            What::Free { bytes, .. } => self.wasted -= self.waste(bytes).unwrap_or(0),
+            _ => {}
+        }
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        if self.most_wasted < LEAST.max(self.largest_live / 100) {
+            return None;
+        }
+        let (size, times) = self
+            .sizes
+            .iter()
+            .max_by_key(|(size, times)| (**times, **size))?;
+        let lower = (size >> 20).max(1);
+        let smaller = if *size >= 1 << 20 {
+            format!(", or BUDDY_THRESHOLD_MB={lower}, so that blocks serve them, which fit exactly")
+        } else {
+            String::new()
+        };
+        Some(Finding {
+            id: "just_above_a_power_of_two",
+            what: "Requests below the threshold are a little longer than powers of two, to which stock rounds up".to_owned(),
+            evidence: format!(
+                "{}; the most frequent size is {size} bytes ({times} times), for which stock pins {}; at most {} were \
+                 pinned for nothing at once",
+                show::count(self.count, "request"),
+                size.next_power_of_two(),
+                show::bytes(self.most_wasted),
+            ),
+            count: self.count,
+            bytes: self.most_wasted,
+            lines: self.examples.0.clone(),
+            to_do: format!("PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1 (torch 2.13 and later) for those above 1 MiB{smaller}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+
+    fn program(bytes: u64) -> Program {
+        let mut program = Program::default();
+        for _ in 0..40 {
+            program.alloc(bytes);
+        }
+        program
+    }
+
+    #[test]
+    fn sizes_just_above_are_found() {
+        let found =
+            program(2 * MIB + 4096).finding("just_above_a_power_of_two", Default::default());
+        let found = found.unwrap();
+        assert_eq!((found.count, found.bytes), (40, 40 * (2 * MIB - 4096)));
+        assert!(
+            found.to_do.contains("BUDDY_THRESHOLD_MB=2"),
+            "{}",
+            found.to_do
+        );
+    }
+
+    #[test]
+    fn others_are_not() {
+        // A power of two; far above one; few bytes; above the threshold.
+        for bytes in [2 * MIB, 3 * MIB, 5000, 8 * MIB + 4096] {
+            let found = program(bytes).finding("just_above_a_power_of_two", Default::default());
+            assert_eq!(found, None, "{bytes}");
+        }
+    }
+}

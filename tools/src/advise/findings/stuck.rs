@@ -1,0 +1,147 @@
+//! Blocks that were freed and were never safe again: a stream that does not complete keeps them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Finding, Watch};
+use crate::advise::world::{Block, Counts, World};
+use crate::input::{Item, What};
+use crate::show;
+
+pub(super) struct Stuck {
+    events: u64,
+    lost: u64,
+    /// Freed and not safe: the block, and the line of its free.
+    pending: HashMap<u64, (Block, u64)>,
+}
+
+/// Fewer, or less, may be the end of the recording.
+const LEAST: (u64, u64) = (4, 1 << 20);
+
+impl Stuck {
+    pub(super) fn new(counts: &Counts) -> Self {
+        Self {
+            events: counts.events,
+            lost: counts.lost,
+            pending: HashMap::new(),
+        }
+    }
+}
+
+impl Watch for Stuck {
+    fn see(&mut self, item: &Item, world: &World) {
+        match item.what {
+            What::Free {
+                id, pending: true, ..
+            } => {
+                if let Some(block) = world.live.get(&id) {
+                    self.pending.insert(id, (*block, item.line));
+                }
+            }
+            What::Safe { id, .. } => {
+                self.pending.remove(&id);
+            }
+            _ => {}
+        }
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        // What was freed late may be safe after the end.
+        let late = self.events / 4 * 3;
+        let mut stuck: Vec<(u64, Block)> = self
+            .pending
+            .values()
+            .filter(|it| it.1 <= late)
+            .map(|it| (it.1, it.0))
+            .collect();
+        stuck.sort_unstable_by_key(|it| it.0);
+        let bytes: u64 = stuck.iter().map(|it| it.1.bytes).sum();
+        let count = stuck.len() as u64;
+        // Each dropped event may have been one that said so.
+        if count < LEAST.0.max(self.lost.saturating_mul(2)) || bytes < LEAST.1 {
+            return None;
+        }
+        let mut streams: BTreeMap<u32, u64> = BTreeMap::new();
+        for stream in stuck.iter().filter_map(|it| it.1.stream) {
+            *streams.entry(stream).or_default() += 1;
+        }
+        let named: Vec<String> = streams
+            .iter()
+            .take(4)
+            .map(|(stream, blocks)| format!("stream {stream} has {blocks}"))
+            .collect();
+        let named = if named.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", named.join(", "))
+        };
+        Some(Finding {
+            id: "a_stream_never_completes",
+            what: "Freed memory that no request can have, since a stream that used it never completes".to_owned(),
+            evidence: format!(
+                "{}, {} in all, freed before line {late} and not safe by the end{named}",
+                show::count(count, "block"),
+                show::bytes(bytes),
+            ),
+            count,
+            bytes,
+            lines: stuck.iter().take(5).map(|it| it.0).collect(),
+            to_do: "look for work on that stream that waits for something that never comes (an unmatched collective or \
+                    event), or for a free inside a graph's capture"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+    use crate::input::About;
+
+    fn program(safe: &dyn Fn(u32) -> bool) -> Program {
+        let mut program = Program::default();
+        for number in 0..100 {
+            let block = program.alloc(2 * MIB);
+            program.copy(block, number % 2);
+            program.free(block);
+            if safe(number) {
+                program.safe(block);
+            }
+        }
+        program
+    }
+
+    fn recorded() -> About {
+        About {
+            recorded: true,
+            ..About::default()
+        }
+    }
+
+    #[test]
+    fn blocks_that_are_never_safe_are_found_with_their_stream() {
+        let found =
+            program(&|it| it % 2 == 0 || it < 50).finding("a_stream_never_completes", recorded());
+        let found = found.unwrap();
+        assert!(
+            found.evidence.contains("stream 1 has"),
+            "{}",
+            found.evidence
+        );
+        assert!(
+            !found.evidence.contains("stream 0 has"),
+            "{}",
+            found.evidence
+        );
+        assert!(found.count >= 10 && found.lines.len() == 5);
+    }
+
+    #[test]
+    fn the_last_ones_are_not_nor_those_of_a_trace_that_was_made_up() {
+        assert_eq!(
+            program(&|it| it < 90).finding("a_stream_never_completes", recorded()),
+            None
+        );
+        let made_up = program(&|_| false).finding("a_stream_never_completes", About::default());
+        assert_eq!(made_up, None);
+    }
+}

@@ -1,0 +1,137 @@
+//! `advise`: what to set for the program that a trace is of, and what is wrong in it.
+//!
+//! Two passes: the first counts, so that the second can replay the trace with settings of the right size and knows
+//! how long is long. Invariant: every finding has its evidence in the trace; without it there is no finding.
+
+mod choices;
+mod findings;
+mod recommend;
+mod text;
+mod world;
+
+use std::io::Write as _;
+
+use anyhow::{Result, bail};
+use pinbuddy_plan::{Options, Record};
+use pinbuddy_replay::policy::Kind;
+use pinbuddy_replay::policy::pinbuddy::Settings;
+use pinbuddy_replay::replay;
+use pinbuddy_snapshot::Whose;
+use serde::Serialize;
+
+use crate::baseline::Replays;
+use crate::cli;
+use crate::effort::{Limits, threads};
+use crate::flow::{Lifetimes, step};
+use crate::input::Input;
+use crate::plan::MOST_EVENTS;
+
+pub use choices::Choice;
+pub use findings::Finding;
+pub use recommend::Recommendation;
+pub use text::Brief;
+pub use world::Counts;
+
+/// The threshold where the trace does not say another.
+const THRESHOLD: u64 = 4 << 20;
+
+/// What is said of a trace.
+#[derive(Debug, Serialize)]
+pub struct Advice {
+    /// The file, or the workload's name.
+    pub trace: String,
+    /// What there is in it.
+    pub counts: Counts,
+    /// What each choice would have pinned, and how often it would have waited.
+    pub choices: Vec<Choice>,
+    /// Which one to take.
+    pub recommendation: Recommendation,
+    /// What is wrong in the program.
+    pub findings: Vec<Finding>,
+}
+
+/// The command.
+pub fn run(args: &cli::Advise) -> Result<()> {
+    let input = Input::open(&args.trace, None)?;
+    if input.whose() != Whose::Host {
+        bail!(
+            "{} has no history of pinned memory, which advice is about: record it with BUDDY_TRACE=FILE, or from torch 2.14 \
+             on with torch.cuda.memory._record_memory_history(record_pinned_host_memory=True); for device memory, \
+             pinbuddy plan",
+            input.name
+        );
+    }
+    let advice = advise(&input, args.time_limit, args.threads)?;
+    input.say_cut_off();
+    let mut to = std::io::stdout();
+    // A reader such as `head` may close the pipe early.
+    let _ = if args.json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&advice)?)
+    } else {
+        write!(to, "{advice}")
+    };
+    Ok(())
+}
+
+/// What there is to say of a trace; a plan is looked for within `seconds`.
+pub fn advise(input: &Input, seconds: f64, asked: Option<usize>) -> Result<Advice> {
+    let threshold = input.about.threshold.unwrap_or(THRESHOLD);
+    let counts = world::count(input, threshold)?;
+    let tries = choices::grid(&counts);
+    let mut replays = Replays::new(tries.iter().map(choices::Try::run).collect());
+    // What a plan leaves to stock.
+    let mut rest = Replays::new(vec![replay::on(Kind::Stock, Settings::default())]);
+    let mut world = world::World::default();
+    let mut watches = findings::watches(&counts, &input.about);
+    let (mut lifetimes, mut record) = (Lifetimes::new(threshold), Record::new(MOST_EVENTS));
+    let mut push = |event| {
+        record.push(event);
+    };
+    input.each(&mut |item| {
+        for watch in &mut watches {
+            watch.see(&item, &world);
+        }
+        world.see(&item);
+        lifetimes.push(&item, &mut push);
+        if let Some(step) = step(&item) {
+            replays.push(step);
+            if item.what.bytes().is_none_or(|it| it < threshold) {
+                rest.push(step);
+            }
+        }
+        Ok(())
+    })?;
+    lifetimes.end(&mut push);
+    let outcomes = replays.outcomes();
+    let mut choices: Vec<Choice> = tries
+        .into_iter()
+        .zip(&outcomes)
+        .map(|(it, outcome)| it.came_to(outcome))
+        .collect();
+    if !record.is_empty() && !record.is_full() {
+        let limits = Limits::new(seconds, record.peak());
+        let options = Options {
+            threads: threads(asked),
+            ..Options::default()
+        };
+        let stop = || limits.stop();
+        let plan = limits.watch(|| pinbuddy_plan::plan(&record, &options, &stop));
+        let rest = &rest.outcomes()[0];
+        let argument = input.as_argument();
+        choices.push(choices::of_plan(&plan, &record, rest, &counts, argument));
+    }
+    let recommendation = recommend::recommend(&choices, &counts);
+    let mut findings: Vec<Finding> = watches
+        .iter_mut()
+        .filter_map(|it| it.finding(&world))
+        .collect();
+    // The one that weighs most comes first.
+    findings.sort_by_key(|it| std::cmp::Reverse(it.bytes));
+    Ok(Advice {
+        trace: input.name.clone(),
+        counts,
+        choices,
+        recommendation,
+        findings,
+    })
+}

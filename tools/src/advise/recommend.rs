@@ -1,0 +1,142 @@
+//! Which choice to take, and why. A pure function of what each came to.
+
+use serde::Serialize;
+
+use super::choices::Choice;
+use super::world::Counts;
+use crate::show;
+
+/// What to take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recommendation {
+    /// The choice's name.
+    pub choice: String,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// What to paste.
+    pub lines: Vec<String>,
+}
+
+/// More than so much of the largest live set is not recommended to be pinned, if there is anything else.
+const MOST_OVER_LIVE: f64 = 1.25;
+
+/// Choices that wait about as rarely as the best one, and then pin about as little, are as good; fewer lines win.
+pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
+    let mut good: Vec<&Choice> = choices
+        .iter()
+        .filter(|it| it.available && !it.stopped)
+        .collect();
+    let nothing = |reason: &str| Recommendation {
+        choice: "stock".to_owned(),
+        reason: reason.to_owned(),
+        lines: Vec::new(),
+    };
+    if counts.requests == 0 {
+        return nothing("there are no requests: nothing to choose");
+    }
+    let most = (counts.largest_live as f64 * MOST_OVER_LIVE) as u64 + (64 << 20);
+    let least = good.iter().map(|it| it.pinned).min().unwrap_or(0);
+    let most = most.max(least + least / 20);
+    good.retain(|it| it.pinned <= most);
+    // A plan of amounts has what is needed, in one piece: few requests can find no room.
+    let waits = |it: &Choice| it.waits.unwrap_or(0);
+    let fewest = good.iter().map(|it| waits(it)).min().unwrap_or(0);
+    good.retain(|it| waits(it) <= fewest + fewest / 10 + 1);
+    let least = good.iter().map(|it| it.pinned).min().unwrap_or(0);
+    good.retain(|it| it.pinned <= least + least / 20);
+    let Some(best) = good
+        .into_iter()
+        .min_by_key(|it| (it.lines.len(), waits(it), it.pinned))
+    else {
+        return nothing("every choice would pin more than 2 TiB");
+    };
+    Recommendation {
+        choice: best.name.clone(),
+        reason: reason(best, choices),
+        lines: best.lines.clone(),
+    }
+}
+
+fn reason(best: &Choice, choices: &[Choice]) -> String {
+    let told = |it: &Choice| {
+        let waits = it
+            .waits
+            .map(|waits| format!(", {} for the driver", show::count(waits, "wait")));
+        format!(
+            "{} ({:.2} times the largest live set){}",
+            show::bytes(it.pinned),
+            it.over_live,
+            waits.unwrap_or_default(),
+        )
+    };
+    let mut text = format!("it pins {}", told(best));
+    for other in choices
+        .iter()
+        .filter(|it| it.name == "stock" || it.name == "pinbuddy")
+    {
+        if other.name != best.name {
+            text += &format!("; {} pins {}", other.name, told(other));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(name: &str, lines: usize, pinned: u64, waits: u64) -> Choice {
+        Choice {
+            name: name.to_owned(),
+            lines: vec![String::new(); lines],
+            available: name != "#181094",
+            pinned: pinned << 20,
+            over_live: 1.0,
+            waits: Some(waits),
+            stopped: false,
+            pins: 0,
+            pins_after_first_iteration: 0,
+        }
+    }
+
+    fn chosen(choices: &[Choice]) -> String {
+        let counts = Counts {
+            requests: 1000,
+            largest_live: 1000 << 20,
+            ..Counts::default()
+        };
+        recommend(choices, &counts).choice
+    }
+
+    #[test]
+    fn rarely_waiting_beats_pinning_little_within_bounds() {
+        let stock = choice("stock", 1, 1400, 40);
+        let plain = choice("pinbuddy", 0, 1200, 12);
+        let small = choice("small", 1, 1000, 30);
+        let large = choice("large", 1, 1900, 0);
+        let all = [stock, plain, small, large];
+        assert_eq!(chosen(&all), "pinbuddy", "large pins too much, small waits");
+        let few = choice("few", 2, 1249, 2);
+        assert_eq!(chosen(&[&all[..], &[few]].concat()), "few");
+        let rival = choice("#181094", 0, 1000, 0);
+        assert_eq!(
+            chosen(&[&all[..], &[rival]].concat()),
+            "pinbuddy",
+            "nobody can have it"
+        );
+    }
+
+    #[test]
+    fn what_is_about_as_good_and_needs_no_lines_wins() {
+        let plain = choice("pinbuddy", 0, 1040, 3);
+        let set = choice("set", 2, 1000, 2);
+        assert_eq!(chosen(&[plain, set]), "pinbuddy");
+    }
+
+    #[test]
+    fn where_all_pin_much_the_least_is_taken() {
+        let stock = choice("stock", 1, 4000, 40);
+        let plain = choice("pinbuddy", 0, 9000, 0);
+        assert_eq!(chosen(&[stock, plain]), "stock");
+    }
+}

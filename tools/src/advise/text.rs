@@ -1,0 +1,79 @@
+//! Advice for people.
+
+use std::fmt;
+
+use super::Advice;
+use crate::show;
+
+/// The recommendation alone, in a few lines.
+#[derive(Debug)]
+pub struct Brief<'a>(pub &'a Advice);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let it = &self.0.recommendation;
+        writeln!(f, "Recommended: {}", it.choice)?;
+        writeln!(f, "  since {}", it.reason)?;
+        for line in &it.lines {
+            writeln!(f, "    {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = &self.counts;
+        writeln!(
+            f,
+            "{}: {} ({} of {} or more), at most {} live, {}",
+            self.trace,
+            show::count(counts.requests, "request"),
+            counts.requests_above,
+            show::bytes(counts.threshold),
+            show::bytes(counts.largest_live),
+            show::count(counts.iterations, "iteration"),
+        )?;
+        let names = self.choices.iter().map(|it| it.name.chars().count());
+        let width = names.max().unwrap_or(0).max(6);
+        writeln!(
+            f,
+            "\n  {:width$}  {:>11}  {:>9}  {:>8}  {:>8}  {:>12}",
+            "choice", "pinned", "over live", "waits", "pins", "after iter 1"
+        )?;
+        for it in &self.choices {
+            writeln!(
+                f,
+                "  {:width$}  {:>11}  {:>9.2}  {:>8}  {:>8}  {:>12}",
+                it.name,
+                show::bytes(it.pinned),
+                it.over_live,
+                it.waits.map_or_else(|| "-".to_owned(), |it| it.to_string()),
+                it.pins,
+                it.pins_after_first_iteration,
+            )?;
+        }
+        if self.choices.iter().any(|it| it.stopped) {
+            writeln!(f, "  What pinned more than 2 TiB was replayed no further.")?;
+        }
+        writeln!(
+            f,
+            "  waits: requests that the driver holds up. #181094 is a proposal that no release has.\n"
+        )?;
+        write!(f, "{}", Brief(self))?;
+        if self.findings.is_empty() {
+            return writeln!(f, "\nNothing wrong was found in the program.");
+        }
+        writeln!(f, "\nFound in the program:")?;
+        for (number, it) in (1..).zip(&self.findings) {
+            writeln!(f, "{number}. {}", it.what)?;
+            writeln!(f, "   evidence  {}", it.evidence)?;
+            if !it.lines.is_empty() {
+                let lines: Vec<String> = it.lines.iter().map(u64::to_string).collect();
+                writeln!(f, "   lines     {}", lines.join(", "))?;
+            }
+            writeln!(f, "   to do     {}", it.to_do)?;
+        }
+        Ok(())
+    }
+}

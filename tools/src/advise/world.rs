@@ -1,0 +1,132 @@
+//! What is known of a program at a moment of its trace, and what there is in the whole of it.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::input::{Input, Item, What};
+
+/// Thresholds whose largest live sets are counted, in MiB.
+pub(super) const THRESHOLDS_MB: [u64; 3] = [1, 4, 16];
+
+/// What there is in a trace. Sizes are in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Events, or lines.
+    pub events: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Those at or above the threshold.
+    pub requests_above: u64,
+    /// The threshold.
+    pub threshold: u64,
+    /// Ends of iterations.
+    pub iterations: u64,
+    /// Blocks that were freed.
+    pub frees: u64,
+    /// Uses on streams.
+    pub uses: u64,
+    /// Events that were dropped while they were recorded.
+    pub lost: u64,
+    /// The most that was live at once.
+    pub largest_live: u64,
+    /// The same of requests of at least 1, 4 and 16 MiB.
+    #[serde(skip)]
+    pub(super) largest_above: [u64; 3],
+}
+
+/// Passes over a trace once.
+pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
+    let mut counts = Counts {
+        threshold,
+        ..Counts::default()
+    };
+    let (mut live, mut above) = (0_u64, [0_u64; 3]);
+    input.each(&mut |item| {
+        counts.events = item.line;
+        match item.what {
+            What::Request { bytes, .. } => {
+                counts.requests += 1;
+                counts.requests_above += u64::from(bytes >= threshold);
+                live += bytes;
+                counts.largest_live = counts.largest_live.max(live);
+                for (at, least) in THRESHOLDS_MB.iter().enumerate() {
+                    if bytes >= least << 20 {
+                        above[at] += bytes;
+                        counts.largest_above[at] = counts.largest_above[at].max(above[at]);
+                    }
+                }
+            }
+            What::Free { .. } => counts.frees += 1,
+            What::Use { .. } => counts.uses += 1,
+            What::Iteration => counts.iterations += 1,
+            What::Lost { events } => counts.lost = counts.lost.saturating_add(events),
+            _ => {}
+        }
+        // As in replays.
+        if let What::Free { block, bytes, .. } | What::Safe { block, bytes, .. } = item.what
+            && block.is_some()
+        {
+            live -= bytes;
+            for (at, least) in THRESHOLDS_MB.iter().enumerate() {
+                if bytes >= least << 20 {
+                    above[at] -= bytes;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// A block that is live.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub(super) bytes: u64,
+    /// Of its request.
+    pub(super) line: u64,
+    /// The stream that used it last.
+    pub(super) stream: Option<u32>,
+}
+
+/// What is so at a moment, before the event that comes next.
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) live: HashMap<u64, Block>,
+    pub(super) live_bytes: u64,
+    pub(super) iterations: u64,
+    pub(super) line: u64,
+}
+
+impl World {
+    pub(super) fn see(&mut self, item: &Item) {
+        let line = item.line;
+        self.line = line;
+        match item.what {
+            What::Request { id, bytes, .. } => {
+                self.live_bytes += bytes;
+                let stream = None;
+                self.live.insert(
+                    id,
+                    Block {
+                        bytes,
+                        line,
+                        stream,
+                    },
+                );
+            }
+            What::Free { id, bytes, .. } => {
+                self.live_bytes -= bytes;
+                self.live.remove(&id);
+            }
+            What::Use { id, stream, .. } => {
+                if let Some(block) = self.live.get_mut(&id) {
+                    block.stream = Some(stream);
+                }
+            }
+            What::Iteration => self.iterations += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The command line: options and help texts, no behaviour.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Plans pinned memory and advises on it, from what a program asked for.
+#[derive(Debug, Parser)]
+#[command(name = "pinbuddy", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// One command per file of this crate.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a plan from a trace or snapshot: what to pin, and where each request goes
+    Plan(Plan),
+    /// Say what to set for the program that a trace is of, and what is wrong in it
+    Advise(Advise),
+}
+
+/// Options of `plan`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "A plan from another torch version, world size, rank or threshold is not used. Ctrl-C keeps the best \
+                  that was found so far."
+)]
+pub struct Plan {
+    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    #[arg(value_name = "TRACE|SNAPSHOT", required_unless_present = "instance")]
+    pub trace: Option<PathBuf>,
+    /// Instead: place the blocks of this table, with the columns id, lower, upper, size; lifetimes are half-open
+    #[arg(long, value_name = "CSV", conflicts_with = "trace")]
+    pub instance: Option<PathBuf>,
+    /// Write the plan to FILE; of a table, the table with a column for the offset
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Stop searching after S seconds
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]
+    pub time_limit: f64,
+    /// How many threads search [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Print the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Of a snapshot: the memory of device N instead of pinned memory
+    #[arg(long, value_name = "N", conflicts_with = "instance")]
+    pub device: Option<usize>,
+    /// The torch version that the plan is for [default: as the trace says]
+    #[arg(long, value_name = "VERSION", conflicts_with = "instance")]
+    pub torch: Option<String>,
+    /// How many processes the run has [default: as the trace says, or 1]
+    #[arg(long, value_name = "N", conflicts_with = "instance")]
+    pub world_size: Option<u32>,
+    /// Which of them this is [default: as the trace says, or 0]
+    #[arg(long, value_name = "N", conflicts_with = "instance")]
+    pub rank: Option<u32>,
+    /// The smallest request that blocks serve, in MiB [default: as the trace says, or 4]
+    #[arg(long, value_name = "N", conflicts_with = "instance")]
+    pub threshold_mb: Option<u32>,
+}
+
+/// Options of `advise`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Allocators and settings are models that the trace is replayed on; docs/simulate.md says what they leave \
+                  out."
+)]
+pub struct Advise {
+    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    #[arg(value_name = "TRACE|SNAPSHOT")]
+    pub trace: PathBuf,
+    /// Print the advice as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Stop searching for a plan after S seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    pub time_limit: f64,
+    /// How many threads search [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "expected a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(_) if seconds <= 1e9 => Ok(seconds),
+        _ => Err("expected a number of seconds, 0 or more".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    /// Reviews changes of help texts.
+    #[test]
+    fn help_of_every_command() {
+        let mut cli = Cli::command().term_width(100);
+        cli.build();
+        for name in ["plan", "advise"] {
+            let command = cli.find_subcommand_mut(name).unwrap();
+            let help = command.render_long_help().to_string();
+            insta::assert_snapshot!(format!("help_{name}"), help);
+        }
+    }
+
+    #[test]
+    fn the_readme_and_the_python_package_know_every_command() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+        let (readme, package) = (
+            text("README.md"),
+            text("cxx-bridge/python/pinbuddy/_tools.py"),
+        );
+        for command in Cli::command().get_subcommands() {
+            let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
+            let row = format!("| `cargo xtask {name}` | {about} |");
+            assert!(readme.contains(&row), "README.md should have {row}");
+            let (first, rest) = about.split_at(1);
+            let entry = format!("\"{name}\": \"{}{rest}\",", first.to_lowercase());
+            assert!(package.contains(&entry), "_tools.py should have {entry}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! When a search stops, and what is said meanwhile: a deadline, Ctrl-C, and progress after two seconds.
+//!
+//! The first Ctrl-C ends the search with the best found so far; the second ends the program.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Once, mpsc};
+use std::time::{Duration, Instant};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the user asked to stop.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// From now on Ctrl-C stops searches. A system where that cannot be set up ends the program, as usual.
+fn catch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = ctrlc::set_handler(|| {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                exit(130);
+            }
+        });
+    });
+}
+
+/// A search's limits, and how far it is.
+#[derive(Debug)]
+pub struct Limits {
+    start: Instant,
+    until: Instant,
+    bound: u64,
+    /// The lowest peak so far.
+    peak: AtomicU64,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Nothing better is possible.
+    Optimal,
+    /// The time was up.
+    TimeLimit,
+    /// The user wanted no more.
+    Interrupted,
+}
+
+impl Limits {
+    /// Limits of a search that begins now; no peak is below `bound`.
+    pub fn new(seconds: f64, bound: u64) -> Self {
+        catch();
+        let start = Instant::now();
+        Self {
+            start,
+            until: start + Duration::from_secs_f64(seconds),
+            bound,
+            peak: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Whether to stop now.
+    pub fn stop(&self) -> bool {
+        interrupted() || Instant::now() >= self.until
+    }
+
+    /// A lower peak was found.
+    pub fn seen(&self, peak: u64) {
+        self.peak.fetch_min(peak, Ordering::Relaxed);
+    }
+
+    /// Since the search began.
+    pub fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// How it ended.
+    pub fn ended(&self, optimal: bool) -> Ended {
+        if optimal {
+            Ended::Optimal
+        } else if interrupted() {
+            Ended::Interrupted
+        } else {
+            Ended::TimeLimit
+        }
+    }
+
+    /// Runs the search, and says on standard error how far it is, from two seconds on.
+    pub fn watch<T>(&self, search: impl FnOnce() -> T) -> T {
+        let terminal = std::io::stderr().is_terminal();
+        let (finished, waits) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let pause = Duration::from_secs(if terminal { 1 } else { 10 });
+                let mut next = Duration::from_secs(2);
+                while waits.recv_timeout(next) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    self.say(terminal);
+                    next = pause;
+                }
+                if terminal {
+                    eprint!("\r\x1b[K");
+                }
+            });
+            let result = search();
+            drop(finished);
+            result
+        })
+    }
+
+    fn say(&self, terminal: bool) {
+        let seconds = self.seconds();
+        let found = match self.peak.load(Ordering::Relaxed) {
+            u64::MAX => "searching".to_owned(),
+            peak => format!(
+                "{:.2} % above the lower bound",
+                gap_percent(peak, self.bound)
+            ),
+        };
+        let text = format!("{seconds:4.0} s  {found}; Ctrl-C ends it with the best so far");
+        let (start, end) = if terminal {
+            ("\r\x1b[K", "")
+        } else {
+            ("", "\n")
+        };
+        let mut to = std::io::stderr();
+        let _ = write!(to, "{start}{text}{end}").and_then(|()| to.flush());
+    }
+}
+
+/// How far a peak is above the bound, in percent.
+pub fn gap_percent(peak: u64, bound: u64) -> f64 {
+    if bound == 0 {
+        return 0.0;
+    }
+    100.0 * (peak as f64 / bound as f64 - 1.0)
+}
+
+/// How many threads a search takes: as asked, or one a core.
+pub fn threads(asked: Option<usize>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(cores).clamp(1, 256)
+}

@@ -1,0 +1,251 @@
+//! Files that a user hands over, as one kind of events.
+//!
+//! A trace is read anew for each pass, so that one of any length takes little memory; a snapshot is read once. What
+//! their formats allow and forbid is theirs; here every event is valid after those before.
+
+mod numbers;
+mod snapshot;
+pub mod table;
+mod trace;
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use pinbuddy_snapshot::{Snapshot, Whose};
+use pinbuddy_trace::Event;
+
+/// An event, with where it stands in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The line of a trace, the number of an event in a snapshot; from 1 on.
+    pub line: u64,
+    /// When, in microseconds.
+    pub at: u64,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened. Each block has an id that no other block ever has, and a small number for replays, which another block
+/// may get once it is freed. Its bytes are as they were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A request was served.
+    Request {
+        /// The block: how many requests there were before.
+        id: u64,
+        /// Its number.
+        block: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// Who asked.
+        thread: u32,
+    },
+    /// The block was freed.
+    Free {
+        /// The block.
+        id: u64,
+        /// Its number, if a replay frees it now.
+        block: Option<u32>,
+        /// Its bytes.
+        bytes: u64,
+        /// It may not be used again before `Safe`. Else it may from now on, or once its streams are done, where the file
+        /// does not say when that was.
+        pending: bool,
+    },
+    /// A block that was pending may be used again.
+    Safe {
+        /// The block.
+        id: u64,
+        /// Its number, if a replay frees it now.
+        block: Option<u32>,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The block was used on a stream.
+    Use {
+        /// The block.
+        id: u64,
+        /// Its number, if a replay has to find out when the stream is done.
+        block: Option<u32>,
+        /// Its bytes.
+        bytes: u64,
+        /// The stream.
+        stream: u32,
+    },
+    /// The allocator of the run itself pinned memory.
+    Pin {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// The allocator of the run itself unpinned memory.
+    Unpin {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// `empty_cache`.
+    Clear,
+    /// An iteration is over.
+    Iteration,
+    /// So many events were dropped while they were recorded.
+    Lost {
+        /// How many.
+        events: u64,
+    },
+}
+
+impl What {
+    /// The bytes of the block that it is about.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        match *self {
+            Self::Request { bytes, .. }
+            | Self::Free { bytes, .. }
+            | Self::Safe { bytes, .. }
+            | Self::Use { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// What the file says of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// PyTorch's version.
+    pub torch: Option<String>,
+    /// Which process of how many.
+    pub rank: Option<(u32, u32)>,
+    /// The smallest request that blocks served, in bytes.
+    pub threshold: Option<u64>,
+    /// The budget, if one was set, in bytes.
+    pub budget: Option<u64>,
+    /// Whether it was recorded in a run: it then says when streams were done.
+    pub recorded: bool,
+    /// Whether it says which streams used a block.
+    pub uses: bool,
+    /// Whether sizes are as they were asked for; else rounded up by the allocator.
+    pub exact_sizes: bool,
+}
+
+type Generate = Box<dyn Fn() -> Box<dyn Iterator<Item = Event>>>;
+
+enum Source {
+    Trace(std::path::PathBuf),
+    Snapshot(Box<Snapshot>, Whose),
+    Generated(Generate),
+}
+
+/// A file, or a workload that is made up again for each pass.
+pub struct Input {
+    /// For messages.
+    pub name: String,
+    /// What it says of the run.
+    pub about: About,
+    cut_off: Cell<Option<u64>>,
+    source: Source,
+}
+
+impl Input {
+    /// Opens a trace or a snapshot; a snapshot is read. `device`: the events of this device's memory, not of pinned memory.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file, and where.
+    pub fn open(path: &Path, device: Option<usize>) -> Result<Self> {
+        let name = path.display().to_string();
+        let cannot = || format!("there is no trace or snapshot {name} that can be read");
+        let mut file = File::open(path).with_context(cannot)?;
+        let mut first = [0];
+        let read = file.read(&mut first).with_context(cannot)?;
+        // A pickle of protocol 2 or later, or an archive, which the reader of snapshots explains.
+        if read == 1 && matches!(first[0], 0x80 | b'P') {
+            let (snapshot, whose) = snapshot::open(path, device)?;
+            return Ok(Self {
+                name,
+                about: About {
+                    recorded: true,
+                    ..About::default()
+                },
+                cut_off: Cell::default(),
+                source: Source::Snapshot(Box::new(snapshot), whose),
+            });
+        }
+        if device.is_some() {
+            bail!("{name} is a trace of pinned memory: --device is for snapshots");
+        }
+        let about = trace::about(path).with_context(|| format!("{name} is no trace"))?;
+        Ok(Self {
+            name,
+            about,
+            cut_off: Cell::default(),
+            source: Source::Trace(path.to_path_buf()),
+        })
+    }
+
+    /// Events that are made up, the same each time.
+    pub fn generated(name: &str, events: Generate) -> Self {
+        Self {
+            name: name.to_owned(),
+            about: About {
+                uses: true,
+                exact_sizes: true,
+                ..About::default()
+            },
+            cut_off: Cell::default(),
+            source: Source::Generated(events),
+        }
+    }
+
+    /// The line at which the file was cut off, as by a crash, once all events were passed over.
+    pub fn cut_off(&self) -> Option<u64> {
+        self.cut_off.get()
+    }
+
+    /// For a command line: the file, or a word in place of what is no file.
+    pub(crate) fn as_argument(&self) -> &str {
+        match self.source {
+            Source::Generated(_) => "TRACE",
+            Source::Trace(_) | Source::Snapshot(..) => &self.name,
+        }
+    }
+
+    /// Says on standard error if the file was cut off.
+    pub(crate) fn say_cut_off(&self) {
+        if let Some(line) = self.cut_off() {
+            eprintln!(
+                "note: {} is cut off at line {line}; all before that is used",
+                self.name
+            );
+        }
+    }
+
+    /// Whose events these are: pinned memory's, or those of a device.
+    pub fn whose(&self) -> Whose {
+        match self.source {
+            Source::Snapshot(_, whose) => whose,
+            Source::Trace(_) | Source::Generated(_) => Whose::Host,
+        }
+    }
+
+    /// Passes over all events, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The first line that cannot be used, or `visit`'s.
+    pub fn each(&self, visit: &mut dyn FnMut(Item) -> Result<()>) -> Result<()> {
+        match &self.source {
+            Source::Trace(path) => {
+                let cut_off = trace::each(path, self.about.recorded, visit)
+                    .with_context(|| format!("{} is no trace", self.name))?;
+                self.cut_off.set(cut_off);
+                Ok(())
+            }
+            Source::Snapshot(snapshot, whose) => snapshot::each(snapshot, *whose, visit),
+            Source::Generated(make) => {
+                let numbered = (1..).zip(make()).map(Ok);
+                trace::checked(numbered, self.about.recorded, visit)
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Snapshots as events with small numbers for blocks.
+//!
+//! A snapshot does not say when the cache was emptied: memory that is given back to the driver piece after piece, with
+//! no request in between, counts as that.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use pinbuddy_snapshot::{Op, Snapshot, Whose};
+use pinbuddy_trace::MOST_BYTES;
+use pinbuddy_trace::checked::MOST_LIVE;
+
+use super::numbers::Numbers;
+use super::{Item, What};
+
+pub(super) fn open(path: &Path, device: Option<usize>) -> Result<(Snapshot, Whose)> {
+    let name = path.display();
+    let file = BufReader::with_capacity(1 << 18, File::open(path)?);
+    let snapshot =
+        Snapshot::read(file).with_context(|| format!("{name} is no snapshot that can be used"))?;
+    let whose = match device {
+        Some(device) => Whose::Device(device),
+        // A snapshot with no events was refused.
+        None => snapshot.whose().unwrap_or(Whose::Host),
+    };
+    if snapshot.entries(whose).is_empty() {
+        let with: Vec<String> = (0..snapshot.devices.len())
+            .filter(|it| !snapshot.devices[*it].is_empty())
+            .map(|it| it.to_string())
+            .collect();
+        bail!(
+            "{name} has no events of that device; it has those of: {}",
+            with.join(", ")
+        );
+    }
+    Ok((snapshot, whose))
+}
+
+pub(super) fn each(
+    snapshot: &Snapshot,
+    whose: Whose,
+    visit: &mut dyn FnMut(Item) -> Result<()>,
+) -> Result<()> {
+    let mut numbers = Numbers::default();
+    // By id: the number and the bytes.
+    let mut blocks: HashMap<u64, (u32, u64)> = HashMap::new();
+    let mut live = 0_u64;
+    let mut giving_back = false;
+    for (line, event) in (1..).zip(snapshot.events(whose)) {
+        let at = event.at;
+        let mut say = |what| visit(Item { line, at, what });
+        let gives_back = matches!(event.op, Op::Unpin { .. });
+        match event.op {
+            Op::Alloc { id, bytes, .. } => {
+                live = live.saturating_add(bytes);
+                if bytes > MOST_BYTES || live > MOST_LIVE {
+                    bail!(
+                        "event {line}: expected a request of at most {MOST_BYTES} bytes and {MOST_LIVE} live at once, found \
+                         {bytes} and {live}"
+                    );
+                }
+                let block = numbers.take();
+                blocks.insert(id, (block, bytes));
+                // A snapshot does not say which thread asked.
+                let thread = 0;
+                say(What::Request {
+                    id,
+                    block,
+                    bytes,
+                    thread,
+                })?;
+            }
+            Op::Free { id } => {
+                if let Some((_, bytes)) = blocks.get(&id).copied() {
+                    // Nor which streams used it: in a replay it lives until it is safe.
+                    let (block, pending) = (None, true);
+                    say(What::Free {
+                        id,
+                        block,
+                        bytes,
+                        pending,
+                    })?;
+                }
+            }
+            Op::Safe { id } => {
+                if let Some((block, bytes)) = blocks.remove(&id) {
+                    live -= bytes;
+                    let block = Some(numbers.give_back(block));
+                    say(What::Safe { id, block, bytes })?;
+                }
+            }
+            Op::Pin { bytes } => say(What::Pin { bytes })?,
+            Op::Unpin { bytes } => {
+                say(What::Unpin { bytes })?;
+                if !giving_back {
+                    say(What::Clear)?;
+                }
+            }
+            Op::Iteration => say(What::Iteration)?,
+        }
+        giving_back = gives_back;
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! Plans and advice, made from what a program asked for: a trace, PyTorch's own snapshot, or lifetimes in a table.
+//!
+//! ```text
+//!   input    files in, events out: traces, snapshots, tables of lifetimes
+//!   place    a table of lifetimes in, offsets out (`plan --instance`)
+//!   plan     a trace in, a plan out (`plan`)
+//!   advise   a trace in, findings and settings to paste out (`advise`)
+//! ```
+//!
+//! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
+//! Knows no torch, no CUDA and no checkout. What is decided comes from rust-core; here are files, clocks, texts.
+
+#![forbid(unsafe_code)]
+
+pub mod advise;
+pub mod baseline;
+pub mod cli;
+pub mod effort;
+mod flow;
+pub mod input;
+mod output;
+pub mod place;
+pub mod plan;
+mod show;

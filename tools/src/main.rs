@@ -1,0 +1,32 @@
+//! `pinbuddy-tools`: reads the command line and starts one file per command.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser as _;
+use pinbuddy_tools::cli::{Cli, Command};
+use pinbuddy_tools::{advise, place, plan};
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            for cause in error.chain().skip(1) {
+                eprintln!("  because   {cause}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    match &cli.command {
+        Command::Advise(args) => advise::run(args),
+        Command::Plan(args) => match &args.instance {
+            Some(file) => place::run(file, args),
+            None => plan::run(args.trace.as_deref().unwrap_or(Path::new("")), args),
+        },
+    }
+}

@@ -1,0 +1,141 @@
+//! `plan --instance`: places the blocks of a table, and compares that with allocators that do not know the future.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use pinbuddy_plan::{Block, Effort, Instance, check, solve};
+use serde::Serialize;
+
+use crate::baseline::{self, Baseline};
+use crate::cli;
+use crate::effort::{Ended, Limits, gap_percent, threads};
+use crate::input::table::Table;
+use crate::show;
+
+/// What a placement came to. Sizes are in the table's units.
+#[derive(Debug, Serialize)]
+pub struct Placed {
+    /// Blocks of the table.
+    pub blocks: usize,
+    /// The highest end.
+    pub peak: u64,
+    /// The most that lives at once.
+    pub lower_bound: u64,
+    /// No placement is lower: as `lower_bound`, or what exact search showed.
+    pub proved_bound: u64,
+    /// How far the peak is above `lower_bound`.
+    pub gap_percent: f64,
+    /// `lower_bound` over `peak`.
+    pub efficiency: f64,
+    /// How long the search took.
+    pub seconds: f64,
+    /// Why it ended.
+    pub ended: Ended,
+    /// What found it.
+    pub by: &'static str,
+    /// How many threads searched.
+    pub threads: usize,
+    /// What PyTorch's own allocator would have pinned; none where sizes are no bytes of any machine.
+    pub stock: Option<Baseline>,
+    /// What pinbuddy's engine would have pinned, with no plan.
+    pub engine: Option<Baseline>,
+}
+
+/// The command.
+pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
+    let name = file.display();
+    let opened =
+        File::open(file).with_context(|| format!("there is no table {name} that can be read"))?;
+    let table = Table::read(BufReader::new(opened))
+        .with_context(|| format!("{name} is no table of lifetimes"))?;
+    let (placed, offsets) =
+        place(&table.blocks, args).with_context(|| format!("{name} cannot be placed"))?;
+    if let Some(out) = &args.out {
+        crate::output::write(out, |to| table.write(&offsets, to))?;
+    }
+    let mut to = std::io::stdout();
+    // A reader such as `head` may close the pipe early.
+    let _ = if args.json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&placed)?)
+    } else {
+        write!(to, "{placed}")
+    };
+    Ok(())
+}
+
+/// Places blocks, within the limits of `args`.
+pub fn place(blocks: &[Block], args: &cli::Plan) -> Result<(Placed, Vec<u64>)> {
+    let instance = Instance::new(blocks.to_vec())?;
+    let (lower_bound, threads) = (instance.lower_bound(), threads(args.threads));
+    let limits = Limits::new(args.time_limit, lower_bound);
+    let solution = limits.watch(|| {
+        solve(
+            &instance,
+            Effort {
+                threads,
+                stop: &|| limits.stop(),
+                seen: &|peak| limits.seen(peak),
+            },
+        )
+    });
+    let seconds = limits.seconds();
+    let peak = check(blocks, None, &solution.offsets)
+        .context("the placement found is none, which is a defect of pinbuddy")?;
+    let [stock, engine] = match baseline::of_blocks(blocks, lower_bound) {
+        Some(both) => both.map(Some),
+        None => [None, None],
+    };
+    let placed = Placed {
+        blocks: blocks.len(),
+        peak,
+        lower_bound,
+        proved_bound: solution.bound,
+        gap_percent: gap_percent(peak, lower_bound),
+        efficiency: baseline::ratio(lower_bound, peak),
+        seconds,
+        ended: limits.ended(peak <= solution.bound),
+        by: solution.by,
+        threads,
+        stock,
+        engine,
+    };
+    Ok((placed, solution.offsets))
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ended = match self.ended {
+            Ended::Optimal => "nothing better is possible",
+            Ended::TimeLimit => "the time was up",
+            Ended::Interrupted => "interrupted",
+        };
+        writeln!(
+            f,
+            "{} in {}, {:.2} % above the lower bound of {}",
+            show::count(self.blocks as u64, "block"),
+            show::bytes(self.peak),
+            self.gap_percent,
+            show::bytes(self.lower_bound),
+        )?;
+        writeln!(
+            f,
+            "  found by {} in {:.2} s with {}: {ended}",
+            self.by,
+            self.seconds,
+            show::count(self.threads as u64, "thread")
+        )?;
+        let others = [
+            ("stock", &self.stock),
+            ("pinbuddy without a plan", &self.engine),
+        ];
+        for (name, it) in others {
+            let Some(it) = it else { continue };
+            let (peak, gap) = (show::bytes(it.peak), it.gap_percent);
+            writeln!(f, "  {name} pins {peak}, {gap:.2} % above it")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! `plan`: a trace or snapshot in, a plan out; and what allocators that do not know the future would have pinned.
+
+mod summary;
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use pinbuddy_plan::file::MadeFor;
+use pinbuddy_plan::{Options, Record};
+use pinbuddy_replay::replay::Outcome;
+use pinbuddy_snapshot::Whose;
+
+use crate::baseline::{self, Replays};
+use crate::cli;
+use crate::effort::{Limits, threads};
+use crate::flow::{Lifetimes, step};
+use crate::input::{Input, What};
+use crate::show;
+pub use summary::{Planned, Search};
+
+/// The most events of a trace that are planned: 16 bytes for each.
+pub const MOST_EVENTS: u32 = 1 << 28;
+
+/// What is known of a trace after one pass.
+pub struct Read {
+    /// What a plan is made from.
+    pub record: Record,
+    /// Requests below the threshold.
+    pub left_out: u64,
+    /// Of `baseline::runs`.
+    pub outcomes: [Outcome; 2],
+    /// The most that the run's own allocator had from the driver at once; 0 if the file does not say.
+    pub run_peak: u64,
+}
+
+/// The command.
+pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
+    let input = Input::open(file, args.device)?;
+    let made_for = made_for(&input, args)?;
+    let begun = std::time::Instant::now();
+    let read = read(&input, made_for.threshold)?;
+    input.say_cut_off();
+    let reading_seconds = begun.elapsed().as_secs_f64();
+    if read.record.is_empty() {
+        bail!(
+            "{} has no request of {} or more, which is the threshold: {} smaller ones are PyTorch's own; for a plan of \
+             those too, --threshold-mb 0 (and BUDDY_THRESHOLD_MB=0 in the run)",
+            input.name,
+            show::bytes(made_for.threshold),
+            read.left_out,
+        );
+    }
+    let threads = threads(args.threads);
+    let limits = Limits::new(args.time_limit, read.record.peak());
+    let options = Options { made_for, threads };
+    let mut plan = limits.watch(|| pinbuddy_plan::plan(&read.record, &options, &|| limits.stop()));
+    let seconds = limits.seconds();
+    plan.facts.seconds = seconds;
+    if let Some(out) = &args.out {
+        crate::output::write_private(out, |to| plan.write(to))?;
+    }
+    let search = Search {
+        seconds,
+        reading_seconds,
+        ended: limits.ended(!limits.stop()),
+        threads,
+        device: input.whose() != Whose::Host,
+        out: args.out.clone(),
+    };
+    let planned = Planned::new(&plan, &read, search);
+    let mut to = std::io::stdout();
+    // A reader such as `head` may close the pipe early.
+    let _ = if args.json {
+        writeln!(to, "{}", serde_json::to_string_pretty(&planned)?)
+    } else {
+        write!(to, "{planned}")
+    };
+    Ok(())
+}
+
+/// What the plan is for: as the user says, or else as the file says.
+fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
+    let about = &input.about;
+    let torch = args.torch.clone().or_else(|| about.torch.clone());
+    if input.whose() != Whose::Host && args.out.is_some() {
+        bail!(
+            "{} has device memory, and a plan file is for pinned memory: leave out --out",
+            input.name
+        );
+    }
+    let torch = torch.map(|it| it.split('+').next().unwrap_or_default().to_owned());
+    if torch.is_none() && args.out.is_some() {
+        bail!(
+            "{} does not say which torch it is of, and a plan is for one version: --torch VERSION \
+             (python -c 'import torch; print(torch.__version__)')",
+            input.name
+        );
+    }
+    // PyTorch's device allocator serves all sizes.
+    let usual = if input.whose() == Whose::Host {
+        4 << 20
+    } else {
+        0
+    };
+    let (rank, world_size) = about.rank.unwrap_or((0, 1));
+    let threshold = args.threshold_mb.map(|it| u64::from(it) << 20);
+    Ok(MadeFor {
+        torch: torch.unwrap_or_default(),
+        world_size: args.world_size.unwrap_or(world_size),
+        rank: args.rank.unwrap_or(rank),
+        threshold: threshold.or(about.threshold).unwrap_or(usual),
+    })
+}
+
+/// Reads a trace once: for a plan, and for the allocators that it is compared with.
+pub fn read(input: &Input, threshold: u64) -> Result<Read> {
+    let mut record = Record::new(MOST_EVENTS);
+    let mut lifetimes = Lifetimes::new(threshold);
+    let mut replays = Replays::new(baseline::runs().into());
+    let (mut full, mut has, mut run_peak) = (false, 0_u64, 0);
+    let mut push = |event| full |= !record.push(event);
+    input.each(&mut |item| {
+        lifetimes.push(&item, &mut push);
+        if lifetimes.keeps(&item.what)
+            && let Some(step) = step(&item)
+        {
+            replays.push(step);
+        }
+        match item.what {
+            What::Pin { bytes } => has = has.saturating_add(bytes),
+            What::Unpin { bytes } => has = has.saturating_sub(bytes),
+            _ => {}
+        }
+        run_peak = run_peak.max(has);
+        Ok(())
+    })?;
+    lifetimes.end(&mut push);
+    if full {
+        bail!(
+            "{} has more than {MOST_EVENTS} events, which is the most that are planned",
+            input.name
+        );
+    }
+    let outcomes = replays.outcomes();
+    Ok(Read {
+        record,
+        left_out: lifetimes.left_out,
+        outcomes: [outcomes[0].clone(), outcomes[1].clone()],
+        run_peak,
+    })
+}

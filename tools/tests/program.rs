@@ -1,0 +1,382 @@
+//! The program, as a user starts it.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use pinbuddy_plan::{Block, Plan, check};
+use pinbuddy_replay::workload::Workload;
+use pinbuddy_trace::{Header, Writer};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn tools(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    command.args(arguments).output().unwrap()
+}
+
+/// What it prints; panics if it fails.
+fn told(arguments: &[&str]) -> String {
+    let output = tools(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Why it fails, with `folder` as FOLDER.
+fn refused(arguments: &[&str], folder: &Path) -> String {
+    let output = tools(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    text.replace(&folder.display().to_string(), "FOLDER")
+}
+
+/// A workload as a trace of the second of two processes. Nothing says that it was recorded, so a copy of a block ends when
+/// the model says so.
+fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
+    let path = folder.path().join(format!("{name}.jsonl"));
+    let header = Header {
+        rank: Some(1),
+        world_size: Some(2),
+        ..Header::default()
+    };
+    let file = BufWriter::new(File::create(&path).unwrap());
+    let mut writer = Writer::with_header(file, &header).unwrap();
+    for event in Workload::named(name).unwrap().events(1, steps) {
+        writer.write(&event).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_table_is_placed_and_written_with_offsets() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "id,lower,upper,size\nfirst,0,3,4\nsecond,1,2,4\nthird,2,5,4\nfourth,3,6,4\n";
+    let table = file(&folder, "blocks.csv", text.as_bytes());
+    let out = folder.path().join("placed.csv");
+    let out = out.to_str().unwrap();
+    let said = told(&["plan", "--instance", &table, "--out", out, "--json"]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (&said["peak"], &said["lower_bound"]),
+        (&8.into(), &8.into())
+    );
+    assert_eq!(
+        (&said["gap_percent"], &said["ended"]),
+        (&0.0.into(), &"optimal".into())
+    );
+    for key in ["efficiency", "seconds", "threads", "by", "blocks"] {
+        assert!(!said[key].is_null(), "{key}");
+    }
+    for other in ["stock", "engine"] {
+        for key in ["peak", "gap_percent", "efficiency", "seconds"] {
+            assert!(said[other][key].is_number(), "{other}: {key}");
+        }
+    }
+    let placed = fs::read_to_string(out).unwrap();
+    let mut lines = placed.lines();
+    assert_eq!(lines.next(), Some("id,lower,upper,size,offset"));
+    let (blocks, offsets): (Vec<Block>, Vec<u64>) = lines
+        .map(|line| {
+            let numbers: Vec<u64> = line
+                .split(',')
+                .skip(1)
+                .map(|it| it.parse().unwrap())
+                .collect();
+            let [lower, upper, size, offset] = numbers[..] else {
+                panic!("{line}");
+            };
+            (Block { lower, upper, size }, offset)
+        })
+        .unzip();
+    assert_eq!(check(&blocks, None, &offsets), Ok(8));
+    let said = told(&["plan", "--instance", &table]);
+    assert!(said.starts_with("4 blocks in 8 bytes, 0.00 % above the lower bound of 8 bytes\n"));
+}
+
+#[test]
+fn a_trace_becomes_a_plan_that_its_run_can_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder, "tensors-155", 6).display().to_string();
+    let out = folder.path().join("run.plan");
+    let arguments = [
+        "plan",
+        &trace,
+        "--time-limit",
+        "5",
+        "--torch",
+        "2.15.0+cu132",
+        "--json",
+        "--out",
+    ];
+    let said = told(&[&arguments[..], &[out.to_str().unwrap()]].concat());
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let plan = Plan::read(&fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(
+        fs::metadata(&out).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let made_for = &plan.made_for;
+    assert_eq!(
+        (made_for.torch.as_str(), made_for.rank, made_for.world_size),
+        ("2.15.0", 1, 2)
+    );
+    assert_eq!(made_for.threshold, 4 << 20);
+    assert_eq!(said["peak"].as_u64(), Some(plan.reserved()));
+    assert!(said["efficiency"].as_f64().unwrap() > 0.9, "{said}");
+    assert!(
+        said["hits"].as_u64() > Some(0) && said["slots"].as_u64() > Some(0),
+        "{said}"
+    );
+    assert!(
+        said["stock"]["peak"].as_u64() >= said["peak"].as_u64(),
+        "{said}"
+    );
+    let other = told(&[
+        "plan",
+        &trace,
+        "--torch",
+        "2.14.1",
+        "--threshold-mb",
+        "1",
+        "--time-limit",
+        "1",
+    ]);
+    assert!(
+        other.contains(" of 1.00 MiB or more") && other.contains("To use it: --out FILE"),
+        "{other}"
+    );
+}
+
+#[test]
+fn advice_for_people_and_for_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder, "checkpoint", 25).display().to_string();
+    let said = told(&["advise", &trace, "--json", "--time-limit", "1"]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let names: Vec<&str> = said["choices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    for name in [
+        "stock",
+        "stock, tuned",
+        "#181094",
+        "pinbuddy",
+        "pinbuddy, WARMUP=off GROWTH=exact",
+    ] {
+        assert!(names.contains(&name), "{name} is not in {names:?}");
+    }
+    assert!(
+        names.iter().any(|it| it.starts_with("pinbuddy, a plan")),
+        "{names:?}"
+    );
+    assert!(
+        said["recommendation"]["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("it pins ")
+    );
+    let findings = said["findings"].as_array().unwrap();
+    assert!(
+        findings
+            .iter()
+            .any(|it| it["id"] == "clears_inside_iterations"),
+        "{findings:?}"
+    );
+    let text = told(&["advise", &trace, "--time-limit", "1"]);
+    assert!(
+        text.contains("\nRecommended: ")
+            && text.contains("\n   evidence  4 empty_cache calls in 4 of 25 iterations"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_cut_off_is_used_up_to_there_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder, "tensors-155", 3);
+    let whole = fs::read(&trace).unwrap();
+    let part = file(&folder, "part.jsonl", &whole[..whole.len() / 2]);
+    let output = tools(&["plan", &part, "--time-limit", "1"]);
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("part.jsonl is cut off at line "), "{said}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = folder.path().join("none").display().to_string();
+    let empty = file(&folder, "empty", b"");
+    let lines = b"{\"t\":1,\"op\":\"iter\"}\n{\"t\":1,\"op\":\"free\",\"id\":4}\n";
+    let wrong = file(&folder, "wrong.jsonl", lines);
+    let hostile = file(&folder, "hostile.pickle", b"\x80\x04cos\nsystem\n.");
+    let zip = file(&folder, "snapshot.pt", b"PK\x03\x04");
+    let table = file(&folder, "blocks.csv", b"id,lower,upper,size\n1,5,5,3\n");
+    let small = file(
+        &folder,
+        "small.jsonl",
+        b"{\"t\":1,\"op\":\"alloc\",\"id\":4,\"bytes\":9}\n",
+    );
+    let large = file(
+        &folder,
+        "large.jsonl",
+        b"{\"t\":1,\"op\":\"alloc\",\"id\":4,\"bytes\":99999999}\n",
+    );
+    for (arguments, said) in [
+        (
+            ["plan", none.as_str()],
+            "error: there is no trace or snapshot FOLDER/none that can be read\n",
+        ),
+        (
+            ["plan", &empty],
+            "error: FOLDER/empty has no request of 4.00 MiB or more",
+        ),
+        (
+            ["advise", &wrong],
+            "error: FOLDER/wrong.jsonl is no trace\n  because   line 2: expected free to name a block",
+        ),
+        (
+            ["advise", &hostile],
+            "error: FOLDER/hostile.pickle is no snapshot that can be used\n  because   byte 2 (GLOBAL): expected plain values",
+        ),
+        (
+            ["plan", &zip],
+            "error: FOLDER/snapshot.pt is no snapshot that can be used\n  because   byte 0: expected a pickle",
+        ),
+        (
+            ["plan", &small],
+            "error: FOLDER/small.jsonl has no request of 4.00 MiB or more",
+        ),
+    ] {
+        let found = refused(&arguments, folder.path());
+        assert!(found.starts_with(said), "{found}");
+    }
+    let found = refused(&["plan", "--instance", &table], folder.path());
+    assert!(
+        found.starts_with("error: FOLDER/blocks.csv cannot be placed\n  because   block 0 lives"),
+        "{found}"
+    );
+    let found = refused(&["plan", &large, "--out", "x"], folder.path());
+    assert!(
+        found.contains("does not say which torch it is of") && found.contains("--torch VERSION"),
+        "{found}"
+    );
+}
+
+#[test]
+fn absurd_sizes_take_no_memory_in_proportion() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = (0..100).map(|id| {
+        format!(
+            "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
+            1_u64 << 40
+        )
+    });
+    let trace = file(&folder, "huge.jsonl", lines.collect::<String>().as_bytes());
+    let table = file(
+        &folder,
+        "huge.csv",
+        format!("id,lower,upper,size\n1,0,5,{}\n", 1_u64 << 59).as_bytes(),
+    );
+    // The most memory that it had, and what it said.
+    let watched = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+        // A file, since nobody reads a pipe before the end.
+        let said = folder.path().join("said.json");
+        command.args(arguments).stdout(File::create(&said).unwrap());
+        let mut child = command.spawn().unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let mut most = 0;
+        while child.try_wait().unwrap().is_none() {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+            let kibibytes = line.and_then(|it| it.trim().strip_suffix(" kB")?.parse().ok());
+            most = most.max(kibibytes.unwrap_or(0_u64));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(most < 1 << 20, "{most} KiB");
+        assert!(child.wait().unwrap().success());
+        serde_json::from_slice::<Value>(&fs::read(&said).unwrap()).unwrap()
+    };
+    let said = watched(&["plan", &trace, "--time-limit", "1", "--json"]);
+    assert_eq!(
+        (&said["stock"]["stopped"], &said["requests"]),
+        (&true.into(), &100.into())
+    );
+    let said = watched(&["advise", &trace, "--time-limit", "1", "--json"]);
+    let why = &said["recommendation"]["reason"];
+    assert_eq!(why, "every choice would pin more than 2 TiB");
+    let said = watched(&["plan", "--instance", &table, "--json"]);
+    assert_eq!(
+        (&said["stock"], &said["peak"]),
+        (&Value::Null, &(1_u64 << 59).into())
+    );
+}
+
+#[test]
+fn an_interrupt_keeps_the_best_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hard.csv");
+    let mut table = BufWriter::new(File::create(&path).unwrap());
+    writeln!(table, "id,lower,upper,size").unwrap();
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    for id in 0..3000 {
+        let lower = random(1000);
+        writeln!(
+            table,
+            "{id},{lower},{},{}",
+            lower + 1 + random(90),
+            1 + random(977)
+        )
+        .unwrap();
+    }
+    table.flush().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    command
+        .args(["plan", "--time-limit", "500", "--json", "--instance"])
+        .arg(&path);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Until it has something to keep, and then says how far it is.
+    std::thread::sleep(Duration::from_millis(2500));
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(
+        errors.contains("above the lower bound; Ctrl-C ends it") || errors.contains("searching"),
+        "{errors}"
+    );
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        said["ended"] == "interrupted" || said["ended"] == "optimal",
+        "{said}"
+    );
+    assert!(said["gap_percent"].as_f64().unwrap() < 20.0, "{said}");
+}

@@ -1,0 +1,49 @@
+//! Client programs with each of ten faults, beside stock: `crate::clients::faults`.
+//!
+//! `PINBUDDY_CLIENTS`, names with spaces between them, chooses some of those that need torch alone.
+
+use std::env;
+
+use anyhow::{Result, ensure};
+
+use super::Effort;
+use super::row::Explored;
+use crate::clients::faults::{self, Outcome};
+
+/// The check.
+pub fn run(_effort: Effort) -> Result<Explored> {
+    let names = env::var("PINBUDDY_CLIENTS").unwrap_or_default();
+    let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+    let rows = faults::all(&names)?;
+    ensure!(
+        !rows.is_empty(),
+        "no client was run; each of {names:?} needs more than torch"
+    );
+    let (mut clients, mut wrong) = (Vec::new(), Vec::new());
+    for row in &rows {
+        if !clients.contains(&row.client) {
+            clients.push(row.client);
+        }
+        eprintln!(
+            "{:<20}{:<34}{:<44}{}",
+            row.client, row.fault, row.stock, row.fork
+        );
+        if row.outcome == Outcome::Differs {
+            wrong.push(format!("{} ({})", row.client, row.fault));
+        }
+    }
+    ensure!(wrong.is_empty(), "not as with stock: {}", wrong.join(", "));
+    let count = |wanted: &[Outcome]| {
+        rows.iter()
+            .filter(|it| wanted.contains(&it.outcome))
+            .count() as u64
+    };
+    Ok(Explored::default()
+        .figure("clients", clients.len() as u64)
+        .figure("faults met", rows.len() as u64 - count(&[Outcome::NotMet]))
+        .figure("survived", count(&[Outcome::Survived]))
+        .figure("ended as stock", count(&[Outcome::AsStock]))
+        .figure("differences, listed", count(&[Outcome::AsListed]))
+        .figure("faults not met", count(&[Outcome::NotMet]))
+        .note(clients.join(" ")))
+}
