@@ -3,12 +3,13 @@
 namespace pinbuddy {
 namespace {
 
-std::atomic<std::uint32_t> threads{0};
+// Threads that have a number.
+std::atomic<std::uint32_t> numbered{0};
 
 } // namespace
 
 std::uint32_t PlannedBlocks::number_thread() {
-  number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  number = numbered.fetch_add(1, std::memory_order_relaxed) + 1;
   return number - 1;
 }
 

@@ -35,7 +35,7 @@ def write(path: Path, regions: list[int], slots: list[list[int]], periods: list[
 
 # Trains: every block has a mark of its own, which is looked at before it is freed.
 #
-# CHANGE: which part of the requests has another size, is missing or comes twice. VARY: no size comes again.
+# CHANGE: which part of the requests has another size. VARY: no size comes again.
 # STEPS: what is done between iterations.
 TRAINING = """
     import gc, json, os, random, torch
@@ -71,16 +71,11 @@ TRAINING = """
         for size in SIZES:
             if vary:
                 size = differ.randrange(MIB, 5 * MIB)
-            kind = differ.random() / change if change else 1
-            if kind < 0.3:
-                size = differ.choice(SIZES)
-            elif kind < 0.6:
-                live.append(ask(differ.randrange(MIB, 5 * MIB)))
-            elif kind < 1 and change:
-                continue
+            if differ.random() < change:
+                size = differ.randrange(MIB, 5 * MIB)
             live.append(ask(size))
             while len(live) > 5:
-                block = live.pop(differ.randrange(3) if vary else 0)
+                block = live.pop(0)
                 copy = block[0].to("cuda", non_blocking=True)
                 torch.cuda.current_stream().synchronize()
                 end(block)

@@ -37,6 +37,7 @@ def peak_kib(process: subprocess.Popen) -> int:
     return int(next(it.split()[1] for it in status.splitlines() if it.startswith("VmHWM")))
 
 
+@pytest.mark.fork_wheel
 def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(torch_folders, tmp_path):
     file = tmp_path / "trace.jsonl"
     count, turns = 100_000, 20

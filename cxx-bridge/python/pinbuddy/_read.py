@@ -59,15 +59,17 @@ def stats() -> Stats:
       of the active ones); the numbers ``idle_bytes``, ``dedicated_bytes`` and
       ``largest_free_run_bytes``; and the counts ``hits`` (requests served) and ``misses`` (a request had
       to wait for memory to be pinned). ``None`` once the engine is retired.
+    - ``plan``: how the plan of ``BUDDY_PLAN`` fares (``hits``, ``misses``, ``unplanned``, ``resyncs``,
+      ``borrowed``, and whether it is ``pinned``); ``None`` if none is in use.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
       for each region, in the first report that lists it.
 
-    In a child of a fork, and without the library, ``warm_up``, ``budget`` and ``engine`` are ``None`` and
+    In a child of a fork, and without the library, ``warm_up``, ``budget``, ``engine`` and ``plan`` are ``None`` and
     ``segments`` is empty.
     """
     # In these cases the library returns the state only; the keys are the same.
-    unknown = {"warm_up": None, "budget": None, "engine": None}
+    unknown = {"warm_up": None, "budget": None, "engine": None, "plan": None}
     known: Stats = unknown | _library.read_json("pinbuddy_stats_json")
     return known
 

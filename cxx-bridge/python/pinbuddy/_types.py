@@ -79,8 +79,9 @@ class Segment(TypedDict):
 
     address: int
     bytes: int
-    kind: Literal["small", "large", "idle", "dedicated"]
-    """The requests that it serves: below 4 MiB, others, none now, or one longer than a segment."""
+    kind: Literal["small", "large", "idle", "dedicated", "planned"]
+    """The requests that it serves: below 4 MiB, others, none now, one longer than a segment, or those
+    that a plan has slots for."""
     free_bytes: int
     live_blocks: int
     live_bytes: int
@@ -112,6 +113,23 @@ class SegmentBlocks(Segment):
     blocks: list[Block]
 
 
+class Plan(TypedDict):
+    """How a plan fares (``BUDDY_PLAN``)."""
+
+    pinned: bool
+    """Whether all of its regions are pinned."""
+    hits: int
+    """Requests that slots served."""
+    misses: int
+    """Requests whose slot was taken, or its region not pinned."""
+    unplanned: int
+    """Requests that have no slot."""
+    resyncs: int
+    """How often a thread's place in its sequence was lost and found again."""
+    borrowed: int
+    """Requests without a slot that were served with what the plan leaves idle."""
+
+
 class Stats(TypedDict):
     """A snapshot of the engine."""
 
@@ -125,4 +143,6 @@ class Stats(TypedDict):
     """``None`` before anything was pinned, and in a child."""
     engine: Counters | None
     """``None`` once the engine is retired, and in a child."""
+    plan: Plan | None
+    """``None`` if no plan is in use, once the engine is retired, and in a child."""
     segments: list[Segment]

@@ -21,6 +21,16 @@ pub(crate) struct Cells {
     counts: Vec<u32>,
 }
 
+/// A set of cells.
+#[derive(Debug)]
+pub(crate) struct Wanted(Vec<u64>);
+
+impl Wanted {
+    fn has(&self, cell: u32) -> bool {
+        self.0[cell as usize / 64] >> (cell % 64) & 1 == 1
+    }
+}
+
 impl Cells {
     /// All free.
     pub(crate) fn new(layout: &Layout) -> Self {
@@ -90,26 +100,41 @@ impl Cells {
         self.starts[cell as usize]
     }
 
-    /// The shortest run of free cells of the region that has `bytes` bytes, cut behind what is needed; of equal ones
-    /// the last. O(cells).
-    pub(crate) fn find(&self, region: u32, bytes: usize) -> Option<Range<u32>> {
+    /// A run of free cells of the region that has `bytes` bytes: of all the one with the fewest cells among `wanted`,
+    /// then the shortest, then the last. O(cells).
+    pub(crate) fn find(&self, region: u32, bytes: usize, wanted: &Wanted) -> Option<Range<u32>> {
         let of = self.regions[region as usize].clone();
-        let mut best: Option<(usize, u32)> = None;
-        let mut first = of.start;
-        for cell in of.start..=of.end {
-            if cell < of.end && !self.is_taken(cell) {
+        let mut best: Option<((u32, usize), Range<u32>)> = None;
+        let (mut first, mut count) = (of.start, 0);
+        for cell in of.clone() {
+            if self.is_taken(cell) {
+                (first, count) = (cell + 1, 0);
                 continue;
             }
-            let length = self.start(cell) - self.start(first);
-            if length >= bytes && best.is_none_or(|(shortest, _)| length <= shortest) {
-                best = Some((length, first));
+            count += u32::from(wanted.has(cell));
+            // Without its first cells it may still be long enough.
+            while self.start(cell + 1) - self.start(first + 1) >= bytes {
+                count -= u32::from(wanted.has(first));
+                first += 1;
             }
-            first = cell + 1;
+            let length = self.start(cell + 1) - self.start(first);
+            let cost = (count, length);
+            if length >= bytes && best.as_ref().is_none_or(|(least, _)| cost <= *least) {
+                best = Some((cost, first..cell + 1));
+            }
         }
-        let (_, first) = best?;
-        let enough = |&cell: &u32| self.start(cell) - self.start(first) >= bytes;
-        let end = (first + 1..=of.end).find(enough)?;
-        Some(first..end)
+        best.map(|(_, run)| run)
+    }
+
+    /// Which cells these runs cover.
+    pub(crate) fn wanted(&self, runs: impl Iterator<Item = Range<u32>>) -> Wanted {
+        let mut wanted = vec![0; self.taken.len()];
+        for run in runs {
+            for (word, mask) in self.words(&run) {
+                wanted[word] |= mask;
+            }
+        }
+        Wanted(wanted)
     }
 
     fn is_taken(&self, cell: u32) -> bool {

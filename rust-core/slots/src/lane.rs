@@ -14,6 +14,9 @@ use crate::layout::{Lane, Slot};
 /// A lost lane looks for its place by so many sizes.
 const CLUE: usize = 3;
 
+/// So many steps of a lane come soon.
+const SOON: isize = 16;
+
 /// A lane and its cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
@@ -106,6 +109,12 @@ impl Course {
         };
         self.sure = Sure::Yes;
         true
+    }
+
+    /// The slots that it is about to ask for.
+    pub(crate) fn soon(&self) -> impl Iterator<Item = u32> {
+        let steps = (0..SOON).map_while(|distance| self.at_distance(distance));
+        steps.map(|step| self.steps[step].0)
     }
 
     /// Whether the lane may begin with a request of `bytes`.

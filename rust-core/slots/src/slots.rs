@@ -169,13 +169,16 @@ impl Slots {
         None
     }
 
-    /// What is idle, for a request that no slot serves: the shortest place that holds it.
+    /// What is idle, for a request that no slot serves: where the fewest lanes want it soon. O(cells).
     pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let soon = self.courses.iter().flat_map(Course::soon);
+        let runs = soon.map(|slot| self.places[slot as usize].cells.clone());
+        let wanted = self.cells.wanted(runs);
         let regions = 0..self.bases.len() as u32;
         let (region, base, run) = regions.into_iter().find_map(|region| {
             let base = self.bases[region as usize]?;
-            Some((region, base, self.cells.find(region, bytes)?))
+            Some((region, base, self.cells.find(region, bytes, &wanted)?))
         })?;
         let taken = self.cells.take(region, run.clone());
         debug_assert!(taken, "a free run");

@@ -70,6 +70,9 @@ fn reason(best: &Choice, choices: &[Choice]) -> String {
         )
     };
     let mut text = format!("it pins {}", told(best));
+    if best.waits.is_none() {
+        text += " before they are needed; whether all requests find room there is not modelled";
+    }
     for other in choices
         .iter()
         .filter(|it| it.name == "stock" || it.name == "pinbuddy")

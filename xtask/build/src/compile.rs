@@ -216,8 +216,7 @@ pub(crate) fn cleaned(mut command: Cmd<'_>) -> Cmd<'_> {
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
 pub(crate) fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
-    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let cargo = cargo_home();
     let mut flags = Vec::new();
     // The last match wins, so the more special paths come later.
     for (from, to) in [
@@ -233,9 +232,17 @@ pub(crate) fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<St
     flags
 }
 
+/// Where cargo has the sources of crates, those of cxx's C++ side included.
+fn cargo_home() -> PathBuf {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from)
+}
+
 fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>) -> Vec<String> {
     let cuda = against.cuda.iter().map(|it| (it.as_path(), "cuda"));
+    let cargo = cargo_home();
     [
+        (cargo.as_path(), "cargo"),
         (root, "pinbuddy"),
         (target, "target"),
         (against.tree, "torch-wheel"),

@@ -51,8 +51,16 @@ pub fn folders(root: &Path) -> Result<Vec<String>> {
 
 /// The same, and the folders of other crates of ours and their dependencies.
 pub fn folders_with(root: &Path, more: &[&str]) -> Result<Vec<String>> {
-    let roots = [&[BRIDGE, PROGRAM], more].concat();
-    let linked = Linked::of(&ask(root)?, &roots)?;
+    folders_of(root, &[&[BRIDGE, PROGRAM], more].concat())
+}
+
+/// The folders of those in the library alone.
+pub fn folders_of_the_library(root: &Path) -> Result<Vec<String>> {
+    folders_of(root, &[BRIDGE])
+}
+
+fn folders_of(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
+    let linked = Linked::of(&ask(root)?, roots)?;
     let ours = linked.0.iter().filter(|(it, _)| it.source.is_none());
     let mut folders = Vec::new();
     for (package, _) in ours {

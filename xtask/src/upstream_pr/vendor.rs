@@ -60,7 +60,7 @@ fn gather(root: &Path) -> Result<Vendored> {
     let into = folder.path().join(FOLDER);
     fs::create_dir_all(&into)?;
     let mut files = Vec::new();
-    let crates = library::folders(root)?;
+    let crates = library::folders_of_the_library(root)?;
     for name in crates.iter().map(String::as_str).chain(FILES) {
         copy(root, &into, name, &mut files)?;
     }

@@ -65,12 +65,7 @@ impl<'t> Text<'t> {
             regions: (&*plan.regions).into(),
             slots: (&*plan.slots).into(),
             lanes: (&*plan.lanes).into(),
-            facts: Facts {
-                gap_percent: thousandths(plan.facts.gap_percent),
-                efficiency: thousandths(plan.facts.efficiency),
-                seconds: thousandths(plan.facts.seconds),
-                ..plan.facts
-            },
+            facts: rounded(plan.facts),
             checksum: None,
         }
     }
@@ -86,7 +81,7 @@ impl<'t> Text<'t> {
             regions: self.regions.into_owned(),
             slots: self.slots.into_owned(),
             lanes: self.lanes.into_owned(),
-            facts: self.facts,
+            facts: rounded(self.facts),
         }
     }
 
@@ -103,8 +98,14 @@ impl<'t> Text<'t> {
 }
 
 /// Few digits, which survive being written and read.
-fn thousandths(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
+fn rounded(facts: Facts) -> Facts {
+    let thousandths = |number: f64| (number * 1000.0).round() / 1000.0;
+    Facts {
+        gap_percent: thousandths(facts.gap_percent),
+        efficiency: thousandths(facts.efficiency),
+        seconds: thousandths(facts.seconds),
+        ..facts
+    }
 }
 
 #[derive(Default)]

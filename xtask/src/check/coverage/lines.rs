@@ -136,7 +136,7 @@ fn of_tests(text: &str) -> Vec<Range<u64>> {
             };
             let length = lines[at..]
                 .iter()
-                .position(|it| ends(it))
+                .position(ends)
                 .unwrap_or(lines.len() - at);
             found.push(at as u64 + 1..(at + length) as u64 + 2);
         }
