@@ -67,10 +67,14 @@ impl Warm {
         self.refused
     }
 
-    /// The user wants the missing segments now, whatever the mode.
-    pub(super) fn urge(&mut self) {
+    /// The user wants the missing segments now, whatever the mode and whatever was refused before;
+    /// `held` bytes are pinned.
+    pub(super) fn urge(&mut self, held: usize, settings: &Settings) {
         self.told = true;
         self.urged = true;
+        let count = settings.count.unwrap_or(Settings::UNSET_COUNT);
+        let missing = count.saturating_sub(held / settings.segment_bytes);
+        self.deficit = self.deficit.max(missing);
     }
 
     /// Cuts the deficit to `most` segments; returns the deficit before.
@@ -138,6 +142,7 @@ impl Warm {
             self.deficit = (self.deficit + bytes / settings.segment_bytes).min(most);
             self.demanded = bytes / 4;
         }
+        self.credit = 0;
         self.urged = false;
         self.refused = false;
     }
@@ -148,5 +153,44 @@ impl Warm {
             self.deficit = 0;
             self.refused = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provision::Growth;
+
+    const MIB: usize = 1 << 20;
+
+    fn four_of_64_mib() -> (Warm, Settings) {
+        let settings = Settings {
+            segment_bytes: 64 * MIB,
+            threshold_bytes: MIB,
+            growth: Growth::Segment,
+            warm_up: WarmUp::Off,
+            count: Some(4),
+        };
+        (Warm::new(&settings), settings)
+    }
+
+    #[test]
+    fn what_requests_pinned_before_a_clear_counts_for_nothing_after_it() {
+        let (mut warm, settings) = four_of_64_mib();
+        for _ in 0..20 {
+            warm.count_request(8 * MIB, &settings);
+            warm.clear(64 * MIB, &settings);
+            assert_eq!(warm.deficit, 4);
+        }
+    }
+
+    #[test]
+    fn who_calls_for_a_warm_up_gets_what_is_missing_whatever_was_refused() {
+        let (mut warm, settings) = four_of_64_mib();
+        warm.refused(Refusal::Driver);
+        warm.urge(100 * MIB, &settings);
+        assert_eq!(warm.deficit, 3);
+        warm.urge(300 * MIB, &settings);
+        assert_eq!(warm.deficit, 3, "less is never missing than was before");
     }
 }

@@ -70,7 +70,8 @@ impl Provisioner {
     /// The user wants the missing segments now, whatever the mode; [`super::Settings::UNSET_COUNT`] of
     /// them if no number was set.
     pub fn urge(&mut self) {
-        self.warm.urge();
+        let held = self.held();
+        self.warm.urge(held, &self.settings);
     }
 
     /// Whether there is a worker.
