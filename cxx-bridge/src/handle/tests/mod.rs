@@ -7,6 +7,7 @@ mod breaking;
 mod clear;
 mod ends;
 mod numbers;
+mod planned;
 mod refusals;
 mod renew;
 mod serving;
