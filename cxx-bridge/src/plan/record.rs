@@ -68,8 +68,11 @@ impl Recording {
 
     fn push(&mut self, what: What) {
         let event = match what {
+            What::Request { private: true, .. } => return,
             What::Request { bytes, .. } if bytes < self.run.threshold.max(1) => return,
-            What::Request { id, bytes, thread } => {
+            What::Request {
+                id, bytes, thread, ..
+            } => {
                 let many = self.lanes.len() as u32;
                 let lane = *self.lanes.entry(thread).or_insert(many);
                 Recorded::Request { id, bytes, lane }
