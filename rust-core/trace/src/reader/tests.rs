@@ -104,7 +104,7 @@ fn what_is_said_of_headers_that_make_no_sense() {
         "]".repeat(100)
     );
     let lines = [
-        "{\"format\":\"pinbuddy-trace\",\"version\":3}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":4}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"ns\"}\n{\"t\":1125899906842624001,\"op\":\"iter\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551615,\"colour\":[3]}\n",
