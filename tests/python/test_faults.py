@@ -80,6 +80,13 @@ def test_a_line_that_is_not_true_is_found(tmp_path, monkeypatch):
     assert sweep.against_the_list([difference, later], {case, later.case}) == ([], [])
     assert sweep.against_the_list([], set()) == ([], [])
     assert sweep.against_the_list([], {case}) == ([], listed.read_text().splitlines()[2:])
+    # A pattern speaks of each program, and each has to show it.
+    listed.write_text("serv*; cudaFreeHost:1; once; clear; AcceleratorError = a reason\n")
+    assert sweep.against_the_list([difference], {case}) == ([], [])
+    more = replace(case, program="serve, in pieces")
+    assert sweep.against_the_list([difference], {case, more}) == ([], listed.read_text().splitlines())
+    unlike = replace(difference, case=replace(case, program="streams"))
+    assert sweep.against_the_list([difference, unlike], {case}) == ([unlike], [])
     other = replace(difference, name="copy")
     assert sweep.against_the_list([difference, other], {case}) == ([other], [])
     listed.write_text("serve; cudaFreeHost:1; once; clear; AcceleratorError =\n")
