@@ -44,7 +44,7 @@ extern "C" fn nvmlDeviceGetComputeRunningProcesses(
 /// `nvmlGpuFabricInfo_v2_t`, up to the state.
 #[repr(C)]
 #[derive(Debug)]
-pub struct FabricInfo {
+pub(crate) struct FabricInfo {
     version: c_uint,
     cluster: [u8; 16],
     status: Answer,
