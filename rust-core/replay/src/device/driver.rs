@@ -1,7 +1,5 @@
 //! The driver under the allocator: how much the device has left, and at which addresses memory comes.
 
-use std::collections::VecDeque;
-
 /// Where addresses begin.
 const FIRST: u64 = 1 << 46;
 
@@ -10,8 +8,6 @@ const FIRST: u64 = 1 << 46;
 pub(super) struct Driver {
     left: u64,
     next: u64,
-    /// Addresses that segments had in a real run, in the order in which they were asked for, with their lengths.
-    seen: VecDeque<(u64, u64)>,
 }
 
 impl Driver {
@@ -19,13 +15,7 @@ impl Driver {
         Self {
             left: capacity,
             next: FIRST,
-            seen: VecDeque::new(),
         }
-    }
-
-    /// Addresses for segments to come: `(address, bytes)`.
-    pub(super) fn expect(&mut self, seen: impl IntoIterator<Item = (u64, u64)>) {
-        self.seen.extend(seen);
     }
 
     /// Take memory; false if there is not so much.
@@ -43,15 +33,8 @@ impl Driver {
         self.left = self.left.saturating_add(bytes);
     }
 
-    /// An address for a segment. Ties between blocks of one size go by it.
-    pub(super) fn address(&mut self, bytes: u64) -> u64 {
-        if let Some((address, _)) = self.seen.pop_front_if(|it| it.1 == bytes) {
-            return address;
-        }
-        self.reserve(bytes)
-    }
-
-    /// Addresses that nothing else has.
+    /// Addresses that nothing else has: newer ones are higher, since ties between blocks of one size go by the age of
+    /// their segments.
     pub(super) fn reserve(&mut self, bytes: u64) -> u64 {
         let address = self.next;
         self.next += bytes;

@@ -1,8 +1,8 @@
 //! What a program asked of the device's allocator, out of a snapshot that PyTorch wrote, and what it had reserved.
 //!
 //! A snapshot says neither which streams used a block nor that the cache was emptied. A free that is not complete at once
-//! waits for other streams; memory that is given back to the driver piece after piece counts as an emptied cache, which a
-//! request that the driver refused at first amounts to, too. Memory that was handed out before the history begins is left
+//! waits for other streams; memory that is given back to the driver piece after piece counts as an emptied cache, though
+//! a request that the driver refused at first gives memory back, too: histories of full devices are off by some per cent. Memory that was handed out before the history begins is left
 //! out.
 
 use std::collections::HashMap;
@@ -21,8 +21,6 @@ pub struct History {
     pub acts: Vec<Act>,
     /// For each act: bytes reserved once it was done.
     pub reserved: Vec<u64>,
-    /// Segments as the driver gave them: address and bytes.
-    pub segments: Vec<(u64, u64)>,
     /// The most that was reserved at one moment.
     pub peak_reserved: u64,
 }
@@ -36,17 +34,6 @@ pub struct Agreement {
     pub peak: (u64, u64),
     /// Reserved at the end: the model's, and the history's.
     pub end: (u64, u64),
-}
-
-impl Agreement {
-    /// The larger of the two deviations, as a part of the history's bytes.
-    pub fn deviation(&self) -> f64 {
-        let of = |(model, seen): (u64, u64)| match seen {
-            0 => f64::from(u8::from(model != 0)),
-            _ => model.abs_diff(seen) as f64 / seen as f64,
-        };
-        of(self.peak).max(of(self.end))
-    }
 }
 
 impl History {
@@ -102,7 +89,6 @@ impl History {
                     }
                 }
                 Action::SegmentAlloc => {
-                    history.segments.push((address, bytes));
                     reserved += bytes;
                     history.peak_reserved = history.peak_reserved.max(reserved);
                 }
@@ -126,13 +112,9 @@ impl History {
         self.reserved.push(reserved);
     }
 
-    /// Replays it on a model. With `addresses` segments are where they were, and so ties between blocks of one size go
-    /// as they went.
-    pub fn compare(&self, settings: Settings, addresses: bool) -> Agreement {
+    /// Replays it on a model.
+    pub fn compare(&self, settings: Settings) -> Agreement {
         let mut model = Torch::new(settings);
-        if addresses && !settings.expandable {
-            model.expect_segments(self.segments.iter().copied());
-        }
         let mut differs = None;
         for (number, (act, seen)) in self.acts.iter().zip(&self.reserved).enumerate() {
             // What is refused here was not refused there, and shows in what is reserved.

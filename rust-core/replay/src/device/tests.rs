@@ -326,7 +326,7 @@ proptest! {
     fn everything_is_given_back_in_the_end(acts in acts(), expandable: bool) {
         let mut model = Torch::new(Settings { expandable, ..Settings::default() });
         for act in possible(acts) {
-            super::replay::apply(&mut model, act).unwrap();
+            replay::apply(&mut model, act).unwrap();
         }
         (0..12).for_each(|block| model.free(block));
         model.clear();

@@ -2,7 +2,8 @@
 //!
 //! Requests are rounded up to 512 bytes. Up to 1 MiB they come from the small pool, which asks the driver for segments of
 //! 2 MiB; larger ones from the large pool, which asks for 20 MiB below 10 MiB and else for whole 2 MiB. Free blocks belong
-//! to a stream; the best fit serves, the lowest address among equals. It is split if more than 1 MiB would be left over, or
+//! to a stream; the best fit serves, and among equals the one in the
+//! oldest segment, at the lowest address. It is split if more than 1 MiB would be left over, or
 //! 512 bytes in the small pool and in expandable segments. Freed blocks merge with free neighbours at once, but for
 //! those that other streams use: they are looked at again at the next request. When the driver has no memory, cached
 //! segments are given back, and the request is tried once more.
@@ -57,12 +58,6 @@ impl Torch {
             complete: Vec::new(),
             usage: Usage::default(),
         }
-    }
-
-    /// Segments to come are at these addresses (`(address, bytes)`), as a real driver gave them. Ties between blocks of
-    /// one size go by address, so that a replay is exact only with these.
-    pub fn expect_segments(&mut self, at: impl IntoIterator<Item = (u64, u64)>) {
-        self.driver.expect(at);
     }
 
     /// Take memory of the driver's, in so many calls.
@@ -131,7 +126,7 @@ impl Torch {
             Pool::Large => bytes.next_multiple_of(SEGMENT),
         };
         self.take(length, 1)?;
-        let address = self.driver.address(length);
+        let address = self.driver.reserve(length);
         Some(self.blocks.add(Block {
             address,
             bytes: length,
