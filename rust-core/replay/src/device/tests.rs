@@ -1,3 +1,5 @@
+//! The model by hand-made programs, and its books in random ones.
+
 use proptest::prelude::*;
 
 use super::replay::Replay;
