@@ -14,6 +14,7 @@ mod serving;
 mod threads;
 mod waits;
 mod warming;
+mod wrong_plans;
 
 use std::sync::atomic::Ordering;
 use std::thread;
