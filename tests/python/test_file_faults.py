@@ -18,7 +18,7 @@ pytestmark = [
 PROGRAM = """
 held = Held()
 for turn in range(300):
-    held.add(1 + turn % 3)
+    held.add(1 + turn % 3 / 8)
     if len(held.all) == 5:
         held.drop(2)
 held.check()
