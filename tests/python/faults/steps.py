@@ -117,7 +117,7 @@ def wait_for_the_worker() -> None:
         return
     from pinbuddy import stats
 
-    until = time.monotonic() + 20
+    until = time.monotonic() + 50
     while stats()["warm_up"]["phase"] == "running":
         if time.monotonic() > until:
             raise Corrupt("the worker does not end")
