@@ -40,12 +40,29 @@ pub trait Policy: Debug {
     /// What was pinned so far.
     fn pins(&self) -> Pins;
 
+    /// Where a live block is, if the model has addresses.
+    fn place(&self, _block: u32) -> Option<Place> {
+        None
+    }
+
+    /// What is pinned now, in no order, if the model has addresses.
+    fn pinned(&self, _each: &mut dyn FnMut(Place)) {}
+
     /// Checks that the model's state is consistent: for tests, and slow.
     ///
     /// # Errors
     ///
     /// What is inconsistent.
     fn audit(&self) -> Result<(), String>;
+}
+
+/// Bytes of memory, at an address of the model's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Where they begin. What is pinned at the same time does not overlap.
+    pub address: u64,
+    /// How many they are.
+    pub bytes: u64,
 }
 
 /// What a policy asked of the driver.

@@ -6,7 +6,7 @@
 
 use pinbuddy_core::{Growth, MAX_REGION, Settings as Core, Stats, WarmUp};
 
-use super::{Pins, Policy};
+use super::{Pins, Place, Policy};
 use crate::MIB;
 use crate::streams::Until;
 use crate::world::{Machine, World};
@@ -113,6 +113,14 @@ impl Policy for Pinbuddy {
 
     fn pins(&self) -> Pins {
         self.0.pins()
+    }
+
+    fn place(&self, block: u32) -> Option<Place> {
+        self.0.place(block)
+    }
+
+    fn pinned(&self, each: &mut dyn FnMut(Place)) {
+        self.0.pinned_places(each);
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -21,7 +21,7 @@ use pinbuddy_core::{
 };
 
 use crate::policy::stock::Stock;
-use crate::policy::{Order as Queues, Pending, Pins, Policy, place};
+use crate::policy::{Order as Queues, Pending, Pins, Place, Policy, place};
 use crate::streams::Until;
 
 pub use lane::Served;
@@ -210,6 +210,29 @@ impl World {
     /// What the engine and stock asked of the driver.
     pub fn pins(&self) -> Pins {
         self.pins.with(self.stock.pins(), self.peak)
+    }
+
+    /// Where a live block is.
+    pub fn place(&self, block: u32) -> Option<Place> {
+        let held = self.blocks.get(block as usize)?;
+        let Some(block_of_engine) = held.block() else {
+            return self.stock.place(block);
+        };
+        Some(Place {
+            address: self.provisioner.engine().address(block_of_engine) as u64,
+            bytes: block_of_engine.bytes as u64,
+        })
+    }
+
+    /// What the engine and stock have pinned now.
+    pub fn pinned_places(&self, each: &mut dyn FnMut(Place)) {
+        for segment in self.provisioner.engine().segments() {
+            each(Place {
+                address: segment.base as u64,
+                bytes: segment.bytes as u64,
+            });
+        }
+        self.stock.pinned(each);
     }
 
     /// All bytes that were ever pinned, including stock's.
