@@ -54,11 +54,7 @@ pub fn places(record: &Record, plan: &Plan) -> Vec<Option<Slot>> {
 }
 
 /// The same; requests that have no slot are served by `beside`, or else with what slots leave idle.
-pub(crate) fn replay(
-    record: &Record,
-    plan: &Plan,
-    beside: Option<&mut dyn Beside>,
-) -> Replayed {
+pub(crate) fn replay(record: &Record, plan: &Plan, beside: Option<&mut dyn Beside>) -> Replayed {
     replay_with(record, plan, beside, &mut |_, _| {})
 }
 

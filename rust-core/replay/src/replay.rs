@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::MIB;
-use crate::policy::{Place, Policy};
+use crate::policy::{Change, Place, Policy};
 use crate::policy::{Kind, buddy_181094::Buddy181094, pinbuddy, pinbuddy::Pinbuddy, stock::Stock};
 use crate::streams::Streams;
 use pinbuddy_trace::checked::{Act, Step};
@@ -67,8 +67,11 @@ pub trait Run {
     /// Where a live block is, if the policy has addresses.
     fn place(&self, block: u32) -> Option<Place>;
 
-    /// What is pinned, in no order, if the policy has addresses.
-    fn pinned(&self, each: &mut dyn FnMut(Place));
+    /// Notes down from now on what is pinned and unpinned, if the policy has addresses.
+    fn watch(&mut self);
+
+    /// What was noted down since the last call.
+    fn changes(&mut self) -> Vec<Change>;
 }
 
 /// What is so at a moment of a replay. Sizes are in bytes.
@@ -212,8 +215,12 @@ impl<P: Policy> Run for Replay<P> {
         self.policy.place(block)
     }
 
-    fn pinned(&self, each: &mut dyn FnMut(Place)) {
-        self.policy.pinned(each);
+    fn watch(&mut self) {
+        self.policy.watch();
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        self.policy.changes()
     }
 
     fn outcome(&self) -> Outcome {

@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 
 use pinbuddy_plan::file::Slot;
-use pinbuddy_replay::policy::Place;
-use pinbuddy_replay::replay::{Run, State};
+use pinbuddy_replay::policy::{Change, Place};
 use serde::Serialize;
 
 use super::curve::differences;
-use super::recording::Row;
 use super::stack::Stack;
 
 /// A piece of pinned memory, or a region of a plan.
@@ -44,9 +42,6 @@ struct Segments {
     to: Vec<u64>,
 }
 
-/// Most of what may be looked at to keep the picture of what is pinned exact; beyond that it is late.
-const MOST_LOOKS: u64 = 100_000_000;
-
 /// A map in the making.
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
@@ -55,56 +50,30 @@ pub(super) struct Mapping {
     /// What is pinned: by its address, its number.
     pinned: BTreeMap<u64, usize>,
     blocks: Vec<Option<u64>>,
-    calls: u64,
-    looks: u64,
 }
 
 impl Mapping {
-    /// After a step: what is pinned may have changed.
-    pub(super) fn follow(&mut self, run: &dyn Run, at: u64, state: State, surely: bool) {
-        if state.calls == self.calls || (self.looks > MOST_LOOKS && !surely) {
-            return;
-        }
-        self.calls = state.calls;
-        self.look(run, at);
-    }
-
-    fn look(&mut self, run: &dyn Run, at: u64) {
-        let mut now = BTreeMap::new();
-        run.pinned(&mut |it| {
-            now.insert(it.address, it.bytes);
-        });
-        self.looks += now.len() as u64;
-        let gone = self.pinned.extract_if(.., |it, _| !now.contains_key(it));
-        for (_, number) in gone {
-            self.segments[number].to = at;
-            self.stack.take(self.segments[number].height);
-        }
-        for (address, bytes) in now {
-            self.pinned.entry(address).or_insert_with(|| {
+    /// What was pinned and unpinned by a step.
+    pub(super) fn follow(&mut self, changes: &[Change], at: u64) {
+        for Change { place, pinned } in changes {
+            if *pinned {
+                self.pinned.insert(place.address, self.segments.len());
                 self.segments.push(Segment {
-                    height: self.stack.put(bytes),
-                    bytes,
+                    height: self.stack.put(place.bytes),
+                    bytes: place.bytes,
                     from: at,
                     to: u64::MAX,
                 });
-                self.segments.len() - 1
-            });
+            } else if let Some(number) = self.pinned.remove(&place.address) {
+                self.segments[number].to = at;
+                self.stack.take(self.segments[number].height);
+            }
         }
     }
 
-    /// The block was just served.
-    pub(super) fn place(&mut self, run: &dyn Run, at: u64, row: &Row) {
-        let Some(place) = run.place(row.number) else {
-            self.blocks.push(None);
-            return;
-        };
-        let mut height = self.height(place);
-        if height.is_none() {
-            self.look(run, at);
-            height = self.height(place);
-        }
-        self.blocks.push(height);
+    /// A block was just served.
+    pub(super) fn place(&mut self, place: Option<Place>) {
+        self.blocks.push(place.and_then(|it| self.height(it)));
     }
 
     fn height(&self, place: Place) -> Option<u64> {
@@ -135,10 +104,7 @@ pub(super) fn of_plan(regions: &[u64], slots: &[Option<Slot>], end: u64) -> Map 
     };
     let segments: Vec<_> = regions.iter().map(segment).collect();
     let height = |slot: &Slot| segments[slot.region as usize].height + slot.offset;
-    let blocks: Vec<_> = slots
-        .iter()
-        .map(|slot| slot.as_ref().map(height))
-        .collect();
+    let blocks: Vec<_> = slots.iter().map(|slot| slot.as_ref().map(height)).collect();
     made(stack.height, &segments, &blocks)
 }
 
@@ -155,5 +121,53 @@ fn made(height: u64, segments: &[Segment], blocks: &[Option<u64>]) -> Map {
         // One more than the height, so that 0 is left for those without a place.
         blocks: differences(blocks.iter().map(|it| it.map_or(0, |it| it + 1))),
         elsewhere: blocks.iter().filter(|it| it.is_none()).count(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(address: u64, bytes: u64) -> Place {
+        Place { address, bytes }
+    }
+
+    #[test]
+    fn blocks_are_where_their_segments_are_put() {
+        let mut mapping = Mapping::default();
+        let change = |place, pinned| Change { place, pinned };
+        mapping.follow(
+            &[change(place(1000, 10), true), change(place(5000, 20), true)],
+            1,
+        );
+        mapping.place(Some(place(5004, 8)));
+        mapping.place(None);
+        mapping.follow(
+            &[change(place(1000, 10), false), change(place(9000, 6), true)],
+            2,
+        );
+        mapping.place(Some(place(9000, 6)));
+        mapping.place(Some(place(1000, 10)));
+        let map = mapping.end(7, 1);
+        assert_eq!((map.height, map.elsewhere), (30, 3));
+        assert_eq!(map.segments.height, [0, 10, 0]);
+        assert_eq!(map.segments.to, [2, 7, 7]);
+        // 15 and 1 above 0, as differences.
+        assert_eq!(map.blocks, [15, -15, 1, -1, 0]);
+    }
+
+    #[test]
+    fn regions_of_a_plan_lie_upon_one_another() {
+        let slot = |region, offset| {
+            Some(Slot {
+                bytes: 4,
+                region,
+                offset,
+            })
+        };
+        let map = of_plan(&[100, 50], &[slot(1, 8), None, slot(0, 8)], 9);
+        assert_eq!((map.height, map.elsewhere), (150, 1));
+        assert_eq!(map.blocks, [109, -109, 9]);
+        assert_eq!(map.segments.to, [9, 9]);
     }
 }

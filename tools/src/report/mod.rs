@@ -257,7 +257,12 @@ fn served(recording: &Recording) -> Vec<Option<usize>> {
 fn rest(recording: &Recording) -> Vec<pinbuddy_trace::checked::Step> {
     use pinbuddy_trace::checked::Act;
     let mut small = std::collections::HashMap::new();
-    let mut private = recording.rows.iter().filter(|it| it.private).map(|it| it.step).peekable();
+    let mut private = recording
+        .rows
+        .iter()
+        .filter(|it| it.private)
+        .map(|it| it.step)
+        .peekable();
     let mut rest = Vec::new();
     for (number, step) in recording.steps.iter().enumerate() {
         let is_private = private.next_if_eq(&number).is_some();
@@ -307,12 +312,14 @@ fn shown(rows: &[Row]) -> Vec<usize> {
 }
 
 fn blocks(rows: &[Row], shown: &[usize]) -> Blocks {
-    let column = |of: &dyn Fn(&Row) -> u64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
+    let column =
+        |of: &dyn Fn(&Row) -> u64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
     let since = |from: u64, to: u64| match to {
         u64::MAX => -1,
         _ => i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX),
     };
-    let signed = |of: &dyn Fn(&Row) -> i64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
+    let signed =
+        |of: &dyn Fn(&Row) -> i64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
     Blocks {
         of: rows.len(),
         line: curve::differences(column(&|it| it.line).into_iter()),

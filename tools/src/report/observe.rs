@@ -2,11 +2,11 @@
 //! and where blocks were.
 
 use pinbuddy_replay::replay::{Run, State};
-use pinbuddy_trace::checked::{Act, Step};
+use pinbuddy_trace::checked::Step;
 
 use super::curve::{COARSE, Curve, FINE};
 use super::map::{Map, Mapping};
-use super::recording::{Recording, Row};
+use super::recording::Recording;
 use crate::baseline::MOST_PINNED;
 
 /// What was seen.
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 
 /// Replays all steps.
 pub(super) fn observe(run: &mut dyn Run, steps: &[Step], width: usize) -> Seen {
-    watch(run, steps, width, &mut |_, _, _| {})
+    watch(run, steps, width, &mut |_, _| {})
 }
 
 /// The same, and where `rows` are.
@@ -35,26 +35,26 @@ pub(super) fn observe_with_map(
     let of = |row: &usize| recording.rows[*row];
     let (mut mapping, mut next) = (Mapping::default(), 0);
     let mut at_step = 0;
-    let seen = watch(run, &recording.steps, FINE, &mut |run, step, state| {
-        mapping.follow(run, step.at, state, matches!(step.act, Act::Clear));
+    run.watch();
+    let seen = watch(run, &recording.steps, FINE, &mut |run, step| {
+        mapping.follow(&run.changes(), step.at);
         while let Some(row) = rows.get(next).map(of)
             && row.step <= at_step
         {
-            mapping.place(run, step.at, &row);
+            mapping.place(run.place(row.number));
             next += 1;
         }
         at_step += 1;
     });
     // A replay that was stopped left the rest out.
-    let missing: Vec<Row> = rows[next..].iter().map(of).collect();
-    (seen, mapping.end(recording.end, missing.len()))
+    (seen, mapping.end(recording.end, rows.len() - next))
 }
 
 fn watch(
     run: &mut dyn Run,
     steps: &[Step],
     width: usize,
-    also: &mut dyn FnMut(&dyn Run, &Step, State),
+    also: &mut dyn FnMut(&mut dyn Run, &Step),
 ) -> Seen {
     let mut seen = Seen {
         pinned: Curve::new(width),
@@ -68,7 +68,7 @@ fn watch(
         seen.pinned.push(step.at, state.pinned);
         seen.waits.push(step.at, state.misses);
         seen.last = state;
-        also(run, step, state);
+        also(run, step);
         if state.pinned > MOST_PINNED {
             seen.stopped = true;
             break;

@@ -150,7 +150,11 @@ impl Report {
     /// `to`'s.
     pub fn write_page(&self, to: &mut impl Write) -> io::Result<()> {
         let mut rest = PAGE;
-        for (place, fill) in [("{{style}}", Fill::Style), ("{{data}}", Fill::Data), ("{{script}}", Fill::Script)] {
+        for (place, fill) in [
+            ("{{style}}", Fill::Style),
+            ("{{data}}", Fill::Data),
+            ("{{script}}", Fill::Script),
+        ] {
             let (before, after) = rest.split_once(place).unwrap_or((rest, ""));
             to.write_all(before.as_bytes())?;
             match fill {

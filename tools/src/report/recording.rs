@@ -76,6 +76,22 @@ pub(super) fn read(input: &Input, threshold: u64) -> Result<Recording> {
     Ok(recording)
 }
 
+/// Nothing yet.
+pub(super) fn empty() -> Recording {
+    Recording {
+        steps: Vec::new(),
+        rows: Vec::new(),
+        record: Record::new(u32::MAX),
+        threshold: 0,
+        iterations: Vec::new(),
+        clears: Vec::new(),
+        lost: 0,
+        end: 0,
+        cut_after: None,
+        events: 0,
+    }
+}
+
 struct Reading {
     recording: Recording,
     lifetimes: Lifetimes,
@@ -90,16 +106,8 @@ impl Reading {
     fn new(threshold: u64) -> Self {
         Self {
             recording: Recording {
-                steps: Vec::new(),
-                rows: Vec::new(),
-                record: Record::new(u32::MAX),
                 threshold,
-                iterations: Vec::new(),
-                clears: Vec::new(),
-                lost: 0,
-                end: 0,
-                cut_after: None,
-                events: 0,
+                ..empty()
             },
             lifetimes: Lifetimes::new(threshold),
             streams: Streams::default(),

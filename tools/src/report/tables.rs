@@ -6,16 +6,18 @@ use serde::Serialize;
 
 use super::recording::{Recording, Row};
 
-/// The most rows of a table; what is left is one row.
+/// If there are more sizes at the peak, they go by powers of two.
 const MOST_ROWS: usize = 24;
 
-/// Blocks of one size and thread that lived when most was live.
+/// Blocks of one thread that lived when most was live, of one size or about that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AtPeak {
-    /// Each of these bytes; 0 for all that are in no other row.
-    pub bytes: u64,
-    /// Who asked; none for all that are in no other row.
-    pub thread: Option<u32>,
+    /// The smallest.
+    pub from: u64,
+    /// The largest.
+    pub to: u64,
+    /// Who asked.
+    pub thread: u32,
     /// How many.
     pub blocks: u64,
     /// Their bytes together.
@@ -72,32 +74,34 @@ fn lives(row: &Row, at: u64) -> bool {
 
 /// What lived then, the largest sums first.
 pub(super) fn at_peak(recording: &Recording, at: u64) -> Vec<AtPeak> {
+    let exact = groups(recording, at, |bytes| bytes);
+    if exact.len() <= MOST_ROWS {
+        exact
+    } else {
+        groups(recording, at, u64::next_power_of_two)
+    }
+}
+
+fn groups(recording: &Recording, at: u64, class: fn(u64) -> u64) -> Vec<AtPeak> {
     let mut groups: BTreeMap<(u64, u32), AtPeak> = BTreeMap::new();
     for row in recording.rows.iter().filter(|it| lives(it, at)) {
-        let group = groups.entry((row.bytes, row.thread)).or_insert(AtPeak {
-            bytes: row.bytes,
-            thread: Some(row.thread),
+        let key = (class(row.bytes), row.thread);
+        let group = groups.entry(key).or_insert(AtPeak {
+            from: row.bytes,
+            to: row.bytes,
+            thread: row.thread,
             blocks: 0,
             total: 0,
             waiting: 0,
         });
+        group.from = group.from.min(row.bytes);
+        group.to = group.to.max(row.bytes);
         group.blocks += 1;
         group.total += row.bytes;
         group.waiting += u64::from(row.freed <= at) * row.bytes;
     }
     let mut groups: Vec<AtPeak> = groups.into_values().collect();
     groups.sort_by_key(|it| std::cmp::Reverse(it.total));
-    if groups.len() > MOST_ROWS {
-        let rest = groups.split_off(MOST_ROWS - 1);
-        let sum = |of: fn(&AtPeak) -> u64| rest.iter().map(of).sum();
-        groups.push(AtPeak {
-            bytes: 0,
-            thread: None,
-            blocks: sum(|it| it.blocks),
-            total: sum(|it| it.total),
-            waiting: sum(|it| it.waiting),
-        });
-    }
     groups
 }
 
@@ -116,14 +120,72 @@ pub(super) fn sizes(recording: &Recording, at: u64) -> Vec<Sizes> {
         different.push(row.bytes);
         lifetimes.push(row.freed.saturating_sub(row.from));
     }
-    let done = classes.into_values().map(|(mut sizes, mut different, mut lifetimes)| {
-        different.sort_unstable();
-        different.dedup();
-        sizes.different = different.len() as u64;
-        let middle = lifetimes.len() / 2;
-        let median = *lifetimes.select_nth_unstable(middle).1;
-        sizes.lifetime = (median < u64::MAX / 2).then_some(median);
-        sizes
-    });
+    let done = classes
+        .into_values()
+        .map(|(mut sizes, mut different, mut lifetimes)| {
+            different.sort_unstable();
+            different.dedup();
+            sizes.different = different.len() as u64;
+            let middle = lifetimes.len() / 2;
+            let median = *lifetimes.select_nth_unstable(middle).1;
+            sizes.lifetime = (median < u64::MAX / 2).then_some(median);
+            sizes
+        });
     done.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::recording;
+
+    fn row(bytes: u64, from: u64, freed: u64, until: u64) -> Row {
+        Row {
+            line: 1,
+            step: 0,
+            number: 0,
+            bytes,
+            from,
+            freed,
+            until,
+            thread: 0,
+            stream: None,
+            private: false,
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_stream_counts_and_what_ends_as_it_begins_does_not_stay() {
+        let never = u64::MAX;
+        let rows = [
+            row(5, 0, 4, 9),
+            row(3, 2, never, never),
+            row(7, 3, 3, 3),
+            row(4, 9, 9, 10),
+        ];
+        assert_eq!(peak(&rows), (2, 8));
+        let mut sums = Vec::new();
+        sum(&rows, |it| it.freed, &mut |at, sum| sums.push((at, sum)));
+        assert_eq!(sums, [(3, 0), (4, 5), (9, 4), (10, 0)]);
+    }
+
+    #[test]
+    fn many_sizes_go_by_powers_of_two() {
+        let mut recording = recording::empty();
+        recording.rows = (0..24).map(|it| row(1000 + it, 0, 5, 5)).collect();
+        assert_eq!(at_peak(&recording, 1).len(), 24);
+        recording.rows.push(row(1025, 0, 0, 5));
+        let two = at_peak(&recording, 1);
+        assert_eq!((two[0].from, two[0].to, two[0].blocks), (1000, 1023, 24));
+        assert_eq!(
+            (two[1].from, two[1].total, two[1].waiting),
+            (1025, 1025, 1025)
+        );
+        let sizes = sizes(&recording, 1);
+        assert_eq!(
+            (sizes[0].requests, sizes[0].different, sizes[0].rounding),
+            (24, 24, 24 * 24 - 276)
+        );
+        assert_eq!((sizes[1].up_to, sizes[1].lifetime), (2048, Some(0)));
+    }
 }

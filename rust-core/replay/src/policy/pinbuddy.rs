@@ -6,7 +6,7 @@
 
 use pinbuddy_core::{Growth, MAX_REGION, Settings as Core, Stats, WarmUp};
 
-use super::{Pins, Place, Policy};
+use super::{Change, Pins, Place, Policy};
 use crate::MIB;
 use crate::streams::Until;
 use crate::world::{Machine, World};
@@ -119,8 +119,12 @@ impl Policy for Pinbuddy {
         self.0.place(block)
     }
 
-    fn pinned(&self, each: &mut dyn FnMut(Place)) {
-        self.0.pinned_places(each);
+    fn watch(&mut self) {
+        self.0.watch();
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        self.0.changes()
     }
 
     fn audit(&self) -> Result<(), String> {

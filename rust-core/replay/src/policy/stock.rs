@@ -6,7 +6,7 @@
 //! `pinned_max_cached_size_mb`, graph pools and the reserve segment are not modelled: none does anything
 //! by default.
 
-use super::{Order, Pending, Pins, Place, Policy, place};
+use super::{Change, Changes, Order, Pending, Pins, Place, Policy, place};
 use crate::streams::Until;
 
 /// See the module's documentation.
@@ -21,6 +21,7 @@ pub struct Stock {
     pending: Pending<Place>,
     /// Where the next block is pinned.
     next: u64,
+    changes: Changes,
     /// A capture is under way: no event is queried.
     held_back: bool,
     pins: Pins,
@@ -44,6 +45,7 @@ impl Stock {
             free: std::array::from_fn(|_| Vec::new()),
             pending: Pending::new(Order::OneQueue),
             next: FIRST,
+            changes: Changes::default(),
             held_back: false,
             pins: Pins::default(),
         }
@@ -71,7 +73,9 @@ impl Stock {
         self.pins.pin(bytes);
         let address = self.next;
         self.next = address.saturating_add(bytes);
-        Place { address, bytes }
+        let place = Place { address, bytes };
+        self.changes.note(place, true);
+        place
     }
 }
 
@@ -111,6 +115,7 @@ impl Policy for Stock {
         self.reap(at);
         for place in self.free.iter_mut().flat_map(|list| list.drain(..)) {
             self.pins.unpin(place.bytes);
+            self.changes.note(place, false);
         }
     }
 
@@ -123,16 +128,18 @@ impl Policy for Stock {
         place.filter(|it| it.bytes > 0)
     }
 
-    fn pinned(&self, each: &mut dyn FnMut(Place)) {
-        let places = self.free.iter().flatten().chain(&self.blocks);
-        let places = places.chain(self.pending.iter()).copied();
-        places.filter(|it| it.bytes > 0).for_each(each);
+    fn watch(&mut self) {
+        self.changes.watch();
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        self.changes.take()
     }
 
     fn audit(&self) -> Result<(), String> {
-        let mut found = 0;
-        self.pinned(&mut |it| found += it.bytes);
-        let expected = self.pins.bytes;
+        let places = self.free.iter().flatten().chain(&self.blocks);
+        let places = places.chain(self.pending.iter());
+        let (found, expected) = (places.map(|it| it.bytes).sum::<u64>(), self.pins.bytes);
         if found != expected {
             return Err(format!("{found} bytes in blocks, {expected} pinned"));
         }

@@ -20,7 +20,6 @@ impl<'w> Pickle<'w> {
         self.to.write_all(b".")
     }
 
-
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         // Names of this program's own.
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX);

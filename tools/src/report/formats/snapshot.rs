@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pinbuddy_replay::policy::pinbuddy::Settings;
-use pinbuddy_replay::policy::{Kind, Place};
+use pinbuddy_replay::policy::{Change, Kind, Place};
 use pinbuddy_replay::replay::{self, Run};
 
 use super::pickle::Pickle;
@@ -14,12 +14,14 @@ use crate::report::recording::{Recording, Row};
 /// Writes it.
 pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()> {
     let mut run = replay::on(Kind::Stock, Settings::default());
+    run.watch();
+    let mut pinned = BTreeMap::new();
     let mut pickle = Pickle::new(to)?;
     pickle.dict(|it| {
         it.text("device_traces")?;
-        it.list(|it| it.list(|it| events(it, recording, run.as_mut())))?;
+        it.list(|it| it.list(|it| events(it, recording, run.as_mut(), &mut pinned)))?;
         it.text("segments")?;
-        it.list(|it| segments(it, recording, run.as_ref()))?;
+        it.list(|it| segments(it, recording, run.as_ref(), &pinned))?;
         it.text("allocator_settings")?;
         it.dict(|_| Ok(()))?;
         it.text("external_annotations")?;
@@ -49,11 +51,14 @@ fn write_moment(to: &mut Pickle<'_>, it: &Moment) -> io::Result<()> {
     })
 }
 
-/// All events in their order; `run` is at the end of them afterwards.
-fn events(to: &mut Pickle<'_>, recording: &Recording, run: &mut dyn Run) -> io::Result<()> {
+/// All events in their order; `run` is at the end of them afterwards, and `pinned` says what is pinned.
+fn events(
+    to: &mut Pickle<'_>,
+    recording: &Recording,
+    run: &mut dyn Run,
+    pinned: &mut BTreeMap<u64, u64>,
+) -> io::Result<()> {
     let mut rows = recording.rows.iter().peekable();
-    let mut pinned = BTreeMap::new();
-    let mut calls = 0;
     // What is freed later, by when: once for the free, once for what comes after it.
     let mut later: BTreeMap<(u64, usize), Moment> = BTreeMap::new();
     let mut count = 0;
@@ -62,9 +67,23 @@ fn events(to: &mut Pickle<'_>, recording: &Recording, run: &mut dyn Run) -> io::
             write_moment(to, &next.remove())?;
         }
         run.step(*step);
-        if run.state().calls != calls {
-            calls = run.state().calls;
-            follow(to, &mut pinned, run, step.at)?;
+        for Change { place, pinned: is } in run.changes() {
+            let action = if is { "segment_alloc" } else { "segment_free" };
+            if is {
+                pinned.insert(place.address, place.bytes);
+            } else {
+                pinned.remove(&place.address);
+            }
+            let (at, stream) = (step.at, 0);
+            write_moment(
+                to,
+                &Moment {
+                    action,
+                    place,
+                    at,
+                    stream,
+                },
+            )?;
         }
         let Some(row) = rows.next_if(|it| it.step == number) else {
             continue;
@@ -72,7 +91,10 @@ fn events(to: &mut Pickle<'_>, recording: &Recording, run: &mut dyn Run) -> io::
         let Some(place) = run.place(row.number) else {
             continue;
         };
-        let place = Place { address: place.address, bytes: row.bytes };
+        let place = Place {
+            address: place.address,
+            bytes: row.bytes,
+        };
         let moment = |action, at| Moment {
             action,
             place,
@@ -93,43 +115,22 @@ fn events(to: &mut Pickle<'_>, recording: &Recording, run: &mut dyn Run) -> io::
     Ok(())
 }
 
-/// What was pinned and unpinned since.
-fn follow(
-    to: &mut Pickle<'_>,
-    pinned: &mut BTreeMap<u64, u64>,
-    run: &dyn Run,
-    at: u64,
-) -> io::Result<()> {
-    let mut now = BTreeMap::new();
-    run.pinned(&mut |it| {
-        now.insert(it.address, it.bytes);
-    });
-    let moment = |action, (address, bytes): (&u64, &u64)| Moment {
-        action,
-        place: Place { address: *address, bytes: *bytes },
-        at,
-        stream: 0,
-    };
-    for gone in pinned.iter().filter(|it| !now.contains_key(it.0)) {
-        write_moment(to, &moment("segment_free", gone))?;
-    }
-    for new in now.iter().filter(|it| !pinned.contains_key(it.0)) {
-        write_moment(to, &moment("segment_alloc", new))?;
-    }
-    *pinned = now;
-    Ok(())
-}
-
 /// What is pinned at the end, and what lives in it.
-fn segments(to: &mut Pickle<'_>, recording: &Recording, run: &dyn Run) -> io::Result<()> {
+fn segments(
+    to: &mut Pickle<'_>,
+    recording: &Recording,
+    run: &dyn Run,
+    pinned: &BTreeMap<u64, u64>,
+) -> io::Result<()> {
     let lives = |row: &&Row| row.until == u64::MAX;
     let place = |row: &Row| Some((run.place(row.number)?.address, row.bytes));
-    let live: BTreeMap<u64, u64> = recording.rows.iter().filter(lives).filter_map(place).collect();
-    let mut pinned = BTreeMap::new();
-    run.pinned(&mut |it| {
-        pinned.insert(it.address, it.bytes);
-    });
-    for (address, bytes) in pinned {
+    let live: BTreeMap<u64, u64> = recording
+        .rows
+        .iter()
+        .filter(lives)
+        .filter_map(place)
+        .collect();
+    for (&address, &bytes) in pinned {
         let requested = live.get(&address).copied();
         to.dict(|to| {
             to.entry("device", 0)?;

@@ -18,8 +18,8 @@ function setUpTables() {
   const blocksThere = report.at_peak.reduce((sum, it) => sum + it.blocks, 0);
   byId('peak-how').textContent = `${showBytes(report.peak)} in ${plural(blocksThere, 'block')}, ${showTime(report.peak_at)} after the first event. Freed memory that waits for a stream counts.`;
   fill(byId('at-peak'), ['each', 'blocks', 'together', '', 'share', 'asked by', 'waits for a stream'], report.at_peak.map((it) => [
-    it.thread === null ? 'all others' : showBytes(it.bytes), showCount(it.blocks), showBytes(it.total), bar(it.total / report.peak),
-    `${((100 * it.total) / report.peak).toFixed(1)} %`, it.thread === null ? '' : `thread ${it.thread}`, it.waiting ? showBytes(it.waiting) : '',
+    it.from === it.to ? showBytes(it.to) : `${showBytes(it.from)} to ${showBytes(it.to)}`, showCount(it.blocks), showBytes(it.total), bar(it.total / report.peak),
+    `${((100 * it.total) / report.peak).toFixed(1)} %`, `thread ${it.thread}`, it.waiting ? showBytes(it.waiting) : '',
   ]));
 
   const rounding = report.sizes.reduce((sum, it) => sum + it.rounding, 0);
