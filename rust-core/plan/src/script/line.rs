@@ -3,6 +3,7 @@
 use super::Options;
 use super::spans::Spans;
 use crate::file::{MOST_REGION, Plan, Slot};
+use crate::solve::first_fit;
 use crate::{Block, Effort, Instance, solve};
 
 /// A solution is good enough at so many thousandths above the bound.
@@ -33,6 +34,48 @@ pub(super) struct Placed {
     pub(super) bound: u64,
 }
 
+/// How many turns are tried. More than one where the bound of one cannot be reached: three that live at once
+/// on a circle of seven need a fourth place, but not on one of 21.
+const MOST_TURNS: u64 = 8;
+
+/// With how many blocks they are tried.
+const MOST_TRIED: u64 = 1 << 15;
+
+/// After how many turns slots are used again: the fewest with which first fit comes near the bound, or else
+/// nearest.
+pub(super) fn turns(spans: &Spans<'_>, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> u64 {
+    let few = |turns: &u64| turns * spans.spans.len() as u64 <= MOST_TRIED;
+    let mut best = (u64::MAX, spans.turns);
+    if !spans.cross() {
+        return spans.turns;
+    }
+    for turns in (spans.turns..=MOST_TURNS).take_while(few) {
+        let Ok(instance) = Instance::cyclic(spans.blocks(turns), spans.period(turns)) else {
+            break;
+        };
+        let good = enough(&instance);
+        let effort = Effort {
+            threads: options.threads,
+            stop,
+            seen: &|_| {},
+        };
+        let peak = first_fit(&instance, good, effort);
+        eprintln!("turns {turns} peak {peak} good {good} blocks {}", instance.blocks().len());
+        if peak + peak / 1000 * GOOD_ENOUGH < best.0 {
+            best = (peak, turns);
+        }
+        if peak <= good || stop() {
+            break;
+        }
+    }
+    best.1
+}
+
+/// A placement that is this low is good enough.
+fn enough(instance: &Instance) -> u64 {
+    instance.lower_bound() / 1000 * (1000 + GOOD_ENOUGH)
+}
+
 /// Places a group from `base` on. What crosses a wall is placed anew after all others.
 pub(super) fn place(
     spans: &Spans<'_>,
@@ -40,7 +83,7 @@ pub(super) fn place(
     options: &Options,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Placed {
-    let blocks = spans.blocks();
+    let blocks = spans.blocks(spans.turns);
     let mut placed = Placed {
         offsets: vec![0; blocks.len()],
         end: base,
@@ -49,14 +92,14 @@ pub(super) fn place(
     let mut left: Vec<usize> = (0..blocks.len()).collect();
     while !left.is_empty() {
         let some: Vec<Block> = left.iter().map(|&at| blocks[at]).collect();
-        let Ok(instance) = Instance::cyclic(some, spans.period()) else {
+        let Ok(instance) = Instance::cyclic(some, spans.period(spans.turns)) else {
             // More bytes than any machine has: nothing is placed.
             return Placed {
                 end: base,
                 ..Placed::default()
             };
         };
-        let good = instance.lower_bound() / 1000 * (1000 + GOOD_ENOUGH);
+        let good = enough(&instance);
         let best = std::sync::atomic::AtomicU64::new(u64::MAX);
         let order = std::sync::atomic::Ordering::Relaxed;
         let solution = solve(

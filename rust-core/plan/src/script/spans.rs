@@ -14,7 +14,6 @@ pub(super) const MOST_ITERATIONS: u64 = 8;
 pub(super) struct Span {
     pub(super) lane: usize,
     /// Among the lane's regular requests.
-    #[cfg(test)]
     pub(super) position: usize,
     /// Within the first iteration.
     pub(super) lower: u64,
@@ -27,7 +26,8 @@ pub(super) struct Span {
 pub(super) struct Spans<'s> {
     pub(super) spans: Vec<Span>,
     pub(super) clock: Clock<'s>,
-    /// After so many iterations a slot may be used again.
+    steady: &'s Steady,
+    /// After so many iterations a slot may be used again: as many as the longest takes, or more.
     pub(super) turns: u64,
 }
 
@@ -52,7 +52,6 @@ impl<'s> Spans<'s> {
                     let bytes = u64::from(granules) * crate::file::GRANULE;
                     spans.push(Span {
                         lane,
-                        #[cfg(test)]
                         position,
                         lower,
                         upper,
@@ -69,18 +68,36 @@ impl<'s> Spans<'s> {
         Self {
             spans,
             clock,
+            steady,
             turns: longest.div_ceil(iteration).max(1),
         }
     }
 
-    /// The period after which all comes again.
-    pub(super) fn period(&self) -> u64 {
-        self.clock.iteration() * self.turns
+    /// The length of so many iterations.
+    pub(super) fn period(&self, turns: u64) -> u64 {
+        self.clock.iteration() * turns
+    }
+
+    /// Whether something lives on when an iteration ends.
+    pub(super) fn cross(&self) -> bool {
+        let iteration = self.clock.iteration();
+        self.spans.iter().any(|it| it.upper > iteration)
+    }
+
+    /// The numbers of all requests that have a lifetime here, in order.
+    pub(super) fn covered(&self) -> Vec<u32> {
+        let mut covered: Vec<u32> = self
+            .spans
+            .iter()
+            .flat_map(|it| self.steady.of(it.lane, it.position))
+            .collect();
+        covered.sort_unstable();
+        covered
     }
 
     /// All as blocks, turn by turn.
-    pub(super) fn blocks(&self) -> Vec<Block> {
-        let turns = (0..self.turns).flat_map(|turn| {
+    pub(super) fn blocks(&self, turns: u64) -> Vec<Block> {
+        let turns = (0..turns).flat_map(|turn| {
             let later = turn * self.clock.iteration();
             self.spans.iter().map(move |span| Block {
                 lower: span.lower + later,
@@ -93,7 +110,8 @@ impl<'s> Spans<'s> {
 
     /// The most bytes that live at once.
     pub(super) fn bound(&self) -> u64 {
-        Instance::cyclic(self.blocks(), self.period()).map_or(u64::MAX, |it| it.lower_bound())
+        Instance::cyclic(self.blocks(self.turns), self.period(self.turns))
+            .map_or(u64::MAX, |it| it.lower_bound())
     }
 }
 
