@@ -136,7 +136,7 @@ fn with_slots(
     let (mut end, mut bound) = (0, 0);
     for group in &groups {
         let mut spans = Spans::of(record, &group.steady, &group.lanes);
-        spans.turns = line::turns(&spans, options, stop);
+        line::ease(&mut spans, options, stop);
         let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
         end = own.end;
         bound += least;

@@ -34,46 +34,64 @@ pub(super) struct Placed {
     pub(super) bound: u64,
 }
 
-/// How many turns are tried. More than one where the bound of one cannot be reached: three that live at once
-/// on a circle of seven need a fourth place, but not on one of 21.
+/// How many turns are tried.
 const MOST_TURNS: u64 = 8;
 
 /// With how many blocks they are tried.
 const MOST_TRIED: u64 = 1 << 15;
 
-/// After how many turns slots are used again: the fewest with which first fit comes near the bound, or else
-/// nearest.
-pub(super) fn turns(spans: &Spans<'_>, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> u64 {
-    let few = |turns: &u64| turns * spans.spans.len() as u64 <= MOST_TRIED;
-    let mut best = (u64::MAX, spans.turns);
-    if !spans.cross() {
-        return spans.turns;
+/// Where first fit does not come near the bound of a group, looks for turns and room with which it does.
+///
+/// Three that live at once on a circle of seven need a fourth place, but not on one of 21: three turns. And
+/// where one is a little shorter than all others, others that begin at its end go astray: it gets as much room,
+/// if that does not raise the bound.
+pub(super) fn ease(spans: &mut Spans<'_>, options: &Options, stop: &(dyn Fn() -> bool + Sync)) {
+    let (fewest, plain) = (spans.turns, spans.room.clone());
+    let most = if spans.cross() { MOST_TURNS } else { fewest };
+    let good = enough(spans.bound());
+    let mut tries = vec![plain.clone()];
+    spans.make_room();
+    if spans.room != plain && spans.bound() <= good {
+        tries.push(spans.room.clone());
     }
-    for turns in (spans.turns..=MOST_TURNS).take_while(few) {
-        let Ok(instance) = Instance::cyclic(spans.blocks(turns), spans.period(turns)) else {
-            break;
-        };
-        let good = enough(&instance);
-        let effort = Effort {
-            threads: options.threads,
-            stop,
-            seen: &|_| {},
-        };
-        let peak = first_fit(&instance, good, effort);
-        eprintln!("turns {turns} peak {peak} good {good} blocks {}", instance.blocks().len());
-        if peak + peak / 1000 * GOOD_ENOUGH < best.0 {
-            best = (peak, turns);
-        }
-        if peak <= good || stop() {
-            break;
+    let mut best = (u64::MAX, fewest, plain);
+    for turns in fewest..=most.max(fewest) {
+        spans.turns = turns;
+        for room in &tries {
+            spans.room.clone_from(room);
+            let tried = best.0 < u64::MAX;
+            let blocks = turns * spans.spans.len() as u64;
+            if best.0 <= good || blocks > MOST_TRIED || tried && stop() {
+                break;
+            }
+            let peak = lowest(spans, good, options, stop);
+            if peak + peak / 1000 * GOOD_ENOUGH < best.0 {
+                best = (peak, turns, room.clone());
+            }
         }
     }
-    best.1
+    (_, spans.turns, spans.room) = best;
 }
 
-/// A placement that is this low is good enough.
-fn enough(instance: &Instance) -> u64 {
-    instance.lower_bound() / 1000 * (1000 + GOOD_ENOUGH)
+fn lowest(
+    spans: &Spans<'_>,
+    good: u64,
+    options: &Options,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> u64 {
+    let effort = Effort {
+        threads: options.threads,
+        stop,
+        seen: &|_| {},
+    };
+    spans
+        .instance()
+        .map_or(u64::MAX, |it| first_fit(&it, good, effort))
+}
+
+/// A placement that is no higher is good enough.
+fn enough(bound: u64) -> u64 {
+    bound / 1000 * (1000 + GOOD_ENOUGH)
 }
 
 /// Places a group from `base` on. What crosses a wall is placed anew after all others.
@@ -83,7 +101,7 @@ pub(super) fn place(
     options: &Options,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Placed {
-    let blocks = spans.blocks(spans.turns);
+    let blocks = spans.blocks();
     let mut placed = Placed {
         offsets: vec![0; blocks.len()],
         end: base,
@@ -92,14 +110,14 @@ pub(super) fn place(
     let mut left: Vec<usize> = (0..blocks.len()).collect();
     while !left.is_empty() {
         let some: Vec<Block> = left.iter().map(|&at| blocks[at]).collect();
-        let Ok(instance) = Instance::cyclic(some, spans.period(spans.turns)) else {
+        let Ok(instance) = Instance::cyclic(some, spans.period()) else {
             // More bytes than any machine has: nothing is placed.
             return Placed {
                 end: base,
                 ..Placed::default()
             };
         };
-        let good = enough(&instance);
+        let good = enough(instance.lower_bound());
         let best = std::sync::atomic::AtomicU64::new(u64::MAX);
         let order = std::sync::atomic::Ordering::Relaxed;
         let solution = solve(

@@ -29,7 +29,7 @@ const BY_LIVES: usize = 3;
 /// What may be the period of requests with these sizes and lifetimes, the likeliest first: by sizes, then by
 /// both. Each comes twice at least.
 pub(super) fn find(sizes: &[u32], lives: &[u32]) -> Vec<usize> {
-    let mut found = exact(sizes).map_or_else(|| near(sizes, CANDIDATES), |it| vec![it]);
+    let mut found = by_sizes(sizes);
     let both = |rough: fn(u32) -> u32| -> Vec<(u32, u32)> {
         let lives = lives.iter().map(|&it| rough(it));
         sizes.iter().copied().zip(lives).collect()
@@ -42,6 +42,10 @@ pub(super) fn find(sizes: &[u32], lives: &[u32]) -> Vec<usize> {
         }
     }
     found
+}
+
+fn by_sizes(sizes: &[u32]) -> Vec<usize> {
+    exact(sizes).map_or_else(|| near(sizes, CANDIDATES), |it| vec![it])
 }
 
 /// A lifetime's power of two, and its next two bits: streams are not done at the same moment each time.
@@ -123,10 +127,7 @@ fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// By sizes alone.
-    fn find(sizes: &[u32]) -> Vec<usize> {
-        super::find(sizes, &vec![0; sizes.len()])
-    }
+    use super::by_sizes as find;
 
     #[test]
     fn the_end_that_repeats_is_found() {
@@ -154,5 +155,18 @@ mod tests {
             .map(|at| if at % 5 == 0 { 1000 + at } else { at % 40 })
             .collect();
         assert_eq!(find(&sizes)[0], 40);
+    }
+
+    #[test]
+    fn lifetimes_tell_an_iteration_from_its_layers() {
+        // Four layers of three sizes; all that a step asks for lives until its end, or a little longer.
+        let sizes: Vec<u32> = (0..120).map(|at| at % 3).collect();
+        for jitter in [0, 2] {
+            let lives: Vec<u32> = (0..120)
+                .map(|at| 40 - 3 * (at % 12) + at * 7 % (jitter + 1))
+                .collect();
+            let found = super::find(&sizes, &lives);
+            assert!(found[0] == 3 && found[1..].contains(&12), "{found:?}");
+        }
     }
 }

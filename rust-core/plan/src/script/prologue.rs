@@ -158,7 +158,7 @@ struct Fixed<'g> {
 
 impl<'g> Fixed<'g> {
     fn new(spans: &'g Spans<'g>, placed: &Placed) -> Self {
-        let blocks = spans.blocks(spans.turns).into_iter().zip(&placed.offsets);
+        let blocks = spans.blocks().into_iter().zip(&placed.offsets);
         let mut sorted: Vec<(u64, Bytes)> = blocks
             .map(|(block, &offset)| (block.lower, (offset, offset + block.size)))
             .collect();

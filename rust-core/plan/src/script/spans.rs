@@ -3,6 +3,7 @@
 use super::align::NONE;
 use super::clock::Clock;
 use super::steady::Steady;
+use crate::file::GRANULE;
 use crate::record::{NEVER, Record};
 use crate::{Block, Instance};
 
@@ -25,6 +26,8 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Spans<'s> {
     pub(super) spans: Vec<Span>,
+    /// The bytes that the place of each takes: its own, or more.
+    pub(super) room: Vec<u64>,
     pub(super) clock: Clock<'s>,
     steady: &'s Steady,
     /// After so many iterations a slot may be used again: as many as the longest takes, or more.
@@ -49,7 +52,7 @@ impl<'s> Spans<'s> {
                 if let Some((lower, upper)) = both
                     && upper - lower <= MOST_ITERATIONS * iteration
                 {
-                    let bytes = u64::from(granules) * crate::file::GRANULE;
+                    let bytes = u64::from(granules) * GRANULE;
                     spans.push(Span {
                         lane,
                         position,
@@ -66,6 +69,7 @@ impl<'s> Spans<'s> {
             .max()
             .unwrap_or(0);
         Self {
+            room: spans.iter().map(|it| it.bytes).collect(),
             spans,
             clock,
             steady,
@@ -73,9 +77,9 @@ impl<'s> Spans<'s> {
         }
     }
 
-    /// The length of so many iterations.
-    pub(super) fn period(&self, turns: u64) -> u64 {
-        self.clock.iteration() * turns
+    /// The period after which all comes again.
+    pub(super) fn period(&self) -> u64 {
+        self.clock.iteration() * self.turns
     }
 
     /// Whether something lives on when an iteration ends.
@@ -96,22 +100,37 @@ impl<'s> Spans<'s> {
     }
 
     /// All as blocks, turn by turn.
-    pub(super) fn blocks(&self, turns: u64) -> Vec<Block> {
-        let turns = (0..turns).flat_map(|turn| {
+    pub(super) fn blocks(&self) -> Vec<Block> {
+        let turns = (0..self.turns).flat_map(|turn| {
             let later = turn * self.clock.iteration();
-            self.spans.iter().map(move |span| Block {
+            let spans = self.spans.iter().zip(&self.room);
+            spans.map(move |(span, &size)| Block {
                 lower: span.lower + later,
                 upper: span.upper + later,
-                size: span.bytes,
+                size,
             })
         });
         turns.collect()
     }
 
+    /// All as an instance; none if they have more bytes than any machine has.
+    pub(super) fn instance(&self) -> Option<Instance> {
+        Instance::cyclic(self.blocks(), self.period()).ok()
+    }
+
+    /// Gives each request the longest one's room, or a half of it, or a quarter and so on.
+    pub(super) fn make_room(&mut self) {
+        let longest = self.spans.iter().map(|it| it.bytes).max().unwrap_or(0);
+        let room = |span: &Span| {
+            let parts = 1 << (longest / span.bytes).ilog2();
+            (longest / parts).next_multiple_of(GRANULE).max(span.bytes)
+        };
+        self.room = self.spans.iter().map(room).collect();
+    }
+
     /// The most bytes that live at once.
     pub(super) fn bound(&self) -> u64 {
-        Instance::cyclic(self.blocks(self.turns), self.period(self.turns))
-            .map_or(u64::MAX, |it| it.lower_bound())
+        self.instance().map_or(u64::MAX, |it| it.lower_bound())
     }
 }
 

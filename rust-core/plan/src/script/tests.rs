@@ -23,7 +23,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
     for group in groups {
         let mut spans = Spans::of(record, &group.steady, &group.lanes);
         let options = Options::default();
-        spans.turns = line::turns(&spans, &options, &|| false);
+        line::ease(&mut spans, &options, &|| false);
         let (own, early, _) = place(record, &options, &lanes, &group, &spans, end, &|| true);
         let mut lives = |number: u32, offset| {
             let request = &record.requests[number as usize];
