@@ -40,7 +40,6 @@ PROGRAM = """
     kept = [ask(1000), ask(5 << 20)]
     seen = set()
     for iteration in range(8):
-        batches = [(64 << 10, 4096)] * 4
         if "workers" in steps:
             loader = torch.utils.data.DataLoader(Images(), batch_size=4, num_workers=2, pin_memory=True)
             for batch in loader:
@@ -69,14 +68,18 @@ PROGRAM = """
 """
 
 
+# So that nothing is pinned ahead in the first run.
+SETTINGS = {"BUDDY_BLOCK_COUNT": "0"}
+
+
 @pytest.mark.parametrize("steps", ["", "evaluation", "clear", "workers", "workers evaluation clear"])
 def test_nothing_is_pinned_after_the_warm_up(run, plan, steps):
-    first = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS=steps)
+    first = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS=steps, **SETTINGS)
     assert first.warnings == [] and first.value["pins"] > 0
     made = json.loads(plan.read_text())
     assert made["threshold"] == 0
     assert min(size for size, *_ in made["slots"]) == 4096, "small requests have slots, too"
-    second = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS=steps)
+    second = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS=steps, **SETTINGS)
     assert second.warnings == []
     counts = second.value["plan"]
     asked = counts["hits"] + counts["misses"] + counts["unplanned"]
@@ -85,19 +88,19 @@ def test_nothing_is_pinned_after_the_warm_up(run, plan, steps):
 
 
 def test_a_threshold_that_is_set_is_obeyed(run, plan):
-    run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_THRESHOLD_MB="2")
+    run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_THRESHOLD_MB="2", **SETTINGS)
     made = json.loads(plan.read_text())
     assert made["threshold"] == 2 * MIB
     assert min(size for size, *_ in made["slots"]) == 2 * MIB
     # Without a threshold the plan's is used, so that it fits.
-    second = run(PROGRAM, BUDDY_PLAN=str(plan))
+    second = run(PROGRAM, BUDDY_PLAN=str(plan), **SETTINGS)
     assert second.warnings == [] and second.value["plan"]["hits"] > 0
     assert second.value["pins"] > 0, "small requests are PyTorch's"
 
 
 def test_another_threshold_than_the_plans_is_said(run, plan):
     write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]], threshold=0)
-    outcome = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_THRESHOLD_MB="4")
+    outcome = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_THRESHOLD_MB="4", **SETTINGS)
     (line,) = outcome.warnings
     assert "it was made for a threshold of 0 bytes" in line and "BUDDY_PLAN_UPDATE=1" in line
     assert outcome.value["plan"] is None
@@ -107,7 +110,7 @@ def test_a_run_whose_plan_is_refused_has_the_default_threshold(run, plan):
     plan.write_text("{")
     threshold = """
         import json, torch, pinbuddy
-        print(json.dumps(pinbuddy.config()["BUDDY_THRESHOLD_MB"]))
+        print(json.dumps(pinbuddy.config()["BUDDY_THRESHOLD_MB"]["value"]))
     """
     assert run(threshold, BUDDY_PLAN=str(plan)).value == 4
     plan.unlink()
