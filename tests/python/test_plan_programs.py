@@ -30,9 +30,10 @@ PROGRAM = """
 
     def evaluate():
         for at in range(6):
-            ask((3 + at % 3) << 20).to("cuda", non_blocking=True)
-            ask(700 + at)
-        torch.cuda.synchronize()
+            large, small = ask((3 + at % 3) << 20), ask(700 + at)
+            large.to("cuda", non_blocking=True)
+            torch.cuda.synchronize()
+            del large, small
 
     torch.cuda.init()
     pinbuddy.warm_up(wait=True)
