@@ -56,6 +56,12 @@ impl Segment {
         }
     }
 
+    /// Writes to each page of tree and records, and changes nothing.
+    pub(crate) fn touch(&mut self) {
+        self.tree.touch();
+        self.records.touch();
+    }
+
     pub(crate) fn region(&self) -> Region {
         self.region
     }

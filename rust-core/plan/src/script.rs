@@ -1,7 +1,7 @@
 //! From a record to a plan.
 //!
-//! First the iterations that are alike are found: between the program's marks, or else in the sequence of
-//! sizes ([`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
+//! First the iterations that are alike are found: between the program's marks, or else in the sequences of
+//! sizes and lifetimes ([`iterations`], [`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
 //! ([`clock`], [`spans`]) and are placed as a cyclic instance, lanes together or apart ([`groups`],
 //! [`line`]). The requests before them are placed around that ([`prologue`]). What no slot serves when the
 //! record is replayed on the plan gets an amount ([`amount`]).
@@ -13,6 +13,7 @@ mod align;
 mod amount;
 mod clock;
 mod groups;
+mod iterations;
 mod line;
 mod period;
 mod prologue;
@@ -25,6 +26,7 @@ use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
 use crate::record::Record;
 use crate::replay::check_plan;
 use groups::Group;
+use iterations::steady_by;
 use line::Placed;
 use spans::Spans;
 use steady::Steady;
@@ -106,34 +108,6 @@ fn steady(record: &Record, lanes: &[Vec<u32>]) -> Option<(usize, Steady)> {
     (steady.regular() * COMING_AGAIN >= record.len()).then_some((main, steady))
 }
 
-/// What comes again, in iterations of the lane `main`.
-fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
-    let ends = |within: Vec<u32>| {
-        let mut cuts: Vec<u32> = [0].into_iter().chain(within).chain([record.now]).collect();
-        cuts.dedup();
-        cuts
-    };
-    let marked = Steady::find(record, lanes, main, &ends(record.marks.clone()));
-    marked.or_else(|| {
-        let requests = lanes[main].iter().map(|&it| &record.requests[it as usize]);
-        let sizes: Vec<u32> = requests.clone().map(|it| it.granules).collect();
-        let begins: Vec<u32> = requests.map(|it| it.begin).collect();
-        let found = period::find(&sizes).into_iter().filter_map(|period| {
-            let from = &begins[sizes.len() % period..];
-            let cuts = from.iter().copied().step_by(period).collect();
-            Steady::find(record, lanes, main, &ends(cuts))
-        });
-        // The likeliest of those of which most comes again.
-        found.reduce(|best, it| {
-            if it.regular() > best.regular() {
-                it
-            } else {
-                best
-            }
-        })
-    })
-}
-
 fn amount_alone(record: &Record, options: &Options) -> Plan {
     let all: Vec<u32> = (0..record.len() as u32).collect();
     Plan {
@@ -161,7 +135,8 @@ fn with_slots(
     let mut placed = Vec::with_capacity(groups.len());
     let (mut end, mut bound) = (0, 0);
     for group in &groups {
-        let spans = Spans::of(record, &group.steady, &group.lanes);
+        let mut spans = Spans::of(record, &group.steady, &group.lanes);
+        line::ease(&mut spans, options, stop);
         let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
         end = own.end;
         bound += least;

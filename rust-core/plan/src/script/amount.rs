@@ -53,16 +53,7 @@ fn cut(bytes: u64) -> Vec<u64> {
 /// Nearly the shortest region that serves them.
 fn least(record: &Record, requests: &[u32]) -> u64 {
     let events = events(record, requests);
-    let (mut live, mut peak) = (0, 0);
-    for event in &events {
-        let bytes = record.requests[event.number as usize].bytes();
-        live = if event.begins {
-            live + bytes
-        } else {
-            live - bytes
-        };
-        peak = live.max(peak);
-    }
+    let peak = most_live(record, &events);
     if peak > MAX_REGION as u64 {
         // No segment is so long.
         return granules(peak);
@@ -93,6 +84,25 @@ fn least(record: &Record, requests: &[u32]) -> u64 {
         }
     }
     length(most)
+}
+
+/// The most bytes that `requests` had at once.
+pub(super) fn peak(record: &Record, requests: &[u32]) -> u64 {
+    most_live(record, &events(record, requests))
+}
+
+fn most_live(record: &Record, events: &[Event]) -> u64 {
+    let (mut live, mut peak) = (0, 0);
+    for event in events {
+        let bytes = record.requests[event.number as usize].bytes();
+        live = if event.begins {
+            live + bytes
+        } else {
+            live - bytes
+        };
+        peak = live.max(peak);
+    }
+    peak
 }
 
 /// A request begins or is over.
