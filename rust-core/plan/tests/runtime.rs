@@ -7,7 +7,7 @@ use pinbuddy_plan::{Event, Options, Plan, plan};
 use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 
 mod programs;
-use programs::{Training, changed, record};
+use programs::{Training, changed, record, shifted};
 
 fn slots(plan: &Plan) -> Slots {
     let slot = |it: &pinbuddy_plan::file::Slot| Slot {
@@ -143,10 +143,16 @@ fn requests_find_their_slots_in_a_run() {
             ..training
         }
         .events();
-        let found = [&events, &again, &changed(&again, 50, 3)].map(|it| hits(&plan, it));
+        let others = [
+            changed(&again, 50, 3),
+            shifted(&again, 25, 3),
+            shifted(&again, 50, 3),
+        ];
+        let found = [&events, &again].into_iter().chain(&others);
+        let found: Vec<f64> = found.map(|it| hits(&plan, it)).collect();
         println!(
-            "{training:?}: own {:.2} %, again {:.2} %, 5 % changed {:.2} %",
-            found[0], found[1], found[2]
+            "{training:?}: own {:.2} %, again {:.2} %, 5 % changed {:.2} %, shifted {:.2} % {:.2} %",
+            found[0], found[1], found[2], found[3], found[4]
         );
         assert!(
             found[0] >= own && found[2] >= other,

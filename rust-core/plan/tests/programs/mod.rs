@@ -258,3 +258,29 @@ impl Trainer {
         }
     }
 }
+
+/// So many in a thousand requests are left out, and as many are added.
+pub fn shifted(events: &[Event], thousandths: u64, seed: u64) -> Vec<Event> {
+    let mut random = Random::new(seed);
+    let (mut all, mut gone, mut added) = (Vec::new(), Vec::new(), VecDeque::new());
+    for &event in events {
+        match event {
+            Event::Request { id, .. } if random.below(1000) < thousandths => gone.push(id),
+            Event::Over { id } if gone.contains(&id) => {}
+            event => all.push(event),
+        }
+        if let Event::Request { lane, .. } = event {
+            if random.below(1000) < thousandths {
+                let id = (1 << 40) + all.len() as u64;
+                let bytes = (4 << 20) + random.below(40 << 20);
+                all.push(Event::Request { id, bytes, lane });
+                added.push_back(id);
+            }
+            if added.len() > 3 {
+                let id = added.pop_front().expect("more than three");
+                all.push(Event::Over { id });
+            }
+        }
+    }
+    all
+}
