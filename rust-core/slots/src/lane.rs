@@ -14,9 +14,6 @@ use crate::layout::{Lane, Slot};
 /// A lost lane looks for its place by so many sizes.
 const CLUE: usize = 3;
 
-/// So many steps of a lane come soon.
-const SOON: isize = 16;
-
 /// A lane and its cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
@@ -111,9 +108,15 @@ impl Course {
         true
     }
 
-    /// The slots that it is about to ask for.
-    pub(crate) fn soon(&self) -> impl Iterator<Item = u32> {
-        let steps = (0..SOON).map_while(|distance| self.at_distance(distance));
+    /// How many steps it has.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The slots of the next steps.
+    pub(crate) fn soon(&self, steps: usize) -> impl Iterator<Item = u32> {
+        let steps = (0..steps.min(self.steps.len()) as isize)
+            .map_while(|distance| self.at_distance(distance));
         steps.map(|step| self.steps[step].0)
     }
 
