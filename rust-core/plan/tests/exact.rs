@@ -128,11 +128,12 @@ fn what_is_never_freed_needs_no_room() {
 
 #[test]
 fn requests_at_random_need_little_more_than_their_largest_set() {
+    const SEEDS: u64 = 4;
     let mut sum = 0.0;
-    for seed in 0..10 {
+    for seed in 0..SEEDS {
         let mut random = programs::Random::new(seed);
         let (mut program, mut live) = (Program::default(), Vec::new());
-        for _ in 0..4000 {
+        for _ in 0..2000 {
             // As many as there is room for, and any of them may be the next to go.
             let bytes = (4 + random.below(200)) * MIB;
             while live.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > 16 << 30 {
@@ -148,6 +149,10 @@ fn requests_at_random_need_little_more_than_their_largest_set() {
         println!("seed {seed}: {ratio:.3}");
         sum += ratio;
     }
-    println!("{:.3} times the largest set, on average", sum / 10.0);
-    assert!(sum < 10.9, "{}", sum / 10.0);
+    println!(
+        "{:.3} times the largest set, on average",
+        sum / SEEDS as f64
+    );
+    // First fit takes 1.24.
+    assert!(sum / SEEDS as f64 <= 1.2);
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_plan::{Event, Options, Plan, plan};
 use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 
@@ -36,33 +37,45 @@ fn slots(plan: &Plan) -> Slots {
 enum Place {
     Slot(u32),
     Borrowed(usize),
-    Engine(usize),
+    Engine(Block),
 }
 
-/// Regions for a request each, which later ones may get: those that are an eighth shorter at most.
-#[derive(Default)]
-struct Engine {
-    bytes: Vec<u64>,
-    idle: Vec<bool>,
+/// What serves requests without a slot: the regions that no slot names, and what is pinned for one request.
+struct Without {
+    engine: Engine,
+    pinned: usize,
 }
 
-impl Engine {
-    fn request(&mut self, bytes: u64) -> Option<usize> {
-        let fits = |&region: &usize| {
-            let own = self.bytes[region];
-            self.idle[region] && own >= bytes && own <= bytes + bytes / 8
+impl Without {
+    fn new(plan: &Plan) -> Self {
+        let own = plan.slots.iter().map(|it| it.region as usize + 1).max();
+        let spare = &plan.regions[own.unwrap_or(0)..];
+        let config = Config {
+            segment_bytes: spare.iter().max().map_or(1 << 30, |it| *it as usize),
+            threshold_bytes: 0,
         };
-        let region = (0..self.bytes.len())
-            .filter(fits)
-            .min_by_key(|&it| self.bytes[it])?;
-        self.idle[region] = false;
-        Some(region)
+        let engine = Engine::new(config).mixing();
+        let mut new = Self { engine, pinned: 0 };
+        spare.iter().for_each(|it| new.adopt(*it as usize));
+        new
     }
 
-    fn pin(&mut self, bytes: u64) -> usize {
-        self.bytes.push(bytes);
-        self.idle.push(false);
-        self.bytes.len() - 1
+    fn adopt(&mut self, bytes: usize) {
+        self.pinned += 1;
+        let region = Region {
+            base: self.pinned << 38,
+            bytes,
+        };
+        self.engine.adopt(NewSegment::new(region).unwrap()).unwrap();
+    }
+
+    /// A block, or else how much to pin.
+    fn request(&mut self, bytes: usize) -> Result<Block, usize> {
+        match self.engine.request(bytes) {
+            Decision::Block(block) => Ok(block),
+            Decision::Pin { bytes } => Err(bytes),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -70,28 +83,33 @@ impl Engine {
 fn hits(plan: &Plan, events: &[Event]) -> f64 {
     let mut slots = slots(plan);
     let mut live = HashMap::new();
-    let (mut requests, mut engine) = (0, Engine::default());
+    let (mut requests, mut engine) = (0, Without::new(plan));
     for event in events {
         match *event {
             Event::Request { id, bytes, lane } => {
                 requests += 1;
                 if let Some(taken) = slots.request(lane, bytes as usize) {
                     live.insert(id, Place::Slot(taken.slot));
-                } else if let Some(region) = engine.request(bytes) {
-                    live.insert(id, Place::Engine(region));
-                } else if let Some(borrowed) = slots.borrow(bytes as usize) {
-                    live.insert(id, Place::Borrowed(borrowed.address));
-                } else {
-                    live.insert(id, Place::Engine(engine.pin(bytes)));
+                    continue;
                 }
+                let place = match engine.request(bytes as usize) {
+                    Ok(block) => Place::Engine(block),
+                    Err(needed) => {
+                        if let Some(borrowed) = slots.borrow(bytes as usize) {
+                            Place::Borrowed(borrowed.address)
+                        } else {
+                            engine.adopt(needed);
+                            Place::Engine(engine.request(bytes as usize).unwrap())
+                        }
+                    }
+                };
+                live.insert(id, place);
             }
             Event::Over { id } => {
                 let released = match live.remove(&id) {
                     Some(Place::Slot(slot)) => slots.release(slot),
                     Some(Place::Borrowed(address)) => slots.give_back(address),
-                    Some(Place::Engine(region)) => {
-                        !std::mem::replace(&mut engine.idle[region], true)
-                    }
+                    Some(Place::Engine(block)) => engine.engine.release(block).is_ok(),
                     None => true,
                 };
                 assert!(released);
@@ -102,7 +120,7 @@ fn hits(plan: &Plan, events: &[Event]) -> f64 {
     }
     println!(
         "{requests} requests, {} pinned, {:?}",
-        engine.bytes.len(),
+        engine.pinned,
         slots.counts()
     );
     100.0 * slots.counts().hits as f64 / f64::from(requests)
@@ -206,7 +224,7 @@ fn requests_find_their_slots_in_a_run() {
             found[0], found[1], found[2], found[3], found[4]
         );
         assert!(
-            found[0] >= own && found[2] >= other,
+            found[0] >= own && found[2] >= other && found[3] >= other,
             "{training:?}: {found:?}"
         );
     }
@@ -282,5 +300,7 @@ fn equal_layers_find_their_slots_although_requests_differ() {
         ];
         let found: Vec<f64> = others.iter().map(|it| hits(&plan, it)).collect();
         println!("{ahead} {batches}: {found:.2?}");
+        let least = found.into_iter().fold(100.0, f64::min);
+        assert!(least >= 90.0, "{ahead}, {batches}: {least}");
     }
 }

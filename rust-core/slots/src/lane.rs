@@ -14,6 +14,9 @@ use crate::layout::{Lane, Slot};
 /// A lost lane looks for its place by so many sizes.
 const CLUE: usize = 3;
 
+/// So many steps that it has passed may serve a request whose own slot is not free.
+const PASSED: usize = 32;
+
 /// A lane and its cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
@@ -118,6 +121,15 @@ impl Course {
         let steps = (0..steps.min(self.steps.len()) as isize)
             .map_while(|distance| self.at_distance(distance));
         steps.map(|step| self.steps[step].0)
+    }
+
+    /// The slots of so many bytes among the steps before the last one, the latest first.
+    #[cold]
+    pub(crate) fn passed(&self, bytes: usize) -> Vec<u32> {
+        let most = PASSED.min(self.steps.len()) as isize;
+        let steps = (2..=most).filter_map(|back| self.at_distance(-back));
+        let alike = steps.filter(|&step| self.steps[step].1 == bytes);
+        alike.map(|step| self.steps[step].0).collect()
     }
 
     /// Whether the lane may begin with a request of `bytes`.

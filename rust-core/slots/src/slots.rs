@@ -15,7 +15,7 @@ const MOST_THREADS: usize = 1 << 16;
 /// What is lent is not wanted in at least so many steps of any lane, if there is such a place; steps further ahead
 /// than the others make no difference.
 const FEWEST_STEPS: usize = 2;
-const MOST_STEPS: usize = 1 << 12;
+const MOST_STEPS: usize = 1 << 10;
 
 /// A slot that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Part {
 pub struct Counts {
     /// Requests that slots served.
     pub hits: u64,
-    /// Requests whose slot was not free, or not pinned.
+    /// Requests whose slot was not free, or not pinned, and no other of their size that was just passed.
     pub misses: u64,
     /// Requests of lanes that were not planned.
     pub unplanned: u64,
@@ -166,21 +166,33 @@ impl Slots {
                 return None;
             }
         };
-        let place = &mut self.places[slot as usize];
-        let region = place.slot.region;
-        let base = self.bases[region as usize];
-        if let Some(base) = base
-            && self.cells.take(region, place.cells.clone())
-        {
-            place.state = State::Live;
-            self.counts.hits += 1;
-            return Some(Taken {
-                slot,
-                address: base + place.slot.offset,
-            });
+        if let Some(taken) = self.take(slot) {
+            return Some(taken);
+        }
+        // Those that it has passed are wanted last of all.
+        let passed = self.courses[lane as usize].passed(bytes);
+        if let Some(taken) = passed.into_iter().find_map(|slot| self.take(slot)) {
+            return Some(taken);
         }
         self.counts.misses += 1;
         None
+    }
+
+    /// Takes a slot, if it is free.
+    #[inline]
+    fn take(&mut self, slot: u32) -> Option<Taken> {
+        let place = &mut self.places[slot as usize];
+        let region = place.slot.region;
+        let base = self.bases[region as usize]?;
+        if !self.cells.take(region, place.cells.clone()) {
+            return None;
+        }
+        place.state = State::Live;
+        self.counts.hits += 1;
+        Some(Taken {
+            slot,
+            address: base + place.slot.offset,
+        })
     }
 
     /// What is idle, for a request that no slot serves: what lanes want last, since who borrows it may have it for
