@@ -295,6 +295,8 @@ fn requests_that_wait_for_all_segments() {
         ]);
         let ask = |mib| thread::spawn(move || it.pair(mib));
         all(vec![ask(8), ask(60), ask(8)]);
+        let pinned: Vec<usize> = it.world.with(|it| it.pinned.values().copied().collect());
+        assert_eq!(pinned, [64 * MIB; 2], "nobody pins for itself");
         it.settle();
     });
 }

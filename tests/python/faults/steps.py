@@ -32,6 +32,8 @@ from release import host_stats  # noqa: E402
 __all__ = ["Held", "at_rest", "finish", "os", "pinned", "plan", "step", "stuck", "threading", "time", "torch"]
 
 MIB = 1 << 20
+# Seconds after which a stuck stream goes on.
+STUCK = 20
 PLUGGED = "pinbuddy" in sys.modules and sys.modules["pinbuddy"].stats()["state"] != "absent"
 came: dict[str, str] = {}
 
@@ -83,11 +85,14 @@ class Held:
 
 @contextlib.contextmanager
 def stuck(stream: torch.cuda.Stream):
-    """The stream does nothing meanwhile."""
+    """The stream does nothing meanwhile; not for good, since PyTorch waits for all streams where device memory is used up."""
     simulator.pinbuddy_sim_hold(ctypes.c_size_t(stream.cuda_stream))
+    late = threading.Timer(STUCK, simulator.pinbuddy_sim_let_go)
+    late.start()
     try:
         yield
     finally:
+        late.cancel()
         simulator.pinbuddy_sim_let_go()
 
 
@@ -117,7 +122,7 @@ def wait_for_the_worker() -> None:
         return
     from pinbuddy import stats
 
-    until = time.monotonic() + 20
+    until = time.monotonic() + 50
     while stats()["warm_up"]["phase"] == "running":
         if time.monotonic() > until:
             raise Corrupt("the worker does not end")

@@ -7,6 +7,7 @@ step that fails with pinbuddy alone, an error that does not name the cause, memo
 engine's audit finds.
 """
 
+import contextlib
 import itertools
 import json
 import subprocess
@@ -51,6 +52,8 @@ COUNT_ALL = "read:1000000=5"
 KINDS = ("once", "for good", "stays")
 # System calls whose failures are not of memory and permission.
 WAYS = {"read": ("short", "errno 5"), "write": ("short", "errno 28")}
+# Seconds for a program, and for a second try: on a busy machine one that takes a second may take a minute.
+PATIENCE = (60, 300)
 DIFFERENCES = Path(__file__).with_name("differences.txt")
 
 
@@ -132,9 +135,11 @@ def run(python: str, program: str, plan: str = "") -> Outcome:
     files = {"plan": plan_file(), "trace": Path(folder().name, "trace")}
     settings = {name: value.format_map(files) for name, value in settings.items()}
     variables = environment(**settings, PINBUDDY_SIM_FAULT_PLAN=plan)
-    try:
-        done = start(python, HEAD + text, variables, timeout=60, forked=True)
-    except subprocess.TimeoutExpired:
+    for seconds in PATIENCE:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            done = start(python, HEAD + text, variables, timeout=seconds, forked=True)
+            break
+    else:
         return Outcome("hangs")
     lines = done.stdout.strip().splitlines()
     if not lines or not lines[-1].startswith("{"):

@@ -19,6 +19,7 @@ mod unsafe_blocks;
 mod upstream;
 
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -141,11 +142,22 @@ pub fn run(args: &cli::Check) -> Result<()> {
         seconds: args.seconds,
         soak_seconds: args.soak_seconds.unwrap_or(args.seconds),
     };
-    let rows: Vec<Row> = chosen.into_iter().map(|it| one(it, effort)).collect();
-    print!("\n{}", row::text(&rows));
-    if let Some(file) = &args.json {
-        fs::write(file, serde_json::to_string_pretty(&rows)? + "\n")
-            .with_context(|| format!("writing {}", file.display()))?;
+    let prints_json = args.json.as_deref() == Some(Path::new("-"));
+    let file = args.json.as_deref().filter(|_| !prints_json);
+    let mut rows: Vec<Row> = Vec::new();
+    for check in chosen {
+        let row = one(check, effort);
+        // Checks take hours: whoever stops them has the rows of those that have ended.
+        eprint!("\n{}", row::text(std::slice::from_ref(&row)));
+        rows.push(row);
+        if let Some(file) = file {
+            fs::write(file, json(&rows)?).with_context(|| format!("writing {}", file.display()))?;
+        }
+    }
+    if prints_json {
+        print!("{}", json(&rows)?);
+    } else {
+        print!("\n{}", row::text(&rows));
     }
     let failed: Vec<&str> = rows
         .iter()
@@ -159,6 +171,10 @@ pub fn run(args: &cli::Check) -> Result<()> {
         .found("what is said above")
         .remedy(format!("cargo xtask check {}", failed[0]))
         .into())
+}
+
+fn json(rows: &[Row]) -> Result<String> {
+    Ok(serde_json::to_string_pretty(rows)? + "\n")
 }
 
 fn chosen(args: &cli::Check) -> Result<Vec<&'static Check>> {

@@ -16,8 +16,8 @@ pub struct Check {
     /// All of them
     #[arg(long, conflicts_with = "what")]
     pub all: bool,
-    /// Write the table there as JSON
-    #[arg(long, value_name = "FILE")]
+    /// Write the table there as JSON, anew after each check; with no file, print it as JSON
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
     /// Actions of each model
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]

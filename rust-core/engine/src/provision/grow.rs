@@ -81,7 +81,9 @@ impl Provisioner {
             let set = self.engine.largest_set().max(in_use);
             self.ahead.miss(exact, in_use, set);
         }
-        if self.settings.warm_up == WarmUp::Sync && self.is_warming() {
+        // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
+        let warming = self.is_warming() || self.permits.any_of_the_worker();
+        if self.settings.warm_up == WarmUp::Sync && warming {
             return if self.is_at_work() {
                 Step::Wait { until: None }
             } else {
@@ -200,4 +202,49 @@ impl Provisioner {
 
 pub(super) fn pass_through(unpin: Vec<IdleSegment>, why: Option<Refusal>) -> Step {
     Step::PassThrough { unpin, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handover::NewSegment;
+    use crate::provision::{Settings, Took, Work};
+    use crate::units::Region;
+
+    const MIB: usize = 1 << 20;
+
+    /// They pinned memory of their own meanwhile, with one segment all of them but the first.
+    #[test]
+    fn requests_wait_for_the_last_segment_of_a_warm_up_as_for_the_others() {
+        let mut it = Provisioner::new(Settings {
+            segment_bytes: 64 * MIB,
+            threshold_bytes: MIB,
+            growth: Growth::Segment,
+            warm_up: WarmUp::Sync,
+            count: Some(1),
+        });
+        let (now, left) = (Duration::ZERO, 1 << 30);
+        let mut wants = [15 * MIB; 2].map(Want::new);
+        for want in &mut wants {
+            assert!(matches!(it.step(want, now, left), Step::Reap));
+        }
+        assert!(matches!(it.step(&mut wants[0], now, left), Step::WarmUp));
+        assert!(it.hire());
+        let Work::Pin(permit) = it.work(now, left) else {
+            panic!("the segment is missing")
+        };
+        let next = it.step(&mut wants[1], now, left);
+        assert!(matches!(next, Step::Wait { until: None }), "{next:?}");
+        let (base, bytes) = (1 << 30, permit.bytes);
+        let segment = NewSegment::new(Region { base, bytes }).unwrap();
+        let took = Took {
+            filling: Duration::ZERO,
+            registering: Duration::ZERO,
+        };
+        assert_eq!(it.pinned(permit.id, segment, took), Ok(None));
+        assert!(matches!(it.work(now, left), Work::Done));
+        for want in &mut wants {
+            assert!(matches!(it.step(want, now, left), Step::Block(_)));
+        }
+    }
 }

@@ -101,6 +101,11 @@ impl Permits {
         self.under_way.iter().any(|it| it.who == Who::Request)
     }
 
+    /// Whether any of them is the worker's.
+    pub(super) fn any_of_the_worker(&self) -> bool {
+        self.under_way.iter().any(|it| it.who == Who::Worker)
+    }
+
     /// Until when a request of `bytes` waits: for half of what its own pin would take, if a pin ends by
     /// then and leaves enough. These bytes are then reserved for it.
     pub(super) fn wait_for(
