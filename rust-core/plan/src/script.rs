@@ -22,6 +22,8 @@ mod steady;
 #[cfg(test)]
 mod tests;
 
+use std::cell::LazyCell;
+
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
 use crate::record::Record;
 use crate::replay::check_plan;
@@ -52,24 +54,18 @@ pub struct Options {
 #[must_use]
 pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
     let lanes = lanes(record);
+    let alone = LazyCell::new(|| amount_alone(record, options));
+    // Where nearly nothing lies idle there is no need to know what an amount alone would take.
+    let too_much = |bytes: u64| {
+        let most = bytes / 5 * 4;
+        most > record.peak() && most > alone.reserved()
+    };
     let slots = steady(record, &lanes).and_then(|(main, steady)| {
         let iterations = steady.alike.len();
-        Some((
-            with_slots(record, options, &lanes, main, steady, stop)?,
-            iterations,
-        ))
+        let made = with_slots(record, options, &lanes, main, steady, &too_much, stop)?;
+        (!too_much(made.reserved())).then_some((made, iterations))
     });
-    let (mut plan, iterations) = match slots {
-        // Nearly nothing lies idle: no need to know what an amount alone would take.
-        Some(found) if found.0.reserved() / 5 * 4 <= record.peak() => found,
-        found => {
-            let amount = amount_alone(record, options);
-            match found {
-                Some(found) if found.0.reserved() / 5 * 4 <= amount.reserved() => found,
-                _ => (amount, 0),
-            }
-        }
-    };
+    let (mut plan, iterations) = slots.unwrap_or_else(|| (alone.clone(), 0));
     let facts = &mut plan.facts;
     facts.requests = record.len() as u64;
     facts.iterations = iterations as u64;
@@ -123,6 +119,7 @@ fn with_slots(
     lanes: &[Vec<u32>],
     main: usize,
     steady: Steady,
+    too_much: &dyn Fn(u64) -> bool,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Plan> {
     let groups = groups::groups(record, steady, main, |lane| {
@@ -130,12 +127,21 @@ fn with_slots(
         alone[lane].clone_from(&lanes[lane]);
         steady_by(record, &alone, lane)
     });
+    let spans = groups
+        .iter()
+        .map(|group| Spans::of(record, &group.steady, &group.lanes));
+    let spans: Vec<Spans<'_>> = spans.collect();
+    let least = spans
+        .iter()
+        .fold(0, |sum: u64, it| sum.saturating_add(it.bound()));
+    if too_much(least) {
+        return None;
+    }
     // Of the prologue: numbers of requests, offsets.
     let mut early = Vec::new();
     let mut placed = Vec::with_capacity(groups.len());
     let (mut end, mut bound) = (0, 0);
-    for group in &groups {
-        let mut spans = Spans::of(record, &group.steady, &group.lanes);
+    for (group, mut spans) in groups.iter().zip(spans) {
         line::ease(&mut spans, options, stop);
         let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
         end = own.end;

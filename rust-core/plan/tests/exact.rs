@@ -102,3 +102,57 @@ fn batches_take_turns_where_their_number_is_no_multiple_of_those_that_live_at_on
         assert!(made.lanes[0].turns > 1, "{batches}, {ahead}");
     }
 }
+
+#[test]
+fn what_is_never_freed_needs_no_room() {
+    let mut program = Program::default();
+    let sizes = (0..40).map(|at| (100 + at * at % 37) * MIB);
+    let ids: Vec<u64> = sizes.map(|it| program.ask(it)).collect();
+    ids.into_iter().for_each(|id| program.over(id));
+    let made = planned(&program.record());
+    assert_eq!(made.reserved(), program.record().peak());
+    // Room for what comes and goes only: a part of 512 MiB, not of all.
+    let mut mixed = Program::default();
+    let mut random = programs::Random::new(5);
+    for _ in 0..60 {
+        mixed.ask(random.below(400 * MIB) + MIB);
+    }
+    for _ in 0..60 {
+        let passing = mixed.ask(random.below(511 * MIB) + MIB);
+        mixed.over(passing);
+    }
+    let made = planned(&mixed.record());
+    let room = made.reserved() - mixed.record().peak();
+    assert!((1..=16 * MIB).contains(&room), "{room}");
+}
+
+#[test]
+fn requests_at_random_need_little_more_than_their_largest_set() {
+    const SEEDS: u64 = 4;
+    let mut sum = 0.0;
+    for seed in 0..SEEDS {
+        let mut random = programs::Random::new(seed);
+        let (mut program, mut live) = (Program::default(), Vec::new());
+        for _ in 0..2000 {
+            // As many as there is room for, and any of them may be the next to go.
+            let bytes = (4 + random.below(200)) * MIB;
+            while live.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > 16 << 30 {
+                let (id, _) = live.swap_remove(random.below(live.len() as u64) as usize);
+                program.over(id);
+            }
+            live.push((program.ask(bytes), bytes));
+        }
+        let record = program.record();
+        let made = planned(&record);
+        assert!(made.slots.is_empty());
+        let ratio = made.reserved() as f64 / record.peak() as f64;
+        println!("seed {seed}: {ratio:.3}");
+        sum += ratio;
+    }
+    println!(
+        "{:.3} times the largest set, on average",
+        sum / SEEDS as f64
+    );
+    // First fit takes 1.24.
+    assert!(sum / SEEDS as f64 <= 1.2);
+}

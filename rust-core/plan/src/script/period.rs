@@ -125,8 +125,6 @@ fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     use super::by_sizes as find;
 
     #[test]
