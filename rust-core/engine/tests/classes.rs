@@ -135,7 +135,7 @@ fn runs_by_length_are_those_of_the_records() {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let random = state >> 33;
-        if blocks.len() > 30 || (random % 3 == 0 && !blocks.is_empty()) {
+        if blocks.len() > 30 || (random.is_multiple_of(3) && !blocks.is_empty()) {
             engine
                 .release(blocks.swap_remove(random % blocks.len()))
                 .unwrap();

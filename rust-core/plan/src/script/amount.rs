@@ -110,7 +110,7 @@ fn least(record: &Record, events: &[Event], peak: u64) -> u64 {
     }
     let fits = |&thousandths: &u64| fits(record, events, length(peak, thousandths));
     let tried = &TRIED[..TRIED.len() - 1];
-    let found = tried.iter().position(|it| fits(it)).unwrap_or(tried.len());
+    let found = tried.iter().position(fits).unwrap_or(tried.len());
     let (mut least, mut most) = (TRIED[found.saturating_sub(1)], TRIED[found]);
     while most - least > NEAR {
         let middle = least.midpoint(most);
