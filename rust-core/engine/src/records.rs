@@ -118,7 +118,10 @@ mod tests {
         let mut records = Records::new(g(5000));
         records.set(g(1024), g(7), State::Live);
         records.touch();
-        assert_eq!(records.iter().collect::<Vec<_>>(), [(g(1024), g(7), State::Live)]);
+        assert_eq!(
+            records.iter().collect::<Vec<_>>(),
+            [(g(1024), g(7), State::Live)]
+        );
     }
 
     #[test]
