@@ -38,7 +38,7 @@ def test_nothing_is_lost_and_memory_does_not_creep():
         timeout=SECONDS * 2 + 600,
         preexec_fn=lambda: os.nice(19),
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     seen = json.loads(done.stdout.splitlines()[-1])
     figures.write({name.replace("_", " "): seen[name] for name in FIGURES})
     assert seen["marks_lost"] == 0

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <chrono>
 #include <random>
 #include <string>
@@ -274,6 +275,25 @@ bool epoch(std::size_t threads, std::uint64_t seed, double seconds, std::mt19937
   return faulty;
 }
 
+// What the worker has filled and not registered yet, or not unmapped again, is resident, and in no statistic: so the end of
+// an epoch waits for it. Whether there was one.
+bool wait_for_the_worker() {
+  const auto stats = function<std::size_t (*)(char*, std::size_t)>("pinbuddy_stats_json");
+  std::string text(1 << 20, '\0');
+  const auto late = Clock::now() + std::chrono::minutes(5);
+  for (bool at_work = false; stats != nullptr; at_work = true) {
+    stats(text.data(), text.size());
+    if (std::strstr(text.c_str(), "\"phase\":\"running\"") == nullptr) {
+      return at_work;
+    }
+    if (Clock::now() > late) {
+      fail("the worker does not end", 0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -297,14 +317,16 @@ int main(int argc, char** argv) {
         epoch(threads, seed + resident.size() * 1'000'000, length, random, resident.size() % 3 == 2);
     with_faults += faulty;
     cuda.synchronizeDevice(cuda.getDevice().index());
+    const bool at_work = wait_for_the_worker();
     check_the_end();
     resident.push_back(resident_kb());
     std::printf(
-        "{\"seconds\":%.0f,\"blocks\":%llu,\"resident_kb\":%zu,\"faults\":%s}\n",
+        "{\"seconds\":%.0f,\"blocks\":%llu,\"resident_kb\":%zu,\"faults\":%s,\"worker\":%s}\n",
         passed(),
         static_cast<unsigned long long>(totals.blocks.load()),
         resident.back(),
-        faulty ? "true" : "false");
+        faulty ? "true" : "false",
+        at_work ? "true" : "false");
     std::fflush(stdout);
   }
   const auto middle = resident.begin() + static_cast<std::ptrdiff_t>(resident.size() / 2);
