@@ -118,7 +118,7 @@ fn process() -> &'static Process {
         let (choice, warning) = plan::choose(&config, &ffi::torch_version());
         warnings.extend(warning);
         let applied = match &choice {
-            Choice::Use(plan) => plan::apply(plan, &config),
+            Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
         };
         let handle = match applied {

@@ -13,7 +13,8 @@
 //   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
 //   crowd N SECONDS           done=1, or 0 where it would take longer (crowd.h)
 //   use BYTES                 touches as much memory and returns it to the system
-//   warm-up                   the fork's, and waits for it
+//   warm-up                   the fork's, and waits for it; ns=   wall time of that
+//   plan                      hits= misses= unplanned=   of a process with BUDDY_PLAN
 //   replay FILE free|paced    (replay.h)
 //   pins                      bytes= peak= pins=   page-locked memory, where the runtime counts it
 //
@@ -96,7 +97,13 @@ class Harness {
     } else if (word == "use") {
       use(take<std::size_t>(line));
     } else if (word == "warm-up") {
+      const double start = wall_nanoseconds();
       warm_up();
+      answer.value("ns", wall_nanoseconds() - start);
+    } else if (word == "plan") {
+      for (const char* name : {"hits", "misses", "unplanned"}) {
+        answer.value(name, plan_count(name));
+      }
     } else if (word == "replay") {
       const Trace trace = read_trace(take<std::string>(line));
       tell(replay(allocator_, trace, take<std::string>(line) == "paced"), answer);
@@ -220,19 +227,21 @@ int main(int argc, char** argv) {
     const std::size_t mebibytes = threshold ? std::strtoull(threshold, nullptr, 10) : 4;
     allocator = make_model(allocator, mebibytes << 20);
   }
-  Harness harness(allocator);
-  std::string text;
-  while (std::getline(std::cin, text)) {
-    std::istringstream line(text);
-    try {
-      std::cout << harness.obey(line).text() << std::endl;
-    } catch (const std::exception& error) {
-      std::string what = error.what();
-      std::replace(what.begin(), what.end(), '\n', ' ');
-      std::cout << "error " << what << std::endl;
+  {
+    Harness harness(allocator);
+    std::string text;
+    while (std::getline(std::cin, text)) {
+      std::istringstream line(text);
+      try {
+        std::cout << harness.obey(line).text() << std::endl;
+      } catch (const std::exception& error) {
+        std::string what = error.what();
+        std::replace(what.begin(), what.end(), '\n', ' ');
+        std::cout << "error " << what << std::endl;
+      }
     }
+    // Live blocks must not outlast CUDA: they end here.
   }
-  // Exits without destructors: live blocks must not outlast CUDA.
-  std::cout.flush();
-  std::_Exit(0);
+  // With exit handlers: one of the fork's writes the plan of a recorded run.
+  std::exit(0);
 }

@@ -74,6 +74,7 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
   std::uint64_t peak_live = 0;
   Iteration now;
   in_nanoseconds(0); // calibrated before it counts
+  const Ticks cost = ticks_of_asking();
   const Pinned before = pinned(allocator);
   double pins_before = static_cast<double>(before.pins);
   const auto end_iteration = [&] {
@@ -119,7 +120,8 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
       case Op::iteration:
         break;
     }
-    now.nanoseconds += in_nanoseconds(ticks_now() - began);
+    const Ticks took = ticks_now() - began;
+    now.nanoseconds += in_nanoseconds(took > cost ? took - cost : 0);
 
     if (event.op == Op::allocate) {
       if (!paced) {

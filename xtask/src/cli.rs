@@ -37,7 +37,7 @@ pub enum Command {
     Doctor(Doctor),
     /// Check the shape of the sources, scripts, workflows and documents
     Lint,
-    /// Explore behaviour: models, fuzzing, thread interleavings, Miri, a day in simulated time
+    /// Explore behaviour: each call failing in turn, models, fuzzing, interleavings, sanitizers, Miri, a soak, coverage
     Check(Check),
     /// Verify every byte of a wheel, and name the file that differs
     VerifyWheel(VerifyWheel),

@@ -114,7 +114,8 @@ pub(super) const PLAN: Variable = variable(
     "no file",
     "a file: if it is not there, this run is recorded and the file written; if it is, what it \
      says is pinned and requests have their places in it. The first request waits for that, \
-     unless `BUDDY_WARMUP=background`. `{rank}` in the name is replaced; with several processes \
+     unless `BUDDY_WARMUP=background`. Requests of all sizes are planned, unless \
+     `BUDDY_THRESHOLD_MB` is set. `{rank}` in the name is replaced; with several processes \
      the rank is added where it is missing",
 );
 pub(super) const PLAN_UPDATE: Variable = variable(

@@ -69,6 +69,8 @@ pub struct Handle<M> {
     refused: Lock<Vec<Region>>,
     /// Where a plan says what is needed.
     planned: Option<Planned>,
+    /// Whether there is a plan, of slots or of an amount alone.
+    is_planned: bool,
 }
 
 impl<M: Memory> Handle<M> {
@@ -102,13 +104,17 @@ impl<M: Memory> Handle<M> {
         let waits = settings.warm_up != WarmUp::Background;
         let planned = (!slots.is_empty()).then(|| Planned::new(slots, waits));
         let provisioner = Provisioner::new(settings.clone()).mixing();
-        Self::with(
+        let handle = Self::with(
             config,
             (settings, provisioner, planned),
             memory,
             capacity,
             completions,
-        )
+        );
+        Self {
+            is_planned: true,
+            ..handle
+        }
     }
 
     fn with(
@@ -120,6 +126,7 @@ impl<M: Memory> Handle<M> {
     ) -> Self {
         Self {
             planned,
+            is_planned: false,
             cell: EngineCell::new(provisioner),
             settings,
             pinner: Pinner::new(memory, capacity, config.max_mb.value),

@@ -3,6 +3,9 @@
 //! A program that has run before does what it did then. So the first run with a new file name is recorded, planned and
 //! written ([`record`]); later ones read the file, and what it says is pinned before it is needed.
 //!
+//! Small requests are planned, too: unless the user has set a threshold, a run is recorded for a plan of all requests,
+//! and a plan brings its own threshold. The run that is recorded keeps the default one.
+//!
 //! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
 //! for that. Knows no engine.
 
@@ -17,7 +20,7 @@ use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::{MOST_TEXT, MadeFor};
 use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 
-use crate::config::{Config, Origin};
+use crate::config::{Config, MIB, Origin};
 use crate::launcher;
 use crate::record::place;
 
@@ -55,9 +58,12 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
         torch: torch.to_owned(),
         world_size: world_size as u32,
         rank: rank as u32,
-        threshold: config.threshold_bytes() as u64,
+        threshold: match config.threshold_mb.origin {
+            Origin::Default => 0,
+            _ => config.threshold_bytes() as u64,
+        },
     };
-    match read(&path, &run) {
+    match read(&path, &run, config) {
         Ok(Some(plan)) => (Choice::Use(plan), None),
         Ok(None) => (Choice::Record { path, run }, None),
         Err(why) => {
@@ -77,7 +83,7 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
 }
 
 /// The plan in a file; `None` if there is no file.
-fn read(path: &Path, run: &MadeFor) -> Result<Option<Plan>, String> {
+fn read(path: &Path, run: &MadeFor, config: &Config) -> Result<Option<Plan>, String> {
     let of = match fs::metadata(path) {
         Ok(of) => of,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -94,15 +100,27 @@ fn read(path: &Path, run: &MadeFor) -> Result<Option<Plan>, String> {
     }
     let text = fs::read_to_string(path).map_err(|why| why.to_string())?;
     let plan = Plan::read(&text).map_err(|why| why.to_string())?;
-    plan.fits(run).map_err(|why| why.to_string())?;
+    let mut run = run.clone();
+    run.threshold = own_threshold(&plan, config).unwrap_or(run.threshold);
+    plan.fits(&run).map_err(|why| why.to_string())?;
     Ok(Some(plan))
 }
 
-/// What the provisioner is set to beside a plan, and what the plan's slots are.
+/// The plan's own threshold, if it is the one to use: the user has set none, and it is one that can be set.
+fn own_threshold(plan: &Plan, config: &Config) -> Option<u64> {
+    let own = plan.made_for.threshold;
+    let is_free = config.threshold_mb.origin == Origin::Default;
+    (is_free && own.is_multiple_of(MIB as u64)).then_some(own)
+}
+
+/// What the provisioner is set to beside a plan, and what the plan's slots are. The threshold becomes the plan's.
 ///
 /// Regions that slots name are the plan's own; all others are segments that the warm-up pins. Nothing is pinned ahead
 /// beyond them, unless the user says so.
-pub fn apply(plan: &Plan, config: &Config) -> Option<(Settings, Slots)> {
+pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
+    if let Some(own) = own_threshold(plan, config) {
+        config.threshold_mb.value = own as usize / MIB;
+    }
     let own = plan
         .slots
         .iter()

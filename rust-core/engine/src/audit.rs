@@ -26,6 +26,7 @@ pub(crate) fn audit(engine: &Engine) -> Result<(), Violation> {
 fn audit_segment(id: SegmentId, segment: &Segment) -> Result<(), Violation> {
     let free = free_by_records(id, segment)?;
     audit_buddies(id, segment, &free)?;
+    audit_runs(id, segment, &free)?;
     audit_sums(id, segment, &free)
 }
 
@@ -111,6 +112,24 @@ fn audit_buddies(segment_id: SegmentId, segment: &Segment, free: &[bool]) -> Res
             })
         }
     }
+}
+
+/// The runs by length are those that the records leave free.
+fn audit_runs(id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
+    let Some(found) = &segment.runs else {
+        return Ok(());
+    };
+    let expected: Vec<(u32, u32)> = runs(free).map(|(from, to)| (from, to - from)).collect();
+    let found = found.all().unwrap_or_default();
+    if found == expected {
+        return Ok(());
+    }
+    Err(Violation::SegmentCount {
+        segment: id,
+        what: "free runs",
+        found: found.len() as u64,
+        expected: expected.len() as u64,
+    })
 }
 
 /// The tree's free buddies from first to last: the covers of the free runs of its topmost plain

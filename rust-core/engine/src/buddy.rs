@@ -29,6 +29,7 @@
 //! Invariant: every node that is not stale sums up its granules (audited); hence I3.
 
 use crate::node::{Node, Packed};
+use crate::records::touch;
 use crate::word::{WORD, first_run_of_pair, mask};
 use std::ops::Range;
 
@@ -64,6 +65,12 @@ impl BuddyTree {
         };
         tree.free(0..granules);
         tree
+    }
+
+    /// Writes to each page of the tree, and changes nothing.
+    pub(crate) fn touch(&mut self) {
+        touch(&mut self.pairs);
+        touch(&mut self.words);
     }
 
     /// Length of the longest free run, in granules.

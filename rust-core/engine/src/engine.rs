@@ -64,7 +64,7 @@ pub struct Engine {
     phases: Phases,
     /// Regions that were let go and are still pinned, and counted as pinned.
     leaving: Vec<IdleSegment>,
-    /// Whether small and large blocks share segments.
+    /// Whether small and large blocks share segments, and take the shortest run.
     mixing: bool,
     /// Without `idle_bytes` and `largest_free_run_bytes`, which are computed when asked for.
     pub(crate) stats: Stats,
@@ -83,8 +83,8 @@ impl Engine {
         }
     }
 
-    /// The same engine, which cuts small and large blocks from the same segments: where all that is needed is one
-    /// segment, which is unpinned at the end or never.
+    /// The same engine, which cuts small and large blocks from the same segments, each from the shortest free run
+    /// that holds it: where all that is needed is one segment, which is unpinned at the end or never.
     #[must_use]
     pub fn mixing(self) -> Self {
         Self {
@@ -251,9 +251,12 @@ impl Engine {
     ///
     /// [`AdoptError`] if the region overlaps a segment, or if there are too many segments. The region
     /// is then still the caller's; its bookkeeping is dropped.
-    pub fn adopt(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
+    pub fn adopt(&mut self, mut segment: NewSegment) -> Result<SegmentId, AdoptError> {
         let region = segment.0.region();
         let dedicated = self.policy.is_dedicated(segment.0.granules());
+        if self.mixing {
+            segment.0.fit_best();
+        }
         let id = self.arena.adopt(segment, dedicated)?;
         self.stats.region_adopted(region.bytes as u64, dedicated);
         Ok(id)

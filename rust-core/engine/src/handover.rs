@@ -31,6 +31,14 @@ impl NewSegment {
         }
         Ok(Self(Segment::new(region, granules)))
     }
+
+    /// Touches all pages of the bookkeeping, a thousandth of the region. Otherwise the kernel provides each when a request
+    /// first needs it, and a program's first requests pay for that.
+    #[must_use]
+    pub fn touched(mut self) -> Self {
+        self.0.touch();
+        self
+    }
 }
 
 /// An idle region that the engine has removed: the caller's again, to unpin. Dropping it frees the

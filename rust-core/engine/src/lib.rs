@@ -58,6 +58,7 @@ mod policy;
 mod provision;
 mod records;
 mod rival;
+mod runs;
 mod segment;
 mod stats;
 mod units;

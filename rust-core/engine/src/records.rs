@@ -6,7 +6,9 @@
 //!
 //! Does not know where memory is free.
 
-use crate::units::Granules;
+use std::hint::black_box;
+
+use crate::units::{GRANULE, Granules};
 
 /// The state of a block that is not free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,11 @@ impl Records {
     /// No blocks in `granules` granules.
     pub(crate) fn new(granules: Granules) -> Self {
         Self(vec![0; granules.get() as usize])
+    }
+
+    /// Writes to each page, and changes nothing.
+    pub(crate) fn touch(&mut self) {
+        touch(&mut self.0);
     }
 
     /// The block that starts at granule `start`.
@@ -71,6 +78,14 @@ impl Records {
     }
 }
 
+/// Writes to each page of a table, and changes nothing.
+pub(crate) fn touch<T: Copy>(table: &mut [T]) {
+    let in_a_page = (GRANULE / size_of::<T>()).max(1);
+    for first in table.iter_mut().step_by(in_a_page) {
+        *first = black_box(*first);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +111,17 @@ mod tests {
         assert_eq!(records.get(g(0)), Some((g(10), State::Pending)));
         records.clear(g(0));
         assert_eq!(records.get(g(0)), None);
+    }
+
+    #[test]
+    fn touching_changes_nothing() {
+        let mut records = Records::new(g(5000));
+        records.set(g(1024), g(7), State::Live);
+        records.touch();
+        assert_eq!(
+            records.iter().collect::<Vec<_>>(),
+            [(g(1024), g(7), State::Live)]
+        );
     }
 
     #[test]

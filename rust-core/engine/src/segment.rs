@@ -10,6 +10,7 @@ use crate::buddy::BuddyTree;
 use crate::error::Misuse;
 use crate::kind::SegmentKind;
 use crate::records::{Records, State};
+use crate::runs::Runs;
 use crate::units::{Block, Granules, Region, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
@@ -38,6 +39,8 @@ pub(crate) struct Segment {
     region: Region,
     granules: Granules,
     pub(crate) tree: BuddyTree,
+    /// The tree's free runs by length, where the shortest is wanted.
+    pub(crate) runs: Option<Runs>,
     pub(crate) records: Records,
     pub(crate) live: Tally,
     pub(crate) pending: Tally,
@@ -50,10 +53,17 @@ impl Segment {
             region,
             granules,
             tree: BuddyTree::new(granules.get()),
+            runs: None,
             records: Records::new(granules),
             live: Tally::default(),
             pending: Tally::default(),
         }
+    }
+
+    /// Writes to each page of tree and records, and changes nothing.
+    pub(crate) fn touch(&mut self) {
+        self.tree.touch();
+        self.records.touch();
     }
 
     pub(crate) fn region(&self) -> Region {
@@ -83,10 +93,19 @@ impl Segment {
         self.live.blocks == 0 && self.pending.blocks == 0
     }
 
-    /// Makes the leftmost free `length >= 1` granules a live block; returns its start.
+    /// From now on blocks are cut from the shortest run that holds them. It is idle.
+    pub(crate) fn fit_best(&mut self) {
+        self.runs = Some(Runs::new(self.granules));
+    }
+
+    /// Makes the leftmost free `length >= 1` granules a live block, or the first ones of the shortest run;
+    /// returns its start.
     #[inline]
     pub(crate) fn take(&mut self, length: Granules) -> Option<Granules> {
-        let start = self.tree.find(length.get())?;
+        let start = match &mut self.runs {
+            None => self.tree.find(length.get())?,
+            Some(runs) => runs.take(length.get())?,
+        };
         self.tree.take(start..start + length.get());
         let start = Granules::new(start);
         self.records.set(start, length, State::Live);
@@ -145,6 +164,9 @@ impl Segment {
         let (start, length, state) = self.check(block)?;
         self.records.clear(start);
         self.tree.free(start.get()..start.get() + length.get());
+        if let Some(runs) = &mut self.runs {
+            runs.free(start.get(), length.get());
+        }
         match state {
             State::Live => self.live.remove(length),
             State::Pending => self.pending.remove(length),

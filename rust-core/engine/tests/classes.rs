@@ -100,3 +100,48 @@ fn requests_longer_than_a_segment_find_their_regions_again() {
     let dedicated: Vec<bool> = rest.iter().map(IdleSegment::is_dedicated).collect();
     assert_eq!(dedicated, [true, true, true, false, false]);
 }
+
+#[test]
+fn where_sizes_mix_a_block_takes_the_shortest_run_that_holds_it() {
+    let config = Config {
+        segment_bytes: GIB,
+        threshold_bytes: 0,
+    };
+    let mut engine = Engine::new(config).mixing();
+    let mut blocks: Vec<Block> = [300, 1, 100, 1]
+        .map(|it| take(&mut engine, it * MIB, GIB))
+        .into();
+    for at in [2, 0] {
+        engine.release(blocks.remove(at)).unwrap();
+        engine.audit().unwrap();
+    }
+    assert_eq!(take(&mut engine, 90 * MIB, GIB).offset, 301 * MIB);
+    assert_eq!(take(&mut engine, 300 * MIB, GIB).offset, 0);
+    assert_eq!(engine.stats().pinned_bytes.current, GIB as u64);
+    engine.audit().unwrap();
+}
+
+#[test]
+fn runs_by_length_are_those_of_the_records() {
+    let config = Config {
+        segment_bytes: GIB,
+        threshold_bytes: 0,
+    };
+    let mut engine = Engine::new(config).mixing();
+    let mut blocks = Vec::new();
+    let mut state = 1_usize;
+    for _ in 0..400 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let random = state >> 33;
+        if blocks.len() > 30 || (random.is_multiple_of(3) && !blocks.is_empty()) {
+            engine
+                .release(blocks.swap_remove(random % blocks.len()))
+                .unwrap();
+        } else {
+            blocks.push(take(&mut engine, (1 + random % 40) * MIB / 4, GIB));
+        }
+        engine.audit().unwrap();
+    }
+}

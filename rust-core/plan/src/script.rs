@@ -1,7 +1,7 @@
 //! From a record to a plan.
 //!
-//! First the iterations that are alike are found: between the program's marks, or else in the sequence of
-//! sizes ([`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
+//! First the iterations that are alike are found: between the program's marks, or else in the sequences of
+//! sizes and lifetimes ([`iterations`], [`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
 //! ([`clock`], [`spans`]) and are placed as a cyclic instance, lanes together or apart ([`groups`],
 //! [`line`]). The requests before them are placed around that ([`prologue`]). What no slot serves when the
 //! record is replayed on the plan gets an amount ([`amount`]).
@@ -13,6 +13,7 @@ mod align;
 mod amount;
 mod clock;
 mod groups;
+mod iterations;
 mod line;
 mod period;
 mod prologue;
@@ -21,10 +22,13 @@ mod steady;
 #[cfg(test)]
 mod tests;
 
+use std::cell::LazyCell;
+
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
 use crate::record::Record;
 use crate::replay::check_plan;
 use groups::Group;
+use iterations::steady_by;
 use line::Placed;
 use spans::Spans;
 use steady::Steady;
@@ -50,24 +54,18 @@ pub struct Options {
 #[must_use]
 pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
     let lanes = lanes(record);
+    let alone = LazyCell::new(|| amount_alone(record, options));
+    // Where nearly nothing lies idle there is no need to know what an amount alone would take.
+    let too_much = |bytes: u64| {
+        let most = bytes / 5 * 4;
+        most > record.peak() && most > alone.reserved()
+    };
     let slots = steady(record, &lanes).and_then(|(main, steady)| {
         let iterations = steady.alike.len();
-        Some((
-            with_slots(record, options, &lanes, main, steady, stop)?,
-            iterations,
-        ))
+        let made = with_slots(record, options, &lanes, main, steady, &too_much, stop)?;
+        (!too_much(made.reserved())).then_some((made, iterations))
     });
-    let (mut plan, iterations) = match slots {
-        // Nearly nothing lies idle: no need to know what an amount alone would take.
-        Some(found) if found.0.reserved() / 5 * 4 <= record.peak() => found,
-        found => {
-            let amount = amount_alone(record, options);
-            match found {
-                Some(found) if found.0.reserved() / 5 * 4 <= amount.reserved() => found,
-                _ => (amount, 0),
-            }
-        }
-    };
+    let (mut plan, iterations) = slots.unwrap_or_else(|| (alone.clone(), 0));
     let facts = &mut plan.facts;
     facts.requests = record.len() as u64;
     facts.iterations = iterations as u64;
@@ -106,34 +104,6 @@ fn steady(record: &Record, lanes: &[Vec<u32>]) -> Option<(usize, Steady)> {
     (steady.regular() * COMING_AGAIN >= record.len()).then_some((main, steady))
 }
 
-/// What comes again, in iterations of the lane `main`.
-fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
-    let ends = |within: Vec<u32>| {
-        let mut cuts: Vec<u32> = [0].into_iter().chain(within).chain([record.now]).collect();
-        cuts.dedup();
-        cuts
-    };
-    let marked = Steady::find(record, lanes, main, &ends(record.marks.clone()));
-    marked.or_else(|| {
-        let requests = lanes[main].iter().map(|&it| &record.requests[it as usize]);
-        let sizes: Vec<u32> = requests.clone().map(|it| it.granules).collect();
-        let begins: Vec<u32> = requests.map(|it| it.begin).collect();
-        let found = period::find(&sizes).into_iter().filter_map(|period| {
-            let from = &begins[sizes.len() % period..];
-            let cuts = from.iter().copied().step_by(period).collect();
-            Steady::find(record, lanes, main, &ends(cuts))
-        });
-        // The likeliest of those of which most comes again.
-        found.reduce(|best, it| {
-            if it.regular() > best.regular() {
-                it
-            } else {
-                best
-            }
-        })
-    })
-}
-
 fn amount_alone(record: &Record, options: &Options) -> Plan {
     let all: Vec<u32> = (0..record.len() as u32).collect();
     Plan {
@@ -149,6 +119,7 @@ fn with_slots(
     lanes: &[Vec<u32>],
     main: usize,
     steady: Steady,
+    too_much: &dyn Fn(u64) -> bool,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Plan> {
     let groups = groups::groups(record, steady, main, |lane| {
@@ -156,12 +127,22 @@ fn with_slots(
         alone[lane].clone_from(&lanes[lane]);
         steady_by(record, &alone, lane)
     });
+    let spans = groups
+        .iter()
+        .map(|group| Spans::of(record, &group.steady, &group.lanes));
+    let spans: Vec<Spans<'_>> = spans.collect();
+    let least = spans
+        .iter()
+        .fold(0, |sum: u64, it| sum.saturating_add(it.bound()));
+    if too_much(least) {
+        return None;
+    }
     // Of the prologue: numbers of requests, offsets.
     let mut early = Vec::new();
     let mut placed = Vec::with_capacity(groups.len());
     let (mut end, mut bound) = (0, 0);
-    for group in &groups {
-        let spans = Spans::of(record, &group.steady, &group.lanes);
+    for (group, mut spans) in groups.iter().zip(spans) {
+        line::ease(&mut spans, options, stop);
         let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
         end = own.end;
         bound += least;

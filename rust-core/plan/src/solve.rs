@@ -50,6 +50,15 @@ struct Best {
 }
 
 impl Best {
+    /// Nothing found so far; `bound` is as good as can be.
+    fn new(bound: u64) -> Self {
+        Self {
+            peak: AtomicU64::new(u64::MAX),
+            bound: AtomicU64::new(bound),
+            found: Mutex::default(),
+        }
+    }
+
     fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
@@ -80,25 +89,11 @@ impl Best {
 /// Places all blocks.
 #[must_use]
 pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
-    let best = Best {
-        peak: AtomicU64::new(u64::MAX),
-        bound: AtomicU64::new(instance.lower_bound()),
-        found: Mutex::default(),
-    };
-    let all: Vec<Way> = ways().collect();
-    let next = AtomicUsize::new(0);
-    let peaks: Vec<AtomicU64> = all.iter().map(|_| AtomicU64::new(u64::MAX)).collect();
-    let threads = effort.threads.max(1);
+    let best = Best::new(instance.lower_bound());
+    let ways = portfolio(instance, &best, effort);
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(WAYS) {
-            scope.spawn(|| first_fits(instance, &best, &all, &next, &peaks, effort));
-        }
-    });
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&way| peaks[way].load(Ordering::Relaxed));
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (best, way) = (&best, all[order[thread % order.len()]]);
+        for thread in 0..effort.threads.max(1) {
+            let (best, way) = (&best, ways[thread % ways.len()]);
             scope.spawn(move || {
                 if instance.blocks.len() <= FEW {
                     exact(instance, best, thread, effort);
@@ -119,6 +114,28 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
         bound,
         by,
     }
+}
+
+/// The lowest peak of the ways of first fit, or one that is no higher than `good`.
+pub(crate) fn first_fit(instance: &Instance, good: u64, effort: Effort<'_>) -> u64 {
+    let best = Best::new(good);
+    portfolio(instance, &best, effort);
+    best.peak()
+}
+
+/// Goes through all ways of first fit, until one reaches the bound; answers with them, the best first.
+fn portfolio(instance: &Instance, best: &Best, effort: Effort<'_>) -> Vec<Way> {
+    let all: Vec<Way> = ways().collect();
+    let next = AtomicUsize::new(0);
+    let peaks: Vec<AtomicU64> = all.iter().map(|_| AtomicU64::new(u64::MAX)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..effort.threads.clamp(1, WAYS) {
+            scope.spawn(|| first_fits(instance, best, &all, &next, &peaks, effort));
+        }
+    });
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&way| peaks[way].load(Ordering::Relaxed));
+    order.into_iter().map(|way| all[way]).collect()
 }
 
 fn first_fits(

@@ -101,8 +101,14 @@ impl Cells {
     }
 
     /// A run of free cells of the region that has `bytes` bytes: of all the one with the fewest cells among `wanted`,
-    /// then the shortest, then the last. O(cells).
-    pub(crate) fn find(&self, region: u32, bytes: usize, wanted: &Wanted) -> Option<Range<u32>> {
+    /// then the shortest, then the last; and how many those
+    /// are. O(cells).
+    pub(crate) fn find(
+        &self,
+        region: u32,
+        bytes: usize,
+        wanted: &Wanted,
+    ) -> Option<(u32, Range<u32>)> {
         let of = self.regions[region as usize].clone();
         let mut best: Option<((u32, usize), Range<u32>)> = None;
         let (mut first, mut count) = (of.start, 0);
@@ -123,7 +129,7 @@ impl Cells {
                 best = Some((cost, first..cell + 1));
             }
         }
-        best.map(|(_, run)| run)
+        best.map(|((count, _), run)| (count, run))
     }
 
     /// Which cells these runs cover.

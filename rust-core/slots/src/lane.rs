@@ -14,8 +14,8 @@ use crate::layout::{Lane, Slot};
 /// A lost lane looks for its place by so many sizes.
 const CLUE: usize = 3;
 
-/// So many steps of a lane come soon.
-const SOON: isize = 16;
+/// So many steps that it has passed may serve a request whose own slot is not free.
+const PASSED: usize = 32;
 
 /// A lane and its cursor.
 #[derive(Clone, Debug)]
@@ -111,10 +111,25 @@ impl Course {
         true
     }
 
-    /// The slots that it is about to ask for.
-    pub(crate) fn soon(&self) -> impl Iterator<Item = u32> {
-        let steps = (0..SOON).map_while(|distance| self.at_distance(distance));
+    /// How many steps it has.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The slots of the next steps.
+    pub(crate) fn soon(&self, steps: usize) -> impl Iterator<Item = u32> {
+        let steps = (0..steps.min(self.steps.len()) as isize)
+            .map_while(|distance| self.at_distance(distance));
         steps.map(|step| self.steps[step].0)
+    }
+
+    /// The slots of so many bytes among the steps before the last one, the latest first.
+    #[cold]
+    pub(crate) fn passed(&self, bytes: usize) -> Vec<u32> {
+        let most = PASSED.min(self.steps.len()) as isize;
+        let steps = (2..=most).filter_map(|back| self.at_distance(-back));
+        let alike = steps.filter(|&step| self.steps[step].1 == bytes);
+        alike.map(|step| self.steps[step].0).collect()
     }
 
     /// Whether the lane may begin with a request of `bytes`.

@@ -12,6 +12,11 @@ use crate::layout::{GRANULE, Layout, Mistake, Slot};
 /// The most threads that can have a lane; those that come later have none.
 const MOST_THREADS: usize = 1 << 16;
 
+/// What is lent is not wanted in at least so many steps of any lane, if there is such a place; steps further ahead
+/// than the others make no difference.
+const FEWEST_STEPS: usize = 2;
+const MOST_STEPS: usize = 1 << 10;
+
 /// A slot that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
@@ -49,7 +54,7 @@ pub struct Part {
 pub struct Counts {
     /// Requests that slots served.
     pub hits: u64,
-    /// Requests whose slot was not free, or not pinned.
+    /// Requests whose slot was not free, or not pinned, and no other of their size that was just passed.
     pub misses: u64,
     /// Requests of lanes that were not planned.
     pub unplanned: u64,
@@ -90,6 +95,15 @@ pub struct Slots {
     has_thread: Vec<bool>,
     loans: Vec<Loan>,
     counts: Counts,
+}
+
+/// A free run of cells.
+struct Found {
+    region: u32,
+    base: usize,
+    /// How many of them are wanted soon.
+    wanted: u32,
+    run: Range<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,34 +166,50 @@ impl Slots {
                 return None;
             }
         };
-        let place = &mut self.places[slot as usize];
-        let region = place.slot.region;
-        let base = self.bases[region as usize];
-        if let Some(base) = base
-            && self.cells.take(region, place.cells.clone())
-        {
-            place.state = State::Live;
-            self.counts.hits += 1;
-            return Some(Taken {
-                slot,
-                address: base + place.slot.offset,
-            });
+        if let Some(taken) = self.take(slot) {
+            return Some(taken);
         }
-        self.counts.misses += 1;
-        None
+        // Those that it has passed are wanted last of all.
+        let passed = self.courses[lane as usize].passed(bytes);
+        let taken = passed.into_iter().find_map(|slot| self.take(slot));
+        self.counts.misses += u64::from(taken.is_none());
+        taken
     }
 
-    /// What is idle, for a request that no slot serves: where the fewest lanes want it soon. O(cells).
+    /// Takes a slot, if it is free.
+    #[inline]
+    fn take(&mut self, slot: u32) -> Option<Taken> {
+        let place = &mut self.places[slot as usize];
+        let region = place.slot.region;
+        let base = self.bases[region as usize]?;
+        if !self.cells.take(region, place.cells.clone()) {
+            return None;
+        }
+        place.state = State::Live;
+        self.counts.hits += 1;
+        Some(Taken {
+            slot,
+            address: base + place.slot.offset,
+        })
+    }
+
+    /// What is idle, for a request that no slot serves: what lanes want last, since who borrows it may have it for
+    /// long. O(cells + steps) for each time that it looks four times as far ahead.
     pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
-        let soon = self.courses.iter().flat_map(Course::soon);
-        let runs = soon.map(|slot| self.places[slot as usize].cells.clone());
-        let wanted = self.cells.wanted(runs);
-        let regions = 0..self.bases.len() as u32;
-        let (region, base, run) = regions.into_iter().find_map(|region| {
-            let base = self.bases[region as usize]?;
-            Some((region, base, self.cells.find(region, bytes, &wanted)?))
-        })?;
+        let longest = self.courses.iter().map(Course::len).max().unwrap_or(0);
+        let mut found = self.find(bytes, FEWEST_STEPS)?;
+        let mut steps = FEWEST_STEPS * 4;
+        while found.wanted == 0 && steps < 4 * longest.min(MOST_STEPS) {
+            match self.find(bytes, steps) {
+                Some(it) if it.wanted == 0 => found = it,
+                _ => break,
+            }
+            steps *= 4;
+        }
+        let Found {
+            region, base, run, ..
+        } = found;
         let taken = self.cells.take(region, run.clone());
         debug_assert!(taken, "a free run");
         let what = Borrowed {
@@ -193,6 +223,25 @@ impl Slots {
         self.loans.push(Loan { what, pending });
         self.counts.borrowed += 1;
         Some(what)
+    }
+
+    /// The place of so many bytes of which the fewest cells are wanted in the next steps.
+    fn find(&self, bytes: usize, steps: usize) -> Option<Found> {
+        let soon = self.courses.iter().flat_map(|it| it.soon(steps));
+        let runs = soon.map(|slot| self.places[slot as usize].cells.clone());
+        let cells = self.cells.wanted(runs);
+        let regions = (0_u32..).zip(&self.bases);
+        let found = regions.filter_map(|(region, base)| {
+            let (wanted, run) = self.cells.find(region, bytes, &cells)?;
+            let base = (*base)?;
+            Some(Found {
+                region,
+                base,
+                wanted,
+                run,
+            })
+        });
+        found.min_by_key(|it| it.wanted)
     }
 
     /// Whether streams still use the slot's block, which was freed.

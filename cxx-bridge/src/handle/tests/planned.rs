@@ -97,15 +97,19 @@ fn requests_find_their_places_again_and_regions_are_pinned_once() {
 #[test]
 fn a_slot_that_is_taken_or_pending_is_a_miss_and_the_engine_serves_elsewhere() {
     let handle = planned();
-    let first = handle.request_planned(0, 32 * MIB).unwrap();
-    for mib in [32, 16, 16] {
-        let grant = handle.request_planned(0, mib * MIB).unwrap();
-        handle.release(grant.block);
-    }
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-    // The next slot is as good to the engine as idle memory of its own.
+    let [first, second] = [32, 32].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
+    let [third, fourth] = [16, 16].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
+    handle.release(third.block);
+    handle.release(fourth.block);
+    assert_eq!(
+        handle.request_planned(0, 32 * MIB),
+        None,
+        "both of its size are taken"
+    );
+    // Other slots are as good to the engine as idle memory of its own.
     let other = handle.request(32 * MIB).unwrap();
-    assert_eq!(other.address, first.address + 32 * MIB);
+    assert_eq!(other.address, third.address);
+    handle.release(second.block);
     handle.defer(first.block);
     let stats = handle.stats().unwrap();
     assert_eq!(stats.pending_bytes.current, 32 * MIB as u64);

@@ -3,11 +3,13 @@
 use pinbuddy_core::{Block, Config, Decision, Engine, MAX_REGION, NewSegment, Region};
 
 use crate::file::{GRANULE, MOST_REGION, Plan};
+use crate::random::Random;
 use crate::record::{NEVER, Record};
 use crate::replay::{Beside, Replayed, replay};
 
 /// Sizes that are tried, in thousandths of the most that lives at once. In the last, all fit somehow.
-const TRIED: [u64; 7] = [1000, 1020, 1040, 1080, 1150, 1300, 2000];
+const TRIED: [u64; 7] = [1000, 1020, 1040, 1080, 1150, 1300, MOST];
+const MOST: u64 = 2000;
 
 /// The last two that were tried are brought so near, in thousandths.
 const NEAR: u64 = 5;
@@ -15,20 +17,65 @@ const NEAR: u64 = 5;
 /// Parts of the amount that are tried where requests may also be served with what slots leave idle.
 const PARTS: [u64; 6] = [0, 200, 400, 600, 800, 900];
 
-/// A run with the amount alone gets one part in so many more than the record needs: its frees come at other moments,
-/// and cached blocks lie in the way of others.
+/// One part in so many of what comes and goes is room at least: cached blocks lie in the way of others.
 const ROOM: u64 = 32;
+
+/// In a run frees come at other moments than in the record, and what is left between blocks has other lengths. So
+/// the amount is what suffices most often if each request is over up to so many events later.
+const LATER: usize = 2;
+
+/// So many such runs are tried; fewer if there would be more events than that in them.
+const RUNS: usize = 7;
+const MOST_EVENTS: usize = 500_000;
 
 /// Regions in which the engine serves `requests`, which are in order.
 pub(super) fn alone(record: &Record, requests: &[u32]) -> Vec<u64> {
-    let least = least(record, requests);
-    cut(granules(least + least / ROOM))
+    let events = events(record, requests);
+    let peak = most_live(record, &events);
+    let thousandths = least(record, &events, peak);
+    let size = |&number: &u32| record.requests[number as usize].granules;
+    let equal = requests.iter().map(size).min() == requests.iter().map(size).max();
+    let last = requests
+        .last()
+        .map_or(0, |&it| record.requests[it as usize].begin);
+    let goes = |&&number: &&u32| record.requests[number as usize].over < last;
+    let goes: Vec<u32> = requests.iter().filter(goes).copied().collect();
+    if equal || goes.is_empty() {
+        // Blocks lie one beside the other, or where others of their size lay: nothing is lost between them.
+        return cut(length(peak, thousandths));
+    }
+    let mut random = Random::new(1);
+    let runs = RUNS.min(MOST_EVENTS / events.len().max(1));
+    let other = |_| {
+        let events = later(&events, &mut random);
+        least(record, &events, most_live(record, &events))
+    };
+    let mut others: Vec<u64> = (0..runs).map(other).collect();
+    others.sort_unstable();
+    let most_often = others.get(runs / 2).copied().unwrap_or(0);
+    let room = self::peak(record, &goes) / ROOM;
+    cut(length(peak, thousandths.max(most_often)).max(granules(peak + room)))
+}
+
+/// The same events, but requests are over a little later.
+fn later(events: &[Event], random: &mut Random) -> Vec<Event> {
+    let mut events: Vec<(usize, Event)> = events.iter().copied().enumerate().collect();
+    for (at, event) in &mut events {
+        if !event.begins {
+            *at += random.below(LATER + 1);
+        }
+    }
+    // Stable: none begins after it is over.
+    events.sort_by_key(|it| it.0);
+    events.into_iter().map(|it| it.1).collect()
 }
 
 /// Regions for what missed its slot. The least in which the engine serves it, with what slots leave idle
 /// where the engine has no room, at the cost of a hundredth of the hits at most.
 pub(super) fn beside(record: &Record, plan: &Plan, replayed: &Replayed) -> Vec<u64> {
-    let most = least(record, &replayed.missed);
+    let events = events(record, &replayed.missed);
+    let peak = most_live(record, &events);
+    let most = length(peak, least(record, &events, peak));
     let enough = replayed.hits - replayed.hits / 100;
     let parts = PARTS.map(|part| granules(most / 1000 * part));
     let found = parts.into_iter().find(|&some| {
@@ -50,11 +97,52 @@ fn cut(bytes: u64) -> Vec<u64> {
     cut.filter(|&bytes| bytes > 0).collect()
 }
 
-/// Nearly the shortest region that serves them.
-fn least(record: &Record, requests: &[u32]) -> u64 {
-    let events = events(record, requests);
+/// So many thousandths of some bytes.
+fn length(peak: u64, thousandths: u64) -> u64 {
+    granules(peak / 1000 * thousandths + peak % 1000)
+}
+
+/// Nearly the shortest region that serves requests which have `peak` bytes at once, in thousandths of that.
+fn least(record: &Record, events: &[Event], peak: u64) -> u64 {
+    if peak > MAX_REGION as u64 {
+        // No segment is so long.
+        return 1000;
+    }
+    let fits = |&thousandths: &u64| fits(record, events, length(peak, thousandths));
+    let tried = &TRIED[..TRIED.len() - 1];
+    let found = tried.iter().position(fits).unwrap_or(tried.len());
+    let (mut least, mut most) = (TRIED[found.saturating_sub(1)], TRIED[found]);
+    while most - least > NEAR {
+        let middle = least.midpoint(most);
+        if fits(&middle) {
+            most = middle;
+        } else {
+            least = middle;
+        }
+    }
+    most
+}
+
+/// Whether the engine serves them in a region of `bytes`.
+fn fits(record: &Record, events: &[Event], bytes: u64) -> bool {
+    let mut spare = Spare::new(record, bytes);
+    events.iter().all(|event| {
+        if event.begins {
+            return spare.request(event.number);
+        }
+        spare.over(event.number);
+        true
+    })
+}
+
+/// The most bytes that `requests` had at once.
+pub(super) fn peak(record: &Record, requests: &[u32]) -> u64 {
+    most_live(record, &events(record, requests))
+}
+
+fn most_live(record: &Record, events: &[Event]) -> u64 {
     let (mut live, mut peak) = (0, 0);
-    for event in &events {
+    for event in events {
         let bytes = record.requests[event.number as usize].bytes();
         live = if event.begins {
             live + bytes
@@ -63,36 +151,7 @@ fn least(record: &Record, requests: &[u32]) -> u64 {
         };
         peak = live.max(peak);
     }
-    if peak > MAX_REGION as u64 {
-        // No segment is so long.
-        return granules(peak);
-    }
-    let length = |thousandths: u64| granules(peak / 1000 * thousandths + peak % 1000);
-    let fits = |thousandths| {
-        let mut spare = Spare::new(record, length(thousandths));
-        events.iter().all(|event| {
-            if event.begins {
-                return spare.request(event.number);
-            }
-            spare.over(event.number);
-            true
-        })
-    };
-    let last = TRIED.len() - 1;
-    let found = TRIED[..last]
-        .iter()
-        .position(|&it| fits(it))
-        .unwrap_or(last);
-    let (mut least, mut most) = (TRIED[found.saturating_sub(1)], TRIED[found]);
-    while most - least > NEAR {
-        let middle = (least + most) / 2;
-        if fits(middle) {
-            most = middle;
-        } else {
-            least = middle;
-        }
-    }
-    length(most)
+    peak
 }
 
 /// A request begins or is over.

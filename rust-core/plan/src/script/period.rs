@@ -1,9 +1,12 @@
-//! How many requests of a lane make one iteration, found in the sequence of their sizes alone.
+//! How many requests of a lane make one iteration, found in the sequences of their sizes and lifetimes.
 //!
-//! First the longest end of the sequence that repeats exactly, at least twice. Where sizes vary, the
+//! First the longest end of the sizes that repeats exactly, at least twice. Where sizes vary, the
 //! distance at which most sizes are the same as before; only frequent distances between rare sizes are tried.
+//! The layers of an iteration may have equal sizes, but each layer's lifetimes are its own: so the same is
+//! done with pairs of size and lifetime, exact ones and rough ones.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// So much of the sequence must repeat, exactly or nearly: a half.
 const SHARE: usize = 2;
@@ -20,9 +23,35 @@ const TRIED: usize = 256;
 /// So many distances may be the period.
 const CANDIDATES: usize = 6;
 
-/// What may be the period of `sizes`, the likeliest first. Each comes twice at least.
-pub(super) fn find(sizes: &[u32]) -> Vec<usize> {
-    exact(sizes).map_or_else(|| near(sizes), |it| vec![it])
+/// So many of them are looked for by lifetimes.
+const BY_LIVES: usize = 3;
+
+/// What may be the period of requests with these sizes and lifetimes, the likeliest first: by sizes, then by
+/// both. Each comes twice at least.
+pub(super) fn find(sizes: &[u32], lives: &[u32]) -> Vec<usize> {
+    let mut found = by_sizes(sizes);
+    let both = |rough: fn(u32) -> u32| -> Vec<(u32, u32)> {
+        let lives = lives.iter().map(|&it| rough(it));
+        sizes.iter().copied().zip(lives).collect()
+    };
+    for rough in [std::convert::identity, magnitude] {
+        for period in near(&both(rough), BY_LIVES) {
+            if !found.contains(&period) {
+                found.push(period);
+            }
+        }
+    }
+    found
+}
+
+fn by_sizes(sizes: &[u32]) -> Vec<usize> {
+    exact(sizes).map_or_else(|| near(sizes, CANDIDATES), |it| vec![it])
+}
+
+/// A lifetime's power of two, and its next two bits: streams are not done at the same moment each time.
+fn magnitude(life: u32) -> u32 {
+    let shift = life.max(1).ilog2().saturating_sub(2);
+    life >> shift << shift
 }
 
 /// The smallest period of the longest end of `sizes` that has two periods at least.
@@ -50,9 +79,10 @@ fn exact(sizes: &[u32]) -> Option<usize> {
     (length * SHARE >= sizes.len()).then_some(period)
 }
 
-/// The distances between equal sizes at which the most sizes repeat. The rarest sizes tell most.
-fn near(sizes: &[u32]) -> Vec<usize> {
-    let mut places: HashMap<u32, Vec<u32>> = HashMap::new();
+/// The distances between equal sizes at which the most sizes repeat, `most` at most. The rarest sizes tell
+/// most. Sizes may as well be anything else that is told apart.
+fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> {
+    let mut places: HashMap<S, Vec<u32>> = HashMap::new();
     for (place, &size) in (0_u32..).zip(sizes) {
         places.entry(size).or_default().push(place);
     }
@@ -89,13 +119,13 @@ fn near(sizes: &[u32]) -> Vec<usize> {
     });
     let mut scored: Vec<(usize, usize)> = scored.filter(|it| it.0 * SHARE >= 100).collect();
     scored.sort_unstable_by_key(|&(score, distance)| (std::cmp::Reverse(score), distance));
-    scored.truncate(CANDIDATES);
+    scored.truncate(most);
     scored.into_iter().map(|(_, distance)| distance).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::by_sizes as find;
 
     #[test]
     fn the_end_that_repeats_is_found() {
@@ -123,5 +153,18 @@ mod tests {
             .map(|at| if at % 5 == 0 { 1000 + at } else { at % 40 })
             .collect();
         assert_eq!(find(&sizes)[0], 40);
+    }
+
+    #[test]
+    fn lifetimes_tell_an_iteration_from_its_layers() {
+        // Four layers of three sizes; all that a step asks for lives until its end, or a little longer.
+        let sizes: Vec<u32> = (0..120).map(|at| at % 3).collect();
+        for jitter in [0, 2] {
+            let lives: Vec<u32> = (0..120)
+                .map(|at| 40 - 3 * (at % 12) + at * 7 % (jitter + 1))
+                .collect();
+            let found = super::find(&sizes, &lives);
+            assert!(found[0] == 3 && found[1..].contains(&12), "{found:?}");
+        }
     }
 }

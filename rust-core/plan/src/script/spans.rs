@@ -3,6 +3,7 @@
 use super::align::NONE;
 use super::clock::Clock;
 use super::steady::Steady;
+use crate::file::GRANULE;
 use crate::record::{NEVER, Record};
 use crate::{Block, Instance};
 
@@ -14,7 +15,6 @@ pub(super) const MOST_ITERATIONS: u64 = 8;
 pub(super) struct Span {
     pub(super) lane: usize,
     /// Among the lane's regular requests.
-    #[cfg(test)]
     pub(super) position: usize,
     /// Within the first iteration.
     pub(super) lower: u64,
@@ -26,8 +26,11 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Spans<'s> {
     pub(super) spans: Vec<Span>,
+    /// The bytes that the place of each takes: its own, or more.
+    pub(super) room: Vec<u64>,
     pub(super) clock: Clock<'s>,
-    /// After so many iterations a slot may be used again.
+    steady: &'s Steady,
+    /// After so many iterations a slot may be used again: as many as the longest takes, or more.
     pub(super) turns: u64,
 }
 
@@ -49,10 +52,9 @@ impl<'s> Spans<'s> {
                 if let Some((lower, upper)) = both
                     && upper - lower <= MOST_ITERATIONS * iteration
                 {
-                    let bytes = u64::from(granules) * crate::file::GRANULE;
+                    let bytes = u64::from(granules) * GRANULE;
                     spans.push(Span {
                         lane,
-                        #[cfg(test)]
                         position,
                         lower,
                         upper,
@@ -67,8 +69,10 @@ impl<'s> Spans<'s> {
             .max()
             .unwrap_or(0);
         Self {
+            room: spans.iter().map(|it| it.bytes).collect(),
             spans,
             clock,
+            steady,
             turns: longest.div_ceil(iteration).max(1),
         }
     }
@@ -78,22 +82,55 @@ impl<'s> Spans<'s> {
         self.clock.iteration() * self.turns
     }
 
+    /// Whether something lives on when an iteration ends.
+    pub(super) fn cross(&self) -> bool {
+        let iteration = self.clock.iteration();
+        self.spans.iter().any(|it| it.upper > iteration)
+    }
+
+    /// The numbers of all requests that have a lifetime here, in order.
+    pub(super) fn covered(&self) -> Vec<u32> {
+        let mut covered: Vec<u32> = self
+            .spans
+            .iter()
+            .flat_map(|it| self.steady.of(it.lane, it.position))
+            .collect();
+        covered.sort_unstable();
+        covered
+    }
+
     /// All as blocks, turn by turn.
     pub(super) fn blocks(&self) -> Vec<Block> {
         let turns = (0..self.turns).flat_map(|turn| {
             let later = turn * self.clock.iteration();
-            self.spans.iter().map(move |span| Block {
+            let spans = self.spans.iter().zip(&self.room);
+            spans.map(move |(span, &size)| Block {
                 lower: span.lower + later,
                 upper: span.upper + later,
-                size: span.bytes,
+                size,
             })
         });
         turns.collect()
     }
 
+    /// All as an instance; none if they have more bytes than any machine has.
+    pub(super) fn instance(&self) -> Option<Instance> {
+        Instance::cyclic(self.blocks(), self.period()).ok()
+    }
+
+    /// Gives each request the longest one's room, or a half of it, or a quarter and so on.
+    pub(super) fn make_room(&mut self) {
+        let longest = self.spans.iter().map(|it| it.bytes).max().unwrap_or(0);
+        let room = |span: &Span| {
+            let parts = 1 << (longest / span.bytes).ilog2();
+            (longest / parts).next_multiple_of(GRANULE).max(span.bytes)
+        };
+        self.room = self.spans.iter().map(room).collect();
+    }
+
     /// The most bytes that live at once.
     pub(super) fn bound(&self) -> u64 {
-        Instance::cyclic(self.blocks(), self.period()).map_or(u64::MAX, |it| it.lower_bound())
+        self.instance().map_or(u64::MAX, |it| it.lower_bound())
     }
 }
 

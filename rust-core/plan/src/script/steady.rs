@@ -101,6 +101,13 @@ impl Steady {
         self.regular() * 20 < all * 19
     }
 
+    /// The requests at one position of a lane.
+    pub(super) fn of(&self, lane: usize, position: usize) -> impl Iterator<Item = u32> {
+        let requests = self.lanes[lane].requests.iter();
+        let numbers = requests.map(move |it| it[position]);
+        numbers.filter(|&number| number != NONE)
+    }
+
     /// How many requests come again.
     pub(super) fn regular(&self) -> usize {
         let all = self

@@ -21,8 +21,9 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
     });
     let mut end = 0;
     for group in groups {
-        let spans = Spans::of(record, &group.steady, &group.lanes);
+        let mut spans = Spans::of(record, &group.steady, &group.lanes);
         let options = Options::default();
+        line::ease(&mut spans, &options, &|| false);
         let (own, early, _) = place(record, &options, &lanes, &group, &spans, end, &|| true);
         let mut lives = |number: u32, offset| {
             let request = &record.requests[number as usize];

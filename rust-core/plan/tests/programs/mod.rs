@@ -258,3 +258,45 @@ impl Trainer {
         }
     }
 }
+
+/// So many in a thousand requests are left out, and as many are added.
+pub fn shifted(events: &[Event], thousandths: u64, seed: u64) -> Vec<Event> {
+    added(events, thousandths, seed, |_, random| {
+        (4 << 20) + random.below(40 << 20)
+    })
+}
+
+/// The same; those that are added have the sizes of those before them.
+pub fn twice(events: &[Event], thousandths: u64, seed: u64) -> Vec<Event> {
+    added(events, thousandths, seed, |bytes, _| bytes)
+}
+
+fn added(
+    events: &[Event],
+    thousandths: u64,
+    seed: u64,
+    size: impl Fn(u64, &mut Random) -> u64,
+) -> Vec<Event> {
+    let mut random = Random::new(seed);
+    let (mut all, mut gone, mut added) = (Vec::new(), Vec::new(), VecDeque::new());
+    for &event in events {
+        match event {
+            Event::Request { id, .. } if random.below(1000) < thousandths => gone.push(id),
+            Event::Over { id } if gone.contains(&id) => {}
+            event => all.push(event),
+        }
+        if let Event::Request { bytes, lane, .. } = event {
+            if random.below(1000) < thousandths {
+                let id = (1 << 40) + all.len() as u64;
+                let bytes = size(bytes, &mut random);
+                all.push(Event::Request { id, bytes, lane });
+                added.push_back(id);
+            }
+            if added.len() > 3 {
+                let id = added.pop_front().expect("more than three");
+                all.push(Event::Over { id });
+            }
+        }
+    }
+    all
+}

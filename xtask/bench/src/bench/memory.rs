@@ -12,6 +12,7 @@ use super::figure::{Results, Target};
 use super::fixture::Fixture;
 use super::harness::Answer;
 use super::matrix::Matrix;
+use super::planned::{self, Planned};
 use super::plot::{Chart, Line, Series};
 use super::subject::{Memory, Settings, Subject};
 use super::trace::Compact;
@@ -83,8 +84,10 @@ type Seen = BTreeMap<(String, Subject), Outcome>;
 struct Outcome {
     pinned_over_requested: f64,
     after_clear_over_live: Option<f64>,
-    /// Calls to the driver after the first step.
+    /// Calls to the driver after the first step; with a plan, after the warm-up.
     later_pins: f64,
+    /// Of a plan with slots: how many requests got theirs, in percent.
+    planned_hits: Option<f64>,
     answer: Answer,
 }
 
@@ -102,9 +105,14 @@ pub fn run(
         program.trace()?.write(file.path())?;
         for subject in Subject::ALL {
             step.say(format!("{}, {}", program.name, subject.name()));
-            let mut harness = fixture.start(subject, Memory::Counted, settings(subject))?;
-            let answer = harness.ask(&format!("replay {} free", file.path().display()))?;
-            seen.insert((program.name.clone(), subject), outcome(answer)?);
+            let replay = format!("replay {} free", file.path().display());
+            let outcome = if subject == Subject::PinbuddyPlan {
+                second_run(fixture, &replay)?
+            } else {
+                let mut harness = fixture.start(subject, Memory::Counted, settings(subject))?;
+                outcome(harness.ask(&replay)?)?
+            };
+            seen.insert((program.name.clone(), subject), outcome);
         }
     }
     record(&programs, &seen, results);
@@ -159,7 +167,21 @@ fn outcome(answer: Answer) -> Result<Outcome> {
         pinned_over_requested: pinned.unwrap_or(1.0),
         after_clear_over_live: ratio(number("pinned_after_clear")?, number("live_at_clear")?),
         later_pins: answer.list("iteration_pins")?.iter().skip(1).sum(),
+        planned_hits: None,
         answer,
+    })
+}
+
+/// A run with the plan of an earlier one. Nobody marks iterations, as in most programs.
+fn second_run(fixture: &Fixture, replay: &str) -> Result<Outcome> {
+    let planned = Planned::of_a_run(fixture, |harness| harness.ask(replay).map(drop))?;
+    let mut harness = planned.start(fixture, Memory::Counted, Settings::new())?;
+    harness.ask("warm-up")?;
+    let outcome = outcome(harness.ask(replay)?)?;
+    Ok(Outcome {
+        later_pins: outcome.answer.list("iteration_pins")?.iter().sum(),
+        planned_hits: planned::hits_in_percent(&mut harness)?,
+        ..outcome
     })
 }
 
@@ -168,9 +190,12 @@ fn record(programs: &[Program], seen: &Seen, results: &mut Results) {
         let name = program.name.as_str();
         for subject in Subject::ALL {
             let it = &seen[&(program.name.clone(), subject)];
-            // The defaults pin ahead on purpose; only exact growth has this target.
-            let exact = subject == Subject::PinbuddyExact;
-            let fit = exact.then(|| bound(program, seen));
+            // The defaults pin ahead on purpose.
+            let fit = match subject {
+                Subject::PinbuddyExact => Some(bound(program, seen)),
+                Subject::PinbuddyPlan => Some(planned::bound(program.sizes)),
+                _ => None,
+            };
             let path = ["pinned_over_requested", subject.name(), name];
             results.value(&path, it.pinned_over_requested, fit);
             if let Some(ratio) = it.after_clear_over_live {
@@ -179,7 +204,11 @@ fn record(programs: &[Program], seen: &Seen, results: &mut Results) {
                 results.value(&path, ratio, target);
             }
             let path = ["pins_after_warmup", subject.name(), name];
-            results.value(&path, it.later_pins, None);
+            let none = (subject == Subject::PinbuddyPlan).then_some(Target::AtMost(0.0));
+            results.value(&path, it.later_pins, none);
+            if let Some(percent) = it.planned_hits {
+                results.value(&["planned_hits_percent", name], percent, None);
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ mod hit;
 mod matrix;
 mod memory;
 pub mod part;
+mod plan;
+mod planned;
 pub mod plot;
 mod scaling;
 mod script;
@@ -161,10 +163,11 @@ fn fixture(
 pub fn smoke(args: &cli::Smoke) -> Result<()> {
     let (fork, stock) = (Some(args.fork.clone()), Some(args.stock.clone()));
     let fixture = fixture(&fork, &stock, &args.handed, Effort::Smoke)?;
-    let progress = Progress::new(2);
+    let progress = Progress::new(3);
     let mut results = Results::default();
     progress.step("hit", |step| hit::run(&fixture, step, &mut results))?;
     progress.step("threads", |step| threads::run(&fixture, step, &mut results))?;
+    progress.step("plan", |step| plan::run(&fixture, step, &mut results))?;
     let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
     for chart in &results.charts {
         plot::write(chart, folder.path())?;
@@ -175,6 +178,7 @@ pub fn smoke(args: &cli::Smoke) -> Result<()> {
         "p99_ratio",
         "miss_ratio",
         "threads_ratio",
+        "plan",
         "context",
     ];
     for key in keys {
@@ -202,7 +206,7 @@ fn measure(
     if !environments.simulated()
         && matches!(
             part,
-            Part::Memory | Part::Scaling | Part::Production | Part::Worst
+            Part::Memory | Part::Plan | Part::Scaling | Part::Production | Part::Worst
         )
     {
         let why = "it counts pins of more memory than there is, which only the simulator does";
@@ -215,6 +219,7 @@ fn measure(
         Part::Scaling => scaling::run(fixture, step, results),
         Part::Memory => memory::run(fixture, &args.trace, step, results),
         Part::First => first::run(fixture, step, results),
+        Part::Plan => plan::run(fixture, step, results),
         Part::WarmUp => script::warm_up(environments, results),
         Part::Overhead => script::overhead(environments, results),
         Part::Production => script::production(environments, results),

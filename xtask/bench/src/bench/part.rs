@@ -15,6 +15,8 @@ pub enum Part {
     Memory,
     /// Time in the allocator in the first iteration of a training trace, with pages locked
     First,
+    /// Second runs with BUDDY_PLAN: their first iteration, their pairs
+    Plan,
     /// A cold start by backing and page size (tests/python/cold_start.py)
     WarmUp,
     /// What is left to upstream, and imports (tests/python/measure.py)
@@ -44,7 +46,12 @@ impl Part {
     fn is_long(self) -> bool {
         matches!(
             self,
-            Self::WarmUp | Self::Overhead | Self::Production | Self::Worst | Self::Build
+            Self::Plan
+                | Self::WarmUp
+                | Self::Overhead
+                | Self::Production
+                | Self::Worst
+                | Self::Build
         )
     }
 

@@ -52,6 +52,7 @@ fn colour(name: &str) -> RGBColor {
         "buddy-181094" => RGBColor(230, 159, 0),
         "pinbuddy" | "THP" | "engine" | "warmed" => RGBColor(0, 158, 115),
         "pinbuddy-exact" | "hugetlb" | "defaults" => RGBColor(86, 180, 233),
+        "pinbuddy-plan" => RGBColor(213, 94, 0),
         "4 KiB" | "engine, 4 KiB" => RGBColor(213, 94, 0),
         "engine, chunks" => RGBColor(240, 228, 66),
         _ => RGBColor(150, 150, 150),

@@ -19,6 +19,8 @@ pub enum Subject {
     Pinbuddy,
     /// The fork with no warm-up and exact growth.
     PinbuddyExact,
+    /// The fork with a plan of an earlier run ([`super::planned`]).
+    PinbuddyPlan,
 }
 
 /// The kind of pinned memory in a process.
@@ -34,7 +36,8 @@ pub enum Memory {
 pub type Settings = Vec<(&'static str, String)>;
 
 impl Subject {
-    /// The allocators whose speed is compared. Exact growth pins less, but its speed is the same.
+    /// The allocators whose speed is compared. Exact growth pins less, but its speed is the same; plans have a part of
+    /// their own.
     pub const TIMED: [Self; 5] = [
         Self::Stock,
         Self::StockTuned,
@@ -43,13 +46,14 @@ impl Subject {
         Self::Pinbuddy,
     ];
     /// All.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Stock,
         Self::StockTuned,
         Self::Reserve,
         Self::Buddy181094,
         Self::Pinbuddy,
         Self::PinbuddyExact,
+        Self::PinbuddyPlan,
     ];
 
     /// Its name in tables, plots and JSON.
@@ -61,12 +65,16 @@ impl Subject {
             Self::Buddy181094 => "buddy-181094",
             Self::Pinbuddy => "pinbuddy",
             Self::PinbuddyExact => "pinbuddy-exact",
+            Self::PinbuddyPlan => "pinbuddy-plan",
         }
     }
 
     /// Whether it uses the fork.
     pub fn is_fork(self) -> bool {
-        matches!(self, Self::Pinbuddy | Self::PinbuddyExact)
+        matches!(
+            self,
+            Self::Pinbuddy | Self::PinbuddyExact | Self::PinbuddyPlan
+        )
     }
 
     /// Its name in the harness.
@@ -74,7 +82,7 @@ impl Subject {
         match self {
             Self::Stock | Self::StockTuned | Self::Reserve => "stock",
             Self::Buddy181094 => "buddy-181094",
-            Self::Pinbuddy | Self::PinbuddyExact => "fork",
+            Self::Pinbuddy | Self::PinbuddyExact | Self::PinbuddyPlan => "fork",
         }
     }
 

@@ -75,7 +75,7 @@ fn workloads_come_with_advice_and_chosen_policies_without() {
         advice[0]
             .recommendation
             .reason
-            .starts_with("it pins 5.22 GiB (1.03 times")
+            .starts_with("it pins 5.06 GiB (1.00 times")
     );
     assert!(told(&["fixed-129.5mib", "--policy", "stock"]).is_empty());
 }

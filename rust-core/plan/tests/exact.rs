@@ -1,0 +1,158 @@
+//! Programs that repeat themselves get a place for every request, and pin their largest live set exactly.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pinbuddy_plan::{Event, Options, Plan, Record, check_plan, plan};
+
+mod programs;
+use programs::record;
+
+const MIB: u64 = 1 << 20;
+
+/// A program without marks.
+#[derive(Default)]
+struct Program {
+    events: Vec<Event>,
+    next: u64,
+}
+
+impl Program {
+    fn ask(&mut self, bytes: u64) -> u64 {
+        self.next += 1;
+        let id = self.next;
+        self.events.push(Event::Request { id, bytes, lane: 0 });
+        id
+    }
+
+    fn over(&mut self, id: u64) {
+        self.events.push(Event::Over { id });
+    }
+
+    fn record(&self) -> Record {
+        record(&self.events)
+    }
+}
+
+/// A plan whose search is stopped only where it would never end.
+fn planned(record: &Record) -> Plan {
+    let asked = AtomicU64::new(0);
+    let made = plan(record, &Options::default(), &|| {
+        asked.fetch_add(1, Ordering::Relaxed) > 50_000
+    });
+    assert!(asked.into_inner() < 50_000, "it was searched for too long");
+    made
+}
+
+#[track_caller]
+fn assert_exact(record: &Record) -> Plan {
+    let made = planned(record);
+    assert_eq!(made.reserved(), record.peak(), "pinned");
+    assert_eq!(check_plan(record, &made).hits, record.len() as u64, "hits");
+    made
+}
+
+#[test]
+fn layers_of_equal_sizes_are_no_iteration() {
+    let layer = [8, 12, 8, 8, 28].map(|it| it * MIB);
+    // All of a step lives until its end: a checkpoint.
+    let mut program = Program::default();
+    for _ in 0..6 {
+        let step: Vec<u64> = (0..31).flat_map(|_| layer).collect();
+        let step: Vec<u64> = step.into_iter().map(|it| program.ask(it)).collect();
+        step.into_iter().for_each(|id| program.over(id));
+    }
+    let made = assert_exact(&program.record());
+    assert_eq!(made.lanes[0].period.len(), 155);
+
+    // A pipeline stage: the last batches are not followed by others.
+    let mut program = Program::default();
+    for _ in 0..5 {
+        let mut open = VecDeque::new();
+        for batch in 0..12 + 4 {
+            if batch >= 4 {
+                let ids: Vec<u64> = open.pop_front().unwrap();
+                ids.into_iter().rev().for_each(|id| program.over(id));
+            }
+            if batch < 12 {
+                let batch: Vec<u64> = (0..6).flat_map(|_| layer).collect();
+                open.push_back(batch.into_iter().map(|it| program.ask(it)).collect());
+            }
+        }
+    }
+    let made = assert_exact(&program.record());
+    assert_eq!(made.lanes[0].period.len(), 12 * 30);
+}
+
+#[test]
+fn batches_take_turns_where_their_number_is_no_multiple_of_those_that_live_at_once() {
+    for (batches, ahead) in [(626, 3), (100, 3), (101, 4), (96, 5)] {
+        let mut program = Program::default();
+        let mut open = VecDeque::new();
+        // Epochs; the last batch of each is shorter. The program ends within one.
+        for at in 0..batches * 5 / 2 {
+            let is_last = at % batches == batches - 1;
+            open.push_back(program.ask(if is_last { 87 * MIB } else { 147 * MIB }));
+            if open.len() == ahead {
+                program.over(open.pop_front().unwrap());
+            }
+        }
+        let made = assert_exact(&program.record());
+        assert!(made.lanes[0].turns > 1, "{batches}, {ahead}");
+    }
+}
+
+#[test]
+fn what_is_never_freed_needs_no_room() {
+    let mut program = Program::default();
+    let sizes = (0..40).map(|at| (100 + at * at % 37) * MIB);
+    let ids: Vec<u64> = sizes.map(|it| program.ask(it)).collect();
+    ids.into_iter().for_each(|id| program.over(id));
+    let made = planned(&program.record());
+    assert_eq!(made.reserved(), program.record().peak());
+    // Room for what comes and goes only: a part of 512 MiB, not of all.
+    let mut mixed = Program::default();
+    let mut random = programs::Random::new(5);
+    for _ in 0..60 {
+        mixed.ask(random.below(400 * MIB) + MIB);
+    }
+    for _ in 0..60 {
+        let passing = mixed.ask(random.below(511 * MIB) + MIB);
+        mixed.over(passing);
+    }
+    let made = planned(&mixed.record());
+    let room = made.reserved() - mixed.record().peak();
+    assert!((1..=16 * MIB).contains(&room), "{room}");
+}
+
+#[test]
+fn requests_at_random_need_little_more_than_their_largest_set() {
+    const SEEDS: u64 = 4;
+    let mut sum = 0.0;
+    for seed in 0..SEEDS {
+        let mut random = programs::Random::new(seed);
+        let (mut program, mut live) = (Program::default(), Vec::new());
+        for _ in 0..2000 {
+            // As many as there is room for, and any of them may be the next to go.
+            let bytes = (4 + random.below(200)) * MIB;
+            while live.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > 16 << 30 {
+                let (id, _) = live.swap_remove(random.below(live.len() as u64) as usize);
+                program.over(id);
+            }
+            live.push((program.ask(bytes), bytes));
+        }
+        let record = program.record();
+        let made = planned(&record);
+        assert!(made.slots.is_empty());
+        let ratio = made.reserved() as f64 / record.peak() as f64;
+        println!("seed {seed}: {ratio:.3}");
+        sum += ratio;
+    }
+    println!(
+        "{:.3} times the largest set, on average",
+        sum / SEEDS as f64
+    );
+    // First fit takes 1.24.
+    assert!(sum / SEEDS as f64 <= 1.2);
+}
