@@ -171,11 +171,9 @@ impl Slots {
         }
         // Those that it has passed are wanted last of all.
         let passed = self.courses[lane as usize].passed(bytes);
-        if let Some(taken) = passed.into_iter().find_map(|slot| self.take(slot)) {
-            return Some(taken);
-        }
-        self.counts.misses += 1;
-        None
+        let taken = passed.into_iter().find_map(|slot| self.take(slot));
+        self.counts.misses += u64::from(taken.is_none());
+        taken
     }
 
     /// Takes a slot, if it is free.
