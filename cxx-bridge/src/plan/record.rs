@@ -17,21 +17,21 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::record::{Event as Recorded, Record};
-use pinbuddy_plan::{Options, Plan, plan};
+use pinbuddy_plan::{Options, plan};
 
 use crate::backing::background;
 use crate::log::{self, Bytes};
 use crate::record::{Event, Sink, What};
 
 /// So many events are recorded; with them, less than 100 MiB are in use.
-const MOST_EVENTS: u32 = 2_000_000;
+pub(crate) const MOST_EVENTS: u32 = 2_000_000;
 
 /// The first plan is made of so many requests.
-const FIRST: usize = 256;
+pub(crate) const FIRST: usize = 256;
 
 /// How long planning takes at most while the program runs, and at its end.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LAST_PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ fn make(record: &Record, run: MadeFor, path: &Path, patience: Duration) {
     let mut made = plan(record, &options, &|| began.elapsed() > patience);
     made.facts.seconds = began.elapsed().as_secs_f64();
     let at = path.display();
-    match write(&made, path) {
+    match write(path, |out| made.write(out)) {
         Ok(()) => log::info(|| {
             let (size, slots) = (Bytes(made.reserved()), made.slots.len());
             format!("a plan of {size} and {slots} slots was written to {at}")
@@ -158,8 +158,11 @@ fn make(record: &Record, run: MadeFor, path: &Path, patience: Duration) {
     }
 }
 
-/// Replaces the file at once.
-fn write(plan: &Plan, path: &Path) -> io::Result<()> {
+/// Replaces the file at once with what `text` writes.
+pub(crate) fn write(
+    path: &Path,
+    text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let beside = path.with_file_name(name);
@@ -172,7 +175,7 @@ fn write(plan: &Plan, path: &Path) -> io::Result<()> {
             .mode(0o600)
             .open(&beside)?;
         let mut out = io::BufWriter::new(file);
-        plan.write(&mut out)?;
+        text(&mut out)?;
         out.flush()?;
         out.get_ref().sync_all()?;
         fs::rename(&beside, path)

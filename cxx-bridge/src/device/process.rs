@@ -1,0 +1,104 @@
+//! This process's planned device memory, for the C++ side. Thin: translates and forwards.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pinbuddy_plan::file::device::Stream;
+use pinbuddy_slots::Slots;
+
+pub(crate) use super::stream::StreamPlan;
+use crate::log::{self, Bytes};
+use crate::plan::{self, Choice};
+use crate::process::device_memory;
+
+/// What the settings ask for.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    choice: Choice<pinbuddy_plan::file::device::DevicePlan>,
+    recording: Option<super::Recording>,
+}
+
+impl DeviceMemory {
+    pub(crate) fn new(choice: Choice<pinbuddy_plan::file::device::DevicePlan>) -> Self {
+        let recording = match &choice {
+            Choice::Record { path, run } => Some(super::Recording::new(path.clone(), run.clone())),
+            _ => None,
+        };
+        Self { choice, recording }
+    }
+
+    pub(crate) fn iteration(&self) {
+        if let Some(recording) = &self.recording {
+            recording.iteration();
+        }
+    }
+}
+
+/// Whether requests have planned places.
+pub(crate) fn device_planned() -> bool {
+    matches!(&device_memory().choice, Choice::Use(plan) if !plan.plans.is_empty())
+}
+
+/// Whether the run is recorded.
+pub(crate) fn device_records() -> bool {
+    device_memory().recording.is_some()
+}
+
+/// Nothing can stand in front of PyTorch's allocator.
+pub(crate) fn device_absent(why: String) {
+    log::warn(|| {
+        format!(
+            "BUDDY_DEVICE_PLAN has no effect: it needs PyTorch's own device allocator, and {why}"
+        )
+    });
+}
+
+/// The regions of a stream could not be had.
+pub(crate) fn device_refused(device: i8, why: &str) {
+    let why = why.lines().next().unwrap_or_default();
+    log::warn(|| format!("the plan for device {device} is not used: {why}"));
+}
+
+/// Memory is short: plans are not used any more.
+pub(crate) fn device_dropped(device: i8, bytes: usize) {
+    let bytes = Bytes(bytes as u64);
+    log::warn(|| {
+        format!(
+            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back"
+        )
+    });
+}
+
+pub(crate) fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize) {
+    on_record(|it| it.allocated(device as u32, stream, address, bytes));
+}
+
+pub(crate) fn device_freed(device: i8, stream: usize, address: usize) {
+    on_record(|it| it.freed(device as u32, stream, address));
+}
+
+pub(crate) fn device_record_close() {
+    on_record(super::Recording::close);
+}
+
+/// A panic must not reach C++; a record that it leaves half done is still one.
+fn on_record(act: impl FnOnce(&super::Recording)) {
+    if let Some(recording) = &device_memory().recording {
+        let _ = catch_unwind(AssertUnwindSafe(|| act(recording)));
+    }
+}
+
+/// The plan of a device's stream, which has none if nothing is planned for it.
+pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
+    let slots = || -> Option<Slots> {
+        let Choice::Use(plans) = &device_memory().choice else {
+            return None;
+        };
+        let stream = Stream {
+            device: u32::try_from(device).ok()?,
+            number,
+        };
+        let (_, plan) = plans.plans.iter().find(|(it, _)| *it == stream)?;
+        Slots::new(&plan::layout(plan, plan.regions.len())).ok()
+    };
+    Box::new(StreamPlan::new(catch_unwind(slots).ok().flatten()))
+}

@@ -1,0 +1,160 @@
+//! Records what PyTorch's device allocator does, and makes plans of it.
+//!
+//! Its events come one at a time, under its own lock, so they go straight into the record. A plan is made each time that
+//! there are twice as many requests, and at the end of the process, as for pinned memory.
+//!
+//! Invariants: what is called under the allocator's lock calls neither the allocator nor Python, and does not wait for
+//! planning; memory is bounded by the record's limit.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pinbuddy_plan::Options;
+use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_plan::file::MadeFor;
+use pinbuddy_plan::file::device::Stream;
+use pinbuddy_plan::record::Event;
+
+use crate::backing::background;
+use crate::lock::Lock;
+use crate::log::{self, Bytes};
+use crate::plan::record::{FIRST, LAST_PATIENCE, MOST_EVENTS, PATIENCE, write};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Recording {
+    state: Lock<State>,
+    path: PathBuf,
+    run: MadeFor,
+    /// Whether a thread makes a plan.
+    at_work: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct State {
+    record: DeviceRecord,
+    /// Streams by device and address, in the order of their first requests.
+    streams: HashMap<(u32, usize), Stream>,
+    /// How many streams each device has.
+    counts: HashMap<u32, u32>,
+    /// Requests of the last plan, and of the next.
+    planned: usize,
+    next: usize,
+}
+
+impl Recording {
+    /// Nothing recorded yet.
+    pub fn new(path: PathBuf, run: MadeFor) -> Self {
+        log::info(|| {
+            format!(
+                "this run's device memory is recorded for a plan in {}",
+                path.display()
+            )
+        });
+        let state = State {
+            record: DeviceRecord::new(MOST_EVENTS),
+            streams: HashMap::new(),
+            counts: HashMap::new(),
+            planned: 0,
+            next: FIRST,
+        };
+        Self {
+            state: Lock::new(state),
+            path,
+            run,
+            at_work: Arc::default(),
+        }
+    }
+
+    /// Memory at `address` was handed out to a stream.
+    pub fn allocated(&self, device: u32, stream: usize, address: usize, bytes: usize) {
+        let mut state = self.state.lock();
+        let stream = state.stream(device, stream);
+        let (id, bytes, lane) = (address as u64, bytes as u64, 0);
+        state
+            .record
+            .push(stream, Event::Request { id, bytes, lane });
+        if state.record.len() >= state.next {
+            self.plan_in_a_thread(&mut state);
+        }
+    }
+
+    /// Memory of this stream is free again.
+    pub fn freed(&self, device: u32, stream: usize, address: usize) {
+        let mut state = self.state.lock();
+        let stream = state.stream(device, stream);
+        let id = address as u64;
+        state.record.push(stream, Event::Over { id });
+    }
+
+    /// An iteration is over.
+    pub fn iteration(&self) {
+        self.state.lock().record.iteration();
+    }
+
+    /// The process ends.
+    pub fn close(&self) {
+        let (record, planned) = {
+            let state = self.state.lock();
+            (state.record.clone(), state.planned)
+        };
+        // A plan that another thread is making is not of all requests.
+        if record.len() > planned {
+            make(&record, self.run.clone(), &self.path, LAST_PATIENCE);
+        }
+    }
+
+    fn plan_in_a_thread(&self, state: &mut State) {
+        if self.at_work.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        state.planned = state.record.len();
+        state.next = state.planned.saturating_mul(2);
+        let (record, run, path) = (state.record.clone(), self.run.clone(), self.path.clone());
+        let at_work = Arc::clone(&self.at_work);
+        let work = move || {
+            background::enter();
+            make(&record, run, &path, PATIENCE);
+            at_work.store(false, Ordering::Release);
+        };
+        let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
+        if thread.spawn(work).is_err() {
+            // The next plan is made later, or at the end.
+            self.at_work.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl State {
+    fn stream(&mut self, device: u32, address: usize) -> Stream {
+        let counts = &mut self.counts;
+        *self.streams.entry((device, address)).or_insert_with(|| {
+            let count = counts.entry(device).or_default();
+            let number = *count;
+            *count += 1;
+            Stream { device, number }
+        })
+    }
+}
+
+/// Makes the plans and writes them.
+fn make(record: &DeviceRecord, run: MadeFor, path: &Path, patience: Duration) {
+    let began = Instant::now();
+    let options = Options {
+        made_for: run,
+        threads: 1,
+    };
+    let made = record.plan(&options, &|| began.elapsed() > patience);
+    let at = path.display();
+    match write(path, |out| made.write(out)) {
+        Ok(()) => log::info(|| {
+            let (size, streams) = (Bytes(made.reserved()), made.plans.len());
+            format!("a plan of {size} for {streams} streams was written to {at}")
+        }),
+        Err(why) => log::warn(|| format!("the plan could not be written to {at}: {why}")),
+    }
+}
