@@ -85,7 +85,9 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
     engine_record_begin();
   }
   if (made.second != nullptr) {
-    recording::request(static_cast<Block*>(made.second), size);
+    const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size();
+    const auto kind = is_private ? recording::Kind::kPrivateRequest : recording::Kind::kRequest;
+    recording::request(static_cast<Block*>(made.second), kind, size);
   }
   return made;
 }

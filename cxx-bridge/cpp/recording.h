@@ -31,6 +31,7 @@ enum class Kind : std::uint64_t {
   kUse = 4, // the stream
   kClear = 5,
   kIteration = 6,
+  kPrivateRequest = 7, // bytes; the engine never serves it
 };
 
 constexpr unsigned kKindShift = 60;
@@ -40,8 +41,8 @@ inline std::uint64_t entry(Kind kind, std::uint64_t value) {
   return static_cast<std::uint64_t>(kind) << kKindShift | value;
 }
 
-// `block` serves a request of so many bytes.
-inline void request(Block* block, std::size_t bytes) {
+// `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`.
+inline void request(Block* block, Kind kind, std::size_t bytes) {
   const std::uint64_t now = session.load(std::memory_order_relaxed);
   Ring* ring = Rings::own();
   if (C10_UNLIKELY(ring == nullptr)) {
@@ -49,7 +50,7 @@ inline void request(Block* block, std::size_t bytes) {
     return;
   }
   const std::uint64_t allocation = now << kSessionShift | ring->number();
-  if (C10_LIKELY(ring->push(allocation, entry(Kind::kRequest, bytes), Ring::kReserve))) {
+  if (C10_LIKELY(ring->push(allocation, entry(kind, bytes), Ring::kReserve))) {
     block->allocation = allocation;
     block->recorded = true;
   }

@@ -13,7 +13,8 @@ use pinbuddy_bridge::backing::{Completions, Control, Device, Memory, Pinned, Sou
 use pinbuddy_bridge::budget::{Budget, Capacity};
 use pinbuddy_bridge::config::Config;
 use pinbuddy_bridge::handle::{Grant, Handle};
-use pinbuddy_core::Region;
+use pinbuddy_core::{Growth, Region, Settings, WarmUp};
+use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::thread;
 
 const MIB: usize = 1 << 20;
@@ -144,9 +145,52 @@ impl Tested {
         Self { handle, world }
     }
 
+    /// With a plan of two regions: one thread asks for 40 and 8 MiB, the other for 40, which is the same place.
+    fn planned(warm_up: WarmUp) -> Self {
+        let slot = |mib: usize, region| Slot {
+            bytes: mib * MIB,
+            region,
+            offset: 0,
+        };
+        let lane = |period: &[u32]| Lane {
+            period: period.to_vec(),
+            ..Lane::default()
+        };
+        let layout = Layout {
+            regions: vec![40 * MIB, 8 * MIB],
+            slots: vec![slot(40, 0), slot(8, 1), slot(40, 0)],
+            lanes: vec![lane(&[0, 1]), lane(&[2])],
+        };
+        let (config, _) = Config::read(|_| None);
+        let settings = Settings {
+            count: Some(0),
+            growth: Growth::Exact,
+            warm_up,
+            ..config.of_the_provisioner()
+        };
+        let slots = Slots::new(&layout).unwrap();
+        let world: &'static World = Box::leak(Box::default());
+        let parts = (Box::new(world), Box::new(world));
+        let handle = Handle::planned(config, (settings, slots), world, parts.0, parts.1);
+        let handle = Box::leak(Box::new(handle));
+        Self { handle, world }
+    }
+
     /// Nobody else has any of it.
     fn take(self, mib: usize) -> Option<Grant> {
         let grant = self.handle.request(mib * MIB)?;
+        self.took(grant)
+    }
+
+    /// The same, for the thread of this number: the plan's place, or else the engine's.
+    fn take_planned(self, thread: u32, mib: usize) -> Option<Grant> {
+        match self.handle.request_planned(thread, mib * MIB) {
+            Some(grant) => self.took(grant),
+            None => self.take(mib),
+        }
+    }
+
+    fn took(self, grant: Grant) -> Option<Grant> {
         self.world.with(|it| {
             let end = grant.address + grant.block.bytes;
             let before = it.blocks.range(..end).next_back();
@@ -167,6 +211,18 @@ impl Tested {
     fn give(self, grant: Grant) {
         self.world.with(|it| it.blocks.remove(&grant.address));
         self.handle.release(grant.block);
+    }
+
+    fn planned_pairs(self, thread: u32, sizes: &'static [usize]) -> thread::JoinHandle<()> {
+        thread::spawn(move || {
+            for &mib in sizes {
+                // After the end nothing is pinned any more.
+                if let Some(grant) = self.take_planned(thread, mib) {
+                    thread::yield_now();
+                    self.give(grant);
+                }
+            }
+        })
     }
 
     fn pair(self, mib: usize) {
@@ -271,6 +327,49 @@ fn the_end_while_a_request_and_the_worker_pin() {
             })
         };
         let threads = vec![ask(8), ask(100), thread::spawn(move || it.close())];
+        all(threads);
+    });
+}
+
+#[test]
+fn requests_with_a_plan_beside_a_clear() {
+    explore(|| {
+        let it = Tested::planned(WarmUp::Sync);
+        let threads = vec![
+            it.planned_pairs(0, &[40, 8]),
+            it.planned_pairs(1, &[40]),
+            thread::spawn(move || it.handle.empty_cache()),
+        ];
+        all(threads);
+        it.settle();
+    });
+}
+
+#[test]
+fn a_plan_that_is_pinned_in_the_background() {
+    explore(|| {
+        let it = Tested::planned(WarmUp::Background);
+        let wait = thread::spawn(move || {
+            it.handle.warm_up(true);
+        });
+        all(vec![
+            it.planned_pairs(0, &[40, 8]),
+            it.planned_pairs(1, &[40]),
+            wait,
+        ]);
+        it.settle();
+    });
+}
+
+#[test]
+fn the_end_while_the_plan_is_pinned() {
+    explore(|| {
+        let it = Tested::planned(WarmUp::Sync);
+        let threads = vec![
+            it.planned_pairs(0, &[40]),
+            it.planned_pairs(1, &[40]),
+            thread::spawn(move || it.close()),
+        ];
         all(threads);
     });
 }

@@ -10,7 +10,7 @@ def read(path: Path, whole: bool = True) -> tuple[dict, list[dict]]:
     if whole:
         assert lines[-1] == "", "the last line has an end"
     header, *events = [json.loads(line) for line in lines[:-1]]
-    assert header["format"] == "pinbuddy-trace" and header["version"] == 2 and header["unit"] == "ns"
+    assert header["format"] == "pinbuddy-trace" and header["version"] == 3 and header["unit"] == "ns"
     state, used, at, ids = {}, set(), 0, 0
     for event in events:
         assert event["t"] >= at, event

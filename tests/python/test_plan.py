@@ -7,6 +7,7 @@ import sys
 
 import plans
 import pytest
+from conftest import needs
 from measure import at_least, compare_pairs, torch_folder
 from plans import MIB, TRAINING
 
@@ -43,6 +44,31 @@ def test_sizes_that_never_come_again_have_an_amount(run, plan):
     # Frees come at other moments than in the record, so that a request may find no room once.
     assert second["pins"] <= 2 < first["pins"], (first, second)
     assert second["pinned"] < first["pinned"], (first, second)
+
+
+@needs(11, "private pools for pinned memory")
+def test_what_the_engine_never_serves_is_left_out(run, plan):
+    program = """
+    import json, torch, pinbuddy
+
+    def ask(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
+
+    there = torch.zeros(5 << 20, dtype=torch.uint8, device="cuda")
+    for _ in range(12):
+        live = [ask(2), ask(3)]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            there.copy_(ask(5), non_blocking=True)
+        del live
+    print(json.dumps(pinbuddy.stats()["plan"]))
+    """
+    assert run(program, BUDDY_PLAN=str(plan), **SETTINGS).value is None
+    made = json.loads(plan.read_text())
+    assert {size for size, *_ in made["slots"]} == {2 * MIB, 3 * MIB}, made["slots"]
+    assert made["regions"] == [5 * MIB]
+    counts = run(program, BUDDY_PLAN=str(plan), **SETTINGS).value
+    assert (counts["hits"], counts["misses"], counts["unplanned"]) == (24, 0, 0)
 
 
 def test_requests_that_differ_at_random_are_served_beside_the_plan(run, plan):

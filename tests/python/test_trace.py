@@ -133,7 +133,7 @@ del host
     )
     _, events = read(file)
     # PyTorch empties the cache before a capture.
-    assert ops(events, "bytes") == [("clear",), ("alloc", 3000), ("event",), ("free",)]
+    assert ops(events, "bytes", "private") == [("clear",), ("alloc", 3000, 1), ("event",), ("free",)]
 
 
 @pytest.mark.parametrize("ending", ["os._exit(7)", "os.kill(os.getpid(), 9)"])

@@ -154,6 +154,15 @@ void lives(Clock::time_point until, std::uint64_t seed, Exchange<Counted>& hande
   }
 }
 
+// A report is not of one moment: PyTorch reads what is pinned before it reads what is live, and another thread may pin
+// between the two. So one alone may say so.
+constexpr int kReports = 20;
+
+bool more_is_live_than_pinned() {
+  const Counts counts = counts_of(allocator->get_stats());
+  return counts.live_bytes && counts.live_bytes->current > counts.pinned_bytes.current;
+}
+
 // Clears, warm-ups and statistics beside the others.
 void disturb(Clock::time_point until, std::uint64_t seed) {
   const auto warm_up = function<int (*)(int)>("pinbuddy_warm_up");
@@ -170,8 +179,11 @@ void disturb(Clock::time_point until, std::uint64_t seed) {
         }
         break;
       default: {
-        const Counts counts = counts_of(allocator->get_stats());
-        if (counts.live_bytes && counts.live_bytes->current > counts.pinned_bytes.current) {
+        int wrong = 0;
+        while (wrong < kReports && more_is_live_than_pinned()) {
+          ++wrong;
+        }
+        if (wrong == kReports) {
           fail("more is live than is pinned", 0);
         }
       }

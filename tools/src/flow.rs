@@ -67,7 +67,11 @@ impl Lifetimes {
         }
         match item.what {
             What::Request {
-                id, bytes, thread, ..
+                id,
+                bytes,
+                thread,
+                private: false,
+                ..
             } => {
                 // No more than there are threads.
                 let lane = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
@@ -87,6 +91,8 @@ impl Lifetimes {
                     _ => to(Event::Over { id }),
                 }
             }
+            // No engine serves it.
+            What::Request { .. } => {}
             What::Safe { id, .. } => to(Event::Over { id }),
             What::Use {
                 block,
@@ -123,6 +129,7 @@ mod tests {
             block,
             bytes,
             thread,
+            private: false,
         };
         let free = |id, block, bytes, pending| What::Free {
             id,
@@ -136,6 +143,13 @@ mod tests {
             bytes,
             stream: 0,
         };
+        let private = What::Request {
+            id: 5,
+            block: 3,
+            bytes: 70,
+            thread: 9,
+            private: true,
+        };
         let whats = [
             (0, request(0, 0, 100_000, 70)),
             (0, request(1, 1, 10, 9)),
@@ -148,6 +162,7 @@ mod tests {
             // Two microseconds for the copy of the first.
             (2, request(3, 0, 50, 9)),
             (3, request(4, 1, 60, 70)),
+            (3, private),
             (4, free(4, 1, 60, true)),
             (9, What::Iteration),
             (

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::cli;
-use crate::python::simulator::{DRIVER, PRELOAD, Simulator, before};
+use crate::python::simulator::{DRIVER, MANAGEMENT, PRELOAD, Simulator, before};
 use crate::support::cargo;
 use crate::support::paths;
 use crate::support::refusal::refuse;
@@ -116,11 +116,12 @@ fn explain(error: &std::io::Error, program: &str) -> crate::support::refusal::Re
     }
 }
 
-/// Compiles the two libraries unless they are current, and installs them below target/.
+/// Compiles the two libraries unless they are current, and installs them below target/; the stub under both names that
+/// PyTorch looks for.
 pub fn build() -> Result<Simulator> {
     let messages = saying("building the simulated CUDA runtime", compile)?;
     let folder = paths::target().join("cuda-sim");
-    for (library, name) in [(PRELOAD, PRELOAD), (STUB, DRIVER)] {
+    for (library, name) in [(PRELOAD, PRELOAD), (STUB, DRIVER), (STUB, MANAGEMENT)] {
         install(&cargo::library(&messages, library)?, &folder.join(name))?;
     }
     Ok(Simulator::at(folder))

@@ -83,7 +83,7 @@ pub struct Pinned {
     pub registering: Duration,
 }
 
-/// Why nothing was pinned. Nothing stays mapped or registered.
+/// Why nothing was pinned. Nothing stays mapped or registered but what [`Memory::unpin_rests`] unpins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpinned {
     /// The pin was stopped: no failure, and nothing to report.
@@ -134,6 +134,9 @@ pub trait Memory: Send + Sync + 'static {
     /// Unpins what `pin` returned, and says which memory it was. The error is for people; the region
     /// then stays pinned, and may be unpinned again.
     fn unpin(&self, region: Region) -> Result<Source, String>;
+
+    /// Unpins what pins that failed could not give back then, as far as it can be now.
+    fn unpin_rests(&self) {}
 
     /// Called in a child after a fork: all regions are the parent's. May not wait or allocate.
     fn enter_child(&self) {}

@@ -1,7 +1,7 @@
 //! Registers a region with CUDA, whole or in pieces, all of them or none.
 //!
 //! Invariant: if the caller is told that nothing is registered, it may unmap the region. If a piece
-//! cannot be unregistered, a device may still write to it, and the caller is told.
+//! cannot be unregistered, a device may still write to it: the caller gets the [`Rest`], to try again.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,8 +20,25 @@ const TOO_LONG: usize = 512 << 30;
 pub(super) struct Unregistered {
     /// The driver's error; `None` if the pin was stopped before the driver was asked.
     pub(super) why: Option<String>,
-    /// Whether a piece stays registered.
-    pub(super) in_part: bool,
+    /// What stays registered all the same.
+    pub(super) rest: Option<Rest>,
+}
+
+/// The part of a region that was registered, of which the driver would not unregister every piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rest {
+    part: Region,
+    length: usize,
+    /// The pieces that are unregistered, by their starts.
+    gone: BTreeSet<usize>,
+}
+
+impl Rest {
+    /// Unregisters what is left, as far as the driver lets it; the error is that of the first piece that
+    /// stays.
+    pub(super) fn unregister(&mut self, driver: &impl Driver) -> Result<(), String> {
+        unregister(driver, self.part, self.length, &mut self.gone)
+    }
 }
 
 /// How much of a region of `bytes` one registration covers; `chunk` is the setting in bytes, 0 for none.
@@ -63,12 +80,17 @@ pub(super) fn register(
             Err(None)
         };
         if let Err(why) = registered {
-            let before = Region {
-                bytes: done,
-                ..region
+            let mut rest = Rest {
+                part: Region {
+                    bytes: done,
+                    ..region
+                },
+                length,
+                gone: BTreeSet::new(),
             };
-            let in_part = unregister(driver, before, length, &mut BTreeSet::new()).is_err();
-            return Err(Unregistered { why, in_part });
+            let stays = rest.unregister(driver).is_err();
+            let rest = stays.then_some(rest);
+            return Err(Unregistered { why, rest });
         }
     }
     Ok(taken)
@@ -144,7 +166,7 @@ mod tests {
         let driver = Fake::default();
         driver.registrations_left.store(2, Relaxed);
         let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
-        assert!(!failed.in_part && failed.why.as_ref().unwrap().contains("not permitted"));
+        assert!(failed.rest.is_none() && failed.why.as_ref().unwrap().contains("not permitted"));
         assert!(driver.registered.lock().unwrap().is_empty());
     }
 
@@ -155,7 +177,7 @@ mod tests {
             driver.sees_it_elsewhere.store(true, Relaxed);
             driver.refuses_to_unregister.store(stays, Relaxed);
             let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
-            assert_eq!(failed.in_part, stays);
+            assert_eq!(failed.rest.is_some(), stays);
             assert_eq!(driver.registered.lock().unwrap().len(), usize::from(stays));
         }
     }
@@ -167,12 +189,28 @@ mod tests {
         driver.refuses_to_unregister.store(true, Relaxed);
         let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
         assert!(
-            failed.in_part && failed.why.as_ref().unwrap().contains("not permitted"),
+            failed.rest.is_some() && failed.why.as_ref().unwrap().contains("not permitted"),
             "the first error: {failed:?}"
         );
         driver.refuses_to_unregister.store(false, Relaxed);
         let all = unregister(&driver, REGION, 4 * MIB, &mut BTreeSet::new());
         assert!(all.unwrap_err().contains("not registered"));
         assert!(driver.registered.lock().unwrap().is_empty(), "it went on");
+    }
+
+    #[test]
+    fn what_stays_is_unregistered_once_the_driver_lets_it_and_each_piece_once() {
+        let driver = Fake::default();
+        driver.registrations_left.store(2, Relaxed);
+        driver.refuses_to_unregister.store(true, Relaxed);
+        let failed = register(&driver, REGION, 4 * MIB, DEVICE, &Foreground).unwrap_err();
+        let mut rest = failed.rest.unwrap();
+        assert!(rest.unregister(&driver).is_err());
+        assert_eq!(driver.registered.lock().unwrap().len(), 2);
+        driver.refuses_to_unregister.store(false, Relaxed);
+        for _ in 0..2 {
+            assert_eq!(rest.unregister(&driver), Ok(()));
+            assert!(driver.registered.lock().unwrap().is_empty());
+        }
     }
 }

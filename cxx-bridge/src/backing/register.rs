@@ -1,8 +1,8 @@
 //! The chain of backings: memory of our own, registered with CUDA; if that fails, CUDA allocates.
 //!
 //! Decides with the first region, remembers how each was made, and unpins it accordingly. Knows CUDA only
-//! through [`Driver`]. Invariants: a region that could not be registered is unmapped at once, and one that
-//! could not be unregistered never; a stopped pin leaves nothing behind, is not logged and decides
+//! through [`Driver`]. Invariants: a region that could not be registered is unmapped at once, and one of
+//! which something is registered never; a stopped pin leaves nothing behind, is not logged and decides
 //! nothing; nothing is mapped, registered or read from the kernel under a lock (I5).
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,10 +14,11 @@ use pinbuddy_core::{Region, Settings};
 use super::driver::Driver;
 use super::machine::Machine;
 use super::mapping::Mapping;
+use super::pieces::{self, Rest};
 use super::placement::{Placement, look};
 use super::region::{Made, Maker, Unmade};
 use super::said::Said;
-use super::{Control, Device, Memory, Pinned, Source, Unpinned, pieces};
+use super::{Control, Device, Memory, Pinned, Source, Unpinned};
 use crate::config::memory::Way;
 use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
@@ -59,6 +60,8 @@ pub struct Chain<D> {
     chunk: usize,
     maker: Maker,
     regions: Lock<HashMap<usize, Held>>,
+    /// Of pins that failed: what the driver would not unregister again.
+    rests: Lock<Vec<(Mapping, Rest)>>,
     /// CUDA allocated a region that it could not register: it gets every region from then on.
     fallen: AtomicBool,
     said: Said,
@@ -80,6 +83,7 @@ impl<D: Driver> Chain<D> {
             chunk: memory.register_chunk_mb.value * MIB,
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
+            rests: Lock::default(),
             fallen: AtomicBool::new(false),
             said: Said::default(),
         }
@@ -121,11 +125,18 @@ impl<D: Driver> Chain<D> {
         let registering = match registered {
             Ok(taken) => taken,
             Err(failed) => {
-                if failed.in_part {
-                    // A device may still write to it: dropping the mapping leaks it.
-                    log::warn(|| format!("{} of memory stay registered", Bytes(bytes as u64)));
-                } else {
-                    self.maker.unmap(mapping);
+                match failed.rest {
+                    None => self.maker.unmap(mapping),
+                    Some(rest) => {
+                        // A device may still write to it.
+                        log::warn(|| {
+                            let bytes = Bytes(bytes as u64);
+                            format!(
+                                "{bytes} of memory stay registered until empty_cache() can unregister them"
+                            )
+                        });
+                        self.rests.lock().push((mapping, rest));
+                    }
                 }
                 return Err(match failed.why {
                     Some(why) => Refusal::NotRegistered(why),
@@ -311,6 +322,17 @@ impl<D: Driver> Memory for Chain<D> {
         Ok(pinned.source)
     }
 
+    fn unpin_rests(&self) {
+        lock::assert_none_held("unregistering");
+        let rests = std::mem::take(&mut *self.rests.lock());
+        for (mapping, mut rest) in rests {
+            match rest.unregister(&self.driver) {
+                Ok(()) => self.maker.unmap(mapping),
+                Err(_) => self.rests.lock().push((mapping, rest)),
+            }
+        }
+    }
+
     fn enter_child(&self) {
         if !self.maker.hides() {
             return;
@@ -359,6 +381,8 @@ impl<D: Driver> Memory for Chain<D> {
     }
 }
 
+#[cfg(test)]
+mod rests;
 #[cfg(test)]
 mod stops;
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! planning; memory is bounded by the record's limit.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,13 +22,13 @@ use pinbuddy_plan::record::Event;
 use crate::backing::background;
 use crate::lock::Lock;
 use crate::log::{self, Bytes};
-use crate::plan::record::{FIRST, LAST_PATIENCE, MOST_EVENTS, PATIENCE, write};
+use crate::plan::record::{FIRST, LAST_PATIENCE, MOST_EVENTS, PATIENCE, Target};
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Recording {
     state: Lock<State>,
-    path: PathBuf,
+    target: Arc<Target>,
     run: MadeFor,
     /// Whether a thread makes a plan.
     at_work: Arc<AtomicBool>,
@@ -64,7 +64,7 @@ impl Recording {
         };
         Self {
             state: Lock::new(state),
-            path,
+            target: Arc::new(Target::new(path)),
             run,
             at_work: Arc::default(),
         }
@@ -104,7 +104,7 @@ impl Recording {
         };
         // A plan that another thread is making is not of all requests.
         if record.len() > planned {
-            make(&record, self.run.clone(), &self.path, LAST_PATIENCE);
+            make(&record, self.run.clone(), &self.target, LAST_PATIENCE);
         }
     }
 
@@ -114,11 +114,12 @@ impl Recording {
         }
         state.planned = state.record.len();
         state.next = state.planned.saturating_mul(2);
-        let (record, run, path) = (state.record.clone(), self.run.clone(), self.path.clone());
+        let (record, run) = (state.record.clone(), self.run.clone());
+        let target = Arc::clone(&self.target);
         let at_work = Arc::clone(&self.at_work);
         let work = move || {
             background::enter();
-            make(&record, run, &path, PATIENCE);
+            make(&record, run, &target, PATIENCE);
             at_work.store(false, Ordering::Release);
         };
         let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
@@ -142,19 +143,19 @@ impl State {
 }
 
 /// Makes the plans and writes them.
-fn make(record: &DeviceRecord, run: MadeFor, path: &Path, patience: Duration) {
+fn make(record: &DeviceRecord, run: MadeFor, target: &Target, patience: Duration) {
     let began = Instant::now();
     let options = Options {
         made_for: run,
         threads: 1,
     };
     let made = record.plan(&options, &|| began.elapsed() > patience);
-    let at = path.display();
-    match write(path, |out| made.write(out)) {
-        Ok(()) => log::info(|| {
+    match target.replace(record.len(), |out| made.write(out)) {
+        Ok(false) => {}
+        Ok(true) => log::info(|| {
             let (size, streams) = (Bytes(made.reserved()), made.plans.len());
-            format!("a plan of {size} for {streams} streams was written to {at}")
+            format!("a plan of {size} for {streams} streams was written to {target}")
         }),
-        Err(why) => log::warn(|| format!("the plan could not be written to {at}: {why}")),
+        Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
     }
 }

@@ -200,7 +200,8 @@ impl<M: Memory> Handle<M> {
 
     /// The slot in use that begins at this address.
     pub fn slot_at(&self, address: usize) -> Option<u32> {
-        self.planned.as_ref()?.slot_at(address)
+        let planned = self.planned.as_ref().filter(|_| !self.cell.is_child());
+        planned?.slot_at(address)
     }
 
     /// An iteration of this thread's, whose number is small, is over.

@@ -119,6 +119,7 @@ impl<M: Memory> Handle<M> {
 
     /// Unpins what could not be unpinned before, as far as it can be now.
     pub(super) fn unpin_refused(&self) {
+        self.pinner.memory.unpin_rests();
         let refused = std::mem::take(&mut *self.refused.lock());
         for region in refused {
             self.unpin(region);

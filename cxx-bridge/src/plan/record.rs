@@ -3,15 +3,17 @@
 //! The plan is made each time that there are twice as many requests as the last time, and at the end; so a program that
 //! is killed leaves one, too. A thread of low priority makes it, of a copy of the record.
 //!
-//! Invariants: memory is bounded by [`MOST_EVENTS`]; the file is whole at every moment.
+//! Invariants: memory is bounded by [`MOST_EVENTS`]; the file is whole at every moment, and no plan of fewer requests
+//! replaces one of more.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,11 +35,49 @@ pub(crate) const FIRST: usize = 256;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
+/// The file. A thread may still write it when the process ends and writes it as well.
+#[derive(Debug)]
+pub(crate) struct Target {
+    path: PathBuf,
+    /// Of so many requests is the plan that was written last. Locked while one is written.
+    requests: Mutex<usize>,
+}
+
+impl Target {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        let requests = Mutex::default();
+        Self { path, requests }
+    }
+
+    /// Replaces the file with the plan of so many requests that `text` writes; false, and nothing is done, where the
+    /// plan there is one of more.
+    pub(crate) fn replace(
+        &self,
+        requests: usize,
+        text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let lock = self.requests.lock();
+        let mut last = lock.unwrap_or_else(PoisonError::into_inner);
+        if *last > requests {
+            return Ok(false);
+        }
+        write(&self.path, text)?;
+        *last = requests;
+        Ok(true)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Recording {
     record: Record,
-    path: PathBuf,
+    target: Arc<Target>,
     run: MadeFor,
     /// By thread.
     lanes: HashMap<u32, u32>,
@@ -56,7 +96,7 @@ impl Recording {
         log::info(|| format!("this run is recorded for a plan in {}", path.display()));
         Self {
             record: Record::new(MOST_EVENTS),
-            path,
+            target: Arc::new(Target::new(path)),
             run,
             lanes: HashMap::new(),
             planned: 0,
@@ -68,8 +108,11 @@ impl Recording {
 
     fn push(&mut self, what: What) {
         let event = match what {
+            What::Request { private: true, .. } => return,
             What::Request { bytes, .. } if bytes < self.run.threshold.max(1) => return,
-            What::Request { id, bytes, thread } => {
+            What::Request {
+                id, bytes, thread, ..
+            } => {
                 let many = self.lanes.len() as u32;
                 let lane = *self.lanes.entry(thread).or_insert(many);
                 Recorded::Request { id, bytes, lane }
@@ -90,11 +133,12 @@ impl Recording {
         }
         self.planned = self.record.len();
         self.next = self.planned.saturating_mul(2);
-        let (record, run, path) = (self.record.clone(), self.run.clone(), self.path.clone());
+        let (record, run) = (self.record.clone(), self.run.clone());
+        let target = Arc::clone(&self.target);
         let at_work = Arc::clone(&self.at_work);
         let work = move || {
             background::enter();
-            make(&record, run, &path, PATIENCE);
+            make(&record, run, &target, PATIENCE);
             at_work.store(false, Ordering::Release);
         };
         let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
@@ -134,13 +178,13 @@ impl Sink for Recording {
     fn end(&mut self) {
         // A plan that another thread is making is not of all requests.
         if self.record.len() > self.planned {
-            make(&self.record, self.run.clone(), &self.path, LAST_PATIENCE);
+            make(&self.record, self.run.clone(), &self.target, LAST_PATIENCE);
         }
     }
 }
 
 /// Makes the plan and writes it.
-fn make(record: &Record, run: MadeFor, path: &Path, patience: Duration) {
+fn make(record: &Record, run: MadeFor, target: &Target, patience: Duration) {
     let began = Instant::now();
     let options = Options {
         made_for: run,
@@ -148,18 +192,18 @@ fn make(record: &Record, run: MadeFor, path: &Path, patience: Duration) {
     };
     let mut made = plan(record, &options, &|| began.elapsed() > patience);
     made.facts.seconds = began.elapsed().as_secs_f64();
-    let at = path.display();
-    match write(path, |out| made.write(out)) {
-        Ok(()) => log::info(|| {
+    match target.replace(record.len(), |out| made.write(out)) {
+        Ok(false) => {}
+        Ok(true) => log::info(|| {
             let (size, slots) = (Bytes(made.reserved()), made.slots.len());
-            format!("a plan of {size} and {slots} slots was written to {at}")
+            format!("a plan of {size} and {slots} slots was written to {target}")
         }),
-        Err(why) => log::warn(|| format!("the plan could not be written to {at}: {why}")),
+        Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
     }
 }
 
 /// Replaces the file at once with what `text` writes.
-pub(crate) fn write(
+fn write(
     path: &Path,
     text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -184,4 +228,61 @@ pub(crate) fn write(
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use pinbuddy_plan::Plan;
+
+    use super::*;
+
+    fn record(requests: u64) -> Record {
+        let mut record = Record::new(1000);
+        for id in 1..=requests {
+            record.push(Recorded::Request {
+                id,
+                bytes: 1 << 20,
+                lane: 0,
+            });
+        }
+        record
+    }
+
+    fn run() -> MadeFor {
+        MadeFor {
+            torch: "2.15.0".to_owned(),
+            world_size: 1,
+            rank: 0,
+            threshold: 1 << 20,
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_late_does_not_replace_the_plan_of_the_whole_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let target = Target::new(path);
+        let written = |requests| {
+            make(&record(requests), run(), &target, LAST_PATIENCE);
+            let text = fs::read_to_string(&target.path).unwrap();
+            Plan::read(&text).unwrap().facts.requests
+        };
+        assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
+    }
+
+    #[test]
+    fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let target = Target::new(path);
+        thread::scope(|scope| {
+            for requests in 1..5 {
+                let target = &target;
+                scope.spawn(move || make(&record(requests), run(), target, LAST_PATIENCE));
+            }
+        });
+        let text = fs::read_to_string(&target.path).unwrap();
+        assert_eq!(Plan::read(&text).unwrap().facts.requests, 4);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

@@ -80,7 +80,17 @@ impl Sink for FileSink {
     fn event(&mut self, event: Event) {
         self.at = event.at;
         self.line(match event.what {
-            What::Request { id, bytes, thread } => Op::Alloc { id, bytes, thread },
+            What::Request {
+                id,
+                bytes,
+                thread,
+                private,
+            } => Op::Alloc {
+                id,
+                bytes,
+                thread,
+                private,
+            },
             What::Free { id, thread, .. } => Op::Free { id, thread },
             What::Safe { id } => Op::Safe { id },
             What::Use { id, stream } => Op::Event { id, stream },
@@ -134,7 +144,12 @@ mod tests {
             let (bytes, thread) = (id * 100, id as u32 % 3);
             let pending = true;
             [
-                What::Request { id, bytes, thread },
+                What::Request {
+                    id,
+                    bytes,
+                    thread,
+                    private: id % 5 == 0,
+                },
                 What::Use { id, stream: 1 },
                 What::Free {
                     id,

@@ -186,7 +186,7 @@ impl Merger {
         let what = match (entry.kind, known) {
             (Kind::Clear, _) => What::Clear,
             (Kind::Iteration, _) => What::Iteration,
-            (Kind::Request(bytes), None) => {
+            (kind @ (Kind::Request(bytes) | Kind::PrivateRequest(bytes)), None) => {
                 if self.blocks.len() >= MOST_BLOCKS || !(1..=MOST_BYTES).contains(&bytes) {
                     to.lost(1);
                     return true;
@@ -194,7 +194,12 @@ impl Merger {
                 self.ids += 1;
                 let id = self.ids;
                 self.blocks.insert(entry.allocation, Block::Live { id });
-                What::Request { id, bytes, thread }
+                What::Request {
+                    id,
+                    bytes,
+                    thread,
+                    private: matches!(kind, Kind::PrivateRequest(_)),
+                }
             }
             (Kind::Use(stream), Some(Block::Live { id })) => {
                 let id = *id;

@@ -25,6 +25,8 @@ pub enum What {
         bytes: u64,
         /// Who asked.
         thread: u32,
+        /// The engine never serves it: it is of a private pool, of a capture, or larger than PyTorch was told to keep.
+        private: bool,
     },
     /// A block was freed.
     Free {

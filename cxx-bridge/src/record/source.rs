@@ -29,6 +29,8 @@ impl Allocation {
 pub enum Kind {
     /// A request of so many bytes.
     Request(u64),
+    /// The same; the engine never serves it.
+    PrivateRequest(u64),
     /// A free, after which so many `Done` follow.
     Free(u64),
     /// One of a freed block's events is complete.
@@ -52,6 +54,7 @@ impl Entry {
             4 => Kind::Use(value),
             5 => Kind::Clear,
             6 => Kind::Iteration,
+            7 => Kind::PrivateRequest(value),
             _ => return None,
         };
         Some(Self {

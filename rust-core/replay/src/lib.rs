@@ -8,6 +8,7 @@
 //!   replay     feeds events to a policy and measures what it pinned
 //!   world      a process in simulated time: threads, a worker, a driver, a budget
 //!   programs   random programs, run in such a world and compared with stock
+//!   device     PyTorch's allocator of device memory, and what feeds it
 //! ```
 //!
 //! Each knows only those above it; `pinbuddy_trace` is the format of traces. Nothing here pins, waits,
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod device;
 pub mod policy;
 pub mod programs;
 pub mod replay;

@@ -245,6 +245,7 @@ mod tests {
             id,
             bytes: 10,
             thread: 0,
+            private: false,
         };
         checker.check(1, event(3, alloc(1))).unwrap();
         checker.check(2, event(9, alloc(1))).unwrap_err();

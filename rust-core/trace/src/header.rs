@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::error::{Excerpt, What};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// What the header calls the format.
 pub(super) const FORMAT: &str = "pinbuddy-trace";

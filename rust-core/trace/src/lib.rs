@@ -1,7 +1,7 @@
 //! The trace format: what a program asked of pinned memory, one JSON object a line.
 //!
 //! ```json
-//! {"format":"pinbuddy-trace","version":2}
+//! {"format":"pinbuddy-trace","version":3}
 //! {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":0}
 //! {"t":12,"op":"event","id":1,"stream":7}
 //! {"t":90,"op":"free","id":1,"thread":0}
@@ -12,15 +12,16 @@
 //! ```
 //!
 //! The first line is the header; a file without one is of version 1. The version changes when an older
-//! reader would misread or refuse the events: version 2 has `safe`, `lost` and a header's `unit`. A header
-//! may say what the run was ([`Header`]).
+//! reader would misread or refuse the events: version 2 has `safe`, `lost` and a header's `unit`, version 3 has
+//! `private`. A header may say what the run was ([`Header`]).
 //!
 //! `t` counts from any start and never goes back: microseconds, or nanoseconds if the header has
 //! `"unit":"ns"`. `alloc` asks for a block and names it; `event` says that the block is used on a stream, and
 //! must not be handed out again before the stream's work so far is done; `free` frees it; `safe` says that
 //! this work was seen done, so that the block may be handed out again; `clear` is `empty_cache`; `iter` ends
 //! a step; `lost` says that so many events were dropped about here. `thread` may be absent, and is 0 then;
-//! any other field that an op does not need must be absent.
+//! any other field that an op does not need must be absent. `"private":1` in an `alloc` says that no engine serves
+//! it: it is of a private pool, of a capture, or larger than PyTorch was told to keep.
 //!
 //! A block that no stream used needs no `safe`: its `free` is its end. A block that was used and has no
 //! `safe` was not seen done: since the trace ends before, since its free was captured in a graph, or since
@@ -69,6 +70,8 @@ pub enum Op {
         bytes: u64,
         /// Who asked.
         thread: u32,
+        /// PyTorch's own allocator serves it, whatever is set.
+        private: bool,
     },
     /// Freed a block.
     Free {

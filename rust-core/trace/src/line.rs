@@ -27,6 +27,8 @@ struct Fields<'a> {
     thread: Option<Scalar<'a>>,
     #[serde(borrow)]
     events: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    private: Option<Scalar<'a>>,
 }
 
 /// A number, or anything else that was found instead.
@@ -114,7 +116,7 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         }
     };
     let (op, needs): (&'static str, &[&'static str]) = match name {
-        "alloc" => ("alloc", &["id", "bytes", "thread"]),
+        "alloc" => ("alloc", &["id", "bytes", "thread", "private"]),
         "free" => ("free", &["id", "thread"]),
         "event" => ("event", &["id", "stream"]),
         "safe" => ("safe", &["id"]),
@@ -132,6 +134,7 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         ("stream", fields.stream.is_some()),
         ("thread", fields.thread.is_some()),
         ("events", fields.events.is_some()),
+        ("private", fields.private.is_some()),
     ] {
         if present && !needs.contains(&field) {
             return Err(What::Superfluous { op, field });
@@ -162,6 +165,10 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
             id: id()?,
             bytes: need(&fields.bytes, "bytes", 1, MOST_BYTES)?,
             thread: thread()?,
+            private: match &fields.private {
+                None => false,
+                some => need(some, "private", 0, 1)? == 1,
+            },
         },
         "free" => Op::Free {
             id: id()?,

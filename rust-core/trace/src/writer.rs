@@ -42,10 +42,18 @@ impl<W: Write> Writer<W> {
         let to = &mut self.to;
         let t = t / self.unit;
         match op {
-            Op::Alloc { id, bytes, thread } => writeln!(
-                to,
-                r#"{{"t":{t},"op":"alloc","id":{id},"bytes":{bytes},"thread":{thread}}}"#
-            ),
+            Op::Alloc {
+                id,
+                bytes,
+                thread,
+                private,
+            } => {
+                let private = if *private { r#","private":1"# } else { "" };
+                writeln!(
+                    to,
+                    r#"{{"t":{t},"op":"alloc","id":{id},"bytes":{bytes},"thread":{thread}{private}}}"#
+                )
+            }
             Op::Free { id, thread } => {
                 writeln!(to, r#"{{"t":{t},"op":"free","id":{id},"thread":{thread}}}"#)
             }

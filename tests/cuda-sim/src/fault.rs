@@ -4,7 +4,7 @@
 //! `NAME:N=OUTCOME` (the N-th call, counted from 1) or `NAME:N+=OUTCOME` (that one and all later ones).
 //!
 //! - A CUDA entry point's outcome is an error's number; 0 is a lie: success, and nothing was done. `*` is any of them.
-//! - A system call's outcome is an errno, `short` for a `read` that gives one byte, or `<FILE` for an `open` that
+//! - A system call's outcome is an errno, `short` for a `read` or `write` of one byte, or `<FILE` for an `open` that
 //!   opens another file. `open(/proc/meminfo)` is that file's alone. Only calls by the tested library are counted,
 //!   and only where a rule is about any (`system`).
 //!

@@ -25,13 +25,16 @@ thread_local! {
 }
 
 /// Calls that give something back: what they refuse was given back before, or never there.
-const GIVING_BACK: [&str; 6] = [
+const GIVING_BACK: [&str; 9] = [
     "cudaFreeHost",
     "cudaHostUnregister",
     "cudaFree",
     "cudaFreeAsync",
     "cudaEventDestroy",
     "cudaStreamDestroy",
+    "cuMemAddressFree",
+    "cuMemRelease",
+    "cuMemUnmap",
 ];
 
 /// A page-locked range that a copy has in flight.

@@ -28,7 +28,7 @@ pub(crate) fn host_alloc(bytes: usize, flags: u32) -> Status<usize> {
     // A mapping that the kernel gave just now cannot overlap a live one, unless someone unmapped
     // memory that is still registered; that stale entry gives way.
     while let Err(stale) = memory::insert(region.clone()) {
-        if memory::remove(stale.base, stale.kind).is_some() && stale.kind != Kind::Device {
+        if memory::remove(stale.base, stale.kind).is_some() && !stale.kind.is_device() {
             pins::uncount(stale.bytes);
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn host_register(address: usize, bytes: usize, flags: u32) -> Status 
     };
     match memory::insert(region) {
         Ok(()) => {}
-        Err(other) if other.kind == Kind::Device => return Err(Error::cudaErrorInvalidValue),
+        Err(other) if other.kind.is_device() => return Err(Error::cudaErrorInvalidValue),
         Err(_) => return Err(Error::cudaErrorHostMemoryAlreadyRegistered),
     }
     if let Err(error) = driver::pin(bytes, || lock_in_place(address, bytes)) {

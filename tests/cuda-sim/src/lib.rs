@@ -8,7 +8,8 @@
 //!   source that is overwritten too early is seen to be (`queue`, `stream`, `event`, `transfer`);
 //! - page-locked memory is mapped and locked for real, at a driver's pace if asked, and the
 //!   registry knows every range of it (`pages`, `driver`, `registry`, `host_memory`);
-//! - device memory is ordinary host memory with a ceiling;
+//! - device memory is ordinary host memory with a ceiling; what the driver maps into reserved addresses counts, too
+//!   (`memory`, `virtual_memory`);
 //! - capture and graphs record what was asked and replay it (`capture`, `graph`);
 //! - a kernel is a name: the spin kernel holds its stream, any other does nothing and says so once
 //!   (`kernel`, `symbol`);
@@ -73,5 +74,6 @@ mod stream;
 mod symbol;
 mod system;
 mod transfer;
+mod virtual_memory;
 mod waiting;
 mod work;

@@ -76,7 +76,7 @@ pub(crate) fn insert(region: Region) -> Result<(), Region> {
 
 /// Whether an address is in page-locked memory.
 pub(crate) fn is_page_locked(address: usize) -> bool {
-    find(address).is_some_and(|region| region.kind != Kind::Device)
+    find(address).is_some_and(|region| !region.kind.is_device())
 }
 
 /// Page-locked memory in a range.

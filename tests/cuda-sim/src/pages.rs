@@ -73,6 +73,120 @@ pub(crate) fn unmap(address: usize, bytes: usize) {
     unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(address), bytes) };
 }
 
+/// Take a range of addresses that nobody may touch, aligned to a power of two.
+pub(crate) fn reserve(bytes: usize, alignment: usize) -> io::Result<usize> {
+    let room = bytes
+        .checked_add(alignment)
+        .ok_or(io::ErrorKind::OutOfMemory)?;
+    let start = map_at(None, room, libc::PROT_NONE, ANONYMOUS, (-1, 0))?;
+    let base = start.next_multiple_of(alignment);
+    let behind = base + bytes;
+    if base > start {
+        unmap(start, base - start);
+    }
+    if start + room > behind {
+        unmap(behind, start + room - behind);
+    }
+    Ok(base)
+}
+
+/// Put back a reserved range, in place of what is mapped there.
+pub(crate) fn hide(address: usize, bytes: usize) -> io::Result<()> {
+    map_at(Some(address), bytes, libc::PROT_NONE, ANONYMOUS, (-1, 0)).map(|_| ())
+}
+
+/// Map a part of a file over a reserved range; nobody may touch it yet.
+pub(crate) fn map_file(at: (usize, usize), file: i32, offset: usize) -> io::Result<()> {
+    let (address, bytes) = at;
+    map_at(
+        Some(address),
+        bytes,
+        libc::PROT_NONE,
+        libc::MAP_SHARED,
+        (file, offset),
+    )
+    .map(|_| ())
+}
+
+/// Allow or forbid reading and writing.
+pub(crate) fn protect(address: usize, bytes: usize, allowed: bool) -> io::Result<()> {
+    let protection = if allowed {
+        libc::PROT_READ | libc::PROT_WRITE
+    } else {
+        libc::PROT_NONE
+    };
+    let start = std::ptr::with_exposed_provenance_mut(address);
+    // SAFETY: callers pass a range that `map_file` mapped, which holds nothing of Rust's.
+    succeeded(unsafe { libc::mprotect(start, bytes, protection) })
+}
+
+/// A file without a name that only memory holds.
+pub(crate) fn memory_file() -> io::Result<i32> {
+    let _unwatched = system::Unwatched::begin();
+    // SAFETY: the name is a C string.
+    let file = unsafe { libc::memfd_create(c"pinbuddy-sim".as_ptr(), libc::MFD_CLOEXEC) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file)
+}
+
+/// Make a file longer; nothing is taken for it until it is touched.
+pub(crate) fn lengthen(file: i32, bytes: usize) -> io::Result<()> {
+    let length = i64::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    // SAFETY: no pointers are passed.
+    succeeded(unsafe { libc::ftruncate(file, length) })
+}
+
+/// Give the pages of a part of a file back. It cannot fail where the part lies in the file; if it did, the pages would
+/// stay taken.
+pub(crate) fn forget_file(file: i32, offset: usize, bytes: usize) {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    if let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) {
+        // SAFETY: no pointers are passed.
+        unsafe { libc::fallocate(file, mode, offset, bytes) };
+    }
+}
+
+const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+
+/// Map at an address that is reserved, or anywhere.
+fn map_at(
+    address: Option<usize>,
+    bytes: usize,
+    protection: i32,
+    kind: i32,
+    (file, offset): (i32, usize),
+) -> io::Result<usize> {
+    let fixed = address.map_or(0, |_| libc::MAP_FIXED);
+    let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let start = std::ptr::with_exposed_provenance_mut(address.unwrap_or(0));
+    let _unwatched = system::Unwatched::begin();
+    // SAFETY: a fixed address lies in a range that was reserved for this, and holds nothing of Rust's.
+    let mapped = unsafe {
+        libc::mmap(
+            start,
+            bytes,
+            protection,
+            kind | fixed | libc::MAP_NORESERVE,
+            file,
+            offset,
+        )
+    };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(mapped.expose_provenance())
+}
+
+fn succeeded(result: i32) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Lock whole pages into memory, touching all of them.
 pub(crate) fn lock(address: usize, bytes: usize) -> io::Result<()> {
     // SAFETY: locking changes no content, and the kernel refuses a range that is not mapped.

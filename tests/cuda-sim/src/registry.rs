@@ -16,6 +16,15 @@ pub(crate) enum Kind {
     Registered,
     /// From `cudaMalloc`.
     Device,
+    /// Device memory that `cuMemMap` put there. What touches is one range to copies, since a tensor may lie across.
+    Mapped,
+}
+
+impl Kind {
+    /// Whether it is a device's memory.
+    pub(crate) fn is_device(self) -> bool {
+        matches!(self, Self::Device | Self::Mapped)
+    }
 }
 
 /// One range.
@@ -36,7 +45,16 @@ impl Region {
     }
 
     fn page_locked(&self) -> bool {
-        self.kind != Kind::Device
+        !self.kind.is_device()
+    }
+
+    /// Whether a copy may run on from this range into the one behind it.
+    fn continues_in(&self, next: &Self) -> bool {
+        match self.kind {
+            Kind::Host | Kind::Registered => next.page_locked(),
+            Kind::Device => false,
+            Kind::Mapped => next.kind == Kind::Mapped && next.device == self.device,
+        }
     }
 }
 
@@ -47,7 +65,7 @@ pub(crate) enum Cover {
     Pageable,
     /// All of it is page-locked.
     PageLocked,
-    /// All of it is in one device allocation.
+    /// All of it is in one device allocation, or in memory that is mapped without a gap.
     Device(i32),
     /// It starts in a known range and runs past its end, which CUDA refuses.
     Overrun,
@@ -103,15 +121,15 @@ impl Registry {
         };
         let end = address.saturating_add(bytes);
         let mut reached = first.end();
-        while reached < end && first.page_locked() {
+        while reached < end {
             match self.at(reached) {
-                Some(next) if next.page_locked() => reached = next.end(),
+                Some(next) if first.continues_in(next) => reached = next.end(),
                 _ => break,
             }
         }
         match (reached >= end, first.kind) {
             (false, _) => Cover::Overrun,
-            (true, Kind::Device) => Cover::Device(first.device),
+            (true, Kind::Device | Kind::Mapped) => Cover::Device(first.device),
             (true, Kind::Host | Kind::Registered) => Cover::PageLocked,
         }
     }
@@ -193,6 +211,20 @@ mod tests {
         assert_eq!(registry.cover(120, 10), Cover::Device(0));
         assert_eq!(registry.cover(120, 11), Cover::Overrun);
         assert_eq!(registry.cover(90, 20), Cover::Pageable);
+    }
+
+    #[test]
+    fn cover_joins_touching_mappings_of_one_device() {
+        let mut registry = Registry::new();
+        registry.insert(region(100, 10, Kind::Mapped)).unwrap();
+        registry.insert(region(110, 10, Kind::Mapped)).unwrap();
+        let mut elsewhere = region(120, 10, Kind::Mapped);
+        elsewhere.device = 1;
+        registry.insert(elsewhere).unwrap();
+        registry.insert(region(130, 10, Kind::Device)).unwrap();
+        assert_eq!(registry.cover(105, 15), Cover::Device(0));
+        assert_eq!(registry.cover(105, 16), Cover::Overrun);
+        assert_eq!(registry.cover(125, 6), Cover::Overrun);
     }
 
     #[test]

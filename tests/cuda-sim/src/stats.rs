@@ -48,6 +48,10 @@ counters! {
     device_allocs,
     /// Device allocations given back.
     device_frees,
+    /// `cuMemMap` of physical memory.
+    device_maps,
+    /// Such mappings undone.
+    device_unmaps,
     /// Copies that a stream carried out.
     copies,
     /// Bytes that they moved.

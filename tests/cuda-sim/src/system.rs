@@ -2,7 +2,7 @@
 //!
 //! A preloaded library's `mmap` is everybody's, and so it does what libc's does. Only while there is a plan of faults
 //! does it look at who calls, and only libtorch_pinbuddy.so's calls are counted and made to fail. Names in plans:
-//! `mmap`, `madvise`, `mbind`, `move_pages`, `memfd_create`, `open`, `open(FILE)`, `read`.
+//! `mmap`, `madvise`, `mbind`, `move_pages`, `memfd_create`, `open`, `open(FILE)`, `read`, `write`, `fsync`, `rename`.
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -260,4 +260,47 @@ unsafe extern "C" fn read(file: c_int, buffer: *mut c_void, bytes: usize) -> isi
             [file as usize, buffer.addr(), bytes, 0, 0, 0],
         )
     }
+}
+
+/// # Safety
+///
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn write(file: c_int, buffer: *const c_void, bytes: usize) -> isize {
+    let bytes = match fault_of(&["write"]) {
+        Some(Outcome::Number(error)) => return fail(error as c_int),
+        Some(Outcome::Short) => bytes.min(1),
+        Some(Outcome::File(_)) | None => bytes,
+    };
+    // SAFETY: the caller's promise is the call's.
+    unsafe {
+        ask(
+            libc::SYS_write,
+            [file as usize, buffer.addr(), bytes, 0, 0, 0],
+        )
+    }
+}
+
+/// # Safety
+///
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fsync(file: c_int) -> c_int {
+    if let Some(error) = error_of("fsync") {
+        return fail(error) as c_int;
+    }
+    // SAFETY: the caller's promise is the call's.
+    unsafe { ask(libc::SYS_fsync, [file as usize, 0, 0, 0, 0, 0]) as c_int }
+}
+
+/// # Safety
+///
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    if let Some(error) = error_of("rename") {
+        return fail(error) as c_int;
+    }
+    // SAFETY: the caller's promise is the call's.
+    unsafe { ask(libc::SYS_rename, [from.addr(), to.addr(), 0, 0, 0, 0]) as c_int }
 }

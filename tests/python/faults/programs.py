@@ -67,6 +67,8 @@ held = Held()
 with step("first"):
     held.add(3)
 with step("warm"):
+    # Which starts CUDA, as stock is asked to here.
+    torch.cuda.init()
     if steps.PLUGGED:
         import pinbuddy
         pinbuddy.warm_up(wait=True)
@@ -105,11 +107,15 @@ CHILD = """
 held = Held()
 with step("before"):
     tensor = held.add(4)
+seen = False
 with step("child"):
     child = os.fork()
     if child == 0:
-        # One element: the threads that reduce a tensor are not there in a child.
-        os._exit(0 if int(tensor[0]) == int(tensor[-1]) == 1 else 1)
+        try:
+            # One element: the threads that reduce a tensor are not there in a child.
+            seen = int(tensor[0]) == int(tensor[-1]) == 1
+        finally:
+            os._exit(0 if seen else 1)
     assert os.waitpid(child, 0)[1] == 0
 with step("drop"):
     del tensor
@@ -151,7 +157,36 @@ for it in held:
 finish(together)
 """
 
-# Name: program, settings, whether the quick part has it.
+# What the plan of `PLANNED` foresees: slots of these sizes, in MiB, beside one another in one region.
+SLOTS = (4, 2, 2, 3)
+PLANNED = """
+held = Held()
+with step("first"):
+    held.add(4)
+with step("slots"):
+    for size in (2, 2, 3):
+        held.add(size)
+with step("unplanned"):
+    held.add(6)
+with step("copy"):
+    assert int(held.add(4).to("cuda", non_blocking=True).cpu().max()) > 0
+with step("drop"):
+    held.drop(4)
+with step("again"):
+    for size in (2, 2, 3, 4):
+        held.add(size)
+with step("drop all"):
+    held.drop(6)
+with step("clear"):
+    torch._C._host_emptyCache()
+with step("after it"):
+    for size in (2, 2, 3):
+        held.add(size)
+finish(held)
+"""
+
+# Name: program, settings, whether the quick part has it. `{plan}` in a setting is the name of a plan with `SLOTS`, and
+# `{trace}` that of a new file.
 PROGRAMS = {
     "serve": (SERVE, SYNC, True),
     "serve, CUDA's memory": (SERVE, SYNC | {"BUDDY_BACKING": "cuda"}, False),
@@ -161,4 +196,6 @@ PROGRAMS = {
     "capture": (CAPTURE, SYNC, False),
     "child": (CHILD, SYNC, False),
     "threads": (THREADS, SYNC | {"PINBUDDY_SIM_HAZARDS": "1"}, False),
+    "planned": (PLANNED, SYNC | {"BUDDY_PLAN": "{plan}"}, False),
+    "traced": (STREAMS, SYNC | {"BUDDY_TRACE": "{trace}"}, False),
 }

@@ -111,6 +111,19 @@ def audit() -> str:
     return text.value.decode()
 
 
+def wait_for_the_worker() -> None:
+    """What is being pinned is known to the simulator before it is known to statistics."""
+    if not PLUGGED:
+        return
+    from pinbuddy import stats
+
+    until = time.monotonic() + 20
+    while stats()["warm_up"]["phase"] == "running":
+        if time.monotonic() > until:
+            raise Corrupt("the worker does not end")
+        time.sleep(0.005)
+
+
 def at_rest() -> None:
     """Gives back all that nobody has."""
     gc.collect()
@@ -138,7 +151,9 @@ def finish(held: Held | None = None) -> None:
         held.all.clear()
     with step("at rest"):
         at_rest()
+        wait_for_the_worker()
         at_rest()
+        wait_for_the_worker()
     left = statistics()
     print(json.dumps({
         "calls": calls["calls"],

@@ -7,13 +7,18 @@ step that fails with pinbuddy alone, an error that does not name the cause, memo
 engine's audit finds.
 """
 
+import itertools
 import json
 import subprocess
+import tempfile
+from fnmatch import fnmatchcase
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from faults.programs import HEAD, PROGRAMS
+import plans
+from faults.programs import HEAD, PROGRAMS, SLOTS
 from measure import environment
 from start import start
 
@@ -26,12 +31,13 @@ TEXTS = {
 PINS = {"cudaHostAlloc", "cudaHostRegister", "cudaMalloc"}
 # What pinbuddy calls, and what stock does instead.
 INSTEAD = {
-    "cudaHostRegister": "cudaHostAlloc",
-    "cudaHostGetDevicePointer": "cudaHostAlloc",
-    "cudaHostUnregister": "cudaFreeHost",
-    # Asks for a context, or stands around a pin.
-    "cudaFree": "cudaHostAlloc",
-    "cudaThreadExchangeStreamCaptureMode": "cudaHostAlloc",
+    "cudaHostRegister": ("cudaHostAlloc",),
+    "cudaHostGetDevicePointer": ("cudaHostAlloc",),
+    "cudaHostUnregister": ("cudaFreeHost",),
+    # Asks for a context.
+    "cudaFree": ("cudaHostAlloc",),
+    # Stands around a pin, and around an unpin.
+    "cudaThreadExchangeStreamCaptureMode": ("cudaHostAlloc", "cudaFreeHost"),
 }
 # Without end, or none of the allocator's: the first ones speak for all.
 PLENTY = {"cudaGetDevice", "cudaSetDevice", "cudaLaunchKernel", "cudaDeviceGetAttribute", "cudaStreamCreateWithPriority"}
@@ -43,6 +49,8 @@ COMMONEST = {
 # Has the simulator count system calls, too: this one is never made.
 COUNT_ALL = "read:1000000=5"
 KINDS = ("once", "for good", "stays")
+# System calls whose failures are not of memory and permission.
+WAYS = {"read": ("short", "errno 5"), "write": ("short", "errno 28")}
 DIFFERENCES = Path(__file__).with_name("differences.txt")
 
 
@@ -104,8 +112,25 @@ class Outcome:
         return found
 
 
+@cache
+def folder() -> tempfile.TemporaryDirectory:
+    """For the programs' files; gone when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="pinbuddy-faults-")
+
+
+@cache
+def plan_file() -> Path:
+    offsets = [0, *itertools.accumulate(SLOTS)]
+    slots = [[size * plans.MIB, 0, offset * plans.MIB] for size, offset in zip(SLOTS, offsets)]
+    file = Path(folder().name, "plan.json")
+    plans.write(file, [offsets[-1] * plans.MIB], slots, [[*range(len(SLOTS))]], threshold=plans.MIB)
+    return file
+
+
 def run(python: str, program: str, plan: str = "") -> Outcome:
     text, settings, _ = PROGRAMS[program]
+    files = {"plan": plan_file(), "trace": Path(folder().name, "trace")}
+    settings = {name: value.format_map(files) for name, value in settings.items()}
     variables = environment(**settings, PINBUDDY_SIM_FAULT_PLAN=plan)
     try:
         done = start(python, HEAD + text, variables, timeout=60, forked=True)
@@ -128,7 +153,7 @@ def cases(program: str, calls: dict[str, int], most: int, kinds=KINDS) -> Iterat
         if is_cuda:
             ways = kinds
         else:
-            ways = ("short", "errno 5") if entry == "read" else ("errno 12", "errno 1")
+            ways = WAYS.get(entry, ("errno 12", "errno 1"))
             ways = ways[: len(kinds) - 1]
         some = min(most, 2) if entry in PLENTY or "(" in entry else most
         for call in range(1, min(count, some) + 1):
@@ -143,29 +168,36 @@ def kind_of(said: str) -> str:
 
 class Stock:
     """What stock does where a call fails: which step says what, whichever call of that name it is. Asked only where
-    pinbuddy does not go on as without the fault."""
+    pinbuddy does not go on as without the fault, and no further than to the first call where stock does the same."""
 
     def __init__(self, python: str, program: str, most: int):
         self.python, self.program, self.most = python, program, most
         self.counted = run(python, program)
-        self.found: dict[tuple[str, str], set[tuple[str, str, bool]]] = {}
+        self.asked: dict[tuple[str, str], tuple[Iterator[Case], set[tuple[str, str, bool]]]] = {}
 
-    def findings(self, entry: str, kind: str) -> set[tuple[str, str, bool]]:
+    def findings(self, entry: str, kind: str) -> Iterator[tuple[str, str, bool]]:
         """Step, exception, and whether that names the cause."""
-        if (entry, kind) not in self.found:
+        if (entry, kind) not in self.asked:
             calls = {entry: self.counted.calls.get(entry, 0)}
-            found = self.found[entry, kind] = set()
-            for case in cases(self.program, calls, self.most, (kind,)):
-                for name, said in run(self.python, self.program, case.plan).findings().items():
-                    found.add((name, kind_of(said), case.text in said))
-        return self.found[entry, kind]
+            self.asked[entry, kind] = cases(self.program, calls, self.most, (kind,)), set()
+        left, known = self.asked[entry, kind]
+        yield from sorted(known)
+        for case in left:
+            found = run(self.python, self.program, case.plan).findings()
+            new = {(name, kind_of(said), case.text in said) for name, said in found.items()} - known
+            known |= new
+            yield from sorted(new)
 
     def does(self, case: Case, name: str, said: str) -> bool:
         """Whether stock says the same there, and names the cause no better."""
-        entries = {case.entry, INSTEAD.get(case.entry, case.entry)}
-        found = [self.findings(entry, case.kind) for entry in entries if entry.startswith("cuda")]
-        named = [it for it in (True, False) if any((name, kind_of(said), it) in them for them in found)]
-        return bool(named) and (case.text in said or False in named)
+        named = case.text in said
+        for entry in (case.entry, *INSTEAD.get(case.entry, ())):
+            if not entry.startswith("cuda"):
+                continue
+            for where, kind, names_it in self.findings(entry, case.kind):
+                if (where, kind) == (name, kind_of(said)) and (named or not names_it):
+                    return True
+        return False
 
 
 @dataclass
@@ -185,7 +217,7 @@ def compare(case: Case, outcome: Outcome, stock: Stock) -> Iterator[Difference]:
     for name, said in outcome.findings().items():
         if not stock.does(case, name, said):
             yield Difference(case, name, said)
-    if outcome.status == 0 and outcome.injected == 0 and case.program not in ("background", "threads"):
+    if outcome.status == 0 and outcome.injected == 0:
         yield Difference(case, "the fault", "it was never met")
 
 
@@ -193,7 +225,9 @@ def sweep(
     fork: str, stock: str, program: str, most: int, kinds=KINDS, only: set[str] | None = None, part=(0, 1)
 ) -> tuple[list[Difference], set[Case]]:
     """All differences, and the cases that were tried: of all calls, or of these only. ``part``: of every so many names the
-    one with this number, so that several processes can share a program."""
+    one with this number, so that several processes can share a program.
+
+    Some calls depend on threads, or on what the machine has free: one that is not made again is not tried."""
     counted = run(fork, program, COUNT_ALL)
     # Stock may make the call in question later than pinbuddy.
     known = Stock(stock, program, 2 * most + 8)
@@ -206,8 +240,11 @@ def sweep(
     names = sorted(counted.calls)[number::parts]
     calls = {name: counted.calls[name] for name in names if only is None or name in only}
     for case in cases(program, calls, most, kinds):
+        outcome = run(fork, program, case.plan)
+        if outcome.status == 0 and outcome.calls.get(case.entry, 0) < case.call:
+            continue
         tried.add(case)
-        found.extend(compare(case, run(fork, program, case.plan), known))
+        found.extend(compare(case, outcome, known))
     return found, tried
 
 
@@ -215,7 +252,8 @@ def sweep(
 class Listed:
     """A line of `differences.txt`: ``PROGRAM; CALL:FIRST; KIND; STEP; EXCEPTION = REASON``.
 
-    FIRST is the first call of that name that shows it, or ``*`` where threads decide that.
+    FIRST is the first call of that name that shows it, or ``*`` where threads decide that. PROGRAM may be a pattern:
+    then each program that it matches has to show it.
     """
 
     program: str
@@ -228,7 +266,8 @@ class Listed:
     def speaks_of(self, difference: Difference) -> bool:
         case = difference.case
         return (
-            (self.program, self.entry, self.kind) == (case.program, case.entry, case.kind)
+            fnmatchcase(case.program, self.program)
+            and (self.entry, self.kind) == (case.entry, case.kind)
             and (self.name, self.said) == (difference.name, kind_of(difference.said))
             and (self.call == "*" or case.call >= int(self.call))
         )
@@ -236,8 +275,12 @@ class Listed:
     def is_stale(self, found: list[Difference], tried: set[Case]) -> bool:
         if self.call == "*":
             return False
-        case = Case(self.program, self.entry, int(self.call), self.kind)
-        return case in tried and not any(it.case == case and self.speaks_of(it) for it in found)
+        def shows(case: Case) -> bool:
+            return any(it.case == case and self.speaks_of(it) for it in found)
+
+        first = (self.entry, int(self.call), self.kind)
+        alike = [it for it in tried if fnmatchcase(it.program, self.program) and first == (it.entry, it.call, it.kind)]
+        return not all(map(shows, alike))
 
 
 def against_the_list(found: list[Difference], tried: set[Case]) -> tuple[list[Difference], list[str]]:

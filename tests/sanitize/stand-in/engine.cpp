@@ -1,4 +1,4 @@
-// A stand-in for Rust: an engine in its plainest form, behind one lock. Segments are pinned when a request finds
+// A stand-in for Rust: an engine in its plainest form, behind one lock, and a plan beside it. Segments are pinned when a request finds
 // no room, up to a budget; the lowest free run that is long enough serves.
 //
 // As the real one it calls C++ only where it holds no lock, and ends the program where memory comes back
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pinbuddy-bridge/src/lib.rs.h"
+#include "plan.h"
 
 namespace pinbuddy {
 namespace {
@@ -187,18 +188,17 @@ bool engine_request(std::size_t bytes, Grant& grant) noexcept {
 bool engine_request_beside(std::size_t bytes, std::size_t, std::size_t, Grant& grant) noexcept {
   return engine().request(bytes, grant, false);
 }
-// No plan.
 std::size_t engine_slots() noexcept {
-  return 0;
+  return Plan::kSlots;
 }
-bool engine_is_planned(const Grant&) noexcept {
-  return false;
+bool engine_is_planned(const Grant& grant) noexcept {
+  return grant.segment == Plan::kNumber;
 }
-bool engine_request_planned(std::uint32_t, std::size_t, Grant&) noexcept {
-  return false;
+bool engine_request_planned(std::uint32_t, std::size_t bytes, Grant& grant) noexcept {
+  return plan().request(bytes, grant);
 }
-bool engine_slot_at(std::size_t, std::uint32_t&) noexcept {
-  return false;
+bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept {
+  return plan().slot_at(address, slot);
 }
 void engine_iteration(std::uint32_t) noexcept {}
 
@@ -208,9 +208,14 @@ void engine_reused(std::size_t blocks, std::size_t bytes) noexcept {
 void engine_cache(const Grant&) noexcept {}
 void engine_defer(const Grant&) noexcept {}
 void engine_release(const Grant& grant) noexcept {
-  engine().release(grant);
+  if (engine_is_planned(grant)) {
+    plan().release(grant);
+  } else {
+    engine().release(grant);
+  }
 }
 void engine_empty_cache() noexcept {
+  plan().clear();
   engine().clear(kSegments);
 }
 void engine_close() noexcept {}

@@ -42,6 +42,8 @@ pub enum What {
         bytes: u64,
         /// Who asked.
         thread: u32,
+        /// No engine serves it, whatever is set: so plans leave it out.
+        private: bool,
     },
     /// The block was freed.
     Free {

@@ -71,6 +71,7 @@ pub(super) fn each(
                     block,
                     bytes,
                     thread,
+                    private: false,
                 })?;
             }
             Op::Free { id } => {

@@ -84,6 +84,7 @@ pub(super) fn checked(
                 id: name,
                 bytes,
                 thread,
+                private,
             } => {
                 let it = Block {
                     id: next,
@@ -99,6 +100,7 @@ pub(super) fn checked(
                     block,
                     bytes,
                     thread,
+                    private,
                 }
             }
             // The checker knows that it lives.

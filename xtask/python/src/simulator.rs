@@ -18,6 +18,8 @@ const MOST_DEVICES: u32 = 64;
 pub const PRELOAD: &str = "libpinbuddy_cuda_sim.so";
 /// File name of the driver stub, as the loader searches for it.
 pub const DRIVER: &str = "libcuda.so.1";
+/// File name of the same stub as the management library.
+pub const MANAGEMENT: &str = "libnvidia-ml.so.1";
 
 /// A built simulator.
 #[derive(Clone, Debug)]

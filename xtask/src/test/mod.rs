@@ -101,6 +101,7 @@ const INVARIANTS: &str = "wheel invariants";
 const SAME_BYTES: &str = "same bytes twice";
 const ENVIRONMENTS: &str = "environments";
 const SIMULATOR: &str = "the simulator under stock";
+const MODEL: &str = "the model of the device allocator beside stock";
 const FORK: &str = "the fork in the simulator";
 const BENCH: &str = "a few turns of the benchmark";
 const GPU: &str = "a run for a GPU, tried in the simulator";
@@ -127,7 +128,7 @@ fn on_gpu(table: &mut Table) -> Result<()> {
 
 /// Runs the tests of a release.
 struct Scope<'a> {
-    /// Whether this is the newest release, which is also tried with the benchmark, the GPU run and clients.
+    /// Whether this is the newest release, which is also tried with the model, the benchmark, the GPU run and clients.
     newest: bool,
     /// Whether to run what proves a release rather than a change.
     nightly: bool,
@@ -137,14 +138,14 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn has(&self, row: &str) -> bool {
-        let newest = self.newest || ![BENCH, GPU, CLIENTS].contains(&row);
+        let newest = self.newest || ![MODEL, BENCH, GPU, CLIENTS].contains(&row);
         newest && (self.nightly || ![SAME_BYTES, GPU].contains(&row))
     }
 }
 
 /// Tests of the wheel: its contents and its behaviour.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
-    let in_environments = [SIMULATOR, FORK, BENCH, GPU, CLIENTS, ASSERTING];
+    let in_environments = [SIMULATOR, MODEL, FORK, BENCH, GPU, CLIENTS, ASSERTING];
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
         let rows = first.into_iter().chain(in_environments).chain([UPSTREAM]);
@@ -164,6 +165,9 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     match table.value(ENVIRONMENTS, || environments(args, python)) {
         Some((fork, stock)) => {
             table.row(SIMULATOR, || simulator::under_stock(&stock));
+            if scope.has(MODEL) {
+                table.row(MODEL, || simulator::model_beside(&stock));
+            }
             table.row(FORK, || {
                 let runtime = runtime::choose(false, python)?;
                 fork::python_tests(Pass::Release, &fork, &stock, python, &runtime)

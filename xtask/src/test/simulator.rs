@@ -73,3 +73,14 @@ pub fn under_stock(stock: &Path) -> Result<Tally> {
     let (text, success) = relay::run(&mut command)?;
     Ok(tally::unittest(&text).checked(success))
 }
+
+/// The model of PyTorch's device allocator replays what programs did with the official wheel.
+pub fn model_beside(stock: &Path) -> Result<Tally> {
+    let simulator = crate::sim::build()?;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let variables = [
+        ("PINBUDDY_STOCK_PYTHON", text(&stock.join("bin/python"))),
+        ("PINBUDDY_SIM_FOLDER", text(simulator.folder())),
+    ];
+    super::rust::ignored("pinbuddy-replay", &variables)
+}

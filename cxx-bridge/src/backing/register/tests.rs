@@ -332,22 +332,6 @@ fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
 }
 
 #[test]
-fn what_stays_registered_in_part_stays_mapped() {
-    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    chain.driver.registrations_left.store(1, Ordering::Relaxed);
-    chain
-        .driver
-        .refuses_to_unregister
-        .store(true, Ordering::Relaxed);
-    let base = pin(&chain, BYTES_IN_PART);
-    let registered = chain.driver.registered.lock().unwrap()[0];
-    assert!(is_mapped(registered.base) && registered.base != base);
-    assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
-}
-
-const BYTES_IN_PART: usize = 2 * MIB;
-
-#[test]
 fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
     let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
     let (machine, _folder) = made_up(&[

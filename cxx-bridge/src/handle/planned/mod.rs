@@ -12,11 +12,12 @@ use pinbuddy_core::{Block, Region, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
 use pinbuddy_slots::{Counts, Slots};
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 use super::{Grant, Handle};
 use crate::backing::Memory;
 use crate::lock::Lock;
-use crate::sync::{AtomicBool, Condvar};
+use crate::sync::Condvar;
 
 /// The segment of a block that is a slot; its offset is the slot's number.
 const SLOT: SegmentId = SegmentId::outside(0);
@@ -84,6 +85,12 @@ impl Planned {
     /// Whether a thread of the parent held the lock at the fork.
     pub(super) fn is_busy(&self) -> bool {
         self.state.if_free().is_none()
+    }
+
+    /// Until it is dropped, others wait: for tests.
+    #[cfg(test)]
+    pub(super) fn hold(&self) -> impl Sized + '_ {
+        self.state.lock()
     }
 
     pub(super) fn show(&self) -> Shown {
@@ -231,7 +238,8 @@ impl<M: Memory> Handle<M> {
         if block.segment.number_outside().is_none() {
             return false;
         }
-        if let Some(planned) = &self.planned {
+        // In a child, a thread of the parent may hold the lock.
+        if let Some(planned) = self.planned.as_ref().filter(|_| !self.cell.is_child()) {
             planned.of_its_own(block, act);
         }
         true

@@ -67,7 +67,12 @@ impl<M: Memory> Handle<M> {
     pub(super) fn begin_plan<'a>(&'static self, planned: &'a Planned) -> Option<Guard<'a, State>> {
         if planned.waits {
             let state = self.wait_for_plan(planned);
-            self.stay_if_closed();
+            if self.cell.is_closed() {
+                // Without the lock, which the end of the process waits for.
+                drop(state);
+                self.stay_if_closed();
+                return None;
+            }
             return state;
         }
         Some(self.begin_in_a_thread(planned))

@@ -7,12 +7,14 @@ mod breaking;
 mod clear;
 mod ends;
 mod numbers;
+mod planned;
 mod refusals;
 mod renew;
 mod serving;
 mod threads;
 mod waits;
 mod warming;
+mod wrong_plans;
 
 use std::sync::atomic::Ordering;
 use std::thread;

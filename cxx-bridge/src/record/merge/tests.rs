@@ -75,7 +75,15 @@ impl Output for Seen {
 impl Seen {
     fn text(&self) -> String {
         let line = |it: &Event| match it.what {
-            What::Request { id, bytes, thread } => format!("{} {thread}: {id} = {bytes}", it.at),
+            What::Request {
+                id,
+                bytes,
+                thread,
+                private,
+            } => {
+                let private = if private { " private" } else { "" };
+                format!("{} {thread}: {id} = {bytes}{private}", it.at)
+            }
             What::Free {
                 id,
                 thread,
@@ -127,7 +135,7 @@ fn entries_of_several_rings_are_in_the_order_of_their_times() {
         1,
         7,
         &[
-            entry(20, block(1), Kind::Request(200)),
+            entry(20, block(1), Kind::PrivateRequest(200)),
             entry(30, block(1), Kind::Free(0)),
             entry(60, 1, Kind::Done),
             entry(70, 0, Kind::Iteration),
@@ -137,7 +145,7 @@ fn entries_of_several_rings_are_in_the_order_of_their_times() {
     merger.drain(&rings, moment(LATE), &mut seen);
     insta::assert_snapshot!(seen.text(), @r"
     20 0: 1 = 100
-    40 7: 2 = 200
+    40 7: 2 = 200 private
     60 7: free 2
     80 1 on 0
     100 0: free 1 pending

@@ -31,7 +31,12 @@ impl Script {
         self.next += 1;
         let (id, thread) = (self.next, self.thread);
         self.live.insert(id);
-        self.put(Op::Alloc { id, bytes, thread });
+        self.put(Op::Alloc {
+            id,
+            bytes,
+            thread,
+            private: false,
+        });
         Handle(id)
     }
 

@@ -19,10 +19,11 @@ fn refused(text: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn the_lines_of_the_documentation() {
-    let text = r#"{"format":"pinbuddy-trace","version":2}
+    let text = r#"{"format":"pinbuddy-trace","version":3}
 {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":3}
 {"t":12,"op":"event","id":1,"stream":7}
  { "op" : "free", "id" : 1, "t" : 90 }
+{"t":91,"op":"alloc","id":2,"bytes":5,"private":1}
 {"t":93,"op":"safe","id":1}
 {"t":95,"op":"iter"}
 {"t":97,"op":"lost","events":3}
@@ -35,10 +36,20 @@ fn the_lines_of_the_documentation() {
                 id,
                 bytes,
                 thread: 3,
+                private: false,
             },
         ),
         (12, Op::Event { id, stream: 7 }),
         (90, Op::Free { id, thread: 0 }),
+        (
+            91,
+            Op::Alloc {
+                id: 2,
+                bytes: 5,
+                thread: 0,
+                private: true,
+            },
+        ),
         (93, Op::Safe { id }),
         (95, Op::Iter),
         (97, Op::Lost { events: 3 }),
@@ -93,7 +104,7 @@ fn what_is_said_of_headers_that_make_no_sense() {
         "]".repeat(100)
     );
     let lines = [
-        "{\"format\":\"pinbuddy-trace\",\"version\":3}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":4}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"ns\"}\n{\"t\":1125899906842624001,\"op\":\"iter\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551615,\"colour\":[3]}\n",
@@ -236,11 +247,14 @@ fn header() -> Header {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        (any::<u64>(), 1..=MOST_BYTES, any::<u32>()).prop_map(|(id, bytes, thread)| Op::Alloc {
-            id,
-            bytes,
-            thread
-        }),
+        (any::<u64>(), 1..=MOST_BYTES, any::<u32>(), any::<bool>()).prop_map(
+            |(id, bytes, thread, private)| Op::Alloc {
+                id,
+                bytes,
+                thread,
+                private,
+            }
+        ),
         (any::<u64>(), any::<u32>()).prop_map(|(id, thread)| Op::Free { id, thread }),
         (any::<u64>(), any::<u32>()).prop_map(|(id, stream)| Op::Event { id, stream }),
         any::<u64>().prop_map(|id| Op::Safe { id }),

@@ -4,7 +4,10 @@
 //! CUDA runtime; this library only satisfies the driver symbols that libcaffe2_nvrtc.so refers to
 //! and answers the few questions that PyTorch asks the driver itself: whether a device's primary
 //! context is active, which it passes on to the simulator. Anything else is refused with a driver
-//! error, and a program that starts the driver (`cuInit`) learns that there is no device.
+//! error, and a program that starts the driver (`cuInit`) learns that there is no device. `nvml` is the same for
+//! libnvidia-ml.so.1.
+
+mod nvml;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;

@@ -1,11 +1,9 @@
-//! Devices: count, choice, properties, versions, and looking the driver up.
+//! Devices: count, choice, properties and versions.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use super::{Out, loaded};
-use crate::bindings::{
-    CUDART_VERSION, cudaDeviceAttr, cudaDeviceProp, cudaDriverEntryPointQueryResult as Lookup,
-};
+use crate::bindings::{CUDART_VERSION, cudaDeviceAttr, cudaDeviceProp};
 use crate::bindings_cuda12::{
     CUDART_VERSION as CUDART_VERSION_12, cudaDeviceProp as Cuda12DeviceProp,
 };
@@ -196,37 +194,6 @@ fn runtime_version() -> c_int {
         CUDART_VERSION
     };
     version.cast_signed()
-}
-
-/// There is no driver, so no entry point of it is found.
-fn no_entry_point(function: Out<*mut c_void>, result: Out<Lookup>) -> Status {
-    result.put_if_wanted(Lookup::cudaDriverEntryPointSymbolNotFound);
-    function.put(std::ptr::null_mut())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDriverEntryPoint(
-    _symbol: *const c_char,
-    function: Out<*mut c_void>,
-    _flags: u64,
-    result: Out<Lookup>,
-) -> Error {
-    answer("cudaGetDriverEntryPoint", || {
-        no_entry_point(function, result)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDriverEntryPointByVersion(
-    _symbol: *const c_char,
-    function: Out<*mut c_void>,
-    _version: c_uint,
-    _flags: u64,
-    result: Out<Lookup>,
-) -> Error {
-    answer("cudaGetDriverEntryPointByVersion", || {
-        no_entry_point(function, result)
-    })
 }
 
 /// Whether a device's primary context exists, for the driver stub.

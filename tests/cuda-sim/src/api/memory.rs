@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint};
 use super::Out;
 use crate::bindings::cudaMemoryType as MemoryType;
 use crate::error::{Error, answer};
-use crate::registry::{Kind, Region};
+use crate::registry::Region;
 use crate::work::Work;
 use crate::{capture_rules, device, host_memory, memory, stream};
 
@@ -56,7 +56,7 @@ extern "C" fn cudaHostUnregister(address: usize) -> Error {
 /// The page-locked region that holds an address.
 fn page_locked(address: usize) -> Result<Region, Error> {
     memory::find(address)
-        .filter(|region| region.kind != Kind::Device)
+        .filter(|region| !region.kind.is_device())
         .ok_or(Error::cudaErrorInvalidValue)
 }
 
@@ -163,7 +163,7 @@ extern "C" fn cudaPointerGetAttributes(place: Out<PointerAttributes>, address: u
                 0,
                 address,
             ),
-            Some(region) if region.kind == Kind::Device => {
+            Some(region) if region.kind.is_device() => {
                 attributes(MemoryType::cudaMemoryTypeDevice, region.device, address, 0)
             }
             Some(region) => attributes(

@@ -7,6 +7,7 @@ mod blas;
 mod capture;
 mod control;
 mod device;
+mod driver;
 mod errors;
 mod event;
 mod graph;
@@ -18,6 +19,7 @@ mod stream;
 mod symbol;
 mod transfer;
 mod unsupported;
+mod virtual_memory;
 
 use crate::error::{Error, Status};
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub(crate) enum Outcome {
     /// This error.
     Number(u32),
-    /// A read that gives less than there is.
+    /// A read that gives less than there is, or a write that takes less.
     Short,
     /// Another file is opened.
     File(String),

@@ -110,7 +110,12 @@ mod fixture {
         pub(super) fn alloc(&mut self, bytes: u64) -> u64 {
             self.next += 1;
             let (id, thread) = (self.next, 0);
-            self.push(Op::Alloc { id, bytes, thread });
+            self.push(Op::Alloc {
+                id,
+                bytes,
+                thread,
+                private: false,
+            });
             id
         }
 

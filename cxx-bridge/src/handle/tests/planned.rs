@@ -1,0 +1,320 @@
+//! Requests that a plan has places for: which are served there, and what becomes of its regions.
+//!
+//! Which slot serves which request is tested with the slots; here, that memory is there for it.
+
+use pinbuddy_core::{Growth, Settings, WarmUp};
+use pinbuddy_slots::{Lane, Layout, Slot, Slots};
+
+use super::*;
+
+/// A handle with this plan, that pins nothing else ahead.
+pub(super) fn on(layout: &Layout, warm_up: WarmUp, max_mb: usize) -> Tested {
+    let max_mb = max_mb.to_string();
+    let variables = [("BUDDY_THRESHOLD_MB", "0"), ("BUDDY_MAX_MB", &max_mb)];
+    let (config, warnings) = read(&variables);
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let settings = Settings {
+        count: Some(0),
+        growth: Growth::Exact,
+        warm_up,
+        ..config.of_the_provisioner()
+    };
+    let slots = Slots::new(layout).unwrap();
+    let world: &'static Numbers = Box::leak(Box::new(Numbers::new(1 << 50)));
+    let handle = Handle::planned(
+        config,
+        (settings, slots),
+        world,
+        Box::new(world),
+        Box::new(world),
+    );
+    Box::leak(Box::new(handle))
+}
+
+/// Regions of 64 and of 32 MiB, each with two slots of half its length, asked for in this order by one thread.
+fn layout() -> Layout {
+    let slot = |mib: usize, region, at: usize| Slot {
+        bytes: mib * MIB,
+        region,
+        offset: at * MIB,
+    };
+    Layout {
+        regions: vec![64 * MIB, 32 * MIB],
+        slots: vec![
+            slot(32, 0, 0),
+            slot(32, 0, 32),
+            slot(16, 1, 0),
+            slot(16, 1, 16),
+        ],
+        lanes: vec![Lane {
+            period: vec![0, 1, 2, 3],
+            ..Lane::default()
+        }],
+    }
+}
+
+fn planned() -> Tested {
+    on(&layout(), WarmUp::Sync, 1 << 20)
+}
+
+/// The plan's counters: hits, misses, unplanned and borrowed.
+fn counts(handle: Tested) -> [u64; 4] {
+    let plan = &handle.report()["plan"];
+    ["hits", "misses", "unplanned", "borrowed"].map(|name| plan[name].as_u64().unwrap())
+}
+
+fn active(handle: Tested) -> usize {
+    handle.stats().unwrap().active_bytes.current as usize
+}
+
+#[test]
+fn requests_find_their_places_again_and_regions_are_pinned_once() {
+    let handle = planned();
+    assert_eq!(
+        pinned(handle),
+        NONE,
+        "nothing is pinned before it is needed"
+    );
+    let mut before = Vec::new();
+    for round in 0..3 {
+        let grants = [32, 32, 16, 16].map(|mib| handle.request_planned(0, mib * MIB - 5).unwrap());
+        assert_eq!(asked(handle), [64, 32], "in the plan's order");
+        assert_eq!(active(handle), 96 * MIB);
+        let addresses = grants.map(|it| it.address).to_vec();
+        assert_eq!(grants[1].address, grants[0].address + 32 * MIB);
+        assert!(round == 0 || addresses == before);
+        before = addresses;
+        for (at, grant) in (0..).zip(grants) {
+            assert_eq!(handle.slot_at(grant.address), Some(at));
+            handle.release(grant.block);
+            assert_eq!(handle.slot_at(grant.address), None);
+        }
+    }
+    assert_eq!(counts(handle), [12, 0, 0, 0]);
+    assert_eq!(active(handle), 0);
+}
+
+#[test]
+fn a_slot_that_is_taken_or_pending_is_a_miss_and_the_engine_serves_elsewhere() {
+    let handle = planned();
+    let first = handle.request_planned(0, 32 * MIB).unwrap();
+    for mib in [32, 16, 16] {
+        let grant = handle.request_planned(0, mib * MIB).unwrap();
+        handle.release(grant.block);
+    }
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    // The next slot is as good to the engine as idle memory of its own.
+    let other = handle.request(32 * MIB).unwrap();
+    assert_eq!(other.address, first.address + 32 * MIB);
+    handle.defer(first.block);
+    let stats = handle.stats().unwrap();
+    assert_eq!(stats.pending_bytes.current, 32 * MIB as u64);
+    handle.cache(first.block);
+    handle.release(first.block);
+    handle.release(other.block);
+    assert_eq!((counts(handle), active(handle)), ([4, 1, 0, 1], 0));
+    assert_eq!(asked(handle), [64, 32]);
+}
+
+#[test]
+fn what_the_plan_leaves_idle_is_lent_before_anything_is_pinned() {
+    let handle = planned();
+    let slot = handle.request_planned(0, 32 * MIB).unwrap();
+    assert_eq!(handle.request_planned(0, 7 * MIB), None);
+    let lent = handle.request(7 * MIB).unwrap();
+    assert_eq!(asked(handle), [64, 32]);
+    assert!(handle.slot_at(lent.address).is_none(), "it is no slot");
+    let long = handle.request(40 * MIB).unwrap();
+    assert_eq!(asked(handle), [64, 32, 40], "there is no such place");
+    for grant in [slot, lent, long] {
+        handle.release(grant.block);
+    }
+    assert_eq!((counts(handle)[3], active(handle)), (1, 0));
+}
+
+#[test]
+fn blocks_whose_events_are_complete_make_room_before_anything_is_lent() {
+    let handle = planned();
+    let whole = [32, 32, 16, 16].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
+    handle.defer(whole[2].block);
+    let completed = vec![(handle, whole[2].block)];
+    *handle.pinner.memory.completed.lock().unwrap() = completed;
+    let lent = handle.request(10 * MIB).unwrap();
+    assert_eq!(lent.address, whole[2].address);
+    assert_eq!(asked(handle), [64, 32]);
+}
+
+#[test]
+fn a_clear_unpins_what_is_idle_and_the_next_request_pins_it_again() {
+    let handle = planned();
+    handle.warm_up(true);
+    assert_eq!(pinned(handle), [32, 64]);
+    let live = handle.request_planned(0, 32 * MIB).unwrap();
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [64], "a live block keeps its region");
+    assert_eq!(handle.slot_at(live.address), Some(0));
+    let other = handle.request_planned(0, 32 * MIB).unwrap();
+    assert_eq!(other.address, live.address + 32 * MIB);
+    assert_eq!(asked(handle), [64, 32, 32]);
+    handle.defer(live.block);
+    handle.release(other.block);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [64], "so does a pending one");
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), NONE);
+    assert_eq!(handle.stats().unwrap().pinned_bytes.current, 0);
+    assert!(handle.request_planned(0, 16 * MIB).is_some());
+    assert_eq!(pinned(handle), [32, 64]);
+    assert_eq!(counts(handle)[1], 0);
+}
+
+#[test]
+fn what_cannot_be_pinned_is_served_as_without_a_plan() {
+    let handle = planned();
+    let memory = &handle.pinner.memory;
+    memory.largest.store(40 * MIB, Ordering::Relaxed);
+    // The first region is refused, and the second not tried.
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    assert_eq!(asked(handle), [64]);
+    let grant = handle.request(32 * MIB).unwrap();
+    assert_eq!(asked(handle), [64, 32], "and not again for each request");
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    assert_eq!(counts(handle), [0, 2, 0, 0]);
+    assert_eq!(handle.report()["plan"]["pinned"], false);
+    handle.release(grant.block);
+    memory.largest.store(usize::MAX, Ordering::Relaxed);
+    handle.empty_cache();
+    assert!(handle.request_planned(0, 16 * MIB).is_some());
+    assert_eq!(pinned(handle), [32, 64]);
+    assert_eq!(handle.report()["plan"]["pinned"], true);
+}
+
+#[test]
+fn more_than_the_budget_is_refused_and_the_rest_serves() {
+    let handle = on(&layout(), WarmUp::Sync, 80);
+    let slot = handle.request_planned(0, 32 * MIB).unwrap();
+    assert_eq!(pinned(handle), [64]);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(handle.request_planned(0, 16 * MIB), None);
+    assert!(handle.request(16 * MIB).is_some(), "of its own");
+    assert_eq!(pinned(handle), [16, 64]);
+    handle.release(slot.block);
+}
+
+#[test]
+fn other_threads_wait_for_the_regions() {
+    let handle = planned();
+    let endless = endless(handle, MIB);
+    thread::scope(|scope| {
+        let ask = |thread| scope.spawn(move || handle.request_planned(thread, 32 * MIB));
+        let first = ask(0);
+        until("it pins", || asked(handle) == [64]);
+        let second = ask(1);
+        drop(endless);
+        assert!(first.join().unwrap().is_some());
+        assert_eq!(second.join().unwrap(), None, "there is no second lane");
+    });
+    assert_eq!(asked(handle), [64, 32]);
+}
+
+#[test]
+fn in_the_background_nobody_waits_and_a_clear_stops_nothing() {
+    let handle = on(&layout(), WarmUp::Background, 1 << 20);
+    let endless = endless(handle, MIB);
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    until("it pins", || asked(handle) == [64]);
+    handle.empty_cache();
+    drop(endless);
+    until("it is pinned", || handle.report()["plan"]["pinned"] == true);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(counts(handle), [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_panic_retires_the_engine_and_nobody_waits_for_the_plan() {
+    let handle = planned();
+    let endless = endless(handle, MIB);
+    thread::scope(|scope| {
+        let ask = || scope.spawn(|| handle.request_planned(0, 32 * MIB));
+        let panics = ask();
+        until("it pins", || asked(handle) == [64]);
+        let waits = ask();
+        handle.pinner.memory.panics.store(true, Ordering::Relaxed);
+        drop(endless);
+        assert_eq!(panics.join().unwrap(), None);
+        assert_eq!(waits.join().unwrap(), None);
+    });
+    assert!(is_retired(handle));
+    handle.close();
+}
+
+#[test]
+fn what_is_live_when_the_engine_retires_stays_and_can_be_freed() {
+    let handle = planned();
+    let live = handle.request_planned(0, 32 * MIB).unwrap();
+    handle.break_down();
+    assert_eq!(handle.request(500 * MIB), None);
+    assert!(is_retired(handle));
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    handle.empty_cache();
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [32, 64]);
+}
+
+#[test]
+fn a_child_takes_no_lock_and_its_parents_blocks_stay() {
+    let handle = planned();
+    let live = handle.request_planned(0, 32 * MIB).unwrap();
+    // As if another thread of the parent held the lock at the fork.
+    let _held = handle.planned.as_ref().unwrap().hold();
+    assert!(handle.enter_child());
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    handle.iteration(0);
+    handle.defer(live.block);
+    handle.cache(live.block);
+    handle.release(live.block);
+    assert_eq!(handle.slot_at(live.address), None);
+    assert!(!handle.warm_up(true) && handle.stats().is_none());
+    handle.empty_cache();
+    handle.close();
+    assert_eq!(handle.report()["state"], "forked");
+    assert!(handle.parts().is_empty());
+    assert_eq!(pinned(handle), [32, 64]);
+}
+
+#[test]
+fn a_child_of_a_parent_that_pinned_nothing_has_the_plan() {
+    let handle = planned();
+    assert!(!handle.enter_child());
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    let busy = planned();
+    let held = busy.planned.as_ref().unwrap().hold();
+    assert!(busy.enter_child(), "a thread of the parent was in it");
+    drop(held);
+}
+
+#[test]
+fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
+    let handle = planned();
+    let _endless = endless(handle, MIB);
+    // Not joined: it does not come back before the process is gone.
+    let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
+    until("it pins", || asked(handle) == [64]);
+    handle.close();
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert!(!request.is_finished());
+    assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
+}
+
+#[test]
+fn after_the_end_nothing_is_pinned_and_what_is_there_serves() {
+    let handle = planned();
+    let live = handle.request_planned(0, 32 * MIB).unwrap();
+    handle.close();
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(asked(handle), [64, 32]);
+}

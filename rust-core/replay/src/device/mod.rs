@@ -1,0 +1,187 @@
+//! PyTorch's allocator of device memory (`c10::cuda::CUDACachingAllocator`, 2.15), as a model.
+//!
+//! ```text
+//!   driver    what the device has left, and addresses
+//!   blocks    parts of segments, their neighbours, and what is free in each pool: bookkeeping
+//!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
+//!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
+//!   replay    feeds events to a model and measures
+//!   history   events out of a snapshot that PyTorch wrote
+//! ```
+//!
+//! It is beside [`crate::policy`] and not in it: there a request has a thread, and streams come in when a block is used;
+//! here memory belongs to the stream that it was asked for, a request may be refused, and the driver is asked for whole
+//! segments. What streams do takes no time here: whoever feeds a model says when a block's events are complete.
+//!
+//! Not modelled: pools of graphs and of users, garbage collection, `roundup_power2_divisions`, and fractions of a
+//! device. None does anything by default.
+
+mod blocks;
+mod driver;
+pub mod history;
+mod ranges;
+pub mod replay;
+mod torch;
+
+pub use torch::Torch;
+
+use std::fmt::Debug;
+
+/// What a program does with device memory. A block's number may be used again once it is freed and complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It asks for `bytes` bytes, 1 or more, on a stream.
+    Alloc {
+        /// The block's number.
+        block: u32,
+        /// Bytes.
+        bytes: u64,
+        /// The stream that may use it without further ado.
+        stream: u32,
+    },
+    /// It uses a block on another stream (`record_stream`).
+    Use {
+        /// The block.
+        block: u32,
+        /// The stream.
+        stream: u32,
+    },
+    /// It frees a block. If other streams used it, it is free once they are done.
+    Free {
+        /// The block.
+        block: u32,
+    },
+    /// What other streams did with a freed block is done.
+    Complete {
+        /// The block.
+        block: u32,
+    },
+    /// `empty_cache`, which waits for all streams.
+    Clear,
+    /// A step is over.
+    Iter,
+}
+
+/// A request that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+/// What an allocator holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes that the driver gave.
+    pub reserved: u64,
+    /// The most at one moment.
+    pub peak_reserved: u64,
+    /// Bytes of blocks that programs have, rounded up.
+    pub allocated: u64,
+    /// Bytes of these and of freed blocks whose events are not complete.
+    pub active: u64,
+    /// Segments, or pages of expandable ones, that the driver was asked for.
+    pub taken: u64,
+    /// Those that were given back.
+    pub given_back: u64,
+}
+
+/// An allocator of device memory.
+pub trait Device: Debug {
+    /// A request of `bytes` bytes, 1 or more; the block is called `block` until it is freed and complete.
+    ///
+    /// # Errors
+    ///
+    /// The device has not enough memory, even after everything that is idle was given back.
+    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory>;
+
+    /// The block is used on a stream.
+    fn use_on(&mut self, block: u32, stream: u32);
+
+    /// The block is freed. If another stream used it, [`Self::complete`] is to follow.
+    fn free(&mut self, block: u32);
+
+    /// The events of a freed block are complete. Does nothing if the allocator has waited for them itself.
+    fn complete(&mut self, block: u32);
+
+    /// `empty_cache`.
+    fn clear(&mut self);
+
+    /// What it holds.
+    fn usage(&self) -> Usage;
+
+    /// Checks that the model's state is consistent: for tests, and slow.
+    ///
+    /// # Errors
+    ///
+    /// What is inconsistent.
+    fn audit(&self) -> Result<(), String>;
+}
+
+/// How the allocator is set, and what the device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `expandable_segments:True`.
+    pub expandable: bool,
+    /// Blocks of at least this many bytes are not split (`max_split_size_mb`).
+    pub max_split_size: u64,
+    /// Bytes that the driver can give.
+    pub capacity: u64,
+    /// Addresses that an expandable segment reserves; 9/8 of the device's memory.
+    pub range: u64,
+}
+
+/// Addresses for any program.
+const ENDLESS: u64 = 1 << 50;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            expandable: false,
+            max_split_size: u64::MAX,
+            capacity: u64::MAX,
+            range: ENDLESS,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings with a limit: a device of `total` bytes, of which `free` are left to this allocator.
+    pub fn on_a_device(self, total: u64, free: u64) -> Self {
+        Self {
+            capacity: free,
+            range: total + total / 8,
+            ..self
+        }
+    }
+}
+
+/// Which model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As it comes.
+    Torch,
+    /// With `expandable_segments:True`.
+    TorchExpandable,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are compared.
+    pub const ALL: [Self; 2] = [Self::Torch, Self::TorchExpandable];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Torch => "torch-device",
+            Self::TorchExpandable => "torch-device-expandable",
+        }
+    }
+
+    /// The model, on a device without a limit.
+    pub fn model(self) -> Torch {
+        Torch::new(Settings {
+            expandable: self == Self::TorchExpandable,
+            ..Settings::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

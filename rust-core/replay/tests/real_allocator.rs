@@ -1,0 +1,99 @@
+//! The model of PyTorch's device allocator reserves what the allocator itself reserves, act by act.
+//!
+//! Programs run with stock PyTorch in the simulator (`tests/python/device_programs.py`); the model replays their
+//! snapshots. No device is full in them: what was given back for a request, a snapshot does not tell from an emptied
+//! cache. Needs `PINBUDDY_STOCK_PYTHON`, the official wheel's Python (2.15), and `PINBUDDY_SIM_FOLDER`, the folder of
+//! the simulator's libraries. Ignored without them; asked for, a missing one fails.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pinbuddy_replay::device::Settings;
+use pinbuddy_replay::device::history::{Agreement, History};
+use pinbuddy_snapshot::{Snapshot, Whose};
+
+/// Acts of a program that is worth a comparison.
+const ACTS: usize = 1000;
+
+#[test]
+#[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
+fn a_training_reserves_what_the_model_reserves() {
+    for seed in 1..=3 {
+        check("training", seed);
+    }
+}
+
+#[test]
+#[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
+fn requests_in_any_order_reserve_what_the_model_reserves() {
+    for seed in 1..=4 {
+        check("random", seed);
+    }
+}
+
+/// A program with and without expandable segments.
+fn check(program: &str, seed: u32) {
+    for expandable in [false, true] {
+        let name = format!("{program} {seed}, expandable: {expandable}");
+        let (history, reported) = record(program, seed, expandable);
+        assert!(history.acts.len() > ACTS, "{name}");
+        let settings = Settings {
+            expandable,
+            ..Settings::default()
+        };
+        let agreement = history.compare(settings);
+        let Agreement { peak, end, .. } = agreement;
+        assert_eq!([peak.1, end.1], reported, "{name}: the history is whole");
+        assert_eq!(agreement.differs, None, "{name}");
+        assert_eq!((peak.0, end.0), (peak.1, end.1), "{name}");
+    }
+}
+
+/// What the program did, and the bytes that PyTorch says were reserved, at most and at the end.
+fn record(program: &str, seed: u32, expandable: bool) -> (History, [u64; 2]) {
+    let variable = |name: &str| {
+        let value = std::env::var_os(name).map(PathBuf::from);
+        value.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`"))
+    };
+    let (python, simulator) = (
+        variable("PINBUDDY_STOCK_PYTHON"),
+        variable("PINBUDDY_SIM_FOLDER"),
+    );
+    let name = format!("{program}-{seed}-{expandable}.pickle");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/device_programs.py");
+    let setting = if expandable { "True" } else { "False" };
+    let mut command = Command::new(python);
+    command
+        .args([
+            script.as_os_str(),
+            program.as_ref(),
+            seed.to_string().as_ref(),
+        ])
+        .arg(&path)
+        .env("LD_PRELOAD", simulator.join("libpinbuddy_cuda_sim.so"))
+        .env("LD_LIBRARY_PATH", &simulator)
+        .env(
+            "PYTORCH_CUDA_ALLOC_CONF",
+            format!("expandable_segments:{setting}"),
+        )
+        .env("PINBUDDY_SIM_QUIET", "1");
+    let output = command.output().expect("the program starts");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{complaint}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let line = printed.trim().lines().last().unwrap_or_default();
+    let numbers: Vec<u64> = line
+        .trim_matches(['[', ']'])
+        .split(", ")
+        .filter_map(|it| it.parse().ok())
+        .collect();
+    let reported = numbers.try_into().expect("two numbers");
+    let file = BufReader::new(File::open(&path).expect("a snapshot"));
+    let snapshot = Snapshot::read(file).expect("a snapshot that can be read");
+    std::fs::remove_file(&path).expect("the snapshot is removed");
+    (History::of(snapshot.entries(Whose::Device(0))), reported)
+}
