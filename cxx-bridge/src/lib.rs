@@ -100,7 +100,9 @@ mod ffi {
     #[derive(Clone, Copy, Debug, Default)]
     struct StreamCounts {
         device: i32,
+        stream: u32,
         reserved: usize,
+        dropped: bool,
         hits: u64,
         misses: u64,
         unplanned: u64,

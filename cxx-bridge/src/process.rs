@@ -9,11 +9,12 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use pinbuddy_core::{Cached, Gauge, Region, SegmentId, Stats};
+use serde_json::Value;
 
 use crate::backing::{Chain, Completions, Device, Driver};
 use crate::budget::Account;
 use crate::config::Config;
-use crate::device::{self, process::DeviceMemory};
+use crate::device::{self, process::DeviceMemory, process::device_report};
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
@@ -205,6 +206,15 @@ pub(crate) fn iteration() {
     ffi::device_iteration();
 }
 
+/// The engine's report, and that of planned device memory.
+pub(crate) fn report() -> Value {
+    let mut report = flushed_handle().report();
+    if report["state"] != "forked" {
+        report["device"] = device_report();
+    }
+    report
+}
+
 /// The process ends: what is recorded is written.
 pub(crate) fn engine_record_close() {
     let _ = catch_unwind(|| process().recorder.close());
@@ -313,6 +323,7 @@ pub(crate) fn engine_close() {
 
 pub(crate) fn engine_enter_child() -> bool {
     process().recorder.enter_child();
+    device_memory().enter_child();
     handle().enter_child()
 }
 

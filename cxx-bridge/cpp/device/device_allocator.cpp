@@ -74,7 +74,7 @@ class Streams {
       return nullptr;
     }
     all_[count] = std::make_unique<StreamMemory>(
-        below, stream, stream_plan(stream.device_index(), static_cast<std::uint32_t>(count)));
+        below, stream, static_cast<std::uint32_t>(count));
     count_.store(count + 1, std::memory_order_release);
     return all_[count].get();
   }
@@ -150,6 +150,11 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   void init(int devices) override {
     below_->init(devices);
+    begin(devices);
+  }
+
+  // The allocator below is initialised.
+  void begin(int devices) {
     devices_.store(std::min(devices, kDevices), std::memory_order_release);
     if (device_records() && !tracked_.exchange(true)) {
       below_->attachAllocatorTraceTracker(note);
@@ -337,8 +342,13 @@ void install_device_allocator() {
     return;
   }
   the_device_allocator = new DeviceAllocator(below, planned);
+  // A plug-in may be loaded late.
+  if (below->initialized()) {
+    the_device_allocator->begin(c10::cuda::device_count());
+  }
   device_memory::allocator.store(the_device_allocator);
-  c10::SetAllocator(c10::kCUDA, the_device_allocator, /*priority=*/255);
+  // With the built-in allocator's priority, so that a program can still set another one.
+  c10::SetAllocator(c10::kCUDA, the_device_allocator);
   std::atexit(device_record_close);
 }
 
@@ -346,11 +356,8 @@ rust::Vec<StreamCounts> device_counts() {
   rust::Vec<StreamCounts> counts;
   if (the_device_allocator != nullptr) {
     the_device_allocator->each([&](StreamMemory& it) {
-      if (it.reserved() > 0) {
-        auto of_it = it.counts();
-        of_it.device = it.device();
-        of_it.reserved = it.reserved();
-        counts.push_back(of_it);
+      if (it.is_planned()) {
+        counts.push_back(it.counts());
       }
     });
   }

@@ -16,12 +16,15 @@ constexpr std::size_t kStep = std::size_t{2} << 20;
 
 } // namespace
 
-StreamMemory::StreamMemory(Below& below, c10::cuda::CUDAStream stream, rust::Box<StreamPlan> plan)
+StreamMemory::StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number)
     : below_(below),
       stream_(stream),
-      regions_(plan->regions()),
-      state_(regions_.empty() ? State::kDropped : State::kCold),
-      plan_(std::move(plan)) {
+      number_(number),
+      plan_(stream_plan(stream.device_index(), number)),
+      regions_(plan_->regions()) {
+  if (regions_.empty()) {
+    state_.store(State::kDropped);
+  }
   for (std::size_t index = 0; index < regions_.size(); ++index) {
     // As long as the allocator below would have it: then the block there is the region, and no longer.
     const std::size_t bytes = plan_->region_bytes(index);
@@ -66,23 +69,28 @@ void StreamMemory::reserve() {
   c10::cuda::CUDAGuard device_guard(device);
   const auto before = below_.getDeviceStats(device).allocated_bytes[0].peak;
   peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
-  std::vector<void*> taken;
+  std::vector<std::pair<std::size_t, void*>> taken;
   try {
-    for (const Region& region : regions_) {
-      taken.push_back(below_.raw_alloc_with_stream(region.bytes, stream_.stream()));
+    for (std::size_t index = 0; index < regions_.size(); ++index) {
+      const Region& region = regions_[index];
+      // Some may still be there since the cache was emptied.
+      if (region.base.load(std::memory_order_relaxed) == 0) {
+        taken.emplace_back(index, below_.raw_alloc_with_stream(region.bytes, stream_.stream()));
+      }
     }
   } catch (const c10::Error& error) {
-    for (void* base : taken) {
+    for (const auto& [index, base] : taken) {
       below_.raw_delete(base);
     }
     state_.store(State::kDropped);
     device_refused(device, error.what_without_backtrace());
+    give_back(/*for_good=*/true);
     return;
   }
   {
     Lock guard(mutex_);
-    for (std::size_t index = 0; index < regions_.size(); ++index) {
-      const auto base = reinterpret_cast<std::size_t>(taken[index]);
+    for (const auto& [index, address] : taken) {
+      const auto base = reinterpret_cast<std::size_t>(address);
       plan_->reserved(index, base);
       regions_[index].base.store(base, std::memory_order_release);
     }
@@ -229,7 +237,7 @@ bool StreamMemory::give_back(bool for_good) {
     idle = take_idle();
     if (for_good) {
       state_.store(State::kDropped);
-    } else if (state == State::kReady && idle.size() == regions_.size()) {
+    } else if (state == State::kReady && !idle.empty()) {
       state_.store(State::kCold);
     }
   }
@@ -300,7 +308,12 @@ rust::Vec<Part> StreamMemory::parts() {
 
 StreamCounts StreamMemory::counts() {
   Lock guard(mutex_);
-  return plan_->counts();
+  StreamCounts counts = plan_->counts();
+  counts.device = stream_.device_index();
+  counts.stream = number_;
+  counts.reserved = reserved();
+  counts.dropped = state_.load(std::memory_order_relaxed) == State::kDropped;
+  return counts;
 }
 
 } // namespace pinbuddy

@@ -40,7 +40,8 @@ class StreamMemory {
     Stat active_bytes;
   };
 
-  StreamMemory(Below& below, c10::cuda::CUDAStream stream, rust::Box<StreamPlan> plan);
+  // `number`: how many of the device's streams were asked for planned memory before this one.
+  StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number);
 
   cudaStream_t stream() const {
     return stream_.stream();
@@ -84,8 +85,9 @@ class StreamMemory {
   std::size_t reserved() const;
   std::size_t regions() const;
 
-  c10::DeviceIndex device() const {
-    return stream_.device_index();
+  // Whether there is a plan for it.
+  bool is_planned() const {
+    return !regions_.empty();
   }
 
   // The most that the allocator below had handed out before the regions came.
@@ -131,13 +133,15 @@ class StreamMemory {
 
   Below& below_;
   const c10::cuda::CUDAStream stream_;
+  const std::uint32_t number_;
+  // Under the lock from the constructor on.
+  rust::Box<StreamPlan> plan_;
   std::vector<Region> regions_;
-  std::atomic<State> state_;
+  std::atomic<State> state_{State::kCold};
   std::atomic<bool> unsettled_{false};
   std::atomic<std::int64_t> peak_before_{0};
 
   std::mutex mutex_;
-  rust::Box<StreamPlan> plan_;
   ska::flat_hash_map<void*, Block> blocks_;
   // Freed during a capture: their events are recorded after it.
   std::vector<Block> deferred_;

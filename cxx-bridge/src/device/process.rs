@@ -4,8 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pinbuddy_plan::file::device::Stream;
 use pinbuddy_slots::Slots;
+use serde_json::{Value, json};
 
 pub(crate) use super::stream::StreamPlan;
+use crate::ffi::{self, StreamCounts};
 use crate::log::{self, Bytes};
 use crate::plan::{self, Choice};
 use crate::process::device_memory;
@@ -26,11 +28,39 @@ impl DeviceMemory {
         Self { choice, recording }
     }
 
+    pub(crate) fn enter_child(&self) {
+        if let Some(recording) = &self.recording {
+            recording.enter_child();
+        }
+    }
+
     pub(crate) fn iteration(&self) {
         if let Some(recording) = &self.recording {
             recording.iteration();
         }
     }
+}
+
+/// How the plans of streams fare that have asked for memory; null where no plan is used.
+pub(crate) fn device_report() -> Value {
+    if !device_planned() {
+        return Value::Null;
+    }
+    let counts = ffi::device_counts();
+    let stream = |it: &StreamCounts| {
+        json!({
+            "device": it.device,
+            "stream": it.stream,
+            "reserved_bytes": it.reserved,
+            "dropped": it.dropped,
+            "hits": it.hits,
+            "misses": it.misses,
+            "unplanned": it.unplanned,
+            "resyncs": it.resyncs,
+            "borrowed": it.borrowed,
+        })
+    };
+    counts.iter().map(stream).collect()
 }
 
 /// Whether requests have planned places.

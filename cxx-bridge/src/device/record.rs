@@ -20,7 +20,7 @@ use pinbuddy_plan::file::device::Stream;
 use pinbuddy_plan::record::Event;
 
 use crate::backing::background;
-use crate::lock::Lock;
+use crate::lock::{Guard, Lock};
 use crate::log::{self, Bytes};
 use crate::plan::record::{FIRST, LAST_PATIENCE, MOST_EVENTS, PATIENCE, Target};
 
@@ -32,6 +32,8 @@ pub struct Recording {
     run: MadeFor,
     /// Whether a thread makes a plan.
     at_work: Arc<AtomicBool>,
+    /// In a child of the process that is recorded, nothing is, and nothing here is locked.
+    is_child: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -67,12 +69,25 @@ impl Recording {
             target: Arc::new(Target::new(path)),
             run,
             at_work: Arc::default(),
+            is_child: AtomicBool::new(false),
         }
+    }
+
+    /// Called in a child: if its parent has recorded anything, the recording is the parent's.
+    pub fn enter_child(&self) {
+        let is_begun = self.state.if_free().is_none_or(|it| !it.record.is_empty());
+        self.is_child.store(is_begun, Ordering::Relaxed);
+    }
+
+    fn state(&self) -> Option<Guard<'_, State>> {
+        (!self.is_child.load(Ordering::Relaxed)).then(|| self.state.lock())
     }
 
     /// Memory at `address` was handed out to a stream.
     pub fn allocated(&self, device: u32, stream: usize, address: usize, bytes: usize) {
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else {
+            return;
+        };
         let stream = state.stream(device, stream);
         let (id, bytes, lane) = (address as u64, bytes as u64, 0);
         state
@@ -85,7 +100,9 @@ impl Recording {
 
     /// Memory of this stream is free again.
     pub fn freed(&self, device: u32, stream: usize, address: usize) {
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else {
+            return;
+        };
         let stream = state.stream(device, stream);
         let id = address as u64;
         state.record.push(stream, Event::Over { id });
@@ -93,13 +110,15 @@ impl Recording {
 
     /// An iteration is over.
     pub fn iteration(&self) {
-        self.state.lock().record.iteration();
+        if let Some(mut state) = self.state() {
+            state.record.iteration();
+        }
     }
 
     /// The process ends.
     pub fn close(&self) {
         let (record, planned) = {
-            let state = self.state.lock();
+            let Some(state) = self.state() else { return };
             (state.record.clone(), state.planned)
         };
         // A plan that another thread is making is not of all requests.

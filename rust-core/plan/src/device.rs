@@ -68,7 +68,9 @@ impl DeviceRecord {
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
         let plans = self.records.iter().filter_map(|(stream, record)| {
-            let mut plan = plan(record, options, stop);
+            let mut record = record.clone();
+            record.forget_the_end();
+            let mut plan = plan(&record, options, stop);
             // Regions that no slot names are for what PyTorch serves.
             let own = plan.slots.iter().map(|it| it.region as usize + 1).max()?;
             plan.regions.truncate(own);
@@ -116,6 +118,52 @@ mod tests {
             .map(|(stream, plan)| (*stream, plan.reserved() / MIB))
             .collect();
         assert_eq!(planned, [(main, 15), (side, 3)]);
+    }
+
+    /// A training whose optimizer makes its state in the first step; at the end all is freed.
+    #[test]
+    fn the_end_of_a_program_does_not_end_what_it_kept() {
+        let mut record = DeviceRecord::new(1_000_000);
+        let stream = Stream::from((0, 0));
+        let mut id = 0;
+        let mut ask = |record: &mut DeviceRecord, mib: u64| {
+            id += 1;
+            let bytes = mib * MIB;
+            record.push(stream, Event::Request { id, bytes, lane: 0 });
+            id
+        };
+        let mut kept: Vec<u64> = (0..6).map(|_| ask(&mut record, 2)).collect();
+        let free = |record: &mut DeviceRecord, ids: Vec<u64>| {
+            for id in ids {
+                record.push(stream, Event::Over { id });
+            }
+        };
+        for step in 0..12 {
+            let activations: Vec<u64> = (0..6).map(|_| ask(&mut record, 3)).collect();
+            let gradients: Vec<u64> = (0..6).map(|_| ask(&mut record, 2)).collect();
+            free(&mut record, activations);
+            if step == 0 {
+                kept.extend((0..12).map(|_| ask(&mut record, 2)));
+            }
+            for _ in 0..6 {
+                let one = ask(&mut record, 2);
+                free(&mut record, vec![one]);
+            }
+            free(&mut record, gradients);
+        }
+        let with_the_end = {
+            let mut record = record.clone();
+            free(&mut record, kept);
+            record
+        };
+        for record in [record, with_the_end] {
+            let made = record.plan(&Options::default(), &|| false);
+            assert_eq!(made.plans.len(), 1);
+            let plan = &made.plans[0].1;
+            let replayed = crate::check_plan(&record.records[0].1, plan);
+            assert_eq!(replayed.hits as usize, record.len());
+            assert_eq!(plan.reserved(), record.records[0].1.peak());
+        }
     }
 
     #[test]
