@@ -187,6 +187,7 @@ mod ffi {
     unsafe extern "C++" {
         include!("device/device_allocator.h");
 
+        fn device_begun() -> bool;
         fn device_counts() -> Vec<StreamCounts>;
         fn device_iteration();
     }

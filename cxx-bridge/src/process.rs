@@ -203,7 +203,6 @@ pub(crate) fn iteration() {
         ffi::planned_iteration();
     }
     device_memory().iteration();
-    ffi::device_iteration();
 }
 
 /// The engine's report, and that of planned device memory.

@@ -161,6 +161,10 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     }
   }
 
+  bool has_begun() const {
+    return devices_.load(std::memory_order_acquire) > 0;
+  }
+
   void beginAllocateToPool(
       c10::DeviceIndex device,
       c10::MempoolId_t pool,
@@ -256,7 +260,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {
-      error.add_context("pinbuddy: the device's plan was dropped before, and its idle memory given back");
+      error.add_context("pinbuddy: before that the plan of this device was dropped, and its idle memory given back");
       throw;
     }
   }
@@ -352,6 +356,10 @@ void install_device_allocator() {
   std::atexit(device_record_close);
 }
 
+bool device_begun() {
+  return the_device_allocator != nullptr && the_device_allocator->has_begun();
+}
+
 rust::Vec<StreamCounts> device_counts() {
   rust::Vec<StreamCounts> counts;
   if (the_device_allocator != nullptr) {
@@ -380,6 +388,10 @@ void install_device_allocator() {
   if (device_planned() || device_records()) {
     device_absent("this release of torch is older than 2.11");
   }
+}
+
+bool device_begun() {
+  return false;
 }
 
 rust::Vec<StreamCounts> device_counts() {

@@ -16,6 +16,9 @@ struct StreamCounts;
 // Puts it in front, if the settings ask for that. Called once, when the library is loaded.
 void install_device_allocator();
 
+// Whether the allocator is initialised. Takes no lock.
+bool device_begun();
+
 // What the streams' plans have counted.
 rust::Vec<StreamCounts> device_counts();
 

@@ -16,32 +16,29 @@ using device_memory_stat = c10::CachingAllocator::StatArray;
 constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
 
-// Of the allocator below, `regions` were the plan's: `blocks` are in their place.
-void replace(device_memory_stat& stats, std::int64_t regions, std::int64_t before, const Stat& blocks) {
+// Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place.
+void replace(device_memory_stat& stats, const Stat& regions, std::int64_t before, const Stat& blocks) {
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats[type];
-    stat.current += blocks.current - regions;
-    stat.peak = std::max(before, stat.peak - regions + blocks.peak);
-    stat.allocated += blocks.allocated;
-    stat.freed += blocks.freed;
+    stat.current += blocks.current - regions.current;
+    stat.peak = std::max({before, stat.current, stat.peak - regions.peak + blocks.peak});
+    stat.allocated += blocks.allocated - regions.allocated;
+    stat.freed += blocks.freed - regions.freed;
   }
 }
 
 } // namespace
 
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, StreamMemory& memory) {
-  const auto reserved = static_cast<std::int64_t>(memory.reserved());
   const auto counted = memory.counted();
-  if (reserved == 0 && counted.blocks.allocated == 0) {
-    return;
-  }
-  const auto regions = static_cast<std::int64_t>(memory.regions());
+  const Stat& regions = counted.regions;
+  const Stat& reserved = counted.reserved;
   replace(stats.allocation, regions, 0, counted.blocks);
   replace(stats.active, regions, 0, counted.active_blocks);
   replace(stats.allocated_bytes, reserved, memory.peak_before(), counted.bytes);
   replace(stats.active_bytes, reserved, memory.peak_before(), counted.active_bytes);
   replace(stats.requested_bytes, reserved, 0, counted.requested);
-  const auto idle = reserved - counted.active_bytes.current;
+  const auto idle = reserved.current - counted.active_bytes.current;
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats.inactive_split_bytes[type];
     stat.current += idle;

@@ -93,6 +93,8 @@ void StreamMemory::reserve() {
       const auto base = reinterpret_cast<std::size_t>(address);
       plan_->reserved(index, base);
       regions_[index].base.store(base, std::memory_order_release);
+      counted_.regions.increase(1);
+      counted_.reserved.increase(regions_[index].bytes);
     }
   }
   state_.store(State::kReady, std::memory_order_release);
@@ -222,6 +224,8 @@ std::vector<void*> StreamMemory::take_idle() {
   for (const std::size_t index : plan_->take_idle()) {
     const auto base = regions_[index].base.exchange(0);
     idle.push_back(reinterpret_cast<void*>(base));
+    counted_.regions.decrease(1);
+    counted_.reserved.decrease(regions_[index].bytes);
   }
   return idle;
 }
@@ -265,40 +269,34 @@ std::size_t StreamMemory::reserved() const {
   return bytes;
 }
 
-std::size_t StreamMemory::regions() const {
-  return std::count_if(regions_.begin(), regions_.end(), [](const Region& region) {
-    return region.base.load(std::memory_order_relaxed) != 0;
-  });
-}
-
 StreamMemory::Counted StreamMemory::counted() {
   Lock guard(mutex_);
   return counted_;
 }
 
-void StreamMemory::reset_peaks() {
-  peak_before_.store(0, std::memory_order_relaxed);
-  Lock guard(mutex_);
+template <class Act>
+void StreamMemory::each_count(Act act) {
   for (Stat* stat :
        {&counted_.blocks,
         &counted_.bytes,
         &counted_.requested,
         &counted_.active_blocks,
-        &counted_.active_bytes}) {
-    stat->reset_peak();
+        &counted_.active_bytes,
+        &counted_.regions,
+        &counted_.reserved}) {
+    act(*stat);
   }
+}
+
+void StreamMemory::reset_peaks() {
+  peak_before_.store(0, std::memory_order_relaxed);
+  Lock guard(mutex_);
+  each_count([](Stat& stat) { stat.reset_peak(); });
 }
 
 void StreamMemory::reset_accumulated() {
   Lock guard(mutex_);
-  for (Stat* stat :
-       {&counted_.blocks,
-        &counted_.bytes,
-        &counted_.requested,
-        &counted_.active_blocks,
-        &counted_.active_bytes}) {
-    stat->reset_accumulated();
-  }
+  each_count([](Stat& stat) { stat.reset_accumulated(); });
 }
 
 rust::Vec<Part> StreamMemory::parts() {

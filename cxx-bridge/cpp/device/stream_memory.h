@@ -38,6 +38,9 @@ class StreamMemory {
     // With those that other streams still use.
     Stat active_blocks;
     Stat active_bytes;
+    // What the allocator below counts as blocks.
+    Stat regions;
+    Stat reserved;
   };
 
   // `number`: how many of the device's streams were asked for planned memory before this one.
@@ -81,9 +84,8 @@ class StreamMemory {
   // An iteration is over.
   void iteration();
 
-  // Bytes taken from the allocator below, and in how many regions.
+  // Bytes taken from the allocator below.
   std::size_t reserved() const;
-  std::size_t regions() const;
 
   // Whether there is a plan for it.
   bool is_planned() const {
@@ -129,6 +131,8 @@ class StreamMemory {
   // Regions in which nothing lies; they are the caller's. Under the lock.
   std::vector<void*> take_idle();
   void finish(const Place& place);
+  template <class Act>
+  void each_count(Act act);
   void give_back(const std::vector<void*>& regions);
 
   Below& below_;

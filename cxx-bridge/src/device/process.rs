@@ -1,6 +1,7 @@
 //! This process's planned device memory, for the C++ side. Thin: translates and forwards.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_plan::file::device::Stream;
 use pinbuddy_slots::Slots;
@@ -17,6 +18,8 @@ use crate::process::device_memory;
 pub(crate) struct DeviceMemory {
     choice: Choice<pinbuddy_plan::file::device::DevicePlan>,
     recording: Option<super::Recording>,
+    /// This is a child of a process that has used its devices: what is planned there is the parent's.
+    is_child: AtomicBool,
 }
 
 impl DeviceMemory {
@@ -25,16 +28,25 @@ impl DeviceMemory {
             Choice::Record { path, run } => Some(super::Recording::new(path.clone(), run.clone())),
             _ => None,
         };
-        Self { choice, recording }
+        Self {
+            choice,
+            recording,
+            is_child: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn enter_child(&self) {
+        self.is_child.store(ffi::device_begun(), Ordering::Relaxed);
         if let Some(recording) = &self.recording {
             recording.enter_child();
         }
     }
 
     pub(crate) fn iteration(&self) {
+        if self.is_child.load(Ordering::Relaxed) {
+            return;
+        }
+        ffi::device_iteration();
         if let Some(recording) = &self.recording {
             recording.iteration();
         }
@@ -43,7 +55,8 @@ impl DeviceMemory {
 
 /// How the plans of streams fare that have asked for memory; null where no plan is used.
 pub(crate) fn device_report() -> Value {
-    if !device_planned() {
+    // Another thread of the parent may have held a lock.
+    if !device_planned() || device_memory().is_child.load(Ordering::Relaxed) {
         return Value::Null;
     }
     let counts = ffi::device_counts();
