@@ -177,6 +177,7 @@ def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
     whole = torch.equal(live.cpu(), mark)
     held = torch.cuda.memory_reserved()
     del live
+    torch.cuda.empty_cache()
     print(json.dumps([text, whole, held, torch.cuda.memory_reserved()]))
     """
     text, whole, held, after = with_plan(program, PINBUDDY_SIM_DEVICE_MB="64").value

@@ -1,6 +1,7 @@
 #include "device_allocator.h"
 
 #include "../upstream.h"
+#include "pinbuddy-bridge/src/lib.rs.h"
 
 #if PINBUDDY_TORCH_FROM(11)
 

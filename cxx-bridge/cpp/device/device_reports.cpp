@@ -1,6 +1,8 @@
-#include "device_reports.h"
+#include "../upstream.h"
 
 #if PINBUDDY_TORCH_FROM(11)
+
+#include "device_reports.h"
 
 #include <c10/core/impl/GPUTrace.h>
 

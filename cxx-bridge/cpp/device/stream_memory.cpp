@@ -1,3 +1,7 @@
+#include "../upstream.h"
+
+#if PINBUDDY_TORCH_FROM(11)
+
 #include "stream_memory.h"
 
 #include <c10/cuda/CUDAException.h>
@@ -315,3 +319,5 @@ StreamCounts StreamMemory::counts() {
 }
 
 } // namespace pinbuddy
+
+#endif

@@ -178,3 +178,65 @@ fn make(record: &DeviceRecord, run: MadeFor, target: &Target, patience: Duration
         Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinbuddy_plan::file::device::DevicePlan;
+    use std::fs;
+
+    const MIB: usize = 1 << 20;
+
+    /// Two streams of a device and one of another, whose address is the same.
+    fn record(recording: &Recording, steps: usize) {
+        for _ in 0..steps {
+            for (device, stream, mib) in [(0, 0x10, 3), (0, 0, 5), (1, 0x10, 4)] {
+                let address = 0x1000 * mib;
+                recording.allocated(device, stream, address, mib * MIB);
+                recording.freed(device, stream, address);
+            }
+            recording.iteration();
+        }
+    }
+
+    #[test]
+    fn streams_are_numbered_by_their_first_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.json");
+        let recording = Recording::new(path.clone(), MadeFor::default());
+        record(&recording, 20);
+        recording.close();
+        let plans = DevicePlan::read(&fs::read_to_string(path).unwrap()).unwrap();
+        let mut found: Vec<_> = plans
+            .plans
+            .iter()
+            .map(|(it, plan)| ((it.device, it.number), plan.reserved() as usize / MIB))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [((0, 0), 3), ((0, 1), 5), ((1, 0), 4)]);
+    }
+
+    #[test]
+    fn a_child_of_a_process_that_has_recorded_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.json");
+        let recording = Recording::new(path.clone(), MadeFor::default());
+        record(&recording, 20);
+        recording.enter_child();
+        record(&recording, 20);
+        recording.close();
+        assert!(!path.exists());
+        assert_eq!(recording.state.lock().record.len(), 60);
+    }
+
+    #[test]
+    fn a_child_of_a_process_that_has_not_begun_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.json");
+        let recording = Recording::new(path.clone(), MadeFor::default());
+        recording.enter_child();
+        record(&recording, 20);
+        recording.close();
+        assert!(path.exists());
+    }
+}
