@@ -13,13 +13,12 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
-#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "device_reports.h"
 #include "forwarding.h"
-#include "stream_memory.h"
+#include "streams.h"
 
 namespace pinbuddy {
 namespace {
@@ -31,59 +30,6 @@ constexpr int kDevices = 64;
 
 // Requests up to this many bytes are PyTorch's: it serves them from segments of their own.
 constexpr std::size_t kSmall = std::size_t{1} << 20;
-
-// The streams of a device that have asked for planned memory, in their order. Grows only.
-class Streams {
- public:
-  static constexpr std::size_t kMost = 64;
-
-  // The stream's memory; null if it has none.
-  StreamMemory* of(c10::cuda::CUDAStream stream, CUDAAllocator& below) {
-    const std::size_t count = count_.load(std::memory_order_acquire);
-    for (std::size_t index = 0; index < count; ++index) {
-      if (all_[index]->stream() == stream.stream()) {
-        return all_[index].get();
-      }
-    }
-    return add(stream, below);
-  }
-
-  template <class Act>
-  void each(Act act) {
-    const std::size_t count = count_.load(std::memory_order_acquire);
-    for (std::size_t index = 0; index < count; ++index) {
-      act(*all_[index]);
-    }
-  }
-
-  StreamMemory* owner(const void* address) {
-    StreamMemory* owner = nullptr;
-    each([&](StreamMemory& it) { owner = it.owns(address) ? &it : owner; });
-    return owner;
-  }
-
- private:
-  [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, CUDAAllocator& below) {
-    Lock guard(mutex_);
-    const std::size_t count = count_.load(std::memory_order_relaxed);
-    for (std::size_t index = 0; index < count; ++index) {
-      if (all_[index]->stream() == stream.stream()) {
-        return all_[index].get();
-      }
-    }
-    if (count == kMost) {
-      return nullptr;
-    }
-    all_[count] = std::make_unique<StreamMemory>(
-        below, stream, static_cast<std::uint32_t>(count));
-    count_.store(count + 1, std::memory_order_release);
-    return all_[count].get();
-  }
-
-  std::mutex mutex_;
-  std::atomic<std::size_t> count_{0};
-  std::array<std::unique_ptr<StreamMemory>, kMost> all_;
-};
 
 void delete_device_memory(void* address);
 

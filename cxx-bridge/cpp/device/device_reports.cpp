@@ -1,3 +1,4 @@
+// What device_reports.h declares; nothing before torch 2.11.
 #include "../upstream.h"
 
 #if PINBUDDY_TORCH_FROM(11)
