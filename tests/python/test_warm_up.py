@@ -202,6 +202,8 @@ def test_a_step_of_155_tensors_pins_nothing_after_the_warm_up(run):
         """,
         BUDDY_BLOCK_SIZE_MB=512,
         BUDDY_BLOCK_COUNT=4,
+        # Half of what is free may be less beside other tests.
+        BUDDY_MAX_MB=4096,
         PINBUDDY_SIM_LOCK=0,
     )
     assert outcome.value == [4, 4]

@@ -1,9 +1,9 @@
 //! The command line: options and help texts, no behaviour.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Plans pinned memory and advises on it, from what a program asked for.
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ pub enum Command {
     Plan(Plan),
     /// Say what to set for the program that a trace is of, and what is wrong in it
     Advise(Advise),
+    /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
+    Report(Report),
 }
 
 /// Options of `plan`.
@@ -86,6 +88,67 @@ pub struct Advise {
     pub threads: Option<usize>,
 }
 
+/// Options of `report`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "The page is one file and needs no network. What allocators would have done are replays on models, which \
+                  docs/simulate.md explains."
+)]
+pub struct Report {
+    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    #[arg(value_name = "TRACE|SNAPSHOT")]
+    pub trace: PathBuf,
+    /// Show this plan [default: one that is made now]
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Compare with another trace or snapshot
+    #[arg(long, value_name = "TRACE")]
+    pub compare: Option<PathBuf>,
+    /// Write to FILE [default: beside the trace, with the format's ending]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Format::Html)]
+    pub format: Format,
+    /// Of a snapshot: the memory of device N instead of pinned memory
+    #[arg(long, value_name = "N")]
+    pub device: Option<usize>,
+    /// Stop each search, for a plan and among settings, after S seconds
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    pub time_limit: f64,
+    /// How many threads search [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+/// What a report is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A page to look at
+    Html,
+    /// What the page has, for programs
+    Json,
+    /// A table of blocks
+    Csv,
+    /// Trace events, which Perfetto opens
+    Perfetto,
+    /// A snapshot, which PyTorch's memory_viz opens
+    Snapshot,
+}
+
+impl Format {
+    /// Beside a file: the same name with this format's ending.
+    pub(crate) fn beside(self, file: &Path) -> PathBuf {
+        file.with_extension(match self {
+            Self::Html => "report.html",
+            Self::Json => "report.json",
+            Self::Csv => "blocks.csv",
+            Self::Perfetto => "perfetto.json",
+            Self::Snapshot => "viz.pickle",
+        })
+    }
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text
         .parse()
@@ -107,7 +170,7 @@ mod tests {
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        for name in ["plan", "advise"] {
+        for name in ["plan", "advise", "report"] {
             let command = cli.find_subcommand_mut(name).unwrap();
             let help = command.render_long_help().to_string();
             insta::assert_snapshot!(format!("help_{name}"), help);

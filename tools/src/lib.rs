@@ -1,10 +1,11 @@
-//! Plans and advice, made from what a program asked for: a trace, PyTorch's own snapshot, or lifetimes in a table.
+//! Plans, advice and pages, made from what a program asked for: a trace, PyTorch's own snapshot, or lifetimes in a table.
 //!
 //! ```text
 //!   input    files in, events out: traces, snapshots, tables of lifetimes
 //!   place    a table of lifetimes in, offsets out (`plan --instance`)
 //!   plan     a trace in, a plan out (`plan`)
 //!   advise   a trace in, findings and settings to paste out (`advise`)
+//!   report   a trace in, a page to look at out (`report`)
 //! ```
 //!
 //! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
@@ -21,4 +22,5 @@ pub mod input;
 mod output;
 pub mod place;
 pub mod plan;
+pub mod report;
 mod show;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser as _;
 use pinbuddy_tools::cli::{Cli, Command};
-use pinbuddy_tools::{advise, place, plan};
+use pinbuddy_tools::{advise, place, plan, report};
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<()> {
     match &cli.command {
         Command::Advise(args) => advise::run(args),
+        Command::Report(args) => report::run(args),
         Command::Plan(args) => match &args.instance {
             Some(file) => place::run(file, args),
             None => plan::run(args.trace.as_deref().unwrap_or(Path::new("")), args),

@@ -59,6 +59,9 @@ pub enum Command {
     /// Say what to set for the program that a trace is of, and what is wrong in it
     #[command(disable_help_flag = true)]
     Advise(Handed),
+    /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
+    #[command(disable_help_flag = true)]
+    Report(Handed),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
     /// Build and try the fork of every supported release, one after the other

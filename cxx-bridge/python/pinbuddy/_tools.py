@@ -10,6 +10,7 @@ from pathlib import Path
 
 COMMANDS = {
     "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
+    "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
 }
 """Its commands, each in a line."""

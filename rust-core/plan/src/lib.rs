@@ -37,6 +37,6 @@ pub use check::{Overlap, check};
 pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
 pub use record::{Event, Record};
-pub use replay::{Replayed, check_plan};
+pub use replay::{Replayed, check_plan, places};
 pub use script::{Options, plan};
 pub use solve::{Effort, Solution, solve};

@@ -44,11 +44,25 @@ pub fn check_plan(record: &Record, plan: &Plan) -> Replayed {
     replay(record, plan, None)
 }
 
+/// The same: the slot that each request gets.
+#[must_use]
+pub fn places(record: &Record, plan: &Plan) -> Vec<Option<Slot>> {
+    let mut places = vec![None; record.len()];
+    let granted = &mut |number: u32, slot| places[number as usize] = Some(slot);
+    replay_with(record, plan, None, granted);
+    places
+}
+
 /// The same; requests that have no slot are served by `beside`, or else with what slots leave idle.
-pub(crate) fn replay(
+pub(crate) fn replay(record: &Record, plan: &Plan, beside: Option<&mut dyn Beside>) -> Replayed {
+    replay_with(record, plan, beside, &mut |_, _| {})
+}
+
+fn replay_with(
     record: &Record,
     plan: &Plan,
     mut beside: Option<&mut dyn Beside>,
+    granted: &mut dyn FnMut(u32, Slot),
 ) -> Replayed {
     let mut cursors: Vec<Cursor> = plan.lanes.iter().map(|it| cursor(plan, it)).collect();
     let mut taken = Taken::new(plan);
@@ -87,6 +101,7 @@ pub(crate) fn replay(
         let mut place = None;
         if let (Some(slot), None) = (slot, other) {
             replayed.hits += 1;
+            granted(number, slot);
             place = Some(taken.take(slot, number));
         } else {
             replayed.missed.push(number);

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::MIB;
-use crate::policy::Policy;
+use crate::policy::{Change, Place, Policy};
 use crate::policy::{Kind, buddy_181094::Buddy181094, pinbuddy, pinbuddy::Pinbuddy, stock::Stock};
 use crate::streams::Streams;
 use pinbuddy_trace::checked::{Act, Step};
@@ -55,8 +55,38 @@ pub trait Run {
     /// The next steps of the trace.
     fn batch(&mut self, steps: &[Step]);
 
+    /// The next step, without its time: two clocks are read for a batch.
+    fn step(&mut self, step: Step);
+
     /// The outcome of all steps so far.
     fn outcome(&self) -> Outcome;
+
+    /// What is so after all steps so far.
+    fn state(&self) -> State;
+
+    /// Where a live block is, if the policy has addresses.
+    fn place(&self, block: u32) -> Option<Place>;
+
+    /// Notes down from now on what is pinned and unpinned, if the policy has addresses.
+    fn watch(&mut self);
+
+    /// What was noted down since the last call.
+    fn changes(&mut self) -> Vec<Change>;
+}
+
+/// What is so at a moment of a replay. Sizes are in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Live, as requested.
+    pub live: u64,
+    /// Pinned now.
+    pub pinned: u64,
+    /// The most that was pinned at one moment so far.
+    pub peak: u64,
+    /// Calls to the driver so far, to pin and to unpin.
+    pub calls: u64,
+    /// Requests that waited for the driver so far.
+    pub misses: u64,
 }
 
 /// A replay in progress.
@@ -163,6 +193,34 @@ impl<P: Policy> Run for Replay<P> {
             self.step(*step);
         }
         self.seconds += processor_seconds() - start;
+    }
+
+    fn step(&mut self, step: Step) {
+        Self::step(self, step);
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        let pins = self.policy.pins();
+        State {
+            live: self.live,
+            pinned: pins.bytes,
+            peak: pins.peak,
+            calls: pins.pins + pins.unpins,
+            misses: self.misses,
+        }
+    }
+
+    fn place(&self, block: u32) -> Option<Place> {
+        self.policy.place(block)
+    }
+
+    fn watch(&mut self) {
+        self.policy.watch();
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        self.policy.changes()
     }
 
     fn outcome(&self) -> Outcome {

@@ -4,6 +4,7 @@
 
 mod calls;
 mod documents;
+mod messages;
 mod programs;
 mod tidy;
 mod workflows;
@@ -59,6 +60,7 @@ pub fn check() -> Result<Tally> {
         complaints.extend(workflows::check(&files));
         complaints.extend(calls::check(root, &files));
         complaints.extend(documents::check(&files));
+        complaints.extend(messages::check(&files));
         complaints.extend(programs.check(root, &files)?);
         crate::check::dependencies::own_rules()?;
         Ok(complaints)

@@ -3,6 +3,7 @@
 
 mod fork;
 mod gpu;
+mod page;
 pub mod plugin;
 mod rust;
 mod simulator;
@@ -81,6 +82,7 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
         table.row(SANITIZED, sanitize::quick);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
+    table.row(PAGE, || page::in_a_browser(&args.python));
     let scope = Scope {
         newest: true,
         nightly,
@@ -208,6 +210,7 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";
+const PAGE: &str = "reports in a browser";
 const SEAM: &str = "the same with the seam alone, no fork";
 
 /// PyTorch's own tests. Known failures of the official wheel are listed there and are not counted.

@@ -40,12 +40,64 @@ pub trait Policy: Debug {
     /// What was pinned so far.
     fn pins(&self) -> Pins;
 
+    /// Where a live block is, if the model has addresses.
+    fn place(&self, _block: u32) -> Option<Place> {
+        None
+    }
+
+    /// Notes down from now on what is pinned and unpinned, if the model has addresses.
+    fn watch(&mut self) {}
+
+    /// What was noted down since the last call.
+    fn changes(&mut self) -> Vec<Change> {
+        Vec::new()
+    }
+
     /// Checks that the model's state is consistent: for tests, and slow.
     ///
     /// # Errors
     ///
     /// What is inconsistent.
     fn audit(&self) -> Result<(), String>;
+}
+
+/// Bytes of memory, at an address of the model's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Where they begin. No address is pinned twice.
+    pub address: u64,
+    /// How many they are.
+    pub bytes: u64,
+}
+
+/// Memory was pinned or unpinned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// All of what was pinned at once.
+    pub place: Place,
+    /// Else it was unpinned.
+    pub pinned: bool,
+}
+
+/// What was pinned and unpinned, if somebody watches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes(Option<Vec<Change>>);
+
+impl Changes {
+    pub(crate) fn watch(&mut self) {
+        self.0.get_or_insert_default();
+    }
+
+    #[inline]
+    pub(crate) fn note(&mut self, place: Place, pinned: bool) {
+        if let Some(changes) = &mut self.0 {
+            changes.push(Change { place, pinned });
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Change> {
+        self.0.as_mut().map(std::mem::take).unwrap_or_default()
+    }
 }
 
 /// What a policy asked of the driver.

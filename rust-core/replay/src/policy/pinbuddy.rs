@@ -6,7 +6,7 @@
 
 use pinbuddy_core::{Growth, MAX_REGION, Settings as Core, Stats, WarmUp};
 
-use super::{Pins, Policy};
+use super::{Change, Pins, Place, Policy};
 use crate::MIB;
 use crate::streams::Until;
 use crate::world::{Machine, World};
@@ -113,6 +113,18 @@ impl Policy for Pinbuddy {
 
     fn pins(&self) -> Pins {
         self.0.pins()
+    }
+
+    fn place(&self, block: u32) -> Option<Place> {
+        self.0.place(block)
+    }
+
+    fn watch(&mut self) {
+        self.0.watch();
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        self.0.changes()
     }
 
     fn audit(&self) -> Result<(), String> {

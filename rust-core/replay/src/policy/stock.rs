@@ -6,7 +6,7 @@
 //! `pinned_max_cached_size_mb`, graph pools and the reserve segment are not modelled: none does anything
 //! by default.
 
-use super::{Order, Pending, Pins, Policy, place};
+use super::{Change, Changes, Order, Pending, Pins, Place, Policy, place};
 use crate::streams::Until;
 
 /// See the module's documentation.
@@ -14,15 +14,21 @@ use crate::streams::Until;
 pub struct Stock {
     /// The longest request that is rounded up, in bytes.
     round_up_to: u64,
-    /// By the block's number: its length, or 0 if stock does not have it.
-    blocks: Vec<u64>,
-    /// Lengths of free blocks, by the power of two that holds them; the last freed is the last.
-    free: [Vec<u64>; 64],
-    pending: Pending<u64>,
+    /// By the block's number; of no bytes if stock does not have it.
+    blocks: Vec<Place>,
+    /// Free blocks, by the power of two that holds them; the last freed is the last.
+    free: [Vec<Place>; 64],
+    pending: Pending<Place>,
+    /// Where the next block is pinned.
+    next: u64,
+    changes: Changes,
     /// A capture is under way: no event is queried.
     held_back: bool,
     pins: Pins,
 }
+
+/// Above all that a model with stock beside it pins itself.
+const FIRST: u64 = 1 << 52;
 
 impl Default for Stock {
     fn default() -> Self {
@@ -38,6 +44,8 @@ impl Stock {
             blocks: Vec::new(),
             free: std::array::from_fn(|_| Vec::new()),
             pending: Pending::new(Order::OneQueue),
+            next: FIRST,
+            changes: Changes::default(),
             held_back: false,
             pins: Pins::default(),
         }
@@ -51,14 +59,23 @@ impl Stock {
     #[inline]
     fn reap(&mut self, at: u64) {
         if !self.held_back && !self.pending.is_empty() {
-            while let Some(length) = self.pending.pop(at) {
-                self.cache(length);
+            while let Some(place) = self.pending.pop(at) {
+                self.cache(place);
             }
         }
     }
 
-    fn cache(&mut self, length: u64) {
-        self.free[list_of(length)].push(length);
+    fn cache(&mut self, place: Place) {
+        self.free[list_of(place.bytes)].push(place);
+    }
+
+    fn pin(&mut self, bytes: u64) -> Place {
+        self.pins.pin(bytes);
+        let address = self.next;
+        self.next = address.saturating_add(bytes);
+        let place = Place { address, bytes };
+        self.changes.note(place, true);
+        place
     }
 }
 
@@ -77,30 +94,28 @@ impl Policy for Stock {
             bytes
         };
         let list = &mut self.free[list_of(length)];
-        let found = list.iter().rposition(|free| *free >= length);
+        let found = list.iter().rposition(|free| free.bytes >= length);
         *place(&mut self.blocks, block) = match found {
             Some(found) => list.remove(found),
-            None => {
-                self.pins.pin(length);
-                length
-            }
+            None => self.pin(length),
         };
         found.is_none()
     }
 
     fn free(&mut self, block: u32, until: &[Until]) {
-        let length = std::mem::take(&mut self.blocks[block as usize]);
+        let place = std::mem::take(&mut self.blocks[block as usize]);
         if until.is_empty() {
-            self.cache(length);
+            self.cache(place);
         } else {
-            self.pending.push(length, until);
+            self.pending.push(place, until);
         }
     }
 
     fn clear(&mut self, at: u64) {
         self.reap(at);
-        for length in self.free.iter_mut().flat_map(|list| list.drain(..)) {
-            self.pins.unpin(length);
+        for place in self.free.iter_mut().flat_map(|list| list.drain(..)) {
+            self.pins.unpin(place.bytes);
+            self.changes.note(place, false);
         }
     }
 
@@ -108,17 +123,29 @@ impl Policy for Stock {
         self.pins
     }
 
+    fn place(&self, block: u32) -> Option<Place> {
+        let place = self.blocks.get(block as usize).copied();
+        place.filter(|it| it.bytes > 0)
+    }
+
+    fn watch(&mut self) {
+        self.changes.watch();
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        self.changes.take()
+    }
+
     fn audit(&self) -> Result<(), String> {
-        let free: u64 = self.free.iter().flatten().sum();
-        let live: u64 = self.blocks.iter().sum();
-        let pending: u64 = self.pending.iter().sum();
-        let (found, expected) = (free + live + pending, self.pins.bytes);
+        let places = self.free.iter().flatten().chain(&self.blocks);
+        let places = places.chain(self.pending.iter());
+        let (found, expected) = (places.map(|it| it.bytes).sum::<u64>(), self.pins.bytes);
         if found != expected {
             return Err(format!("{found} bytes in blocks, {expected} pinned"));
         }
         for (list, lengths) in self.free.iter().enumerate() {
-            if let Some(length) = lengths.iter().find(|it| list_of(**it) != list) {
-                return Err(format!("{length} bytes in list {list}"));
+            if let Some(place) = lengths.iter().find(|it| list_of(it.bytes) != list) {
+                return Err(format!("{} bytes in list {list}", place.bytes));
             }
         }
         Ok(())

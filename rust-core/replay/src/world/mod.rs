@@ -21,7 +21,7 @@ use pinbuddy_core::{
 };
 
 use crate::policy::stock::Stock;
-use crate::policy::{Order as Queues, Pending, Pins, Policy, place};
+use crate::policy::{Change, Changes, Order as Queues, Pending, Pins, Place, Policy, place};
 use crate::streams::Until;
 
 pub use lane::Served;
@@ -31,6 +31,13 @@ use cache::Caches;
 use lane::Lane;
 use machine::at_pace;
 use worker::Worker;
+
+fn place_of(region: Region) -> Place {
+    Place {
+        address: region.base as u64,
+        bytes: region.bytes as u64,
+    }
+}
 
 /// Later than any event.
 const NEVER: Nanos = Nanos::MAX;
@@ -94,6 +101,7 @@ pub struct World {
     renewals: u32,
     /// Where the next region starts. No address is used twice.
     base: usize,
+    changes: Changes,
     /// Bytes that the engine has taken from the budget.
     taken: u64,
     /// Without stock's.
@@ -122,6 +130,7 @@ impl World {
             captures: 0,
             renewals: 0,
             base: 1 << 32,
+            changes: Changes::default(),
             taken: 0,
             pins: Pins::default(),
             bytes_pinned: 0,
@@ -212,6 +221,31 @@ impl World {
         self.pins.with(self.stock.pins(), self.peak)
     }
 
+    /// Where a live block is.
+    pub fn place(&self, block: u32) -> Option<Place> {
+        let held = self.blocks.get(block as usize)?;
+        let Some(block_of_engine) = held.block() else {
+            return self.stock.place(block);
+        };
+        Some(Place {
+            address: self.provisioner.engine().address(block_of_engine) as u64,
+            bytes: block_of_engine.bytes as u64,
+        })
+    }
+
+    /// Notes down from now on what the engine and stock pin and unpin.
+    pub(crate) fn watch(&mut self) {
+        self.changes.watch();
+        self.stock.watch();
+    }
+
+    /// What was noted down since the last call.
+    pub(crate) fn changes(&mut self) -> Vec<Change> {
+        let mut changes = self.changes.take();
+        changes.append(&mut self.stock.changes());
+        changes
+    }
+
     /// All bytes that were ever pinned, including stock's.
     pub fn bytes_pinned(&self) -> u64 {
         self.bytes_pinned
@@ -279,7 +313,10 @@ impl World {
     fn unpin(&mut self, idle: Vec<IdleSegment>) -> Nanos {
         let bytes = |it: &IdleSegment| it.region().bytes as u64;
         let all: u64 = idle.iter().map(bytes).sum();
-        idle.iter().for_each(|it| self.pins.unpin(bytes(it)));
+        for it in &idle {
+            self.pins.unpin(bytes(it));
+            self.changes.note(place_of(it.region()), false);
+        }
         self.taken -= all;
         at_pace(self.machine.unpin, all)
     }
@@ -297,7 +334,9 @@ impl World {
         self.pins.pin(bytes as u64);
         self.bytes_pinned += bytes as u64;
         self.note_peak();
-        let segment = NewSegment::new(Region { base, bytes });
+        let region = Region { base, bytes };
+        self.changes.note(place_of(region), true);
+        let segment = NewSegment::new(region);
         let adopted = segment.and_then(|it| self.provisioner.pinned(permit.id, it, took));
         debug_assert!(adopted.is_ok(), "{adopted:?}");
         self.changed();

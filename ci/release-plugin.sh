@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds the plug-in for every supported torch twice from scratch, and fails if the bytes differ: one wheel that people
+# install with pip and nothing else. Writes its hash and its bill of materials beside it.
+#
+# usage: ci/release-plugin.sh [DIR] [OPTION...]     (default: target/release-wheels --all; OPTION: build-plugin's)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=ci/built-twice.sh
+source ci/built-twice.sh
+
+out=${1:-target/release-wheels}
+shift || true
+options=("$@")
+((${#options[@]})) || options=(--all)
+built_twice "$out" cargo xtask build-plugin "${options[@]}"

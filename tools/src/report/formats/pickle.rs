@@ -1,0 +1,71 @@
+//! Plain values as a pickle of protocol 2, as far as a snapshot needs it: dicts, lists, texts, numbers.
+//!
+//! Long lists are appended to in pieces, so that none has to be in memory.
+
+use std::io::{self, Write};
+
+/// Writes values, one after the other.
+pub(super) struct Pickle<'w> {
+    to: &'w mut dyn Write,
+}
+
+impl<'w> Pickle<'w> {
+    /// The beginning of a file.
+    pub(super) fn new(to: &'w mut dyn Write) -> io::Result<Self> {
+        to.write_all(b"\x80\x02")?;
+        Ok(Self { to })
+    }
+
+    pub(super) fn end(self) -> io::Result<()> {
+        self.to.write_all(b".")
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
+        // Names of this program's own.
+        let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        self.to.write_all(b"X")?;
+        self.to.write_all(&length.to_le_bytes())?;
+        self.to.write_all(text.as_bytes())
+    }
+
+    pub(super) fn number(&mut self, number: u64) -> io::Result<()> {
+        match i32::try_from(number) {
+            Ok(short) => {
+                self.to.write_all(b"J")?;
+                self.to.write_all(&short.to_le_bytes())
+            }
+            Err(_) => {
+                // Nine bytes, the last of which says that it is not negative.
+                self.to.write_all(b"\x8a\x09")?;
+                self.to.write_all(&number.to_le_bytes())?;
+                self.to.write_all(b"\0")
+            }
+        }
+    }
+
+    /// A list whose items `items` writes.
+    pub(super) fn list(
+        &mut self,
+        items: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.to.write_all(b"](")?;
+        items(self)?;
+        self.to.write_all(b"e")
+    }
+
+    /// A dict whose keys and values `items` writes in turn.
+    pub(super) fn dict(
+        &mut self,
+        items: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.to.write_all(b"}(")?;
+        items(self)?;
+        self.to.write_all(b"u")
+    }
+
+    /// A key with a number.
+    pub(super) fn entry(&mut self, key: &str, number: u64) -> io::Result<()> {
+        self.text(key)?;
+        self.number(number)
+    }
+}

@@ -1,0 +1,176 @@
+//! A snapshot as torch.cuda.memory._dump_snapshot writes it, which PyTorch's memory_viz opens: pinned memory as if it
+//! were that of device 0, in the segments and at the places where stock would have had it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use pinbuddy_replay::policy::pinbuddy::Settings;
+use pinbuddy_replay::policy::{Change, Kind, Place};
+use pinbuddy_replay::replay::{self, Run};
+
+use super::pickle::Pickle;
+use crate::report::recording::{Recording, Row};
+
+/// Writes it.
+pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()> {
+    let mut run = replay::on(Kind::Stock, Settings::default());
+    run.watch();
+    let mut pinned = BTreeMap::new();
+    let mut pickle = Pickle::new(to)?;
+    pickle.dict(|it| {
+        it.text("device_traces")?;
+        it.list(|it| it.list(|it| events(it, recording, run.as_mut(), &mut pinned)))?;
+        it.text("segments")?;
+        it.list(|it| segments(it, recording, run.as_ref(), &pinned))?;
+        it.text("allocator_settings")?;
+        it.dict(|_| Ok(()))?;
+        it.text("external_annotations")?;
+        it.list(|_| Ok(()))
+    })?;
+    pickle.end()
+}
+
+/// Something that happened to a place.
+struct Moment {
+    action: &'static str,
+    place: Place,
+    at: u64,
+    stream: u64,
+}
+
+fn write_moment(to: &mut Pickle<'_>, it: &Moment) -> io::Result<()> {
+    to.dict(|to| {
+        to.text("action")?;
+        to.text(it.action)?;
+        to.entry("addr", it.place.address)?;
+        to.entry("size", it.place.bytes)?;
+        to.entry("stream", it.stream)?;
+        to.entry("time_us", it.at)?;
+        to.text("frames")?;
+        to.list(|_| Ok(()))
+    })
+}
+
+/// All events in their order; `run` is at the end of them afterwards, and `pinned` says what is pinned.
+fn events(
+    to: &mut Pickle<'_>,
+    recording: &Recording,
+    run: &mut dyn Run,
+    pinned: &mut BTreeMap<u64, u64>,
+) -> io::Result<()> {
+    let mut rows = recording.rows.iter().peekable();
+    // What is freed later, by when: once for the free, once for what comes after it.
+    let mut later: BTreeMap<(u64, usize), Moment> = BTreeMap::new();
+    let mut count = 0;
+    for (number, step) in recording.steps.iter().enumerate() {
+        while let Some(next) = later.first_entry().filter(|it| it.key().0 <= step.at) {
+            write_moment(to, &next.remove())?;
+        }
+        run.step(*step);
+        for Change { place, pinned: is } in run.changes() {
+            let action = if is { "segment_alloc" } else { "segment_free" };
+            if is {
+                pinned.insert(place.address, place.bytes);
+            } else {
+                pinned.remove(&place.address);
+            }
+            let (at, stream) = (step.at, 0);
+            write_moment(
+                to,
+                &Moment {
+                    action,
+                    place,
+                    at,
+                    stream,
+                },
+            )?;
+        }
+        let Some(row) = rows.next_if(|it| it.step == number) else {
+            continue;
+        };
+        let Some(place) = run.place(row.number) else {
+            continue;
+        };
+        let place = Place {
+            address: place.address,
+            bytes: row.bytes,
+        };
+        let moment = |action, at| Moment {
+            action,
+            place,
+            at,
+            stream: row.stream.map_or(0, u64::from),
+        };
+        write_moment(to, &moment("alloc", row.from))?;
+        for (action, at) in [("free_requested", row.freed), ("free_completed", row.until)] {
+            if at <= recording.end {
+                later.insert((at, count), moment(action, at));
+                count += 1;
+            }
+        }
+    }
+    for moment in later.values() {
+        write_moment(to, moment)?;
+    }
+    Ok(())
+}
+
+/// What is pinned at the end, and what lives in it.
+fn segments(
+    to: &mut Pickle<'_>,
+    recording: &Recording,
+    run: &dyn Run,
+    pinned: &BTreeMap<u64, u64>,
+) -> io::Result<()> {
+    let lives = |row: &&Row| row.until == u64::MAX;
+    let place = |row: &Row| Some((run.place(row.number)?.address, row.bytes));
+    let live: BTreeMap<u64, u64> = recording
+        .rows
+        .iter()
+        .filter(lives)
+        .filter_map(place)
+        .collect();
+    for (&address, &bytes) in pinned {
+        let requested = live.get(&address).copied();
+        to.dict(|to| {
+            to.entry("device", 0)?;
+            to.entry("address", address)?;
+            to.entry("total_size", bytes)?;
+            to.entry("stream", 0)?;
+            to.text("segment_type")?;
+            to.text("large")?;
+            to.entry("allocated_size", requested.unwrap_or(0))?;
+            to.entry("active_size", requested.unwrap_or(0))?;
+            to.entry("requested_size", requested.unwrap_or(0))?;
+            to.text("segment_pool_id")?;
+            to.list(|to| (0..2).try_for_each(|_| to.number(0)))?;
+            to.text("is_expandable")?;
+            to.number(0)?;
+            to.text("frames")?;
+            to.list(|_| Ok(()))?;
+            to.text("blocks")?;
+            to.list(|to| {
+                let parts = match requested {
+                    Some(requested) => vec![
+                        (address, requested, "active_allocated"),
+                        (address + requested, bytes - requested, "inactive"),
+                    ],
+                    None => vec![(address, bytes, "inactive")],
+                };
+                for (address, bytes, state) in parts.into_iter().filter(|it| it.1 > 0) {
+                    to.dict(|to| {
+                        to.entry("address", address)?;
+                        to.entry("size", bytes)?;
+                        to.entry("requested_size", bytes)?;
+                        to.text("state")?;
+                        to.text(state)?;
+                        to.text("frames")?;
+                        to.list(|_| Ok(()))
+                    })?;
+                }
+                Ok(())
+            })
+        })?;
+    }
+    Ok(())
+}

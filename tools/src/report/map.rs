@@ -1,0 +1,173 @@
+//! Where blocks were: pinned memory one piece upon another, and each block in its piece.
+//!
+//! Pieces are stacked without gaps, so a height in the picture is no address. Knows models only by what they say of
+//! themselves: what is pinned, and where a block is.
+
+use std::collections::BTreeMap;
+
+use pinbuddy_plan::file::Slot;
+use pinbuddy_replay::policy::{Change, Place};
+use serde::Serialize;
+
+use super::curve::differences;
+use super::stack::Stack;
+
+/// A piece of pinned memory, or a region of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    height: u64,
+    bytes: u64,
+    from: u64,
+    to: u64,
+}
+
+/// Where blocks were, in one allocator.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Map {
+    /// The highest end.
+    pub height: u64,
+    segments: Segments,
+    /// Of each of the page's blocks: 0 if it has no place here, else one more than the height where it begins; as
+    /// differences to the one before.
+    blocks: Vec<i64>,
+    /// How many have no place here.
+    pub elsewhere: usize,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+struct Segments {
+    height: Vec<u64>,
+    bytes: Vec<u64>,
+    from: Vec<u64>,
+    to: Vec<u64>,
+}
+
+/// A map in the making.
+#[derive(Debug, Default)]
+pub(super) struct Mapping {
+    stack: Stack,
+    segments: Vec<Segment>,
+    /// What is pinned: by its address, its number.
+    pinned: BTreeMap<u64, usize>,
+    blocks: Vec<Option<u64>>,
+}
+
+impl Mapping {
+    /// What was pinned and unpinned by a step.
+    pub(super) fn follow(&mut self, changes: &[Change], at: u64) {
+        for Change { place, pinned } in changes {
+            if *pinned {
+                self.pinned.insert(place.address, self.segments.len());
+                self.segments.push(Segment {
+                    height: self.stack.put(place.bytes),
+                    bytes: place.bytes,
+                    from: at,
+                    to: u64::MAX,
+                });
+            } else if let Some(number) = self.pinned.remove(&place.address) {
+                self.segments[number].to = at;
+                self.stack.take(self.segments[number].height);
+            }
+        }
+    }
+
+    /// A block was just served.
+    pub(super) fn place(&mut self, place: Option<Place>) {
+        self.blocks.push(place.and_then(|it| self.height(it)));
+    }
+
+    fn height(&self, place: Place) -> Option<u64> {
+        let (address, number) = self.pinned.range(..=place.address).next_back()?;
+        let segment = self.segments[*number];
+        let offset = place.address - address;
+        (offset + place.bytes <= segment.bytes).then_some(segment.height + offset)
+    }
+
+    /// Done; so many further blocks have no place.
+    pub(super) fn end(mut self, at: u64, missing: usize) -> Map {
+        self.blocks.resize(self.blocks.len() + missing, None);
+        for segment in &mut self.segments {
+            segment.to = segment.to.min(at);
+        }
+        made(self.stack.height, &self.segments, &self.blocks)
+    }
+}
+
+/// The map of a plan: its regions, pinned from the beginning to the end, and the slots of blocks.
+pub(super) fn of_plan(regions: &[u64], slots: &[Option<Slot>], end: u64) -> Map {
+    let mut stack = Stack::default();
+    let segment = |bytes: &u64| Segment {
+        height: stack.put(*bytes),
+        bytes: *bytes,
+        from: 0,
+        to: end,
+    };
+    let segments: Vec<_> = regions.iter().map(segment).collect();
+    let height = |slot: &Slot| segments[slot.region as usize].height + slot.offset;
+    let blocks: Vec<_> = slots.iter().map(|slot| slot.as_ref().map(height)).collect();
+    made(stack.height, &segments, &blocks)
+}
+
+fn made(height: u64, segments: &[Segment], blocks: &[Option<u64>]) -> Map {
+    let column = |of: fn(&Segment) -> u64| segments.iter().map(of).collect();
+    Map {
+        height,
+        segments: Segments {
+            height: column(|it| it.height),
+            bytes: column(|it| it.bytes),
+            from: column(|it| it.from),
+            to: column(|it| it.to),
+        },
+        // One more than the height, so that 0 is left for those without a place.
+        blocks: differences(blocks.iter().map(|it| it.map_or(0, |it| it + 1))),
+        elsewhere: blocks.iter().filter(|it| it.is_none()).count(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(address: u64, bytes: u64) -> Place {
+        Place { address, bytes }
+    }
+
+    #[test]
+    fn blocks_are_where_their_segments_are_put() {
+        let mut mapping = Mapping::default();
+        let change = |place, pinned| Change { place, pinned };
+        mapping.follow(
+            &[change(place(1000, 10), true), change(place(5000, 20), true)],
+            1,
+        );
+        mapping.place(Some(place(5004, 8)));
+        mapping.place(None);
+        mapping.follow(
+            &[change(place(1000, 10), false), change(place(9000, 6), true)],
+            2,
+        );
+        mapping.place(Some(place(9000, 6)));
+        mapping.place(Some(place(1000, 10)));
+        let map = mapping.end(7, 1);
+        assert_eq!((map.height, map.elsewhere), (30, 3));
+        assert_eq!(map.segments.height, [0, 10, 0]);
+        assert_eq!(map.segments.to, [2, 7, 7]);
+        // 15 and 1 above 0, as differences.
+        assert_eq!(map.blocks, [15, -15, 1, -1, 0]);
+    }
+
+    #[test]
+    fn regions_of_a_plan_lie_upon_one_another() {
+        let slot = |region, offset| {
+            Some(Slot {
+                bytes: 4,
+                region,
+                offset,
+            })
+        };
+        let map = of_plan(&[100, 50], &[slot(1, 8), None, slot(0, 8)], 9);
+        assert_eq!((map.height, map.elsewhere), (150, 1));
+        assert_eq!(map.blocks, [109, -109, 9]);
+        assert_eq!(map.segments.to, [9, 9]);
+    }
+}

@@ -1,0 +1,339 @@
+//! `report`: a trace or snapshot in, a page to look at out; or the same for other programs.
+//!
+//! ```text
+//!   recording  the file in memory: steps of a replay, and a row for each block
+//!   observe    an allocator's model replayed on it; curve, map: what that looked like
+//!   tables     what lived at the peak, sizes
+//!   lab        many settings replayed, for a page where they can be changed
+//!   page       all of it as one page; formats: as files for other programs
+//! ```
+//!
+//! Knows what the crates of rust-core say, and decides nothing itself but what is left out of a picture.
+
+mod curve;
+mod formats;
+mod lab;
+mod map;
+mod observe;
+mod page;
+mod recording;
+mod stack;
+mod tables;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use pinbuddy_plan::{Options, Plan, places};
+use pinbuddy_replay::policy::Kind;
+use pinbuddy_replay::policy::pinbuddy::Settings;
+use pinbuddy_replay::replay;
+use pinbuddy_snapshot::Whose;
+
+use crate::effort::{Limits, threads};
+use crate::input::Input;
+use crate::{advise, cli, show};
+use curve::{Curve, FINE};
+pub use page::{Allocator, Blocks, Compared, Report};
+use recording::{Recording, Row};
+
+/// The most blocks that the map shows.
+const MOST_BLOCKS: usize = 100_000;
+
+/// The most moments of one kind that are marked.
+const MOST_MARKS: usize = 2_000;
+
+/// The command.
+pub fn run(args: &cli::Report) -> Result<()> {
+    let begun = Instant::now();
+    let input = Input::open(&args.trace, args.device)?;
+    let say = |what: &str| {
+        if begun.elapsed() > Duration::from_secs(2) {
+            eprintln!("{:4.0} s  {what}", begun.elapsed().as_secs_f64());
+        }
+    };
+    let threshold = input.about.threshold.unwrap_or(match input.whose() {
+        Whose::Host => 4 << 20,
+        Whose::Device(_) => 0,
+    });
+    let recording = recording::read(&input, threshold)?;
+    input.say_cut_off();
+    if recording.rows.is_empty() {
+        bail!("{} has no request, so there is nothing to show", input.name);
+    }
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => args.format.beside(&args.trace),
+    };
+    if let Some(format) = formats::plain(args.format) {
+        crate::output::write(&out, |to| format(to, &recording))?;
+    } else {
+        let report = report(&input, &recording, args, &say)?;
+        crate::output::write(&out, |to| match args.format {
+            cli::Format::Json => Ok(serde_json::to_writer(to, &report)?),
+            _ => report.write_page(to),
+        })?;
+    }
+    println!(
+        "{}: {}, at most {} live, in {:.1} s",
+        out.display(),
+        show::count(recording.rows.len() as u64, "request"),
+        show::bytes(tables::peak(&recording.rows).1),
+        begun.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+fn report(
+    input: &Input,
+    recording: &Recording,
+    args: &cli::Report,
+    say: &dyn Fn(&str),
+) -> Result<Report> {
+    let about = &input.about;
+    let (peak_at, peak) = tables::peak(&recording.rows);
+    let (live, waiting) = live(recording);
+    let shown = shown(&recording.rows);
+    let host = input.whose() == Whose::Host;
+    say("replaying allocators");
+    let mut allocators = allocators(recording, Some(&shown));
+    say("looking for a plan");
+    allocators.push(planned(recording, args, &shown)?);
+    say("looking for advice");
+    let advice = match host {
+        true => Some(advise::advise(input, args.time_limit, args.threads)?),
+        false => None,
+    };
+    say("trying settings");
+    let lab = host.then(|| {
+        let limits = Limits::new(args.time_limit, 0);
+        lab::explore(&recording.steps, threads(args.threads), &|| limits.stop())
+    });
+    Ok(Report {
+        version: env!("CARGO_PKG_VERSION"),
+        name: input.name.clone(),
+        device: match input.whose() {
+            Whose::Host => None,
+            Whose::Device(device) => Some(device),
+        },
+        torch: about.torch.clone(),
+        rank: about.rank,
+        recorded: about.recorded,
+        exact_sizes: about.exact_sizes,
+        budget: about.budget,
+        threshold: recording.threshold,
+        end: recording.end,
+        events: recording.events,
+        requests: recording.rows.len() as u64,
+        lost: recording.lost,
+        cut_after: recording.cut_after,
+        cut_off: input.cut_off(),
+        peak_at,
+        peak,
+        iterations: some(&recording.iterations),
+        clears: some(&recording.clears),
+        live,
+        waiting,
+        allocators,
+        blocks: blocks(&recording.rows, &shown),
+        at_peak: tables::at_peak(recording, peak_at),
+        sizes: tables::sizes(recording, peak_at),
+        advice,
+        lab,
+        compare: args.compare.as_deref().map(compared).transpose()?,
+    })
+}
+
+/// Another file, as far as it is compared.
+fn compared(path: &Path) -> Result<Compared> {
+    let input = Input::open(path, None)?;
+    let recording = recording::read(&input, input.about.threshold.unwrap_or(4 << 20))?;
+    Ok(Compared {
+        name: input.name.clone(),
+        end: recording.end,
+        requests: recording.rows.len() as u64,
+        peak: tables::peak(&recording.rows).1,
+        live: live(&recording).0,
+        allocators: allocators(&recording, None),
+    })
+}
+
+/// Models that do not know the future; with maps of `shown`.
+fn allocators(recording: &Recording, shown: Option<&[usize]>) -> Vec<Allocator> {
+    let kinds = [
+        ("stock", Kind::Stock),
+        ("#181094", Kind::Buddy181094),
+        ("pinbuddy", Kind::Pinbuddy),
+        ("pinbuddy, exact growth", Kind::PinbuddyExact),
+    ];
+    let settings = Settings {
+        threshold_bytes: recording.threshold,
+        ..Settings::default()
+    };
+    let one = |(name, kind)| {
+        let mut run = replay::on(kind, settings);
+        let (seen, map) = match shown {
+            Some(shown) if kind != Kind::Buddy181094 => {
+                let (seen, map) = observe::observe_with_map(run.as_mut(), recording, shown);
+                (seen, Some(map))
+            }
+            _ => (observe::observe(run.as_mut(), &recording.steps, FINE), None),
+        };
+        Allocator {
+            name,
+            pinned: seen.pinned,
+            waits: Some(seen.waits),
+            peak: seen.last.peak,
+            waited: Some(seen.last.misses),
+            calls: seen.last.calls,
+            stopped: seen.stopped,
+            map,
+        }
+    };
+    kinds.into_iter().map(one).collect()
+}
+
+/// A plan, with stock for requests below the threshold: as a file says, or made now.
+fn planned(recording: &Recording, args: &cli::Report, shown: &[usize]) -> Result<Allocator> {
+    let plan = match &args.plan {
+        Some(path) => {
+            let name = path.display();
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("there is no plan {name} that can be read"))?;
+            Plan::read(&text).with_context(|| format!("{name} is no plan that can be used"))?
+        }
+        None => {
+            let limits = Limits::new(args.time_limit, recording.record.peak());
+            let options = Options {
+                threads: threads(args.threads),
+                ..Options::default()
+            };
+            limits.watch(|| pinbuddy_plan::plan(&recording.record, &options, &|| limits.stop()))
+        }
+    };
+    let places = places(&recording.record, &plan);
+    let of_rows = served(recording);
+    let slots: Vec<_> = shown
+        .iter()
+        .map(|row| of_rows[*row].and_then(|it| places.get(it).copied().flatten()))
+        .collect();
+    let mut below = replay::on(Kind::Stock, Settings::default());
+    let rest = rest(recording);
+    let seen = observe::observe(below.as_mut(), &rest, FINE);
+    let reserved = plan.reserved();
+    let mut pinned = Curve::new(FINE);
+    pinned.push(0, reserved);
+    for (at, bytes) in seen.pinned.points() {
+        pinned.push(at, reserved.saturating_add(bytes));
+    }
+    let missed = places.iter().filter(|it| it.is_none()).count() as u64;
+    let known = !plan.slots.is_empty() || recording.record.is_empty();
+    Ok(Allocator {
+        name: "a plan",
+        pinned,
+        waits: known.then_some(seen.waits),
+        peak: reserved.saturating_add(seen.last.peak),
+        waited: known.then_some(missed + seen.last.misses),
+        calls: plan.regions.len() as u64 + seen.last.calls,
+        stopped: false,
+        map: Some(map::of_plan(&plan.regions, &slots, recording.end)),
+    })
+}
+
+/// Of each row: which request of the record it is, if it is one.
+fn served(recording: &Recording) -> Vec<Option<usize>> {
+    let mut next = 0;
+    let of = recording.rows.iter().map(|row| {
+        let served = row.bytes >= recording.threshold && !row.private;
+        served.then(|| {
+            next += 1;
+            next - 1
+        })
+    });
+    of.collect()
+}
+
+/// What a plan leaves to stock.
+fn rest(recording: &Recording) -> Vec<pinbuddy_trace::checked::Step> {
+    use pinbuddy_trace::checked::Act;
+    let mut small = std::collections::HashMap::new();
+    let mut private = recording
+        .rows
+        .iter()
+        .filter(|it| it.private)
+        .map(|it| it.step)
+        .peekable();
+    let mut rest = Vec::new();
+    for (number, step) in recording.steps.iter().enumerate() {
+        let is_private = private.next_if_eq(&number).is_some();
+        let stays = match step.act {
+            Act::Alloc { block, bytes } => {
+                let stays = bytes < recording.threshold || is_private;
+                small.insert(block, stays);
+                stays
+            }
+            Act::Free { block } | Act::Use { block, .. } => small.get(&block) == Some(&true),
+            _ => true,
+        };
+        if stays {
+            rest.push(*step);
+        }
+    }
+    rest
+}
+
+/// Live as requested, and of that what was freed and waits for a stream.
+fn live(recording: &Recording) -> (Curve, Curve) {
+    let over = |begin| {
+        let mut curve = Curve::new(FINE);
+        tables::sum(&recording.rows, begin, &mut |at, bytes| {
+            if at <= recording.end {
+                curve.push(at, bytes);
+            }
+        });
+        curve
+    };
+    (over(|it| it.from), over(|it| it.freed))
+}
+
+/// The rows that maps show: those with most bytes for longest, in their order.
+fn shown(rows: &[Row]) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..rows.len()).collect();
+    if rows.len() > MOST_BLOCKS {
+        let area = |row: &usize| {
+            let row = rows[*row];
+            u128::from(row.bytes) * u128::from(row.until - row.from + 1)
+        };
+        shown.select_nth_unstable_by_key(MOST_BLOCKS, |row| std::cmp::Reverse(area(row)));
+        shown.truncate(MOST_BLOCKS);
+        shown.sort_unstable();
+    }
+    shown
+}
+
+fn blocks(rows: &[Row], shown: &[usize]) -> Blocks {
+    let column =
+        |of: &dyn Fn(&Row) -> u64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
+    let since = |from: u64, to: u64| match to {
+        u64::MAX => -1,
+        _ => i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX),
+    };
+    let signed =
+        |of: &dyn Fn(&Row) -> i64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
+    Blocks {
+        of: rows.len(),
+        line: curve::differences(column(&|it| it.line).into_iter()),
+        bytes: column(&|it| it.bytes),
+        from: curve::differences(column(&|it| it.from).into_iter()),
+        freed: signed(&|it| since(it.from, it.freed)),
+        until: signed(&|it| since(it.freed, it.until)),
+        thread: shown.iter().map(|it| rows[*it].thread).collect(),
+        stream: signed(&|it| it.stream.map_or(-1, i64::from)),
+    }
+}
+
+/// No more than can be told apart.
+fn some(moments: &[u64]) -> Vec<u64> {
+    let each = moments.len().div_ceil(MOST_MARKS).max(1);
+    moments.iter().copied().step_by(each).collect()
+}

@@ -1,0 +1,185 @@
+//! What a report has, and the page that shows it: one file with no network.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::curve::Curve;
+use super::lab::Lab;
+use super::map::Map;
+use super::tables::{AtPeak, Sizes};
+use crate::advise::Advice;
+
+/// A report. Sizes are in bytes, times in microseconds from the first event on.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Of this program.
+    pub version: &'static str,
+    /// The file.
+    pub name: String,
+    /// Whose memory: pinned memory, or that of a device.
+    pub device: Option<usize>,
+    /// PyTorch's version, where the file says it.
+    pub torch: Option<String>,
+    /// Which process of how many.
+    pub rank: Option<(u32, u32)>,
+    /// Whether it was recorded in a run; else it was generated.
+    pub recorded: bool,
+    /// Whether sizes are as they were asked for; else rounded up by the allocator.
+    pub exact_sizes: bool,
+    /// The budget of that run, if one was set.
+    pub budget: Option<u64>,
+    /// The smallest request that blocks served.
+    pub threshold: u64,
+    /// How long it took.
+    pub end: u64,
+    /// Events, and how many of them are requests.
+    pub events: u64,
+    /// See there.
+    pub requests: u64,
+    /// Events that were dropped while they were recorded.
+    pub lost: u64,
+    /// The file has more events than these, which are left out.
+    pub cut_after: Option<u64>,
+    /// The line at which the file is cut off, as by a crash.
+    pub cut_off: Option<u64>,
+    /// When most was live. Freed memory that waits for a stream is live.
+    pub peak_at: u64,
+    /// How much that was.
+    pub peak: u64,
+    /// When iterations ended, and when the cache was emptied.
+    pub iterations: Vec<u64>,
+    /// See there.
+    pub clears: Vec<u64>,
+    /// Live, as requested.
+    pub live: Curve,
+    /// Of that: freed, and waiting for a stream.
+    pub waiting: Curve,
+    /// What allocators would have done.
+    pub allocators: Vec<Allocator>,
+    /// Blocks that the map shows.
+    pub blocks: Blocks,
+    /// What lived at the peak.
+    pub at_peak: Vec<AtPeak>,
+    /// Which sizes there are.
+    pub sizes: Vec<Sizes>,
+    /// What to set.
+    pub advice: Option<Advice>,
+    /// Settings to try.
+    pub lab: Option<Lab>,
+    /// Another file.
+    pub compare: Option<Compared>,
+}
+
+/// What an allocator would have done.
+#[derive(Debug, Serialize)]
+pub struct Allocator {
+    /// What it is called here.
+    pub name: &'static str,
+    /// Bytes pinned over time.
+    pub pinned: Curve,
+    /// Requests so far that waited for the driver; none where that is not known.
+    pub waits: Option<Curve>,
+    /// The most that was pinned.
+    pub peak: u64,
+    /// How many requests waited for the driver.
+    pub waited: Option<u64>,
+    /// Calls to the driver.
+    pub calls: u64,
+    /// It pinned more than 2 TiB and was replayed no further.
+    pub stopped: bool,
+    /// Where blocks were.
+    pub map: Option<Map>,
+}
+
+/// Blocks, a column each; sorted by their begin.
+#[derive(Debug, Default, Serialize)]
+pub struct Blocks {
+    /// How many there are in the file.
+    pub of: usize,
+    /// The line of the request.
+    pub line: Vec<i64>,
+    /// Bytes.
+    pub bytes: Vec<u64>,
+    /// When it was requested, as the difference to the one before.
+    pub from: Vec<i64>,
+    /// How much later it was freed; -1: never.
+    pub freed: Vec<i64>,
+    /// How much later than that its memory could be used again; -1: never.
+    pub until: Vec<i64>,
+    /// Who asked.
+    pub thread: Vec<u32>,
+    /// The last stream that used it; -1: none.
+    pub stream: Vec<i64>,
+}
+
+/// Another file beside it.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// The file.
+    pub name: String,
+    /// How long it took.
+    pub end: u64,
+    /// How many requests.
+    pub requests: u64,
+    /// The most that was live.
+    pub peak: u64,
+    /// Live, as requested.
+    pub live: Curve,
+    /// What allocators would have done.
+    pub allocators: Vec<Allocator>,
+}
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPTS: [&str; 7] = [
+    include_str!("page/data.js"),
+    include_str!("page/draw.js"),
+    include_str!("page/curves.js"),
+    include_str!("page/map.js"),
+    include_str!("page/tables.js"),
+    include_str!("page/lab.js"),
+    include_str!("page/main.js"),
+];
+
+impl Report {
+    /// Writes the page.
+    ///
+    /// # Errors
+    ///
+    /// `to`'s.
+    pub fn write_page(&self, to: &mut impl Write) -> io::Result<()> {
+        let mut rest = PAGE;
+        for (place, fill) in [
+            ("{{style}}", Fill::Style),
+            ("{{data}}", Fill::Data),
+            ("{{script}}", Fill::Script),
+        ] {
+            let (before, after) = rest.split_once(place).unwrap_or((rest, ""));
+            to.write_all(before.as_bytes())?;
+            match fill {
+                Fill::Style => to.write_all(STYLE.as_bytes())?,
+                Fill::Data => self.write_data(to)?,
+                Fill::Script => {
+                    for script in SCRIPTS {
+                        to.write_all(script.as_bytes())?;
+                    }
+                }
+            }
+            rest = after;
+        }
+        to.write_all(rest.as_bytes())
+    }
+
+    /// As JSON in which nothing can end the element that it stands in.
+    fn write_data(&self, to: &mut impl Write) -> io::Result<()> {
+        let text = serde_json::to_string(self)?;
+        to.write_all(text.replace('<', "\\u003c").as_bytes())
+    }
+}
+
+enum Fill {
+    Style,
+    Data,
+    Script,
+}

@@ -1,0 +1,45 @@
+// Tables: what allocators come to, what lived at the peak, sizes, and another file beside this one.
+
+function fill(table, heads, rows) {
+  const row = (name, cells) => element('tr', {}, ...cells.map((it) => (it instanceof Node ? it : element(name, name === 'th' ? { scope: 'col' } : {}, String(it)))));
+  table.replaceChildren(element('thead', {}, row('th', heads)), element('tbody', {}, ...rows.map((cells) => row('td', cells))));
+}
+
+const bar = (part, name = 'pinbuddy') => element('td', { class: 'bar' }, element('i', { style: `width: ${(Math.min(part, 1) * 100).toFixed(2)}%; background: var(--${name})` }));
+
+const ratio = (one, other) => (other ? (one / other).toFixed(2) : '');
+
+function setUpTables() {
+  const top = Math.max(...allocators.map((it) => it.peak), 1);
+  fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'waits for the driver', 'calls to the driver'], allocators.map((it) => [
+    it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
+  ]));
+
+  const blocksThere = report.at_peak.reduce((sum, it) => sum + it.blocks, 0);
+  byId('peak-how').textContent = `${showBytes(report.peak)} in ${plural(blocksThere, 'block')}, ${showTime(report.peak_at)} after the first event. Freed memory that waits for a stream counts.`;
+  fill(byId('at-peak'), ['each', 'blocks', 'together', '', 'share', 'asked by', 'waits for a stream'], report.at_peak.map((it) => [
+    it.from === it.to ? showBytes(it.to) : `${showBytes(it.from)} to ${showBytes(it.to)}`, showCount(it.blocks), showBytes(it.total), bar(it.total / report.peak),
+    `${((100 * it.total) / report.peak).toFixed(1)} %`, `thread ${it.thread}`, it.waiting ? showBytes(it.waiting) : '',
+  ]));
+
+  const rounding = report.sizes.reduce((sum, it) => sum + it.rounding, 0);
+  byId('sizes-how').textContent = report.exact_sizes
+    ? `Stock rounds each request up to a power of two: ${showBytes(rounding)} more at the peak, ${((100 * rounding) / Math.max(report.peak, 1)).toFixed(0)} % of what lives.`
+    : 'A snapshot has sizes as the allocator rounded them, so what rounding costs does not show.';
+  const requests = Math.max(...report.sizes.map((it) => it.requests), 1);
+  fill(byId('sizes'), ['up to', 'requests', '', 'different sizes', 'at the peak', 'rounding adds', 'median lifetime'], report.sizes.map((it) => [
+    showBytes(it.up_to), showCount(it.requests), bar(it.requests / requests), showCount(it.different), it.at_peak ? showBytes(it.at_peak) : '',
+    it.rounding ? showBytes(it.rounding) : '', it.lifetime === null ? 'never freed' : showTime(it.lifetime),
+  ]));
+
+  byId('compare').hidden = !other;
+  if (other) {
+    byId('compare-how').textContent = `${report.name} beside ${other.name}, which has ${plural(other.requests, 'request')} in ${showTime(other.end)}.`;
+    const rows = [['largest live set', showBytes(report.peak), showBytes(other.peak), ratio(other.peak, report.peak), '', '']];
+    for (const it of allocators) {
+      const twin = other.allocators.find((one) => one.name === it.name);
+      if (twin) rows.push([`${it.name}: pinned at most`, showBytes(it.peak), showBytes(twin.peak), ratio(twin.peak, it.peak), showCount(it.waited), showCount(twin.waited)]);
+    }
+    fill(byId('compared'), ['', 'this', 'the other', 'ratio', 'waits, this', 'waits, the other'], rows);
+  }
+}

@@ -1,0 +1,195 @@
+//! A file in memory, in one pass: the steps of a replay, and a row for each block.
+//!
+//! Bounded: a file with more events is read up to there, which [`Recording::cut_after`] says.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use pinbuddy_plan::Record;
+use pinbuddy_replay::streams::Streams;
+use pinbuddy_trace::checked::Step;
+
+use crate::flow::{Lifetimes, step};
+use crate::input::{Input, Item, What};
+
+/// The most events of a report: some 100 bytes each.
+pub(super) const MOST_EVENTS: u64 = 10_000_000;
+
+/// A block, from its request on. Times are in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The line of its request, or the number of the snapshot's event.
+    pub(super) line: u64,
+    /// Which of the steps is its request.
+    pub(super) step: usize,
+    /// Its number in replays.
+    pub(super) number: u32,
+    pub(super) bytes: u64,
+    pub(super) from: u64,
+    /// When it was freed; [`u64::MAX`] if it was not.
+    pub(super) freed: u64,
+    /// When its memory could be used again; [`u64::MAX`] if it could not.
+    pub(super) until: u64,
+    pub(super) thread: u32,
+    /// The last stream that used it.
+    pub(super) stream: Option<u32>,
+    /// No engine serves it.
+    pub(super) private: bool,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) steps: Vec<Step>,
+    pub(super) rows: Vec<Row>,
+    /// What a plan is made from: without requests below the threshold.
+    pub(super) record: Record,
+    pub(super) threshold: u64,
+    /// When iterations ended.
+    pub(super) iterations: Vec<u64>,
+    /// When the cache was emptied.
+    pub(super) clears: Vec<u64>,
+    /// Events that the file has lost.
+    pub(super) lost: u64,
+    /// The last moment. The first event's is 0.
+    pub(super) end: u64,
+    /// The file has more events than these.
+    pub(super) cut_after: Option<u64>,
+    /// Events.
+    pub(super) events: u64,
+}
+
+/// Reads a file.
+pub(super) fn read(input: &Input, threshold: u64) -> Result<Recording> {
+    let mut reading = Reading::new(threshold);
+    let mut more = false;
+    input.each(&mut |item| {
+        if reading.recording.events == MOST_EVENTS {
+            more = true;
+        } else {
+            reading.see(&item);
+        }
+        Ok(())
+    })?;
+    let mut recording = reading.end();
+    recording.cut_after = more.then_some(MOST_EVENTS);
+    Ok(recording)
+}
+
+/// Nothing yet.
+pub(super) fn empty() -> Recording {
+    Recording {
+        steps: Vec::new(),
+        rows: Vec::new(),
+        record: Record::new(u32::MAX),
+        threshold: 0,
+        iterations: Vec::new(),
+        clears: Vec::new(),
+        lost: 0,
+        end: 0,
+        cut_after: None,
+        events: 0,
+    }
+}
+
+struct Reading {
+    recording: Recording,
+    lifetimes: Lifetimes,
+    streams: Streams,
+    /// By id: the row.
+    live: HashMap<u64, usize>,
+    /// When the first event was.
+    first: Option<u64>,
+}
+
+impl Reading {
+    fn new(threshold: u64) -> Self {
+        Self {
+            recording: Recording {
+                threshold,
+                ..empty()
+            },
+            lifetimes: Lifetimes::new(threshold),
+            streams: Streams::default(),
+            live: HashMap::new(),
+            first: None,
+        }
+    }
+
+    fn see(&mut self, item: &Item) {
+        let to = &mut self.recording;
+        to.events += 1;
+        let at = item.at.saturating_sub(*self.first.get_or_insert(item.at));
+        to.end = to.end.max(at);
+        let item = &Item { at, ..*item };
+        self.lifetimes.push(item, &mut |event| {
+            to.record.push(event);
+        });
+        match item.what {
+            What::Request {
+                id,
+                block,
+                bytes,
+                thread,
+                private,
+            } => {
+                self.live.insert(id, to.rows.len());
+                to.rows.push(Row {
+                    line: item.line,
+                    step: to.steps.len(),
+                    number: block,
+                    bytes,
+                    from: at,
+                    freed: u64::MAX,
+                    until: u64::MAX,
+                    thread,
+                    stream: None,
+                    private,
+                });
+            }
+            What::Use {
+                id,
+                block,
+                bytes,
+                stream,
+            } => {
+                if let Some(row) = self.live.get(&id) {
+                    to.rows[*row].stream = Some(stream);
+                }
+                if let Some(block) = block {
+                    self.streams.copy(at, block, bytes, stream);
+                }
+            }
+            What::Free {
+                id, block, pending, ..
+            } => {
+                let done = block.and_then(|it| self.streams.free(it).iter().map(|it| it.1).max());
+                if let Some(row) = self.live.get(&id).copied() {
+                    to.rows[row].freed = at;
+                    if !pending {
+                        to.rows[row].until = done.map_or(at, |it| it.max(at));
+                        self.live.remove(&id);
+                    }
+                }
+            }
+            What::Safe { id, .. } => {
+                if let Some(row) = self.live.remove(&id) {
+                    to.rows[row].until = at;
+                }
+            }
+            What::Clear => to.clears.push(at),
+            What::Iteration => to.iterations.push(at),
+            What::Lost { events } => to.lost = to.lost.saturating_add(events),
+            What::Pin { .. } | What::Unpin { .. } => {}
+        }
+        to.steps.extend(step(item));
+    }
+
+    fn end(mut self) -> Recording {
+        let record = &mut self.recording.record;
+        self.lifetimes.end(&mut |event| {
+            record.push(event);
+        });
+        self.recording
+    }
+}

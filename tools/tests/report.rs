@@ -1,0 +1,216 @@
+//! `report`, as a user starts it: the page, and what other programs get.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pinbuddy_replay::workload::Workload;
+use pinbuddy_snapshot::{Snapshot, Whose};
+use pinbuddy_trace::{Header, Writer};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
+    let path = folder.path().join(format!("{name}.jsonl"));
+    let file = BufWriter::new(File::create(&path).unwrap());
+    let mut writer = Writer::with_header(file, &Header::default()).unwrap();
+    for event in Workload::named(name).unwrap().events(1, steps) {
+        writer.write(&event).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+/// Runs it on a file; returns what it wrote, and where.
+fn report(file: &Path, arguments: &[&str]) -> (PathBuf, Vec<u8>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    let output = command
+        .arg("report")
+        .arg(file)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let (out, error) = (
+        output.stdout,
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(output.status.success(), "{error}");
+    let out = String::from_utf8(out).unwrap();
+    let path = PathBuf::from(out.split(':').next().unwrap());
+    let written = fs::read(&path).unwrap();
+    (path, written)
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    let output = command.arg("report").args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_page_is_one_file_beside_the_trace() {
+    let folder = TempDir::new().unwrap();
+    let file = trace(&folder, "variable-lengths", 4);
+    let (path, page) = report(&file, &[]);
+    assert_eq!(path, folder.path().join("variable-lengths.report.html"));
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    for outside in [
+        "http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "{{",
+    ] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn what_is_drawn_agrees_with_what_is_advised() {
+    let folder = TempDir::new().unwrap();
+    let file = trace(&folder, "tensors-155", 4);
+    let other = trace(&folder, "variable-lengths", 4);
+    let compare = other.display().to_string();
+    let (_, json) = report(&file, &["--format", "json", "--compare", &compare]);
+    let data: Value = serde_json::from_slice(&json).unwrap();
+    let greatest = |curve: &Value| {
+        let sums = curve["high"].as_array().unwrap().iter().scan(0, |sum, it| {
+            *sum += it.as_i64().unwrap();
+            Some(*sum)
+        });
+        sums.max().unwrap()
+    };
+    assert_eq!(data["requests"], 620);
+    assert_eq!(greatest(&data["live"]), data["peak"].as_i64().unwrap());
+    assert_eq!(data["peak"], data["advice"]["counts"]["largest_live"]);
+    let choices = data["advice"]["choices"].as_array().unwrap();
+    for it in data["allocators"].as_array().unwrap() {
+        assert_eq!(
+            greatest(&it["pinned"]),
+            it["peak"].as_i64().unwrap(),
+            "{}",
+            it["name"]
+        );
+        if let Some(choice) = choices.iter().find(|choice| choice["name"] == it["name"]) {
+            assert_eq!(it["peak"], choice["pinned"], "{}", it["name"]);
+            assert_eq!(it["waited"], choice["waits"], "{}", it["name"]);
+        }
+        let elsewhere = &it["map"]["elsewhere"];
+        assert!(elsewhere.is_null() || elsewhere == 0 || it["name"] == "a plan");
+    }
+    let lab = data["lab"]["tried"].as_array().unwrap();
+    let usual = lab.iter().find(|it| {
+        it["block_mb"] == 1024
+            && it["count"].is_null()
+            && it["threshold_mb"] == 4
+            && it["exact"] == false
+    });
+    let pinbuddy = &data["allocators"][2];
+    assert_eq!(pinbuddy["name"], "pinbuddy");
+    assert_eq!(
+        usual.unwrap()["peak"],
+        pinbuddy["peak"],
+        "the defaults of the laboratory"
+    );
+    assert_eq!(data["compare"]["requests"], 4 * 18);
+}
+
+#[test]
+fn no_two_blocks_of_a_map_overlap() {
+    let folder = TempDir::new().unwrap();
+    let (_, json) = report(&trace(&folder, "kv-cache", 30), &["--format", "json"]);
+    let data: Value = serde_json::from_slice(&json).unwrap();
+    let numbers = |it: &Value| -> Vec<i64> {
+        it.as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_i64().unwrap())
+            .collect()
+    };
+    let sums = |it: &Value| {
+        let mut sum = 0;
+        numbers(it)
+            .iter()
+            .map(|it| {
+                sum += it;
+                sum
+            })
+            .collect::<Vec<_>>()
+    };
+    let blocks = &data["blocks"];
+    let (from, bytes) = (sums(&blocks["from"]), numbers(&blocks["bytes"]));
+    let (freed, until) = (numbers(&blocks["freed"]), numbers(&blocks["until"]));
+    let end = |i: usize| match (freed[i], until[i]) {
+        (freed, until) if freed >= 0 && until >= 0 => from[i] + freed + until,
+        _ => i64::MAX,
+    };
+    let mut compared = 0;
+    for it in data["allocators"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| !it["map"].is_null())
+    {
+        let places = sums(&it["map"]["blocks"]);
+        let mut live: Vec<usize> = Vec::new();
+        for i in (0..from.len()).filter(|i| places[*i] > 0) {
+            live.retain(|it| end(*it) > from[i]);
+            for other in &live {
+                let apart = places[*other] + bytes[*other] <= places[i]
+                    || places[i] + bytes[i] <= places[*other];
+                assert!(apart, "{}: blocks {other} and {i}", it["name"]);
+                compared += 1;
+            }
+            live.push(i);
+        }
+    }
+    assert!(compared > 1000, "{compared}");
+}
+
+#[test]
+fn other_programs_get_every_block() {
+    let folder = TempDir::new().unwrap();
+    let file = trace(&folder, "data-loader", 20);
+    let (path, csv) = report(&file, &["--format", "csv"]);
+    assert_eq!(path, folder.path().join("data-loader.blocks.csv"));
+    let lines = String::from_utf8(csv).unwrap();
+    let (_, json) = report(&file, &["--format", "json"]);
+    let data: Value = serde_json::from_slice(&json).unwrap();
+    let requests = data["requests"].as_u64().unwrap() as usize;
+    assert_eq!(lines.lines().count(), requests + 1);
+
+    let (_, events) = report(&file, &["--format", "perfetto"]);
+    let events: Value = serde_json::from_slice(&events).unwrap();
+    let events = events["traceEvents"].as_array().unwrap();
+    let begins = |name: &str| events.iter().filter(|it| it["ph"] == name).count();
+    assert_eq!(begins("b"), begins("e"));
+    assert!(begins("b") >= requests && begins("C") > 0);
+
+    let (path, _) = report(&file, &["--format", "snapshot"]);
+    let snapshot = Snapshot::read(BufReader::new(File::open(&path).unwrap())).unwrap();
+    let allocations = snapshot
+        .events(Whose::Device(0))
+        .filter(|it| matches!(it.op, pinbuddy_snapshot::Op::Alloc { .. }))
+        .count();
+    assert_eq!(allocations, requests);
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let folder = TempDir::new().unwrap();
+    let empty = folder.path().join("empty.jsonl");
+    fs::write(&empty, "{\"format\":\"pinbuddy-trace\",\"version\":3}\n").unwrap();
+    let empty = empty.display().to_string();
+    let nothing = refused(&[&empty]);
+    assert!(
+        nothing.contains("has no request, so there is nothing to show"),
+        "{nothing}"
+    );
+    let file = trace(&folder, "tensors-155", 1).display().to_string();
+    let plan = refused(&[&file, "--plan", &file]);
+    assert!(plan.contains("is no plan that can be used"), "{plan}");
+    let absent = refused(&[&file, "--compare", "/nowhere"]);
+    assert!(absent.contains("/nowhere"), "{absent}");
+    let out = refused(&[&file, "-o", "/nowhere/x.html"]);
+    assert!(out.contains("/nowhere/x.html cannot be written"), "{out}");
+    assert!(!folder.path().join("tensors-155.report.html").exists());
+}
