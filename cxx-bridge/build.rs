@@ -11,12 +11,15 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 17] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
     "cpp/buddy_reports.cpp",
     "cpp/cuda_backend.cpp",
+    "cpp/device/device_allocator.cpp",
+    "cpp/device/device_reports.cpp",
+    "cpp/device/stream_memory.cpp",
     "cpp/event_pool.cpp",
     "cpp/guard.cpp",
     "cpp/host_allocator.cpp",

@@ -13,6 +13,7 @@
 
 #include "buddy_allocator.h"
 #include "child.h"
+#include "device/device_allocator.h"
 #include "recording.h"
 #include "upstream.h"
 
@@ -60,6 +61,7 @@ void in_child() {
     if (engine_records()) {
       the_allocator->impl_->record(1);
     }
+    install_device_allocator();
   }
 }
 

@@ -11,7 +11,7 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 use crate::ffi;
 use crate::log;
-use crate::process::{flushed_handle, handle, iteration, start_trace, stop_trace};
+use crate::process::{flushed_handle, handle, iteration, report, start_trace, stop_trace};
 
 /// Whether this process's engine serves requests: 1 or 0.
 #[unsafe(no_mangle)]
@@ -114,7 +114,7 @@ pub extern "C" fn pinbuddy_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pinbuddy_stats_json(buffer: *mut c_char, capacity: usize) -> usize {
     // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(|| flushed_handle().report().to_string(), buffer, capacity) }
+    unsafe { answer(|| report().to_string(), buffer, capacity) }
 }
 
 /// Copies each segment with its blocks as JSON; returns as `pinbuddy_stats_json` does.

@@ -10,6 +10,7 @@
 pub mod backing;
 pub mod budget;
 pub mod config;
+pub mod device;
 pub mod handle;
 mod launcher;
 mod lock;
@@ -27,6 +28,11 @@ mod process;
 #[cfg(feature = "torch")]
 mod rings;
 
+#[cfg(feature = "torch")]
+use device::process::{
+    StreamPlan, device_absent, device_allocated, device_dropped, device_freed, device_planned,
+    device_record_close, device_records, device_refused, stream_plan,
+};
 #[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
@@ -82,6 +88,28 @@ mod ffi {
         lost: u64,
     }
 
+    /// A place in planned device memory; `slot` is `u32::MAX` where it lies in what the plan leaves idle.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Place {
+        address: usize,
+        bytes: usize,
+        slot: u32,
+    }
+
+    /// What the plan of one stream has counted.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct StreamCounts {
+        device: i32,
+        stream: u32,
+        reserved: usize,
+        dropped: bool,
+        hits: u64,
+        misses: u64,
+        unplanned: u64,
+        resyncs: u64,
+        borrowed: u64,
+    }
+
     /// What the engine adds to PyTorch's host statistics.
     struct Counters {
         segments: Counter,
@@ -128,6 +156,40 @@ mod ffi {
         fn engine_records() -> bool;
         fn engine_record_begin();
         fn engine_record_close();
+    }
+
+    // Planned device memory.
+    extern "Rust" {
+        type StreamPlan;
+
+        fn device_planned() -> bool;
+        fn device_records() -> bool;
+        fn device_absent(why: String);
+        fn device_refused(device: i8, why: &str);
+        fn device_dropped(device: i8, bytes: usize);
+        fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize);
+        fn device_freed(device: i8, stream: usize, address: usize);
+        fn device_record_close();
+        fn stream_plan(device: i8, number: u32) -> Box<StreamPlan>;
+
+        fn regions(self: &StreamPlan) -> usize;
+        fn region_bytes(self: &StreamPlan, region: usize) -> usize;
+        fn reserved(self: &mut StreamPlan, region: usize, base: usize);
+        fn take_idle(self: &mut StreamPlan) -> Vec<usize>;
+        fn request(self: &mut StreamPlan, bytes: usize, place: &mut Place) -> bool;
+        fn defer(self: &mut StreamPlan, place: &Place);
+        fn release(self: &mut StreamPlan, place: &Place);
+        fn iteration(self: &mut StreamPlan);
+        fn parts(self: &StreamPlan) -> Vec<Part>;
+        fn counts(self: &StreamPlan) -> StreamCounts;
+    }
+
+    unsafe extern "C++" {
+        include!("device/device_allocator.h");
+
+        fn device_begun() -> bool;
+        fn device_counts() -> Vec<StreamCounts>;
+        fn device_iteration();
     }
 
     unsafe extern "C++" {

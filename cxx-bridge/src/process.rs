@@ -9,10 +9,12 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use pinbuddy_core::{Cached, Gauge, Region, SegmentId, Stats};
+use serde_json::Value;
 
 use crate::backing::{Chain, Completions, Device, Driver};
 use crate::budget::Account;
 use crate::config::Config;
+use crate::device::{self, process::DeviceMemory, process::device_report};
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::handle::{self, Handle};
 use crate::log;
@@ -100,6 +102,7 @@ struct Process {
     /// What becomes of `BUDDY_PLAN`.
     choice: Choice,
     recorder: Recorder<Rings>,
+    device_memory: DeviceMemory,
     warnings: Vec<String>,
 }
 
@@ -117,6 +120,8 @@ fn process() -> &'static Process {
         let capacity = Box::new(Account::new("/".into()));
         let (choice, warning) = plan::choose(&config, &ffi::torch_version());
         warnings.extend(warning);
+        let (device_choice, warning) = device::choose(&config, &ffi::torch_version());
+        warnings.extend(warning);
         let applied = match &choice {
             Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
@@ -129,6 +134,7 @@ fn process() -> &'static Process {
             handle,
             choice,
             recorder: Recorder::new(Rings),
+            device_memory: DeviceMemory::new(device_choice),
             warnings,
         }
     })
@@ -137,6 +143,11 @@ fn process() -> &'static Process {
 /// This process's engine.
 pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
     &process().handle
+}
+
+/// What the settings ask of device memory.
+pub(crate) fn device_memory() -> &'static DeviceMemory {
+    &process().device_memory
 }
 
 /// This process's engine after all cached blocks are released to it: for callers that read its state.
@@ -191,6 +202,16 @@ pub(crate) fn iteration() {
     if handle().slots() > 0 {
         ffi::planned_iteration();
     }
+    device_memory().iteration();
+}
+
+/// The engine's report, and that of planned device memory.
+pub(crate) fn report() -> Value {
+    let mut report = flushed_handle().report();
+    if report["state"] != "forked" {
+        report["device"] = device_report();
+    }
+    report
 }
 
 /// The process ends: what is recorded is written.
@@ -301,6 +322,7 @@ pub(crate) fn engine_close() {
 
 pub(crate) fn engine_enter_child() -> bool {
     process().recorder.enter_child();
+    device_memory().enter_child();
     handle().enter_child()
 }
 

@@ -94,6 +94,7 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_TRACE": None,
         "BUDDY_PLAN": None,
         "BUDDY_PLAN_UPDATE": False,
+        "BUDDY_DEVICE_PLAN": None,
         "BUDDY_LOG": "warn",
         "BUDDY_GUARD": False,
         "BUDDY_DISABLE": False,

@@ -130,6 +130,28 @@ class Plan(TypedDict):
     """Requests without a slot that were served with what the plan leaves idle."""
 
 
+class StreamPlan(TypedDict):
+    """How the plan of a GPU's stream fares (``BUDDY_DEVICE_PLAN``)."""
+
+    device: int
+    stream: int
+    """How many streams of this device asked for planned memory before it."""
+    reserved_bytes: int
+    """What its regions take."""
+    dropped: bool
+    """Whether the plan is used no more: its regions could not be had, or memory was short."""
+    hits: int
+    """Requests that slots served."""
+    misses: int
+    """Requests whose slot was taken."""
+    unplanned: int
+    """Requests that have no slot."""
+    resyncs: int
+    """How often the stream's place in its sequence was lost and found again."""
+    borrowed: int
+    """Requests without a slot that were served with what the plan leaves idle."""
+
+
 class Stats(TypedDict):
     """A snapshot of the engine."""
 
@@ -145,4 +167,6 @@ class Stats(TypedDict):
     """``None`` once the engine is retired, and in a child."""
     plan: Plan | None
     """``None`` if no plan is in use, once the engine is retired, and in a child."""
+    device: list[StreamPlan] | None
+    """``None`` if no plan for device memory is in use, and in a child."""
     segments: list[Segment]

@@ -96,6 +96,8 @@ pub struct Config {
     pub plan: Setting<Option<String>>,
     /// Whether a plan that cannot be used is replaced.
     pub plan_update: Setting<bool>,
+    /// The file of the plans for device memory.
+    pub device_plan: Setting<Option<String>>,
     /// Whether memory that is used after it was freed, or past its end, is looked for.
     pub guard: Setting<bool>,
     /// Whether PyTorch's own allocator stays in place.
@@ -143,6 +145,7 @@ impl Config {
             }),
             plan: reader.read(variables::PLAN, None, file),
             plan_update: reader.read(variables::PLAN_UPDATE, false, switch),
+            device_plan: reader.read(variables::DEVICE_PLAN, None, file),
             guard: reader.read(variables::GUARD, false, switch),
             disable: reader.read(variables::DISABLE, false, switch),
         };

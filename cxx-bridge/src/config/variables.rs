@@ -124,6 +124,12 @@ pub(super) const PLAN_UPDATE: Variable = variable(
     "1 replaces a plan that is damaged or was made for another torch, number of processes, rank \
      or threshold",
 );
+pub(super) const DEVICE_PLAN: Variable = variable(
+    "BUDDY_DEVICE_PLAN",
+    "no file",
+    "the same as `BUDDY_PLAN` for the GPU's memory: a file that the first run writes and later ones use. Requests above \
+     1 MiB that come again have their places in a region; everything else is PyTorch's, as without it. From torch 2.11 on",
+);
 pub(super) const GUARD: Variable = variable(
     "BUDDY_GUARD",
     "0",
@@ -138,7 +144,7 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the README's order.
-pub const VARIABLES: [Variable; 18] = [
+pub const VARIABLES: [Variable; 19] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
@@ -153,6 +159,7 @@ pub const VARIABLES: [Variable; 18] = [
     REGISTER_CHUNK_MB,
     PLAN,
     PLAN_UPDATE,
+    DEVICE_PLAN,
     TRACE,
     LOG,
     GUARD,

@@ -9,7 +9,7 @@
 //! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
 //! for that. Knows no engine.
 
-mod record;
+pub(crate) mod record;
 
 use std::fs;
 use std::io;
@@ -26,13 +26,13 @@ use crate::record::place;
 
 pub use record::Recording;
 
-/// What becomes of `BUDDY_PLAN`.
+/// What becomes of a variable that names a plan's file.
 #[derive(Debug)]
-pub enum Choice {
+pub enum Choice<P = Plan> {
     /// It is not set, or its file cannot be used and is not to be replaced.
     Nothing,
     /// This plan is used.
-    Use(Plan),
+    Use(P),
     /// The run is recorded, and its plan written to the file.
     Record {
         /// The file.
@@ -44,7 +44,7 @@ pub enum Choice {
 
 /// Decides, for a run with this release of PyTorch; returns a warning if the file cannot be used.
 pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
-    let Some(path) = &config.plan.value else {
+    let Some(name) = &config.plan.value else {
         return (Choice::Nothing, None);
     };
     if config.guard.value {
@@ -52,18 +52,41 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
             "BUDDY_PLAN has no effect beside BUDDY_GUARD=1, which looks for mistakes".to_owned();
         return (Choice::Nothing, Some(why));
     }
-    let path = place::path(path);
+    // Unless the user has set a threshold, requests of all sizes are planned.
+    let threshold = match config.threshold_mb.origin {
+        Origin::Default => 0,
+        _ => config.threshold_bytes() as u64,
+    };
+    let run = this_run(torch, threshold);
+    decide(name, config, run, |text, run| {
+        let plan = Plan::read(text).map_err(|why| why.to_string())?;
+        let mut run = run.clone();
+        run.threshold = own_threshold(&plan, config).unwrap_or(run.threshold);
+        plan.fits(&run).map_err(|why| why.to_string())?;
+        Ok(plan)
+    })
+}
+
+/// This run, with this release of PyTorch; requests of `threshold` bytes or more are planned.
+pub(crate) fn this_run(torch: &str, threshold: u64) -> MadeFor {
     let (rank, world_size) = launcher::rank_of_all().unwrap_or((0, 1));
-    let run = MadeFor {
+    MadeFor {
         torch: torch.to_owned(),
         world_size: world_size as u32,
         rank: rank as u32,
-        threshold: match config.threshold_mb.origin {
-            Origin::Default => 0,
-            _ => config.threshold_bytes() as u64,
-        },
-    };
-    match read(&path, &run, config) {
+        threshold,
+    }
+}
+
+/// Decides for the file of this name, whose text `read` reads and compares with the run.
+pub(crate) fn decide<P>(
+    name: &str,
+    config: &Config,
+    run: MadeFor,
+    read: impl FnOnce(&str, &MadeFor) -> Result<P, String>,
+) -> (Choice<P>, Option<String>) {
+    let path = place::path(name);
+    match text(&path).and_then(|text| text.map(|text| read(&text, &run)).transpose()) {
         Ok(Some(plan)) => (Choice::Use(plan), None),
         Ok(None) => (Choice::Record { path, run }, None),
         Err(why) => {
@@ -82,8 +105,8 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
     }
 }
 
-/// The plan in a file; `None` if there is no file.
-fn read(path: &Path, run: &MadeFor, config: &Config) -> Result<Option<Plan>, String> {
+/// The text of a file; `None` if there is no file.
+fn text(path: &Path) -> Result<Option<String>, String> {
     let of = match fs::metadata(path) {
         Ok(of) => of,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -98,12 +121,9 @@ fn read(path: &Path, run: &MadeFor, config: &Config) -> Result<Option<Plan>, Str
             of.len()
         ));
     }
-    let text = fs::read_to_string(path).map_err(|why| why.to_string())?;
-    let plan = Plan::read(&text).map_err(|why| why.to_string())?;
-    let mut run = run.clone();
-    run.threshold = own_threshold(&plan, config).unwrap_or(run.threshold);
-    plan.fits(&run).map_err(|why| why.to_string())?;
-    Ok(Some(plan))
+    fs::read_to_string(path)
+        .map(Some)
+        .map_err(|why| why.to_string())
 }
 
 /// The plan's own threshold, if it is the one to use: the user has set none, and it is one that can be set.
@@ -139,6 +159,13 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
         warm_up: unless_set(config.warm_up.origin, WarmUp::Sync, as_set.warm_up),
         ..as_set
     };
+    let layout = layout(plan, own);
+    // A plan that was read has no mistake.
+    Some((settings, Slots::new(&layout).ok()?))
+}
+
+/// What the slots of a plan are, which lie in its first `own` regions.
+pub(crate) fn layout(plan: &Plan, own: usize) -> Layout {
     let lane = |lane: &pinbuddy_plan::file::Lane| Lane {
         prologue: lane.prologue.clone(),
         turns: lane.turns,
@@ -149,13 +176,11 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
         region: slot.region,
         offset: slot.offset as usize,
     };
-    let layout = Layout {
+    Layout {
         regions: plan.regions[..own].iter().map(|it| *it as usize).collect(),
         slots: plan.slots.iter().map(slot).collect(),
         lanes: plan.lanes.iter().map(lane).collect(),
-    };
-    // A plan that was read has no mistake.
-    Some((settings, Slots::new(&layout).ok()?))
+    }
 }
 
 fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {

@@ -7,6 +7,7 @@
 //! replaces one of more.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,28 +19,58 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::record::{Event as Recorded, Record};
-use pinbuddy_plan::{Options, Plan, plan};
+use pinbuddy_plan::{Options, plan};
 
 use crate::backing::background;
 use crate::log::{self, Bytes};
 use crate::record::{Event, Sink, What};
 
 /// So many events are recorded; with them, less than 100 MiB are in use.
-const MOST_EVENTS: u32 = 2_000_000;
+pub(crate) const MOST_EVENTS: u32 = 2_000_000;
 
 /// The first plan is made of so many requests.
-const FIRST: usize = 256;
+pub(crate) const FIRST: usize = 256;
 
 /// How long planning takes at most while the program runs, and at its end.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LAST_PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The file. A thread may still write it when the process ends and writes it as well.
 #[derive(Debug)]
-struct Target {
+pub(crate) struct Target {
     path: PathBuf,
     /// Of so many requests is the plan that was written last. Locked while one is written.
     requests: Mutex<usize>,
+}
+
+impl Target {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        let requests = Mutex::default();
+        Self { path, requests }
+    }
+
+    /// Replaces the file with the plan of so many requests that `text` writes; false, and nothing is done, where the
+    /// plan there is one of more.
+    pub(crate) fn replace(
+        &self,
+        requests: usize,
+        text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let lock = self.requests.lock();
+        let mut last = lock.unwrap_or_else(PoisonError::into_inner);
+        if *last > requests {
+            return Ok(false);
+        }
+        write(&self.path, text)?;
+        *last = requests;
+        Ok(true)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
 }
 
 /// See the module's documentation.
@@ -63,10 +94,9 @@ impl Recording {
     /// Nothing recorded yet.
     pub fn new(path: PathBuf, run: MadeFor) -> Self {
         log::info(|| format!("this run is recorded for a plan in {}", path.display()));
-        let requests = Mutex::default();
         Self {
             record: Record::new(MOST_EVENTS),
-            target: Arc::new(Target { path, requests }),
+            target: Arc::new(Target::new(path)),
             run,
             lanes: HashMap::new(),
             planned: 0,
@@ -162,26 +192,21 @@ fn make(record: &Record, run: MadeFor, target: &Target, patience: Duration) {
     };
     let mut made = plan(record, &options, &|| began.elapsed() > patience);
     made.facts.seconds = began.elapsed().as_secs_f64();
-    let at = target.path.display();
-    let lock = target.requests.lock();
-    let mut requests = lock.unwrap_or_else(PoisonError::into_inner);
-    if *requests > record.len() {
-        return;
-    }
-    match write(&made, &target.path) {
-        Ok(()) => {
-            *requests = record.len();
-            log::info(|| {
-                let (size, slots) = (Bytes(made.reserved()), made.slots.len());
-                format!("a plan of {size} and {slots} slots was written to {at}")
-            });
-        }
-        Err(why) => log::warn(|| format!("the plan could not be written to {at}: {why}")),
+    match target.replace(record.len(), |out| made.write(out)) {
+        Ok(false) => {}
+        Ok(true) => log::info(|| {
+            let (size, slots) = (Bytes(made.reserved()), made.slots.len());
+            format!("a plan of {size} and {slots} slots was written to {target}")
+        }),
+        Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
     }
 }
 
-/// Replaces the file at once.
-fn write(plan: &Plan, path: &Path) -> io::Result<()> {
+/// Replaces the file at once with what `text` writes.
+fn write(
+    path: &Path,
+    text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let beside = path.with_file_name(name);
@@ -194,7 +219,7 @@ fn write(plan: &Plan, path: &Path) -> io::Result<()> {
             .mode(0o600)
             .open(&beside)?;
         let mut out = io::BufWriter::new(file);
-        plan.write(&mut out)?;
+        text(&mut out)?;
         out.flush()?;
         out.get_ref().sync_all()?;
         fs::rename(&beside, path)
@@ -207,6 +232,8 @@ fn write(plan: &Plan, path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use pinbuddy_plan::Plan;
+
     use super::*;
 
     fn record(requests: u64) -> Record {
@@ -234,8 +261,7 @@ mod tests {
     fn a_thread_that_is_late_does_not_replace_the_plan_of_the_whole_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.json");
-        let requests = Mutex::default();
-        let target = Target { path, requests };
+        let target = Target::new(path);
         let written = |requests| {
             make(&record(requests), run(), &target, LAST_PATIENCE);
             let text = fs::read_to_string(&target.path).unwrap();
@@ -248,8 +274,7 @@ mod tests {
     fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.json");
-        let requests = Mutex::default();
-        let target = Target { path, requests };
+        let target = Target::new(path);
         thread::scope(|scope| {
             for requests in 1..5 {
                 let target = &target;

@@ -10,6 +10,7 @@
 //! of blocks that do not live at the same time. So who uses a plan grants a slot only if its bytes are
 //! free.
 
+pub mod device;
 mod error;
 mod rules;
 mod text;
@@ -159,14 +160,7 @@ impl Plan {
         let head: Head<'_> = serde_json::from_str(text)?;
         head.check()?;
         let text: Text<'_> = serde_json::from_str(text)?;
-        let expected = text.checksum;
-        let plan = text.into_plan();
-        plan.check()?;
-        let found = Text::of(&plan).sum()?;
-        if expected != Some(found) {
-            return Err(Error::Checksum { expected, found });
-        }
-        Ok(plan)
+        text.into_checked()
     }
 
     /// Writes the text of a file, with a line's end.

@@ -10,6 +10,7 @@
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
 //! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`mod@file`] reads and writes.
+//! - [`device::DeviceRecord`]: the same for device memory, a plan for each stream.
 //!
 //! Knows no path and no clock: the caller says when to stop, and how many threads to use.
 //! Times and sizes are whole numbers of whatever unit the caller has; it aligns sizes beforehand.
@@ -18,6 +19,7 @@
 
 mod check;
 mod cursor;
+pub mod device;
 mod exact;
 pub mod file;
 mod first_fit;

@@ -129,6 +129,17 @@ impl Record {
         self.live_bytes -= request.bytes();
     }
 
+    /// Forgets when requests ended that were there at the last request. A program that ends frees all it has, which does
+    /// not tell how long it would have lived.
+    pub(crate) fn forget_the_end(&mut self) {
+        let last = self.requests.last().map_or(NEVER, |it| it.begin);
+        for request in &mut self.requests {
+            if request.over > last {
+                request.over = NEVER;
+            }
+        }
+    }
+
     /// Whether it takes no more.
     #[must_use]
     pub fn is_full(&self) -> bool {

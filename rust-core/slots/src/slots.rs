@@ -307,6 +307,11 @@ impl Slots {
         idle.into_iter().filter_map(take).collect()
     }
 
+    /// The bytes of each region.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
     /// Regions that are not pinned, with their lengths.
     pub fn missing(&self) -> impl Iterator<Item = (usize, usize)> {
         let bases = self.bases.iter().zip(&self.lengths).enumerate();

@@ -176,6 +176,13 @@ bool engine_guarded() noexcept {
   return false;
 }
 void engine_report_settings() noexcept {}
+bool device_planned() noexcept {
+  return false;
+}
+bool device_records() noexcept {
+  return false;
+}
+void device_absent(rust::String) noexcept {}
 std::size_t engine_threshold() noexcept {
   return kThreshold;
 }

@@ -12,8 +12,8 @@ pub enum Error {
     #[error("it is no plan: {0}")]
     Text(#[from] serde_json::Error),
     /// Something else's file.
-    #[error("its format is {0:?}; expected \"pinbuddy-plan\"")]
-    Format(String),
+    #[error("its format is {0:?}; expected {1:?}")]
+    Format(String, &'static str),
     /// Of another release.
     #[error("its version is {0}; this pinbuddy reads version 1")]
     Version(u64),

@@ -23,14 +23,19 @@ pub(super) struct Head<'t> {
 
 impl Head<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
-        if self.format != FORMAT {
-            return Err(Error::Format(self.format.chars().take(40).collect()));
-        }
-        if self.version != VERSION {
-            return Err(Error::Version(self.version));
-        }
-        Ok(())
+        check(&self.format, self.version)
     }
+}
+
+fn check(format: &str, version: u64) -> Result<(), Error> {
+    if format != FORMAT {
+        let found = format.chars().take(40).collect();
+        return Err(Error::Format(found, FORMAT));
+    }
+    if version != VERSION {
+        return Err(Error::Version(version));
+    }
+    Ok(())
 }
 
 /// A whole file.
@@ -70,7 +75,7 @@ impl<'t> Text<'t> {
         }
     }
 
-    pub(super) fn into_plan(self) -> Plan {
+    fn into_plan(self) -> Plan {
         Plan {
             made_for: MadeFor {
                 torch: self.torch.into_owned(),
@@ -83,6 +88,19 @@ impl<'t> Text<'t> {
             lanes: self.lanes.into_owned(),
             facts: rounded(self.facts),
         }
+    }
+
+    /// The plan, if nothing is wrong with it and its checksum is right.
+    pub(super) fn into_checked(self) -> Result<Plan, Error> {
+        check(&self.format, self.version)?;
+        let expected = self.checksum;
+        let plan = self.into_plan();
+        plan.check()?;
+        let found = Text::of(&plan).sum()?;
+        if expected != Some(found) {
+            return Err(Error::Checksum { expected, found });
+        }
+        Ok(plan)
     }
 
     /// CRC-32 of the text as it stands.

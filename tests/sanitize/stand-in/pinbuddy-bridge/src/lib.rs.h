@@ -23,6 +23,8 @@ struct Part {
   bool pending;
 };
 
+struct StreamCounts {};
+
 struct Entry {
   std::uint64_t ticks;
   std::uint64_t allocation;
@@ -52,6 +54,9 @@ struct Counters {
 bool engine_enabled() noexcept;
 bool engine_guarded() noexcept;
 void engine_report_settings() noexcept;
+bool device_planned() noexcept;
+bool device_records() noexcept;
+void device_absent(rust::String why) noexcept;
 std::size_t engine_threshold() noexcept;
 std::size_t engine_segment_bytes() noexcept;
 bool engine_request(std::size_t bytes, Grant& grant) noexcept;

@@ -1,0 +1,352 @@
+#include "device_allocator.h"
+
+#include "../upstream.h"
+#include "pinbuddy-bridge/src/lib.rs.h"
+
+#if PINBUDDY_TORCH_FROM(11)
+
+#include <c10/core/impl/GPUTrace.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <type_traits>
+#include <utility>
+
+#include "device_reports.h"
+#include "forwarding.h"
+#include "streams.h"
+
+namespace pinbuddy {
+namespace {
+
+using device_memory::CUDAAllocator;
+
+// More devices than this have no plans.
+constexpr int kDevices = 64;
+
+// Requests up to this many bytes are PyTorch's: it serves them from segments of their own.
+constexpr std::size_t kSmall = std::size_t{1} << 20;
+
+void delete_device_memory(void* address);
+
+class DeviceAllocator final : public Forwarding<CUDAAllocator> {
+ public:
+  DeviceAllocator(CUDAAllocator* below, bool planned)
+      : Forwarding(below), planned_(planned), deleter_below_(below->raw_deleter()) {}
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (void* address = take(bytes)) {
+      return {address, address, delete_device_memory, {c10::kCUDA, c10::cuda::current_device()}};
+    }
+    c10::DataPtr data = or_without_plan(bytes, [&] { return below_->allocate(bytes); });
+    (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
+    return data;
+  }
+
+  void* raw_alloc(std::size_t bytes) override {
+    if (void* address = take(bytes)) {
+      return address;
+    }
+    return or_without_plan(bytes, [&] { return below_->raw_alloc(bytes); });
+  }
+
+  // A stream that is not the current one: of a library that manages its memory itself.
+  void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
+    return or_without_plan(bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); });
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override {
+    // Uncached memory is freed by another function.
+    return below_->raw_deleter() == deleter_below_ ? delete_device_memory : below_->raw_deleter();
+  }
+
+  void raw_delete(void* address) override {
+    StreamMemory* owner = owner_of(address);
+    if (C10_LIKELY(owner == nullptr)) {
+      below_->raw_delete(address);
+      return;
+    }
+    if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
+      (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
+    }
+    owner->free(address, captures_.load(std::memory_order_relaxed) > 0);
+  }
+
+  void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
+    if (data.get_deleter() != delete_device_memory) {
+      below_->recordStream(data, stream);
+    } else if (StreamMemory* owner = owner_of(data.get_context())) {
+      owner->use(data.get_context(), stream);
+    } else {
+      // The allocator below knows its own memory by its deleter.
+      c10::DataPtr alias(data.get(), data.get_context(), deleter_below_, data.device());
+      struct Release {
+        c10::DataPtr& it;
+        ~Release() {
+          it.release_context();
+        }
+      } release{alias};
+      below_->recordStream(alias, stream);
+    }
+  }
+  using Forwarding::recordStream;
+
+  void init(int devices) override {
+    below_->init(devices);
+    begin(devices);
+  }
+
+  // The allocator below is initialised.
+  void begin(int devices) {
+    devices_.store(std::min(devices, kDevices), std::memory_order_release);
+    if (device_records() && !tracked_.exchange(true)) {
+      below_->attachAllocatorTraceTracker(note);
+    }
+  }
+
+  bool has_begun() const {
+    return devices_.load(std::memory_order_acquire) > 0;
+  }
+
+  void beginAllocateToPool(
+      c10::DeviceIndex device,
+      c10::MempoolId_t pool,
+      std::function<bool(cudaStream_t)> filter) override {
+    below_->beginAllocateToPool(device, pool, std::move(filter));
+    captures_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    below_->endAllocateToPool(device, pool);
+    captures_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  void emptyCache(c10::MempoolId_t pool) override {
+    if (pool == c10::MempoolId_t{0, 0} && captures_.load(std::memory_order_relaxed) == 0) {
+      each([](StreamMemory& it) {
+        it.settle();
+        it.give_back(/*for_good=*/false);
+      });
+    }
+    below_->emptyCache(pool);
+  }
+
+  void* getBaseAllocation(void* address, std::size_t* bytes) override {
+    return below_->getBaseAllocation(region_of(address), bytes);
+  }
+
+  device_memory::ShareableHandle shareIpcHandle(void* address) override {
+    void* region = region_of(address);
+    auto handle = below_->shareIpcHandle(region);
+    handle.offset += static_cast<char*>(address) - static_cast<char*>(region);
+    return handle;
+  }
+
+  device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    auto stats = below_->getDeviceStats(device);
+    streams(device).each([&](StreamMemory& it) { add_planned(stats, it); });
+    return stats;
+  }
+
+  void resetPeakStats(c10::DeviceIndex device) override {
+    below_->resetPeakStats(device);
+    streams(device).each([](StreamMemory& it) { it.reset_peaks(); });
+  }
+
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    below_->resetAccumulatedStats(device);
+    streams(device).each([](StreamMemory& it) { it.reset_accumulated(); });
+  }
+
+  device_memory::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
+    auto info = below_->snapshot(pool, traces);
+    each([&](StreamMemory& it) { show_planned(info, it); });
+    return info;
+  }
+
+  template <class Act>
+  void each(Act act) {
+    const int devices = devices_.load(std::memory_order_acquire);
+    for (int device = 0; device < devices; ++device) {
+      streams_[device].each(act);
+    }
+  }
+
+ private:
+  // Planned memory for a request of the current stream; null if there is none for it.
+  void* take(std::size_t bytes) {
+    if (C10_LIKELY(!planned_ || bytes <= kSmall) || captures_.load(std::memory_order_relaxed) > 0) {
+      return nullptr;
+    }
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    StreamMemory* memory = streams(device).of(c10::cuda::getCurrentCUDAStream(device), *below_);
+    if (memory == nullptr || !below_->isEnabled()) {
+      return nullptr;
+    }
+    void* address = memory->allocate(bytes);
+    if (address != nullptr) {
+      report_planned(*this, address, bytes, device);
+    }
+    return address;
+  }
+
+  // What `allocate` returns; where memory is short, the plans' regions are given back first.
+  template <class Allocate>
+  std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate) {
+    try {
+      return allocate();
+    } catch (c10::OutOfMemoryError&) {
+      if (!give_way(bytes)) {
+        throw;
+      }
+    }
+    try {
+      return allocate();
+    } catch (c10::OutOfMemoryError& error) {
+      error.add_context("pinbuddy: before that the plan of this device was dropped, and its idle memory given back");
+      throw;
+    }
+  }
+
+  // Drops the plans of the current device; false if there are none.
+  bool give_way(std::size_t bytes) {
+    bool any = false;
+    streams(c10::cuda::current_device()).each([&](StreamMemory& it) {
+      if (it.reserved() > 0) {
+        any = true;
+        it.settle();
+        it.give_back(/*for_good=*/true);
+      }
+    });
+    if (any) {
+      device_dropped(c10::cuda::current_device(), bytes);
+    }
+    return any;
+  }
+
+  Streams& streams(c10::DeviceIndex device) {
+    return streams_[static_cast<std::uint8_t>(device)];
+  }
+
+  StreamMemory* owner_of(const void* address) {
+    if (!planned_ || address == nullptr) {
+      return nullptr;
+    }
+    const int devices = devices_.load(std::memory_order_acquire);
+    for (int device = 0; device < devices; ++device) {
+      if (StreamMemory* owner = streams_[device].owner(address)) {
+        return owner;
+      }
+    }
+    return nullptr;
+  }
+
+  void* region_of(void* address) {
+    StreamMemory* owner = owner_of(address);
+    return owner == nullptr ? address : owner->region_of(address);
+  }
+
+  // Called under the lock of the allocator below.
+  static void note(const device_memory::TraceEntry& entry) {
+    const bool is_default = entry.mempool_ == c10::MempoolId_t{0, 0};
+    if (entry.size_ <= kSmall || !is_default) {
+      return;
+    }
+    const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
+    if (entry.action_ == device_memory::TraceEntry::ALLOC) {
+      device_allocated(entry.device_, stream, entry.addr_, entry.size_);
+    } else if (entry.action_ == device_memory::TraceEntry::FREE_COMPLETED) {
+      device_freed(entry.device_, stream, entry.addr_);
+    }
+  }
+
+  const bool planned_;
+  const c10::DeleterFnPtr deleter_below_;
+  std::atomic<bool> tracked_{false};
+  // Captures and private pools under way, on all devices.
+  std::atomic<int> captures_{0};
+  std::atomic<int> devices_{0};
+  std::array<Streams, kDevices> streams_;
+};
+
+// Leaked: tensors outlive static objects.
+DeviceAllocator* the_device_allocator = nullptr;
+
+void delete_device_memory(void* address) {
+  the_device_allocator->raw_delete(address);
+}
+
+} // namespace
+
+void install_device_allocator() {
+  const bool planned = device_planned();
+  if (!planned && !device_records()) {
+    return;
+  }
+  CUDAAllocator* below = device_memory::allocator.load();
+  if (below == nullptr || below->name() != "native") {
+    device_absent(below == nullptr ? "there is none" : below->name());
+    return;
+  }
+  the_device_allocator = new DeviceAllocator(below, planned);
+  // A plug-in may be loaded late.
+  if (below->initialized()) {
+    the_device_allocator->begin(c10::cuda::device_count());
+  }
+  device_memory::allocator.store(the_device_allocator);
+  // With the built-in allocator's priority, so that a program can still set another one.
+  c10::SetAllocator(c10::kCUDA, the_device_allocator);
+  std::atexit(device_record_close);
+}
+
+bool device_begun() {
+  return the_device_allocator != nullptr && the_device_allocator->has_begun();
+}
+
+rust::Vec<StreamCounts> device_counts() {
+  rust::Vec<StreamCounts> counts;
+  if (the_device_allocator != nullptr) {
+    the_device_allocator->each([&](StreamMemory& it) {
+      if (it.is_planned()) {
+        counts.push_back(it.counts());
+      }
+    });
+  }
+  return counts;
+}
+
+void device_iteration() {
+  if (the_device_allocator != nullptr) {
+    the_device_allocator->each([](StreamMemory& it) { it.iteration(); });
+  }
+}
+
+} // namespace pinbuddy
+
+#else
+
+namespace pinbuddy {
+
+void install_device_allocator() {
+  if (device_planned() || device_records()) {
+    device_absent("this release of torch is older than 2.11");
+  }
+}
+
+bool device_begun() {
+  return false;
+}
+
+rust::Vec<StreamCounts> device_counts() {
+  return {};
+}
+
+void device_iteration() {}
+
+} // namespace pinbuddy
+
+#endif

@@ -1,0 +1,28 @@
+// In front of PyTorch's device allocator: planned requests have their places, everything else is PyTorch's.
+//
+// Put in place when the library is loaded, and only if a plan is used or made. Where a request is not planned, or memory is
+// asked for a pool, in a capture or below the threshold, the allocator below is asked as if nothing were in front of it.
+//
+// Invariants: every pointer that is handed out has this allocator's deleter, which is the one that raw_deleter() names;
+// what a plan says decides where a block lies, and never whether it is safe there.
+#pragma once
+
+#include <rust/cxx.h>
+
+namespace pinbuddy {
+
+struct StreamCounts;
+
+// Puts it in front, if the settings ask for that. Called once, when the library is loaded.
+void install_device_allocator();
+
+// Whether the allocator is initialised. Takes no lock.
+bool device_begun();
+
+// What the streams' plans have counted.
+rust::Vec<StreamCounts> device_counts();
+
+// An iteration of the program is over.
+void device_iteration();
+
+} // namespace pinbuddy

@@ -1,0 +1,117 @@
+// What device_reports.h declares; nothing before torch 2.11.
+#include "../upstream.h"
+
+#if PINBUDDY_TORCH_FROM(11)
+
+#include "device_reports.h"
+
+#include <c10/core/impl/GPUTrace.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace pinbuddy {
+namespace {
+
+using device_memory_stat = c10::CachingAllocator::StatArray;
+
+constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
+
+// Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place.
+void replace(device_memory_stat& stats, const Stat& regions, std::int64_t before, const Stat& blocks) {
+  for (const std::size_t type : {kAll, kLarge}) {
+    auto& stat = stats[type];
+    stat.current += blocks.current - regions.current;
+    stat.peak = std::max({before, stat.current, stat.peak - regions.peak + blocks.peak});
+    stat.allocated += blocks.allocated - regions.allocated;
+    stat.freed += blocks.freed - regions.freed;
+  }
+}
+
+} // namespace
+
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, StreamMemory& memory) {
+  const auto counted = memory.counted();
+  const Stat& regions = counted.regions;
+  const Stat& reserved = counted.reserved;
+  replace(stats.allocation, regions, 0, counted.blocks);
+  replace(stats.active, regions, 0, counted.active_blocks);
+  replace(stats.allocated_bytes, reserved, memory.peak_before(), counted.bytes);
+  replace(stats.active_bytes, reserved, memory.peak_before(), counted.active_bytes);
+  replace(stats.requested_bytes, reserved, 0, counted.requested);
+  const auto idle = reserved.current - counted.active_bytes.current;
+  for (const std::size_t type : {kAll, kLarge}) {
+    auto& stat = stats.inactive_split_bytes[type];
+    stat.current += idle;
+    stat.peak = std::max(stat.peak, stat.current);
+  }
+}
+
+void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory) {
+  std::vector<Part> parts;
+  for (const Part& part : memory.parts()) {
+    parts.push_back(part);
+  }
+  for (auto& segment : info.segments) {
+    std::vector<c10::CachingDeviceAllocator::BlockInfo> blocks;
+    std::size_t address = segment.address;
+    for (auto& block : segment.blocks) {
+      const std::size_t begin = address;
+      address += block.size;
+      if (memory.region_of(reinterpret_cast<void*>(begin)) != reinterpret_cast<void*>(begin)) {
+        blocks.push_back(std::move(block));
+        continue;
+      }
+      segment.allocated_size -= block.size;
+      segment.active_size -= block.size;
+      segment.requested_size -= block.requested_size;
+      std::size_t end = begin;
+      const auto push = [&](std::size_t until, bool live, bool pending) {
+        if (until > end) {
+          auto& shown = blocks.emplace_back();
+          shown.size = until - end;
+          shown.requested_size = live || pending ? shown.size : 0;
+          shown.allocated = live;
+          shown.active = live || pending;
+          segment.allocated_size += live ? shown.size : 0;
+          segment.active_size += shown.active ? shown.size : 0;
+          segment.requested_size += shown.requested_size;
+          end = until;
+        }
+      };
+      for (const Part& part : parts) {
+        if (part.address >= begin && part.address < address) {
+          push(part.address, false, false);
+          push(part.address + part.bytes, part.live, part.pending);
+        }
+      }
+      push(address, false, false);
+    }
+    segment.blocks = std::move(blocks);
+  }
+}
+
+void report_planned(
+    c10::cuda::CUDACachingAllocator::CUDAAllocator& whole,
+    void* address,
+    std::size_t bytes,
+    c10::DeviceIndex device) {
+  if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
+    (*interpreter)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
+  }
+  if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+    const auto stats = whole.getDeviceStats(device);
+    c10::reportMemoryUsageToProfiler(
+        address,
+        static_cast<std::int64_t>(bytes),
+        stats.allocated_bytes[kAll].current,
+        stats.reserved_bytes[kAll].current,
+        {c10::kCUDA, device});
+  }
+}
+
+} // namespace pinbuddy
+
+#endif

@@ -1,0 +1,156 @@
+// The planned memory of one stream of one device: regions from the allocator below, and blocks in their slots.
+//
+// A block that only its own stream used is free at once when it is freed, since the stream's work is in order. One that
+// other streams used waits for events on them. The plan's bitmap says which places are free, so nothing here can hand
+// out a place twice. Knows neither statistics of others nor graphs: who calls asks only outside captures.
+//
+// Invariant (I5): the allocator below and CUDA are never called under the lock.
+#pragma once
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "../event_pool.h"
+#include "../lock.h"
+#include "../upstream.h"
+#include "pinbuddy-bridge/src/lib.rs.h"
+
+namespace pinbuddy {
+
+class StreamMemory {
+ public:
+  using Below = c10::cuda::CUDACachingAllocator::CUDAAllocator;
+
+  // What is counted of blocks.
+  struct Counted {
+    Stat blocks;
+    Stat bytes;
+    Stat requested;
+    // With those that other streams still use.
+    Stat active_blocks;
+    Stat active_bytes;
+    // What the allocator below counts as blocks.
+    Stat regions;
+    Stat reserved;
+  };
+
+  // `number`: how many of the device's streams were asked for planned memory before this one.
+  StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number);
+
+  cudaStream_t stream() const {
+    return stream_.stream();
+  }
+
+  // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take the regions from the
+  // allocator below.
+  void* allocate(std::size_t bytes);
+
+  // Whether a block of its own begins at this address or an address within it.
+  bool owns(const void* address) const {
+    for (const Region& region : regions_) {
+      const auto base = region.base.load(std::memory_order_acquire);
+      if (reinterpret_cast<std::size_t>(address) - base < region.bytes && base != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The region that holds an address of its own.
+  void* region_of(const void* address) const;
+
+  // The block that begins at this address is freed. While `deferring` no event may be recorded.
+  void free(void* address, bool deferring);
+
+  // Another stream uses the block that begins at this address.
+  void use(void* address, c10::cuda::CUDAStream stream);
+
+  // Records events that had to wait, and asks which are complete. Not during a capture.
+  void settle();
+
+  // Gives back regions in which nothing lies. With `for_good` the plan is not used any more, and the others are given
+  // back once their last block is freed. Returns whether anything was given back.
+  bool give_back(bool for_good);
+
+  // An iteration is over.
+  void iteration();
+
+  // Bytes taken from the allocator below.
+  std::size_t reserved() const;
+
+  // Whether there is a plan for it.
+  bool is_planned() const {
+    return !regions_.empty();
+  }
+
+  // The most that the allocator below had handed out before the regions came.
+  std::int64_t peak_before() const {
+    return peak_before_.load(std::memory_order_relaxed);
+  }
+
+  Counted counted();
+  void reset_peaks();
+  void reset_accumulated();
+
+  // Blocks by address; those that other streams still use are not live.
+  rust::Vec<Part> parts();
+
+  StreamCounts counts();
+
+ private:
+  enum class State : std::uint8_t { kCold, kReserving, kReady, kDropped };
+
+  struct Region {
+    std::size_t bytes = 0;
+    std::atomic<std::size_t> base{0};
+  };
+
+  struct Block {
+    Place place;
+    std::size_t requested = 0;
+    // Other streams.
+    std::vector<c10::cuda::CUDAStream> uses;
+  };
+
+  struct Pending {
+    Place place;
+    std::vector<std::pair<c10::cuda::CUDAStream, PooledEvent>> events;
+  };
+
+  void reserve();
+  void record(Block block);
+  // Regions in which nothing lies; they are the caller's. Under the lock.
+  std::vector<void*> take_idle();
+  void finish(const Place& place);
+  template <class Act>
+  void each_count(Act act);
+  void give_back(const std::vector<void*>& regions);
+
+  Below& below_;
+  const c10::cuda::CUDAStream stream_;
+  const std::uint32_t number_;
+  // Under the lock from the constructor on.
+  rust::Box<StreamPlan> plan_;
+  std::vector<Region> regions_;
+  std::atomic<State> state_{State::kCold};
+  std::atomic<bool> unsettled_{false};
+  std::atomic<std::int64_t> peak_before_{0};
+
+  std::mutex mutex_;
+  ska::flat_hash_map<void*, Block> blocks_;
+  // Freed during a capture: their events are recorded after it.
+  std::vector<Block> deferred_;
+  std::vector<Pending> pending_;
+  Counted counted_;
+};
+
+} // namespace pinbuddy

@@ -1,0 +1,73 @@
+// The streams of a device that have asked for planned memory, and which of them an address is of.
+//
+// Invariant: a stream that was added stays where it is for good, so that readers take no lock.
+#pragma once
+
+#include <c10/cuda/CUDAStream.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "../lock.h"
+#include "stream_memory.h"
+
+namespace pinbuddy {
+
+// The streams of a device that have asked for planned memory, in their order. Grows only.
+class Streams {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  // The stream's memory; null if it has none.
+  StreamMemory* of(c10::cuda::CUDAStream stream, StreamMemory::Below& below) {
+    const std::size_t count = count_.load(std::memory_order_acquire);
+    for (std::size_t index = 0; index < count; ++index) {
+      if (all_[index]->stream() == stream.stream()) {
+        return all_[index].get();
+      }
+    }
+    return add(stream, below);
+  }
+
+  template <class Act>
+  void each(Act act) {
+    const std::size_t count = count_.load(std::memory_order_acquire);
+    for (std::size_t index = 0; index < count; ++index) {
+      act(*all_[index]);
+    }
+  }
+
+  StreamMemory* owner(const void* address) {
+    StreamMemory* owner = nullptr;
+    each([&](StreamMemory& it) { owner = it.owns(address) ? &it : owner; });
+    return owner;
+  }
+
+ private:
+  [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, StreamMemory::Below& below) {
+    Lock guard(mutex_);
+    const std::size_t count = count_.load(std::memory_order_relaxed);
+    for (std::size_t index = 0; index < count; ++index) {
+      if (all_[index]->stream() == stream.stream()) {
+        return all_[index].get();
+      }
+    }
+    if (count == kMost) {
+      return nullptr;
+    }
+    all_[count] = std::make_unique<StreamMemory>(
+        below, stream, static_cast<std::uint32_t>(count));
+    count_.store(count + 1, std::memory_order_release);
+    return all_[count].get();
+  }
+
+  std::mutex mutex_;
+  std::atomic<std::size_t> count_{0};
+  std::array<std::unique_ptr<StreamMemory>, kMost> all_;
+};
+
+} // namespace pinbuddy

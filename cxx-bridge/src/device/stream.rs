@@ -1,0 +1,119 @@
+//! The plan of one stream at run time, as C++ asks it. C++ holds it under a lock of its own.
+
+use pinbuddy_slots::Slots;
+
+use crate::ffi::{Part, Place, StreamCounts};
+
+/// The slot of a place in what the plan leaves idle.
+const BORROWED: u32 = u32::MAX;
+
+/// A stream's slots; none where nothing is planned for it.
+#[derive(Debug)]
+pub(crate) struct StreamPlan(Option<Slots>);
+
+impl StreamPlan {
+    pub(super) fn new(slots: Option<Slots>) -> Self {
+        Self(slots)
+    }
+
+    /// How many regions there are.
+    pub(crate) fn regions(&self) -> usize {
+        self.0.as_ref().map_or(0, |it| it.lengths().len())
+    }
+
+    pub(crate) fn region_bytes(&self, region: usize) -> usize {
+        self.0.as_ref().map_or(0, |it| it.lengths()[region])
+    }
+
+    /// The region lies at this address from now on.
+    pub(crate) fn reserved(&mut self, region: usize, base: usize) {
+        if let Some(slots) = &mut self.0 {
+            slots.pinned(region, base);
+        }
+    }
+
+    /// The regions in which nothing lies; they are the caller's.
+    pub(crate) fn take_idle(&mut self) -> Vec<usize> {
+        let idle = self.0.as_mut().map(Slots::take_idle).unwrap_or_default();
+        idle.into_iter().map(|(region, _)| region).collect()
+    }
+
+    /// A place for a request; false if there is none.
+    pub(crate) fn request(&mut self, bytes: usize, place: &mut Place) -> bool {
+        let Some(slots) = &mut self.0 else {
+            return false;
+        };
+        if let Some(taken) = slots.request(0, bytes) {
+            *place = Place {
+                address: taken.address,
+                bytes: slots.bytes_of(taken.slot),
+                slot: taken.slot,
+            };
+            return true;
+        }
+        let Some(lent) = slots.borrow(bytes) else {
+            return false;
+        };
+        *place = Place {
+            address: lent.address,
+            bytes: lent.bytes,
+            slot: BORROWED,
+        };
+        true
+    }
+
+    /// The block was freed, and other streams still use it.
+    pub(crate) fn defer(&mut self, place: &Place) {
+        match &mut self.0 {
+            Some(slots) if place.slot == BORROWED => slots.set_pending_at(place.address, true),
+            Some(slots) => slots.set_pending(place.slot, true),
+            None => {}
+        }
+    }
+
+    /// Nobody uses the block any more.
+    pub(crate) fn release(&mut self, place: &Place) {
+        let was_in_use = match &mut self.0 {
+            Some(slots) if place.slot == BORROWED => slots.give_back(place.address),
+            Some(slots) => slots.release(place.slot),
+            None => true,
+        };
+        debug_assert!(
+            was_in_use,
+            "a place at {:#x} was freed twice",
+            place.address
+        );
+    }
+
+    pub(crate) fn iteration(&mut self) {
+        if let Some(slots) = &mut self.0 {
+            slots.iteration(0);
+        }
+    }
+
+    /// The blocks, by address.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for (at, blocks) in self.0.as_ref().map(Slots::regions).unwrap_or_default() {
+            parts.extend(blocks.into_iter().map(|it| Part {
+                address: at.start + it.offset,
+                bytes: it.bytes,
+                live: !it.pending,
+                pending: it.pending,
+            }));
+        }
+        parts
+    }
+
+    pub(crate) fn counts(&self) -> StreamCounts {
+        let counts = self.0.as_ref().map(Slots::counts).unwrap_or_default();
+        StreamCounts {
+            hits: counts.hits,
+            misses: counts.misses,
+            unplanned: counts.unplanned,
+            resyncs: counts.resyncs,
+            borrowed: counts.borrowed,
+            ..StreamCounts::default()
+        }
+    }
+}

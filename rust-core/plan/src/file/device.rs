@@ -1,0 +1,234 @@
+//! Plans of device memory in one file: one plan for each stream of each device.
+//!
+//! A stream reuses what it freed at once, and another stream only after events; so no two streams share a region, and
+//! each has a plan of its own. Reads with the same distrust as for one plan.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::text::Text;
+use super::{Error, MOST_TEXT, MadeFor, Mismatch, Plan};
+
+const FORMAT: &str = "pinbuddy-device-plan";
+const VERSION: u64 = 1;
+
+/// Plans of more streams than this are refused.
+const MOST_STREAMS: usize = 256;
+
+/// A stream of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
+pub struct Stream {
+    /// The device's number.
+    pub device: u32,
+    /// How many of the device's streams were asked for planned memory before this one.
+    pub number: u32,
+}
+
+impl From<(u32, u32)> for Stream {
+    fn from((device, number): (u32, u32)) -> Self {
+        Self { device, number }
+    }
+}
+
+impl From<Stream> for (u32, u32) {
+    fn from(it: Stream) -> Self {
+        (it.device, it.number)
+    }
+}
+
+/// A plan for each stream for which there is one; all are made for the same run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DevicePlan {
+    /// In any order; no stream twice.
+    pub plans: Vec<(Stream, Plan)>,
+}
+
+#[derive(Deserialize)]
+struct Head<'t> {
+    #[serde(borrow)]
+    format: Cow<'t, str>,
+    version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'t> {
+    format: Cow<'t, str>,
+    version: u64,
+    #[serde(borrow)]
+    plans: Vec<Of<'t>>,
+    /// Of the streams and the sums of their plans.
+    checksum: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Of<'t> {
+    stream: Stream,
+    #[serde(borrow)]
+    plan: Text<'t>,
+}
+
+impl DevicePlan {
+    /// Plans from the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        if text.len() > MOST_TEXT {
+            return Err(Error::Long(text.len()));
+        }
+        let head: Head<'_> = serde_json::from_str(text)?;
+        if head.format != FORMAT {
+            let found = head.format.chars().take(40).collect();
+            return Err(Error::Format(found, FORMAT));
+        }
+        if head.version != VERSION {
+            return Err(Error::Version(head.version));
+        }
+        let file: File<'_> = serde_json::from_str(text)?;
+        let expected = file.checksum;
+        let mut sum = crc32fast::Hasher::new();
+        let mut plans: Vec<(Stream, Plan)> = Vec::new();
+        for Of { stream, plan } in file.plans {
+            let plan = plan.into_checked()?;
+            if plans.iter().any(|(other, _)| *other == stream) || plans.len() == MOST_STREAMS {
+                return Err(Error::Value {
+                    place: format!("stream {}", plans.len()),
+                    found: format!("stream {} of device {}", stream.number, stream.device),
+                    expected: format!("one that was not named before, and {MOST_STREAMS} at most"),
+                });
+            }
+            add(&mut sum, stream, Text::of(&plan).sum()?);
+            plans.push((stream, plan));
+        }
+        let found = sum.finalize();
+        if expected != found {
+            let expected = Some(expected);
+            return Err(Error::Checksum { expected, found });
+        }
+        Ok(Self { plans })
+    }
+
+    /// Writes the text of a file, with a line's end.
+    ///
+    /// # Errors
+    ///
+    /// `out`'s; and of kind `InvalidData` for plans that [`Self::read`] would refuse.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let invalid = |error: Error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let mut sum = crc32fast::Hasher::new();
+        let mut plans = Vec::new();
+        for (stream, plan) in &self.plans {
+            plan.check().map_err(invalid)?;
+            let mut text = Text::of(plan);
+            let of_it = text.sum().map_err(invalid)?;
+            text.checksum = Some(of_it);
+            add(&mut sum, *stream, of_it);
+            let stream = *stream;
+            plans.push(Of { stream, plan: text });
+        }
+        let file = File {
+            format: FORMAT.into(),
+            version: VERSION,
+            plans,
+            checksum: sum.finalize(),
+        };
+        serde_json::to_writer(&mut *out, &file)?;
+        out.write_all(b"\n")
+    }
+
+    /// Whether this run may use the plans.
+    ///
+    /// # Errors
+    ///
+    /// Everything that differs.
+    pub fn fits(&self, run: &MadeFor) -> Result<(), Mismatch> {
+        self.plans.iter().try_for_each(|(_, plan)| plan.fits(run))
+    }
+
+    /// The bytes of all regions.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        self.plans.iter().map(|(_, plan)| plan.reserved()).sum()
+    }
+}
+
+fn add(sum: &mut crc32fast::Hasher, stream: Stream, of_plan: u32) {
+    for number in [stream.device, stream.number, of_plan] {
+        sum.update(&number.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Slot;
+
+    fn plans() -> DevicePlan {
+        let plan = |bytes| Plan {
+            regions: vec![bytes],
+            slots: vec![Slot {
+                bytes,
+                region: 0,
+                offset: 0,
+            }],
+            lanes: vec![crate::file::Lane {
+                period: vec![0],
+                ..Default::default()
+            }],
+            ..Plan::default()
+        };
+        let stream = |device, number| Stream { device, number };
+        DevicePlan {
+            plans: vec![(stream(0, 0), plan(8192)), (stream(1, 2), plan(4096))],
+        }
+    }
+
+    fn text(plans: &DevicePlan) -> String {
+        let mut text = Vec::new();
+        plans.write(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(DevicePlan::read(&text(&plans())).unwrap(), plans());
+        assert_eq!(plans().reserved(), 12288);
+    }
+
+    #[test]
+    fn no_digit_can_be_changed() {
+        let text = text(&plans());
+        for at in 0..text.len() {
+            let byte = text.as_bytes()[at];
+            if byte.is_ascii_digit() {
+                let mut other = text.clone().into_bytes();
+                other[at] = if byte == b'9' { b'1' } else { byte + 1 };
+                let other = String::from_utf8(other).unwrap();
+                assert!(DevicePlan::read(&other).is_err(), "{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_is_named_once_and_one_plan_is_another_file() {
+        let mut twice = plans();
+        twice.plans[1].0 = twice.plans[0].0;
+        let error = DevicePlan::read(&text(&twice)).unwrap_err();
+        assert!(error.to_string().contains("stream 0 of device 0"));
+        let mut one = Vec::new();
+        plans().plans[0].1.write(&mut one).unwrap();
+        let error = DevicePlan::read(std::str::from_utf8(&one).unwrap()).unwrap_err();
+        assert!(
+            error.to_string().contains("pinbuddy-device-plan"),
+            "{error}"
+        );
+        let error = Plan::read(&text(&plans())).unwrap_err();
+        assert!(error.to_string().contains("expected \"pinbuddy-plan\""));
+    }
+}

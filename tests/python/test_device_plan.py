@@ -1,0 +1,168 @@
+"""BUDDY_DEVICE_PLAN: a training that ran once has its device memory in one region, where it was planned to be."""
+
+import json
+
+import pytest
+from conftest import needs
+from device_plans import MIB, TRAINING
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return tmp_path / "device.json"
+
+
+# What recorded runs have written, by their settings: most tests need a plan, and not its making.
+made: dict[str, tuple[str, dict]] = {}
+
+
+def recorded(run, plan, **variables) -> dict:
+    """Puts the plan of a recorded run at ``plan``; the run's answer."""
+    key = json.dumps(variables)
+    if key not in made:
+        first = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **variables)
+        assert first.value["device"] is None and first.warnings == []
+        made[key] = plan.read_text(), first.value
+    plan.write_text(made[key][0])
+    return made[key][1]
+
+
+def two_runs(run, plan, **variables):
+    """The answers of a run that is recorded, and of one with its plan."""
+    first = recorded(run, plan, **variables)
+    assert json.loads(plan.read_text())["format"] == "pinbuddy-device-plan"
+    second = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **variables)
+    assert second.warnings == []
+    return first, second.value
+
+
+@pytest.mark.parametrize("steps", ["", "mark"])
+def test_the_second_run_is_served_from_one_region(run, plan, steps):
+    first, second = two_runs(run, plan, STEPS=steps)
+    (stream,) = second["device"]
+    assert stream["hits"] == second["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
+    assert not stream["dropped"]
+    assert second["reserved"] <= first["reserved"], (first["reserved"], second["reserved"])
+    # All that is large lies in the region, which is as long as what lived at once, in whole steps of PyTorch's.
+    (made,) = json.loads(plan.read_text())["plans"]
+    peak = made["plan"]["facts"]["peak"]
+    assert peak <= stream["reserved_bytes"] <= 1.01 * peak + 2 * MIB, (peak, stream)
+    assert second["stats"]["reserved_bytes.large_pool.peak"] == stream["reserved_bytes"]
+
+
+def test_statistics_and_snapshots_count_blocks_as_blocks_and_the_region_once(run, plan):
+    first, second = two_runs(run, plan)
+    counts = lambda which: {
+        f"{name}.{when}": which["stats"][f"{name}.{pool}.{when}"]
+        for name in ("allocation", "active")
+        for pool in ("all", "large_pool")
+        for when in ("current", "peak", "allocated", "freed")
+    }
+    assert counts(second) == counts(first)
+    for when in ("current", "peak", "allocated", "freed"):
+        stock, planned = first["stats"], second["stats"]
+        requested = f"requested_bytes.all.{when}"
+        assert planned[requested] == stock[requested]
+        # A place is as long as its request in whole pages; a block of PyTorch's may be up to 1 MiB longer.
+        for name in ("allocated_bytes", "active_bytes"):
+            most = planned[requested] + 4096 * second["asked"]
+            assert planned[requested] <= planned[f"{name}.all.{when}"] <= most, (name, when)
+    assert second["allocated"] == first["allocated"] == second["kept"]
+    assert second["segments"] == second["stats"]["reserved_bytes.all.current"]
+    live = sum(size for state, size, _ in second["blocks"] if state == "active_allocated")
+    assert live == second["allocated"]
+    assert sum(size for _, size, _ in second["blocks"]) == second["segments"]
+
+
+def damaged(path):
+    text = path.read_text()
+    path.write_text(text.replace('"offset"', '"offest"') if '"offset"' in text else text[: len(text) // 2])
+
+
+def of_another_torch(path):
+    path.write_text(path.read_text().replace('"torch":"', '"torch":"1.'))
+
+
+@pytest.mark.parametrize("change", [damaged, of_another_torch])
+def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
+    recorded(run, plan)
+    change(plan)
+    text = plan.read_text()
+    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan))
+    (warning,) = outcome.warnings
+    assert str(plan) in warning and "is not used" in warning and "BUDDY_PLAN_UPDATE=1" in warning
+    assert outcome.value["device"] is None
+    assert plan.read_text() == text
+
+
+def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan):
+    recorded(run, plan)
+    ranked = plan.with_name("device.0.json")
+    ranks = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    plan.rename(ranked)
+    named = {"BUDDY_DEVICE_PLAN": str(plan.with_name("device.{rank}.json")), **ranks}
+    (warning,) = run(TRAINING, **named).warnings
+    assert "is not used" in warning and "2" in warning, warning
+    (warning,) = run(TRAINING, **named, BUDDY_PLAN_UPDATE="1").warnings
+    assert "made anew" in warning, warning
+    again = run(TRAINING, **named)
+    assert again.warnings == [] and again.value["device"][0]["hits"] == again.value["asked"]
+
+
+@pytest.mark.parametrize("changes", [{"CHANGE": "0.05"}, {"STEPS": "evaluation"}, {"STEPS": "shape"}])
+def test_what_differs_is_served_beside_the_plan(run, plan, changes):
+    """The program itself looks whether anybody else has written to its blocks."""
+    recorded(run, plan)
+    for seed in ("2", "3"):
+        other = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), SEED=seed, **changes)
+        stock = run(TRAINING, SEED=seed, **changes)
+        (stream,) = other.value["device"]
+        assert stream["hits"] >= 0.6 * other.value["asked"], (stream, other.value["asked"])
+        assert other.value["allocated"] == stock.value["allocated"]
+        # Not more than what the plan takes beyond what stock does.
+        assert other.value["reserved"] <= 1.25 * stock.value["reserved"], (other.value, stock.value["reserved"])
+
+
+def test_emptying_the_cache_gives_back_an_idle_region_only(run, plan):
+    program = """
+    import json, torch, pinbuddy
+    def step():
+        live = [torch.empty(size << 20, dtype=torch.uint8, device="cuda") for size in (3, 5, 4)]
+        del live[1]
+        return live
+    for _ in range(30):
+        step()
+    full = torch.cuda.memory_reserved()
+    live = step()
+    torch.cuda.empty_cache()
+    held = torch.cuda.memory_reserved()
+    del live
+    torch.cuda.empty_cache()
+    empty = torch.cuda.memory_reserved()
+    step()
+    device = pinbuddy.stats()["device"]
+    print(json.dumps([full, held, empty, torch.cuda.memory_reserved(), device and device[0]["hits"]]))
+    """
+    run(program, BUDDY_DEVICE_PLAN=str(plan))
+    full, held, empty, again, hits = run(program, BUDDY_DEVICE_PLAN=str(plan)).value
+    assert (full, held, empty, again, hits) == (12 * MIB, 12 * MIB, 0, 12 * MIB, 96)
+
+
+def test_with_no_plan_nothing_stands_before_pytorch(run):
+    program = """
+    import ctypes, json, torch
+    torch.zeros(1, device="cuda")
+    pointer = ctypes.c_void_p.in_dll(
+        ctypes.CDLL("libc10_cuda.so"), "_ZN3c104cuda20CUDACachingAllocator9allocatorE")
+    table = ctypes.c_void_p.from_address(pointer.value).value
+    maps = [line.split() for line in open("/proc/self/maps")]
+    def holds(line):
+        begin, end = (int(it, 16) for it in line[0].split("-"))
+        return begin <= table < end
+    print(json.dumps([line[-1].rsplit("/", 1)[-1] for line in maps if holds(line)]))
+    """
+    assert run(program).value == ["libc10_cuda.so"]
+    assert run(program, BUDDY_DEVICE_PLAN="/nowhere/plan.json").value == ["libtorch_pinbuddy.so"]
+    assert run(program, BUDDY_DEVICE_PLAN="/nowhere/plan.json", BUDDY_DISABLE="1").value == ["libc10_cuda.so"]

@@ -1,0 +1,243 @@
+"""Planned device memory with several streams, in captures and pools, where memory is short, and in children."""
+
+import pytest
+from conftest import needs
+from device_plans import MIB
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+# Thirty steps of these blocks, one after the other; `step()` is one more.
+HEAD = """
+    import gc, json, os, torch, pinbuddy
+    MIB = 1 << 20
+    def block(mib, **more):
+        return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
+    def rest():
+        for mib in (20, 16):
+            it = block(mib)
+            del it
+    def step():
+        it = block(12)
+        del it
+        rest()
+    for _ in range(30):
+        step()
+    # 12 and 20 and 16 MiB lie in one region of 20 MiB, one after the other.
+    it = block(12)
+    region = it.data_ptr()
+    del it
+    rest()
+    def planned(tensor):
+        return region <= tensor.data_ptr() < region + 20 * MIB
+    def counts():
+        return pinbuddy.stats()["device"][0]
+"""
+
+
+@pytest.fixture
+def with_plan(run, tmp_path):
+    """``with_plan(program)``: the value of a program that begins as planned."""
+    path = str(tmp_path / "device.json")
+    run(HEAD, BUDDY_DEVICE_PLAN=path)
+
+    def with_plan(program, check=True, **variables):
+        return run(HEAD + program, check=check, BUDDY_DEVICE_PLAN=path, **variables)
+
+    return with_plan
+
+
+def test_a_block_that_another_stream_uses_waits_for_its_event(with_plan):
+    outcome = with_plan("""
+    side = torch.cuda.Stream()
+    ones, twos = (torch.full((12 * MIB,), mark, dtype=torch.uint8).pin_memory() for mark in (1, 2))
+    it = block(12)
+    it.copy_(ones)
+    where = it.data_ptr()
+    out = torch.zeros(12 * MIB, dtype=torch.uint8).pin_memory()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(400_000_000)
+        out.copy_(it, non_blocking=True)
+    it.record_stream(side)
+    active = torch.cuda.memory_stats()["active_bytes.all.current"]
+    del it
+    pending = torch.cuda.memory_stats()["active_bytes.all.current"]
+    allocated = torch.cuda.memory_allocated()
+    states = {b["state"] for s in torch.cuda.memory_snapshot() for b in s["blocks"]}
+    # The sequence goes on; then the first place is wanted, and still in use.
+    rest()
+    other = block(12)
+    busy = not side.query()
+    overlaps = where <= other.data_ptr() < where + 12 * MIB or other.data_ptr() <= where < other.data_ptr() + 12 * MIB
+    other.copy_(twos)
+    side.synchronize()
+    whole = bool((out == 1).all())
+    del other
+    rest()
+    again = block(12)
+    print(json.dumps([busy, overlaps, whole, active - pending, allocated, "active_pending_free" in states,
+                      again.data_ptr() == where]))
+    """)
+    assert outcome.value == [True, False, True, 0, 0, True, True]
+
+
+def test_record_stream_of_what_pytorch_serves_reaches_pytorch(with_plan):
+    """Its allocator knows its own memory by the deleter, and would ignore ours."""
+    outcome = with_plan("""
+    side = torch.cuda.Stream()
+    ones = torch.full((MIB // 2,), 1, dtype=torch.uint8).pin_memory()
+    small = block(0.5)
+    small.copy_(ones)
+    where, out = small.data_ptr(), torch.zeros(MIB // 2, dtype=torch.uint8).pin_memory()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(400_000_000)
+        out.copy_(small, non_blocking=True)
+    small.record_stream(side)
+    del small
+    others = [block(0.5) for _ in range(8)]
+    again = any(it.data_ptr() == where for it in others)
+    busy = not side.query()
+    torch.cuda.synchronize()
+    print(json.dumps([busy, again, bool((out == 1).all())]))
+    """)
+    assert outcome.value == [True, False, True]
+
+
+def test_each_stream_has_its_own_region(run, tmp_path):
+    program = """
+    import json, torch, pinbuddy
+    MIB = 1 << 20
+    side = torch.cuda.Stream()
+    for _ in range(30):
+        for mib in (3, 5):
+            it = torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
+            with torch.cuda.stream(side):
+                beside = torch.empty(7 * MIB, dtype=torch.uint8, device="cuda")
+            del it, beside
+    print(json.dumps(pinbuddy.stats()["device"]))
+    """
+    path = str(tmp_path / "device.json")
+    assert run(program, BUDDY_DEVICE_PLAN=path).value is None
+    main, side = run(program, BUDDY_DEVICE_PLAN=path).value
+    assert (main["stream"], main["hits"], main["reserved_bytes"]) == (0, 60, 5 * MIB)
+    assert (side["stream"], side["hits"], side["reserved_bytes"]) == (1, 60, 7 * MIB)
+
+
+def test_captures_and_pools_are_pytorchs(with_plan):
+    outcome = with_plan("""
+    graph, there = torch.cuda.CUDAGraph(), block(12)
+    before = counts()
+    side = torch.cuda.Stream()
+    kept = block(20)
+    with torch.cuda.graph(graph):
+        inside = block(12)
+        inside.copy_(there)
+        # Freed in a capture, though another stream has used it.
+        kept.record_stream(side)
+        del kept
+        there.copy_(inside)
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        pooled = block(16)
+    graph.replay()
+    torch.cuda.synchronize()
+    after = counts()
+    where = [planned(it) for it in (there, inside, pooled)]
+    del there
+    last = block(16)
+    print(json.dumps([where, after["hits"] - before["hits"], after["unplanned"] - before["unplanned"],
+                      planned(last)]))
+    """)
+    # The one that is planned in `kept`'s place overlaps what lives.
+    assert outcome.value == [[True, False, False], 0, 0, True]
+
+
+def test_where_memory_is_short_the_region_is_given_back(with_plan):
+    outcome = with_plan("""
+    torch.cuda.empty_cache()
+    step()
+    before = torch.cuda.memory_reserved(), counts()["dropped"]
+    # More than there is beside the region.
+    large = block(60)
+    print(json.dumps([*before, torch.cuda.memory_reserved(), counts()["dropped"], counts()["reserved_bytes"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [20 * MIB, False, 60 * MIB, True, 0]
+    (warning,) = outcome.warnings
+    assert "its plan is dropped" in warning
+
+
+def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
+    program = """
+    live = block(12)
+    try:
+        block(500)
+    except torch.cuda.OutOfMemoryError as error:
+        text = str(error)
+    mark = torch.full((12 * MIB,), 7, dtype=torch.uint8)
+    live.copy_(mark)
+    whole = torch.equal(live.cpu(), mark)
+    held = torch.cuda.memory_reserved()
+    del live
+    torch.cuda.empty_cache()
+    print(json.dumps([text, whole, held, torch.cuda.memory_reserved()]))
+    """
+    text, whole, held, after = with_plan(program, PINBUDDY_SIM_DEVICE_MB="64").value
+    stock = run(HEAD + program, PINBUDDY_SIM_DEVICE_MB="64").value[0]
+    begin = "CUDA out of memory. Tried to allocate 500.00 MiB. GPU 0 has a total capacity of 64.00 MiB"
+    assert text.startswith(begin) and stock.startswith(begin), (text, stock)
+    assert "pinbuddy: " in text and "pinbuddy" not in stock
+    # The region lives for as long as the block in it, and goes with it.
+    assert whole and (held, after) == (20 * MIB, 0), (whole, held, after)
+
+
+def test_a_region_that_cannot_be_had_costs_a_line(run, tmp_path):
+    program = """
+    import json, torch, pinbuddy
+    def step():
+        live = [torch.empty(20 << 20, dtype=torch.uint8, device="cuda") for _ in range(3)]
+    for _ in range(30):
+        step()
+    print(json.dumps(pinbuddy.stats()["device"]))
+    """
+    path = str(tmp_path / "device.json")
+    run(program, BUDDY_DEVICE_PLAN=path)
+    outcome = run("""
+    import torch
+    taken = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+    """ + program.replace("range(3)", "range(1)"), BUDDY_DEVICE_PLAN=path, PINBUDDY_SIM_DEVICE_MB="58")
+    (warning,) = outcome.warnings
+    assert "the plan for device 0 is not used" in warning, warning
+    assert outcome.value[0]["dropped"] and outcome.value[0]["reserved_bytes"] == 0
+
+
+@pytest.mark.parametrize("when", ["recorded", "served"])
+def test_a_child_leaves_its_parents_plan_alone(run, tmp_path, when):
+    program = """
+    import json, os, sys, torch, pinbuddy
+    kept = []
+    for _ in range(40):
+        kept = [torch.empty(mib << 20, dtype=torch.uint8, device="cuda") for mib in (3, 2)]
+    child = os.fork()
+    if child == 0:
+        kept.clear()
+        del child
+        assert pinbuddy.stats()["device"] is None
+        sys.exit(0)
+    print(json.dumps(os.waitpid(child, 0)[1]))
+    """
+    path = tmp_path / "device.json"
+    first = run(program, BUDDY_DEVICE_PLAN=str(path))
+    if when == "served":
+        first = run(program, BUDDY_DEVICE_PLAN=str(path))
+    assert first.value == 0, first.stderr
+    assert first.warnings == []
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_expandable_segments_hold_a_region(run, tmp_path):
+    path = str(tmp_path / "device.json")
+    setting = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+    run(HEAD, BUDDY_DEVICE_PLAN=path, **setting)
+    program = HEAD + """
+    print(json.dumps([counts()["hits"], torch.cuda.memory_reserved() >> 20]))
+    """
+    assert run(program, BUDDY_DEVICE_PLAN=path, **setting).value == [93, 20]
