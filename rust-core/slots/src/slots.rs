@@ -3,6 +3,8 @@
 //! Invariants: a place that was handed out overlaps no other until it is released; what the counts say is live is live.
 //! A region whose memory is not there (not pinned yet, or unpinned) has nothing in it.
 
+mod view;
+
 use std::ops::Range;
 
 use crate::cells::Cells;
@@ -305,83 +307,6 @@ impl Slots {
             Some((region, base..base + self.lengths[region]))
         };
         idle.into_iter().filter_map(take).collect()
-    }
-
-    /// The bytes of each region.
-    pub fn lengths(&self) -> &[usize] {
-        &self.lengths
-    }
-
-    /// Regions that are not pinned, with their lengths.
-    pub fn missing(&self) -> impl Iterator<Item = (usize, usize)> {
-        let bases = self.bases.iter().zip(&self.lengths).enumerate();
-        bases.filter_map(|(region, (base, &bytes))| base.is_none().then_some((region, bytes)))
-    }
-
-    /// The regions that are pinned, and their blocks by offset. O(slots).
-    pub fn regions(&self) -> Vec<(Range<usize>, Vec<Part>)> {
-        let mut parts: Vec<Vec<Part>> = vec![Vec::new(); self.bases.len()];
-        for Place { slot, state, .. } in &self.places {
-            if *state != State::Free {
-                parts[slot.region as usize].push(Part {
-                    offset: slot.offset,
-                    bytes: slot.bytes,
-                    pending: *state == State::Pending,
-                });
-            }
-        }
-        for Loan { what, pending } in &self.loans {
-            parts[what.region as usize].push(Part {
-                offset: self.cells.start(what.first),
-                bytes: what.bytes,
-                pending: *pending,
-            });
-        }
-        let with_base = self.bases.iter().zip(&self.lengths).zip(parts);
-        with_base
-            .filter_map(|((base, bytes), mut parts)| {
-                parts.sort_unstable_by_key(|part| part.offset);
-                let base = (*base)?;
-                Some((base..base + bytes, parts))
-            })
-            .collect()
-    }
-
-    /// What was counted.
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// The slot in use that begins at this address. O(log slots), and the slots that begin there.
-    pub fn at(&self, address: usize) -> Option<u32> {
-        let holds = |region: &usize| {
-            let base = self.bases[*region];
-            base.is_some_and(|base| (base..base + self.lengths[*region]).contains(&address))
-        };
-        let region = (0..self.bases.len()).find(holds)?;
-        let begin = (region as u32, address - self.bases[region]?);
-        let from = self.by_begin.partition_point(|&(at, _)| at < begin);
-        let here = self.by_begin[from..]
-            .iter()
-            .take_while(|&&(at, _)| at == begin);
-        let mut slots = here.map(|&(_, slot)| slot);
-        slots.find(|&slot| self.places[slot as usize].state != State::Free)
-    }
-
-    /// The bytes of a slot.
-    #[inline]
-    pub fn bytes_of(&self, slot: u32) -> usize {
-        self.places[slot as usize].slot.bytes
-    }
-
-    /// How many slots there are.
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
     }
 
     /// Gives a thread a lane that nobody has: the first that may begin with this request, else the first.
