@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Counts, Part, Place, Slots, State};
+use super::{Counts, Loan, Part, Place, Slots, State};
 
 impl Slots {
     /// The bytes of each region.
