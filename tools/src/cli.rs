@@ -62,7 +62,7 @@ pub struct Plan {
     /// Which of them this is [default: as the trace says, or 0]
     #[arg(long, value_name = "N", conflicts_with = "instance")]
     pub rank: Option<u32>,
-    /// The smallest request that blocks serve, in MiB [default: as the trace says, or 4]
+    /// The smallest request that is planned, in MiB [default: as BUDDY_THRESHOLD_MB was set in the run, or 0]
     #[arg(long, value_name = "N", conflicts_with = "instance")]
     pub threshold_mb: Option<u32>,
 }

@@ -42,10 +42,13 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let read = read(&input, made_for.threshold)?;
     input.say_cut_off();
     let reading_seconds = begun.elapsed().as_secs_f64();
+    if read.record.is_empty() && read.left_out == 0 {
+        bail!("{} has no request, so there is nothing to plan", input.name);
+    }
     if read.record.is_empty() {
         bail!(
             "{} has no request of {} or more, which is the threshold: {} smaller ones are PyTorch's own; for a plan of \
-             those too, --threshold-mb 0 (and BUDDY_THRESHOLD_MB=0 in the run)",
+             those too, --threshold-mb 0",
             input.name,
             show::bytes(made_for.threshold),
             read.left_out,
@@ -97,19 +100,13 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
             input.name
         );
     }
-    // PyTorch's device allocator serves all sizes.
-    let usual = if input.whose() == Whose::Host {
-        4 << 20
-    } else {
-        0
-    };
     let (rank, world_size) = about.rank.unwrap_or((0, 1));
     let threshold = args.threshold_mb.map(|it| u64::from(it) << 20);
     Ok(MadeFor {
         torch: torch.unwrap_or_default(),
         world_size: args.world_size.unwrap_or(world_size),
         rank: args.rank.unwrap_or(rank),
-        threshold: threshold.or(about.threshold).unwrap_or(usual),
+        threshold: threshold.unwrap_or_else(|| input.planned_from()),
     })
 }
 

@@ -131,7 +131,8 @@ fn a_trace_becomes_a_plan_that_its_run_can_use() {
         (made_for.torch.as_str(), made_for.rank, made_for.world_size),
         ("2.15.0", 1, 2)
     );
-    assert_eq!(made_for.threshold, 4 << 20);
+    // As in a run with BUDDY_PLAN.
+    assert_eq!(made_for.threshold, 0);
     assert_eq!(said["peak"].as_u64(), Some(plan.reserved()));
     assert!(said["efficiency"].as_f64().unwrap() > 0.9, "{said}");
     assert!(
@@ -243,7 +244,7 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         ),
         (
             ["plan", &empty],
-            "error: FOLDER/empty has no request of 4.00 MiB or more",
+            "error: FOLDER/empty has no request, so there is nothing to plan",
         ),
         (
             ["advise", &wrong],
@@ -258,13 +259,18 @@ fn what_cannot_be_used_is_refused_with_its_place() {
             "error: FOLDER/snapshot.pt is no snapshot that can be used\n  because   byte 0: expected a pickle",
         ),
         (
-            ["plan", &small],
-            "error: FOLDER/small.jsonl has no request of 4.00 MiB or more",
+            ["advise", &zip],
+            "error: FOLDER/snapshot.pt is no snapshot that can be used\n  because   byte 0: expected a pickle",
         ),
     ] {
         let found = refused(&arguments, folder.path());
         assert!(found.starts_with(said), "{found}");
     }
+    let found = refused(&["plan", &small, "--threshold-mb", "4"], folder.path());
+    assert!(
+        found.starts_with("error: FOLDER/small.jsonl has no request of 4.00 MiB or more"),
+        "{found}"
+    );
     let found = refused(&["plan", "--instance", &table], folder.path());
     assert!(
         found.starts_with("error: FOLDER/blocks.csv cannot be placed\n  because   block 0 lives"),

@@ -32,9 +32,6 @@ pub use recommend::Recommendation;
 pub use text::Brief;
 pub use world::Counts;
 
-/// The threshold where the trace does not say another.
-const THRESHOLD: u64 = 4 << 20;
-
 /// What is said of a trace.
 #[derive(Debug, Serialize)]
 pub struct Advice {
@@ -75,7 +72,7 @@ pub fn run(args: &cli::Advise) -> Result<()> {
 
 /// What there is to say of a trace; a plan is looked for within `seconds`.
 pub fn advise(input: &Input, seconds: f64, asked: Option<usize>) -> Result<Advice> {
-    let threshold = input.about.threshold.unwrap_or(THRESHOLD);
+    let (threshold, planned_from) = (input.threshold(), input.planned_from());
     let counts = world::count(input, threshold)?;
     let tries = choices::grid(&counts);
     let mut replays = Replays::new(tries.iter().map(choices::Try::run).collect());
@@ -83,7 +80,7 @@ pub fn advise(input: &Input, seconds: f64, asked: Option<usize>) -> Result<Advic
     let mut rest = Replays::new(vec![replay::on(Kind::Stock, Settings::default())]);
     let mut world = world::World::default();
     let mut watches = findings::watches(&counts, &input.about);
-    let (mut lifetimes, mut record) = (Lifetimes::new(threshold), Record::new(MOST_EVENTS));
+    let (mut lifetimes, mut record) = (Lifetimes::new(planned_from), Record::new(MOST_EVENTS));
     let mut push = |event| {
         record.push(event);
     };
@@ -95,7 +92,7 @@ pub fn advise(input: &Input, seconds: f64, asked: Option<usize>) -> Result<Advic
         lifetimes.push(&item, &mut push);
         if let Some(step) = step(&item) {
             replays.push(step);
-            if item.what.bytes().is_none_or(|it| it < threshold) {
+            if item.what.bytes().is_none_or(|it| it < planned_from) {
                 rest.push(step);
             }
         }

@@ -130,6 +130,9 @@ pub struct About {
     pub exact_sizes: bool,
 }
 
+/// `BUDDY_THRESHOLD_MB` where it is not set, in bytes.
+const THRESHOLD: u64 = 4 << 20;
+
 type Generate = Box<dyn Fn() -> Box<dyn Iterator<Item = Event>>>;
 
 enum Source {
@@ -228,6 +231,21 @@ impl Input {
             Source::Snapshot(_, whose) => whose,
             Source::Trace(_) | Source::Generated(_) => Whose::Host,
         }
+    }
+
+    /// The smallest request that blocks served in that run, or in one of today with nothing set.
+    pub fn threshold(&self) -> u64 {
+        self.about.threshold.unwrap_or(match self.whose() {
+            Whose::Host => THRESHOLD,
+            // PyTorch's device allocator serves all sizes.
+            Whose::Device(_) => 0,
+        })
+    }
+
+    /// The smallest request that a plan has a place for: as in runs, all of them unless a threshold was set.
+    pub fn planned_from(&self) -> u64 {
+        let set = self.about.threshold.filter(|it| *it != THRESHOLD);
+        set.unwrap_or(0)
     }
 
     /// Passes over all events, in their order.

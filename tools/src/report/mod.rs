@@ -52,11 +52,7 @@ pub fn run(args: &cli::Report) -> Result<()> {
             eprintln!("{:4.0} s  {what}", begun.elapsed().as_secs_f64());
         }
     };
-    let threshold = input.about.threshold.unwrap_or(match input.whose() {
-        Whose::Host => 4 << 20,
-        Whose::Device(_) => 0,
-    });
-    let recording = recording::read(&input, threshold)?;
+    let recording = recording::read(&input)?;
     input.say_cut_off();
     if recording.rows.is_empty() {
         bail!("{} has no request, so there is nothing to show", input.name);
@@ -96,7 +92,7 @@ fn report(
     let shown = shown(&recording.rows);
     let host = input.whose() == Whose::Host;
     say("replaying allocators");
-    let mut allocators = allocators(recording, Some(&shown));
+    let mut allocators = allocators(recording, input.threshold(), Some(&shown));
     say("looking for a plan");
     allocators.push(planned(recording, args, &shown)?);
     say("looking for advice");
@@ -121,7 +117,7 @@ fn report(
         recorded: about.recorded,
         exact_sizes: about.exact_sizes,
         budget: about.budget,
-        threshold: recording.threshold,
+        threshold: input.threshold(),
         end: recording.end,
         events: recording.events,
         requests: recording.rows.len() as u64,
@@ -147,19 +143,23 @@ fn report(
 /// Another file, as far as it is compared.
 fn compared(path: &Path) -> Result<Compared> {
     let input = Input::open(path, None)?;
-    let recording = recording::read(&input, input.about.threshold.unwrap_or(4 << 20))?;
+    let recording = recording::read(&input)?;
     Ok(Compared {
         name: input.name.clone(),
         end: recording.end,
         requests: recording.rows.len() as u64,
         peak: tables::peak(&recording.rows).1,
         live: live(&recording).0,
-        allocators: allocators(&recording, None),
+        allocators: allocators(&recording, input.threshold(), None),
     })
 }
 
 /// Models that do not know the future; with maps of `shown`.
-fn allocators(recording: &Recording, shown: Option<&[usize]>) -> Vec<Allocator> {
+fn allocators(
+    recording: &Recording,
+    threshold_bytes: u64,
+    shown: Option<&[usize]>,
+) -> Vec<Allocator> {
     let kinds = [
         ("stock", Kind::Stock),
         ("#181094", Kind::Buddy181094),
@@ -167,7 +167,7 @@ fn allocators(recording: &Recording, shown: Option<&[usize]>) -> Vec<Allocator> 
         ("pinbuddy, exact growth", Kind::PinbuddyExact),
     ];
     let settings = Settings {
-        threshold_bytes: recording.threshold,
+        threshold_bytes,
         ..Settings::default()
     };
     let one = |(name, kind)| {
@@ -244,7 +244,7 @@ fn planned(recording: &Recording, args: &cli::Report, shown: &[usize]) -> Result
 fn served(recording: &Recording) -> Vec<Option<usize>> {
     let mut next = 0;
     let of = recording.rows.iter().map(|row| {
-        let served = row.bytes >= recording.threshold && !row.private;
+        let served = row.bytes >= recording.planned_from && !row.private;
         served.then(|| {
             next += 1;
             next - 1
@@ -268,7 +268,7 @@ fn rest(recording: &Recording) -> Vec<pinbuddy_trace::checked::Step> {
         let is_private = private.next_if_eq(&number).is_some();
         let stays = match step.act {
             Act::Alloc { block, bytes } => {
-                let stays = bytes < recording.threshold || is_private;
+                let stays = bytes < recording.planned_from || is_private;
                 small.insert(block, stays);
                 stays
             }

@@ -42,9 +42,10 @@ pub(super) struct Row {
 pub(super) struct Recording {
     pub(super) steps: Vec<Step>,
     pub(super) rows: Vec<Row>,
-    /// What a plan is made from: without requests below the threshold.
+    /// What a plan is made from.
     pub(super) record: Record,
-    pub(super) threshold: u64,
+    /// The smallest request of it.
+    pub(super) planned_from: u64,
     /// When iterations ended.
     pub(super) iterations: Vec<u64>,
     /// When the cache was emptied.
@@ -60,8 +61,8 @@ pub(super) struct Recording {
 }
 
 /// Reads a file.
-pub(super) fn read(input: &Input, threshold: u64) -> Result<Recording> {
-    let mut reading = Reading::new(threshold);
+pub(super) fn read(input: &Input) -> Result<Recording> {
+    let mut reading = Reading::new(input.planned_from());
     let mut more = false;
     input.each(&mut |item| {
         if reading.recording.events == MOST_EVENTS {
@@ -82,7 +83,7 @@ pub(super) fn empty() -> Recording {
         steps: Vec::new(),
         rows: Vec::new(),
         record: Record::new(u32::MAX),
-        threshold: 0,
+        planned_from: 0,
         iterations: Vec::new(),
         clears: Vec::new(),
         lost: 0,
@@ -103,13 +104,13 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(threshold: u64) -> Self {
+    fn new(planned_from: u64) -> Self {
         Self {
             recording: Recording {
-                threshold,
+                planned_from,
                 ..empty()
             },
-            lifetimes: Lifetimes::new(threshold),
+            lifetimes: Lifetimes::new(planned_from),
             streams: Streams::default(),
             live: HashMap::new(),
             first: None,
