@@ -36,9 +36,6 @@ use steady::Steady;
 /// One of so many requests at least must come again; else what does may be chance.
 const COMING_AGAIN: usize = 8;
 
-/// The most groups whose kept requests get regions of their own: each region is a pin.
-const MOST_APART: usize = 8;
-
 /// Slots that serve less than one of so many requests are not worth it.
 const MOST_MISSED: u64 = 4;
 
@@ -143,21 +140,17 @@ fn with_slots(
     // Of the prologue: numbers of requests, offsets.
     let mut early = Vec::new();
     let mut placed = Vec::with_capacity(groups.len());
-    let mut walls = Vec::new();
     let (mut end, mut bound) = (0, 0);
     for (group, mut spans) in groups.iter().zip(spans) {
         line::ease(&mut spans, options, stop);
         let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
-        if groups.len() <= MOST_APART {
-            walls.extend([end, own.base]);
-        }
         end = own.end;
         bound += least;
         early.extend(before);
         placed.push((spans, own));
     }
     early.sort_unstable();
-    let mut plan = written(record, options, lanes.len(), &early, &placed, &walls);
+    let mut plan = written(record, options, lanes.len(), &early, &placed);
     plan.facts = Facts {
         lower_bound: bound,
         gap_percent: (plan.reserved() as f64 / bound.max(1) as f64 - 1.0).max(0.0) * 100.0,
@@ -219,7 +212,6 @@ fn written(
     lanes: usize,
     places: &[(u32, u64)],
     groups: &[(Spans<'_>, Placed)],
-    walls: &[u64],
 ) -> Plan {
     let mut plan = Plan {
         made_for: options.made_for.clone(),
@@ -235,7 +227,7 @@ fn written(
         placed.offsets.iter().copied().zip(bytes)
     });
     let all: Vec<(u64, u64)> = early.chain(again).collect();
-    let slots = line::cut(&mut plan, &all, walls);
+    let slots = line::cut(&mut plan, &all);
     let (early, mut again) = slots.split_at(places.len());
     for (&(number, _), &slot) in places.iter().zip(early) {
         let lane = request(number).lane as usize;

@@ -1,7 +1,4 @@
 //! The line of bytes that is cut into regions: walls stand where regions end, and no block crosses one.
-//!
-//! Besides those that the longest region demands there are some that are wished for: what is kept to the end has a
-//! region of its own, so that a clear can return the others. One that a block crosses is left out.
 
 use super::Options;
 use super::spans::Spans;
@@ -31,8 +28,6 @@ pub(super) fn beside_walls(offset: u64, bytes: u64) -> u64 {
 pub(super) struct Placed {
     /// In the order of [`Spans::blocks`].
     pub(super) offsets: Vec<u64>,
-    /// The first byte that they may have.
-    pub(super) base: u64,
     /// The first byte after all.
     pub(super) end: u64,
     /// The least bytes that any placement takes.
@@ -109,7 +104,6 @@ pub(super) fn place(
     let blocks = spans.blocks();
     let mut placed = Placed {
         offsets: vec![0; blocks.len()],
-        base,
         end: base,
         bound: 0,
     };
@@ -119,7 +113,6 @@ pub(super) fn place(
         let Ok(instance) = Instance::cyclic(some, spans.period()) else {
             // More bytes than any machine has: nothing is placed.
             return Placed {
-                base,
                 end: base,
                 ..Placed::default()
             };
@@ -159,27 +152,21 @@ pub(super) fn place(
     placed
 }
 
-/// Cuts the line at its walls, and where it is `wished` for. `places`: offsets and lengths, in the order of first need.
-/// Sets regions and slots, each slot once, and answers with the slot of each place.
-pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)], wished: &[u64]) -> Vec<u32> {
-    let walls = free_walls(places, wished);
-    // Where the region begins that a byte lies in.
-    let begin = |at: u64| {
-        let own = walls.partition_point(|wall| *wall <= at).checked_sub(1);
-        (at - at % MOST_REGION).max(own.map_or(0, |it| walls[it]))
-    };
+/// Cuts the line at its walls. `places`: offsets and lengths, in the order of first need. Sets regions and
+/// slots, each slot once, and answers with the slot of each place.
+pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)]) -> Vec<u32> {
     let mut region_of = std::collections::HashMap::new();
     let mut slot_of = std::collections::HashMap::new();
     let mut slots = Vec::with_capacity(places.len());
     for &(at, bytes) in places {
-        let region = *region_of.entry(begin(at)).or_insert_with(|| {
+        let region = *region_of.entry(at / MOST_REGION).or_insert_with(|| {
             plan.regions.push(0);
             plan.regions.len() - 1
         });
         let slot = Slot {
             bytes,
             region: region as u32,
-            offset: at - begin(at),
+            offset: at % MOST_REGION,
         };
         plan.regions[region] = plan.regions[region].max(slot.offset + bytes);
         slots.push(*slot_of.entry(slot).or_insert_with(|| {
@@ -188,39 +175,4 @@ pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)], wished: &[u64]) -> Vec
         }));
     }
     slots
-}
-
-/// Of these walls, those that no block crosses, from the lowest to the highest.
-fn free_walls(places: &[(u64, u64)], wished: &[u64]) -> Vec<u64> {
-    let mut walls = wished.to_vec();
-    walls.sort_unstable();
-    walls.dedup();
-    let mut crossed = vec![false; walls.len()];
-    for &(at, bytes) in places {
-        let first = walls.partition_point(|wall| *wall <= at);
-        let after = walls.partition_point(|wall| *wall < at + bytes);
-        crossed[first..after.max(first)].fill(true);
-    }
-    let mut crossed = crossed.into_iter();
-    walls.retain(|_| crossed.next() == Some(false));
-    walls
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_is_cut_where_that_is_wished_and_nothing_lies_across() {
-        let gib = 1 << 30;
-        let mut plan = Plan::default();
-        let places = [(0, gib), (gib, 2 * gib), (5 * gib, gib), (MOST_REGION, gib)];
-        let slots = cut(&mut plan, &places, &[5 * gib, gib, 2 * gib, gib]);
-        assert_eq!(slots, [0, 1, 2, 3]);
-        assert_eq!(plan.regions, [gib, 2 * gib, gib, gib], "not at 2 GiB");
-        assert!(plan.slots.iter().all(|slot| slot.offset == 0));
-        let mut whole = Plan::default();
-        cut(&mut whole, &places, &[]);
-        assert_eq!(whole.regions, [6 * gib, gib]);
-    }
 }
