@@ -368,7 +368,9 @@ answer(free, all(good), at[:2], segments())
         BUDDY_GROWTH="exact",
     )
     free, good, places, left = outcome.value
-    assert free == [pool, pool - 32, pool] and good and left == []
+    # Other programs of this machine may use the pool, too.
+    assert 32 <= free[0] <= pool
+    assert free == [free[0], free[0] - 32, free[0]] and good and left == []
     assert places == [["pages", 2 << 20]] * 2
     # The third region, of 40 MiB, got 16 of 20 pages.
     assert len(instead(outcome)) == (asked == "2M"), outcome.stderr

@@ -89,13 +89,15 @@ fn seed(defects: &[Defect], sanitizer: Sanitizer) -> Result<PathBuf> {
     }
     for ending in [".h", ".cpp"] {
         for file in compile::files(&original, ending)? {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let name = file.strip_prefix(&original)?.to_string_lossy();
             let mut text =
                 fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
             for defect in defects.iter().filter(|it| it.file == name) {
                 text = defect.sow(&text)?;
             }
             let to = copy.join(&*name);
+            let folder = to.parent().unwrap_or(&copy);
+            fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
             fs::write(&to, text).with_context(|| format!("writing {}", to.display()))?;
         }
     }
