@@ -216,8 +216,9 @@ fn other_threads_wait_for_the_regions() {
         until("it pins", || asked(handle) == [64]);
         let second = ask(1);
         drop(endless);
-        assert!(first.join().unwrap().is_some());
-        assert_eq!(second.join().unwrap(), None, "there is no second lane");
+        // Who comes first once the regions are there has the only lane.
+        let served = [first, second].map(|it| it.join().unwrap().is_some());
+        assert_ne!(served[0], served[1], "there is no second lane");
     });
     assert_eq!(asked(handle), [64, 32]);
 }
