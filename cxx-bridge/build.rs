@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -19,6 +19,7 @@ const SOURCES: [&str; 17] = [
     "cpp/cuda_backend.cpp",
     "cpp/device/device_allocator.cpp",
     "cpp/device/device_reports.cpp",
+    "cpp/device/device_trace.cpp",
     "cpp/device/stream_memory.cpp",
     "cpp/event_pool.cpp",
     "cpp/guard.cpp",

@@ -69,6 +69,15 @@ std::size_t BlockCache::alike(std::size_t bytes) const {
   return alike;
 }
 
+std::size_t BlockCache::served() {
+  std::size_t served = 0;
+  for (ThreadCache& cache : caches_in_use()) {
+    SpinLocked locked(cache.lock);
+    served += cache.reused().blocks;
+  }
+  return served;
+}
+
 bool BlockCache::any_left() {
   const auto caches = caches_in_use();
   return std::any_of(caches.begin(), caches.end(), [](ThreadCache& cache) {

@@ -128,6 +128,9 @@ class BlockCache {
   // Cached blocks whose sizes have the power of two of `bytes`, read without a lock.
   std::size_t alike(std::size_t bytes) const;
 
+  // Requests that cached blocks have served since the last flush; takes every lock, one after another.
+  std::size_t served();
+
   // Whether anything is cached, while caching is paused: takes every lock, so that no block is overlooked.
   bool any_left();
 

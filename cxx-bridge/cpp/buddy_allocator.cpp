@@ -15,16 +15,8 @@
 namespace pinbuddy {
 namespace {
 
-// The unit in which the engine grants memory.
-constexpr std::size_t kGranule = 4096;
-
 // A request stops querying streams after so many busy ones, as stock does.
 constexpr std::size_t kMostBusy = 1;
-
-// A request's block; overflows for a size near the largest.
-constexpr std::size_t in_granules(std::size_t size) {
-  return (size + kGranule - 1) / kGranule * kGranule;
-}
 
 // No request is as large.
 constexpr std::size_t kNoRequest = std::numeric_limits<std::size_t>::max();
@@ -33,6 +25,7 @@ constexpr std::size_t kNoRequest = std::numeric_limits<std::size_t>::max();
 
 BuddyAllocator::BuddyAllocator()
     : threshold_(engine_guarded() ? kNoRequest : engine_threshold()),
+      classes_(engine_size_classes()),
       guard_(Guard::make()),
       planned_(table_),
       refusals_(engine_segment_bytes()) {}
@@ -112,11 +105,11 @@ Block* BuddyAllocator::take(std::size_t size) {
     }
   }
   // A size that overflows here is not cached.
-  const std::size_t bytes = in_granules(size);
+  const std::size_t bytes = classes_.round(size);
   bool again = false;
   Block* block = cache_.take_or_note(bytes, again);
   if (C10_UNLIKELY(block == nullptr)) {
-    return take_from_engine(size, again);
+    return take_from_engine(C10_LIKELY(bytes >= size) ? bytes : size, again);
   }
   refusals_.taken(*block);
   return block;
@@ -137,7 +130,7 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   // other.
   Grant grant{};
   const std::size_t cached = cache_.bytes();
-  const std::size_t alike = cached == 0 ? 0 : cache_.alike(in_granules(size));
+  const std::size_t alike = cached == 0 ? 0 : cache_.alike(size);
   if (!engine_request_beside(size, cached, alike, grant) && !request_after_flush(size, grant)) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
@@ -161,11 +154,11 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
   }
   // Before memory is pinned or an idle segment cut, blocks whose events are complete are released.
   reap();
-  const std::uint64_t changes = refusals_.changes();
+  Refusals::Asking asking(refusals_);
   if (engine_request(size, grant)) {
     return true;
   }
-  refusals_.note(size, changes);
+  asking.note(size);
   return false;
 }
 
@@ -188,9 +181,10 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 }
 
 void BuddyAllocator::empty_cache() {
-  recording::mark(recording::Kind::kClear);
   QuickBackend::empty_cache();
   reap();
+  // After the blocks that are free by now: a plan asks what lives while the cache is emptied.
+  recording::mark(recording::Kind::kClear);
   flush_cached();
   cache_.forget();
   refusals_.forget();

@@ -18,6 +18,7 @@
 #include "planned_blocks.h"
 #include "quick_backend.h"
 #include "refusals.h"
+#include "sizes.h"
 
 namespace pinbuddy {
 
@@ -51,6 +52,9 @@ class BuddyAllocator final : public QuickBackend {
   // The same, but does nothing if nothing is cached: for callers that only need idle memory. Returns
   // whether anything was cached.
   bool flush_any_cached();
+
+  // What thread caches have now. Flushes nothing.
+  Caches caches();
 
   // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
   void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
@@ -117,6 +121,7 @@ class BuddyAllocator final : public QuickBackend {
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;
+  const SizeClasses classes_;
   // Whether requests are recorded. Here, since every request reads this cache line.
   std::atomic<bool> recording_{false};
   // Null unless BUDDY_GUARD=1, which makes all requests look like ones below the threshold: the others pay

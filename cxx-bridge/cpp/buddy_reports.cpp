@@ -19,6 +19,10 @@ void add(Stat& sum, const Counter& counter) {
 
 } // namespace
 
+Caches BuddyAllocator::caches() {
+  return Caches{cache_.bytes(), cache_.served()};
+}
+
 HostStats BuddyAllocator::getStats() {
   HostStats stats = QuickBackend::getStats();
   flush_cached();

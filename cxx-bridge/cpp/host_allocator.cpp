@@ -148,6 +148,10 @@ void flush_cached() {
   }
 }
 
+Caches caches() {
+  return the_allocator != nullptr ? the_allocator->impl_->caches() : Caches{};
+}
+
 void record(std::uint16_t session) {
   if (the_allocator != nullptr) {
     the_allocator->impl_->record(session);

@@ -9,6 +9,7 @@
 namespace pinbuddy {
 
 // Of the bridge.
+struct Caches;
 struct Drained;
 struct Entry;
 
@@ -55,6 +56,9 @@ void reap_completed();
 
 // Releases every cached block to the engine, before its state is read.
 void flush_cached();
+
+// What thread caches have now. Flushes nothing; takes spin locks, one after another.
+Caches caches();
 
 // Records requests from now on, in the recording of this number; 0: in none.
 void record(std::uint16_t session);

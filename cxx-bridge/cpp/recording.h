@@ -23,7 +23,7 @@ inline std::atomic<std::uint16_t> session{0};
 // Whether Rust was told of the first request.
 inline std::atomic<bool> begun{false};
 
-// What an entry says; in its upper 4 bits. Rust reads it (src/record/entry.rs).
+// What an entry says; in its upper 4 bits. Rust reads it (src/record/source.rs).
 enum class Kind : std::uint64_t {
   kRequest = 1, // bytes
   kFree = 2, // how many `kDone` will follow
@@ -32,6 +32,11 @@ enum class Kind : std::uint64_t {
   kClear = 5,
   kIteration = 6,
   kPrivateRequest = 7, // bytes; the engine never serves it
+  // Of device memory (device/device_trace.cpp): whose, for which stream, and bytes; the number of a stream; and bytes.
+  kDeviceRequest = 8,
+  kDeviceUse = 9,
+  kSegmentAlloc = 10,
+  kSegmentFree = 11,
 };
 
 constexpr unsigned kKindShift = 60;

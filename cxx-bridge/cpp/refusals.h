@@ -34,26 +34,30 @@ class Refusals {
         spared_.fetch_add(1, std::memory_order_relaxed) % kSpared != kSpared - 1;
   }
 
-  // Read before the engine is asked, and passed to `note` if it refuses.
-  std::uint64_t changes() const {
-    return changes_.load(std::memory_order_acquire);
-  }
+  // Exists while the engine is asked. Blocks that are released meanwhile are counted; counting all of them would be
+  // a good part of a planned pair. Who releases one does so under the lock under which the engine refuses, and looks
+  // afterwards whether anybody asks: so the engine saw the block free, or the release is counted.
+  class Asking {
+   public:
+    explicit Asking(Refusals& refusals) : refusals_(refusals) {
+      refusals_.asking_.fetch_add(1);
+      changes_ = refusals_.changes_.load(std::memory_order_acquire);
+    }
+    ~Asking() {
+      refusals_.asking_.fetch_sub(1);
+    }
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
 
-  // The engine has refused so many bytes, while nothing was cached.
-  void note(std::size_t bytes, std::uint64_t changes) {
-    SpinLocked locked(lock_);
-    if (changes != changes_.load(std::memory_order_relaxed)) {
-      return;
+    // The engine has refused so many bytes, while nothing was cached.
+    void note(std::size_t bytes) {
+      refusals_.note(bytes, changes_);
     }
-    std::uint64_t was = state_.load(std::memory_order_relaxed);
-    while (!state_.compare_exchange_weak(was, (was / kNumber + 1) * kNumber)) {
-    }
-    if (freed(was) != 0) {
-      drop();
-    }
-    auto& limit = least(bytes);
-    limit.store(std::min(limit.load(std::memory_order_relaxed), bytes), std::memory_order_relaxed);
-  }
+
+   private:
+    Refusals& refusals_;
+    std::uint64_t changes_;
+  };
 
   // The engine may have room again: `forget` after a region was pinned or unpinned, `released` after a block
   // was released.
@@ -63,7 +67,9 @@ class Refusals {
     drop();
   }
   void released() {
-    changes_.fetch_add(1, std::memory_order_release);
+    if (C10_UNLIKELY(asking_.load(std::memory_order_acquire) != 0)) {
+      changes_.fetch_add(1, std::memory_order_release);
+    }
   }
 
   // A user gets a block cut from idle memory.
@@ -102,6 +108,21 @@ class Refusals {
   static constexpr std::uint64_t kNumber = std::uint64_t{1} << 32;
   static constexpr std::uint32_t kSpared = 64;
 
+  void note(std::size_t bytes, std::uint64_t changes) {
+    SpinLocked locked(lock_);
+    if (changes != changes_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    std::uint64_t was = state_.load(std::memory_order_relaxed);
+    while (!state_.compare_exchange_weak(was, (was / kNumber + 1) * kNumber)) {
+    }
+    if (freed(was) != 0) {
+      drop();
+    }
+    auto& limit = least(bytes);
+    limit.store(std::min(limit.load(std::memory_order_relaxed), bytes), std::memory_order_relaxed);
+  }
+
   static std::uint32_t number(std::uint64_t state) {
     return static_cast<std::uint32_t>(state / kNumber);
   }
@@ -127,6 +148,7 @@ class Refusals {
   // Guards that a noted refusal belongs to one state of the engine.
   SpinLock lock_;
   std::atomic<std::uint64_t> changes_{0};
+  std::atomic<std::uint32_t> asking_{0};
   std::atomic<std::uint32_t> spared_{0};
 };
 

@@ -99,6 +99,10 @@ class alignas(128) ThreadCache {
     asked_.clear();
   }
 
+  // The requests served since the last call of `take_reused`.
+  const Amount& reused() const {
+    return reused_;
+  }
   // The requests served since the last call.
   Amount take_reused() {
     return std::exchange(reused_, {});

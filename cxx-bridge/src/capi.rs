@@ -9,6 +9,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{UnwindSafe, catch_unwind};
 
+use crate::device::process::enable;
 use crate::ffi;
 use crate::log;
 use crate::process::{flushed_handle, handle, iteration, report, start_trace, stop_trace};
@@ -85,6 +86,34 @@ pub unsafe extern "C" fn pinbuddy_trace_start(
     };
     // SAFETY: the caller's promise is `answer`'s.
     unsafe { answer(start, buffer, capacity) }
+}
+
+/// Plans and traces device memory. Copies why it does not, or an empty text; returns as `pinbuddy_stats_json` does.
+///
+/// # Safety
+///
+/// `plan` and `trace` must each be null or a text that ends with a zero; `buffer` as for `pinbuddy_stats_json`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pinbuddy_device_enable(
+    plan: *const c_char,
+    trace: *const c_char,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    let text = |it: *const c_char| {
+        if it.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: by the caller's promise.
+        unsafe { CStr::from_ptr(it) }.to_str().map(Some)
+    };
+    let names = text(plan).and_then(|plan| Ok((plan, text(trace)?)));
+    let enabled = || match names {
+        Ok((plan, trace)) => enable(plan, trace).err().unwrap_or_default(),
+        Err(_) => "the name is not UTF-8".to_owned(),
+    };
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(enabled, buffer, capacity) }
 }
 
 /// Ends the trace being recorded. 1 if there was one and it is written, else 0.

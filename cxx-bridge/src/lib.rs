@@ -13,8 +13,11 @@ pub mod config;
 pub mod device;
 pub mod handle;
 mod launcher;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+mod live;
 mod lock;
 pub mod log;
+mod nameless;
 pub mod plan;
 #[doc(hidden)]
 pub mod readers;
@@ -24,6 +27,8 @@ mod sync;
 #[cfg(feature = "torch")]
 mod capi;
 #[cfg(feature = "torch")]
+mod cuda;
+#[cfg(feature = "torch")]
 mod process;
 #[cfg(feature = "torch")]
 mod rings;
@@ -31,7 +36,8 @@ mod rings;
 #[cfg(feature = "torch")]
 use device::process::{
     StreamPlan, device_absent, device_allocated, device_dropped, device_freed, device_planned,
-    device_record_close, device_records, device_refused, stream_plan,
+    device_record_close, device_records, device_refused, device_trace_begin, device_traces,
+    stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
@@ -40,7 +46,8 @@ use process::{
     engine_made_child, engine_parts, engine_record_begin, engine_record_close, engine_records,
     engine_release, engine_report_settings, engine_request, engine_request_beside,
     engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused,
-    engine_segment_bytes, engine_slot_at, engine_slots, engine_state_line, engine_threshold,
+    engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots, engine_state_line,
+    engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -110,6 +117,12 @@ mod ffi {
         borrowed: u64,
     }
 
+    /// What thread caches have: bytes, and requests that they served since the last flush.
+    struct Caches {
+        bytes: u64,
+        served: u64,
+    }
+
     /// What the engine adds to PyTorch's host statistics.
     struct Counters {
         segments: Counter,
@@ -136,6 +149,7 @@ mod ffi {
         ) -> bool;
         fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool;
         fn engine_slots() -> usize;
+        fn engine_size_classes() -> u32;
         fn engine_is_planned(grant: &Grant) -> bool;
         fn engine_slot_at(address: usize, slot: &mut u32) -> bool;
         fn engine_iteration(thread: u32);
@@ -164,6 +178,8 @@ mod ffi {
 
         fn device_planned() -> bool;
         fn device_records() -> bool;
+        fn device_traces() -> bool;
+        fn device_trace_begin();
         fn device_absent(why: String);
         fn device_refused(device: i8, why: &str);
         fn device_dropped(device: i8, bytes: usize);
@@ -187,6 +203,8 @@ mod ffi {
     unsafe extern "C++" {
         include!("device/device_allocator.h");
 
+        fn install_device_allocator();
+        fn device_initialised() -> bool;
         fn device_begun() -> bool;
         fn device_counts() -> Vec<StreamCounts>;
         fn device_iteration();
@@ -210,6 +228,7 @@ mod ffi {
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
         fn flush_cached();
+        fn caches() -> Caches;
         fn record(session: u16);
         fn record_iteration();
         fn planned_iteration();

@@ -2,13 +2,17 @@
 //!
 //! So invariant I5 (no driver call, map, unmap or wait under a lock) is asserted where such calls are
 //! made. In a release build it is `std`'s mutex and nothing more, and under shuttle it counts nothing:
-//! there, all threads are one to the system. Its C++ counterpart is `cpp/lock.h`.
+//! there, all threads are one to the system. Its C++ counterpart is `cpp/lock.h`. [`SpinLock`] is counted, too (`spin`).
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 use std::time::Instant;
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
+
+mod spin;
+
+pub(crate) use spin::{SpinGuard, SpinLock};
 
 #[cfg(all(debug_assertions, not(feature = "shuttle")))]
 thread_local! {

@@ -6,95 +6,36 @@
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use pinbuddy_core::{Cached, Gauge, Region, SegmentId, Stats};
 use serde_json::Value;
 
-use crate::backing::{Chain, Completions, Device, Driver};
+use crate::backing::{Chain, Device};
 use crate::budget::Account;
 use crate::config::Config;
-use crate::device::{self, process::DeviceMemory, process::device_report};
+use crate::cuda::{Cuda, first_line};
+use crate::device::{self, process::DeviceMemory, process::device_report, process::traces_both};
 use crate::ffi::{self, Counter, Counters, Grant, Part};
-use crate::handle::{self, Handle};
+use crate::handle::{self, Caches, Handle};
+use crate::live::Live;
 use crate::log;
 use crate::plan::{self, Choice};
 use crate::record::{self, FileSink, Recorder};
 use crate::rings::Rings;
 use pinbuddy_machine::{Files, Limits};
+use pinbuddy_trace::Memory;
 
-/// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
-#[derive(Debug)]
-pub(crate) struct Cuda;
-
-impl Completions for Cuda {
-    fn reap(&self) {
-        if let Err(error) = ffi::reap_completed() {
-            let why = first_line(error.what());
-            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
-        }
-    }
+/// Memory is about to be pinned: other programs see it from now on, where the settings say so.
+pub(crate) fn show(device: Device) {
+    let process = process();
+    process
+        .live
+        .pins(device, || process.handle.counters(caches));
 }
 
-impl Driver for Cuda {
-    fn available(&self) -> bool {
-        ffi::device_count() > 0
-    }
-
-    fn device(&self) -> Device {
-        Device(ffi::current_device())
-    }
-
-    fn initialise(&self, device: Device) -> Result<(), String> {
-        ffi::initialise(device.0).map_err(|error| first_line(error.what()))
-    }
-
-    fn pci_address(&self, device: Device) -> Option<String> {
-        ffi::pci_address(device.0).ok()
-    }
-
-    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
-        ffi::pin_region(bytes, device.0).map_err(|error| first_line(error.what()))
-    }
-
-    fn unpin(&self, region: Region) -> Result<(), String> {
-        ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
-    }
-
-    fn register(&self, piece: Region, device: Device) -> Result<(), String> {
-        ffi::register_piece(piece.base, piece.bytes, device.0)
-            .map_err(|error| first_line(error.what()))
-    }
-
-    fn check(&self, piece: Region) -> Result<(), String> {
-        ffi::check_piece(piece.base).map_err(|error| first_line(error.what()))
-    }
-
-    fn unregister(&self, piece: Region) -> Result<(), String> {
-        ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))
-    }
-
-    fn pinned(&self, region: Region, taken: Duration) {
-        // If it cannot be traced for want of memory, it is pinned all the same.
-        let _ = ffi::segment_pinned(region.base, region.bytes, microseconds(taken));
-    }
-
-    fn goes(&self, region: Region) {
-        let _ = ffi::segment_goes(region.base, region.bytes);
-    }
-
-    fn gone(&self, taken: Duration) {
-        ffi::count_unpin(microseconds(taken));
-    }
-}
-
-fn microseconds(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// Cuts a PyTorch error before its C++ backtrace.
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+fn caches() -> Caches {
+    let ffi::Caches { bytes, served } = ffi::caches();
+    Caches { bytes, served }
 }
 
 struct Process {
@@ -103,6 +44,7 @@ struct Process {
     choice: Choice,
     recorder: Recorder<Rings>,
     device_memory: DeviceMemory,
+    live: Live,
     warnings: Vec<String>,
 }
 
@@ -120,12 +62,16 @@ fn process() -> &'static Process {
         let capacity = Box::new(Account::new("/".into()));
         let (choice, warning) = plan::choose(&config, &ffi::torch_version());
         warnings.extend(warning);
-        let (device_choice, warning) = device::choose(&config, &ffi::torch_version());
+        let device_memory = DeviceMemory::default();
+        let name = config.device_plan.value.as_deref();
+        let (device_choice, warning) = device::choose(name, &config, &ffi::torch_version());
         warnings.extend(warning);
+        device_memory.ask(device_choice, config.device_trace.value.clone());
         let applied = match &choice {
             Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
         };
+        let live = Live::new(config.live.value && !config.disable.value);
         let handle = match applied {
             Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
             None => Handle::new(config, memory, capacity, Box::new(Cuda)),
@@ -134,7 +80,8 @@ fn process() -> &'static Process {
             handle,
             choice,
             recorder: Recorder::new(Rings),
-            device_memory: DeviceMemory::new(device_choice),
+            device_memory,
+            live,
             warnings,
         }
     })
@@ -148,6 +95,11 @@ pub(crate) fn handle() -> &'static Handle<Chain<Cuda>> {
 /// What the settings ask of device memory.
 pub(crate) fn device_memory() -> &'static DeviceMemory {
     &process().device_memory
+}
+
+/// This process's recorder.
+pub(crate) fn recorder() -> &'static Recorder<Rings> {
+    &process().recorder
 }
 
 /// This process's engine after all cached blocks are released to it: for callers that read its state.
@@ -166,7 +118,9 @@ pub(crate) fn engine_record_begin() {
     // A panic must not reach C++. What it leaves half done is not used.
     let begin = || {
         let sinks = || {
-            let mut sinks = record::sinks(handle().config(), &ffi::torch_version());
+            let config = handle().config();
+            let sink = record::pinned_sink(config, &ffi::torch_version(), traces_both());
+            let mut sinks: Vec<_> = sink.into_iter().collect();
             if let Choice::Record { path, run } = &process().choice {
                 sinks.push(Box::new(plan::Recording::new(path.clone(), run.clone())));
             }
@@ -186,7 +140,7 @@ pub(crate) fn start_trace(name: &str) -> Result<(), String> {
     }
     engine_record_begin();
     process().recorder.start(|| {
-        let header = record::header(handle().config(), &ffi::torch_version());
+        let header = record::header(handle().config(), &ffi::torch_version(), Memory::Pinned);
         Ok(Box::new(FileSink::create(name, &header)?))
     })
 }
@@ -266,6 +220,14 @@ pub(crate) fn engine_is_planned(grant: &Grant) -> bool {
         .is_some()
 }
 
+/// How many size classes a plan has for each doubling of small requests; 0 if they are not rounded.
+pub(crate) fn engine_size_classes() -> u32 {
+    match &process().choice {
+        Choice::Use(plan) => plan.classes,
+        _ => 0,
+    }
+}
+
 pub(crate) fn engine_slots() -> usize {
     handle().slots()
 }
@@ -317,11 +279,13 @@ pub(crate) fn engine_empty_cache() {
 }
 
 pub(crate) fn engine_close() {
+    process().live.close();
     handle().close();
 }
 
 pub(crate) fn engine_enter_child() -> bool {
     process().recorder.enter_child();
+    process().live.enter_child();
     device_memory().enter_child();
     handle().enter_child()
 }

@@ -15,6 +15,7 @@ use pinbuddy_bridge::config::Config;
 use pinbuddy_bridge::handle::{Grant, Handle};
 use pinbuddy_core::{Growth, Region, Settings, WarmUp};
 use pinbuddy_slots::{Lane, Layout, Slot, Slots};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
 
 const MIB: usize = 1 << 20;
@@ -23,8 +24,12 @@ const MIB: usize = 1 << 20;
 fn explore(program: fn()) {
     let asked = env::var("PINBUDDY_INTERLEAVINGS").ok();
     let tried: usize = asked.and_then(|it| it.parse().ok()).unwrap_or(4000);
-    shuttle::check_random(program, tried / 2);
-    shuttle::check_pct(program, tried / 2, 3);
+    // Requests of a plan need more than shuttle's 32 KiB.
+    let mut config = shuttle::Config::new();
+    config.stack_size = 128 << 10;
+    let random = RandomScheduler::new(tried / 2);
+    shuttle::Runner::new(random, config.clone()).run(program);
+    shuttle::Runner::new(PctScheduler::new(3, tried / 2), config).run(program);
     println!("interleavings: {}", tried / 2 * 2);
 }
 

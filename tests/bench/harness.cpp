@@ -8,6 +8,8 @@
 //
 //   requests PATTERN          what `pairs`, `single` and `threads` do from now on (requests.h)
 //   pairs N                   ns=   thread time of one, over so many
+//   device PATTERN            what `device-pairs` does from now on
+//   device-pairs N            ns=   thread time of one of device memory, over so many
 //   single N                  p50= p99=   nanoseconds of one, each measured by itself
 //   threads COUNT N           ns=   wall time of all, each thread doing N
 //   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
@@ -21,6 +23,7 @@
 // An answer is `name=value[,value...]` separated by spaces, or `error TEXT`.
 #include "clock.h"
 #include "crowd.h"
+#include "device.h"
 #include "fork.h"
 #include "host_runtime.h"
 #include "model_allocator.h"
@@ -83,6 +86,11 @@ class Harness {
       loop_ = std::make_unique<Loop>(allocator_, requests_);
     } else if (word == "pairs") {
       answer.value("ns", pairs(take<long>(line)));
+    } else if (word == "device") {
+      device_.reset();
+      device_ = std::make_unique<DeviceLoop>(requests(take<std::string>(line)));
+    } else if (word == "device-pairs") {
+      answer.value("ns", device_pairs(take<long>(line)));
     } else if (word == "single") {
       single(take<long>(line), answer);
     } else if (word == "threads") {
@@ -140,6 +148,16 @@ class Harness {
     loop().run(count / 4);
     const double start = thread_nanoseconds();
     loop().run(count);
+    return (thread_nanoseconds() - start) / static_cast<double>(count);
+  }
+
+  double device_pairs(long count) {
+    if (!device_) {
+      throw std::logic_error("no requests of device memory yet");
+    }
+    device_->run(count / 4);
+    const double start = thread_nanoseconds();
+    device_->run(count);
     return (thread_nanoseconds() - start) / static_cast<double>(count);
   }
 
@@ -209,6 +227,7 @@ class Harness {
   Crowd crowd_;
   Requests requests_;
   std::unique_ptr<Loop> loop_;
+  std::unique_ptr<DeviceLoop> device_;
   std::unique_ptr<Threads> threads_;
   int thread_count_ = 0;
 };

@@ -83,6 +83,14 @@ Requests requests(const std::string& pattern) {
     }
     return {sizes, sizes.size(), false, true};
   }
+  if (pattern == "large-mixed") {
+    std::mt19937_64 random(9);
+    std::vector<std::size_t> sizes(96);
+    for (std::size_t& size : sizes) {
+      size = 2 * kMiB + below(random, 12'000) * kPage;
+    }
+    return {sizes, 8, false};
+  }
   if (pattern == "50-random") {
     // The same fifty in random order: a freed block seldom has the next size.
     std::mt19937_64 random(50);

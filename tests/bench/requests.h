@@ -23,7 +23,8 @@ struct Requests {
 // `BYTES`; `event` and `small-event` (8 MiB and 64 KiB, used on a stream); `mixed` (4 KiB to 64 MiB, eight live at a time);
 // `miss` (4 to 64 MiB) and `small-miss` (4 KiB to 4 MiB), no size twice within a thousand, so that
 // no list of freed blocks of the same size can serve them. `never-again`, 4 to 32 MiB, is as `miss` with sixteen
-// live; `50-random` has fifty sizes of 5 to 63 MiB in no order, and fifty live. In batches: `COUNTxBYTES`; `50-sizes` (4 to 64 MiB); `400-sizes`, of 9 to 15 MiB. The same for every program.
+// live; `large-mixed` has 96 sizes of
+// 2 to 49 MiB, again and again, and eight live; `50-random` has fifty sizes of 5 to 63 MiB in no order, and fifty live. In batches: `COUNTxBYTES`; `50-sizes` (4 to 64 MiB); `400-sizes`, of 9 to 15 MiB. The same for every program.
 Requests requests(const std::string& pattern);
 
 // Runs a pattern on an allocator; continues where the last call ended.

@@ -130,6 +130,14 @@ class Page(unittest.TestCase):
         box = f"document.getElementById('{name}').getBoundingClientRect()"
         return self.browser.run(f"(() => {{ const it = {box}; return [it.x + it.width / 2, it.y + it.height / 2]; }})()")
 
+    def test_axes_are_labelled_without_noughts_behind_the_point(self) -> None:
+        self.browser.open(self.small)
+        # The page's scripts are a module, so their names are not the window's.
+        text = (pathlib.Path(__file__).parents[2] / "tools/src/report/page/data.js").read_text()
+        times = (20_000, 100_000, 2_500_000, 600_000_000, 200)
+        said = [self.browser.run(f"(() => {{ {text}; return shortTime({us}); }})()") for us in times]
+        self.assertEqual(said, ["20 ms", "100 ms", "2.5 s", "10 min", "200 µs"])
+
     def test_the_map_names_the_block_under_the_pointer(self) -> None:
         self.browser.open(self.small)
         self.browser.run("document.getElementById('map').scrollIntoView()")

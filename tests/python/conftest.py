@@ -83,7 +83,7 @@ def interpreter(which: str) -> str:
 # Settings that only the simulator has: failing or slow pins, invented GPUs, and counts.
 ONLY_SIMULATED = {
     f"PINBUDDY_SIM_{name}"
-    for name in ("FAIL_PIN_AFTER_MB", "PIN_MS_PER_GB", "REGISTER", "DEVICES", "FAULT_PLAN", "HAZARDS")
+    for name in ("FAIL_PIN_AFTER_MB", "PIN_MS_PER_GB", "REGISTER", "DEVICES", "FAULTS", "FAULT_PLAN", "HAZARDS")
 }
 
 

@@ -10,15 +10,17 @@ def read(path: Path, whole: bool = True) -> tuple[dict, list[dict]]:
     if whole:
         assert lines[-1] == "", "the last line has an end"
     header, *events = [json.loads(line) for line in lines[:-1]]
-    assert header["format"] == "pinbuddy-trace" and header["version"] == 3 and header["unit"] == "ns"
+    assert header["format"] == "pinbuddy-trace" and header["version"] == 4 and header["unit"] == "ns"
     state, used, at, ids = {}, set(), 0, 0
     for event in events:
         assert event["t"] >= at, event
         at = event["t"]
         match event["op"]:
             case "alloc":
-                ids += 1
-                assert event["id"] == ids and event["bytes"] > 0
+                # Blocks of the other memory have numbers, too.
+                assert event["id"] == ids + 1 or (event["id"] > ids and "memory" in header)
+                assert event["bytes"] > 0
+                ids = event["id"]
                 state[ids] = "live"
             case "event":
                 assert state[event["id"]] == "live"
@@ -30,5 +32,5 @@ def read(path: Path, whole: bool = True) -> tuple[dict, list[dict]]:
                 assert state[event["id"]] == "freed" and event["id"] in used
                 state[event["id"]] = "safe"
             case other:
-                assert other in ("clear", "iter", "lost")
+                assert other in ("clear", "iter", "lost", "segment_alloc", "segment_free")
     return header, events

@@ -36,7 +36,7 @@ CASES = [f"{name}:{call}" for name in ONCE for call in (range(1, 5) if name == "
 def run(faults: str, **settings) -> list[str]:
     """What is said beyond the ordinary; the program has to end well."""
     variables = environment(**SMALL, **settings, PINBUDDY_SIM_FAULT_PLAN=faults)
-    done = start(interpreter("fork"), HEAD + PROGRAM, variables, timeout=120, forked=True)
+    done = start(interpreter("fork"), HEAD + PROGRAM, variables, timeout=300, forked=True)
     assert (done.returncode, done.stdout) == (0, "done\n"), (done.returncode, done.stderr)
     return [line for line in done.stderr.splitlines() if "warning" in line]
 

@@ -102,7 +102,8 @@ def fits(value, kind, name: str) -> None:
         assert type(value) is kind, name
 
 
-FUNCTIONS = [*sorted(set(pinbuddy.__all__) - {"trace"}), "trace.start", "trace.stop"]
+MODULES = ["trace.start", "trace.stop", "device.enable", "device.stats"]
+FUNCTIONS = [*sorted(set(pinbuddy.__all__) - {"trace", "device"}), *MODULES]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

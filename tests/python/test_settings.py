@@ -92,10 +92,12 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_NUMA": "off",
         "BUDDY_REGISTER_CHUNK_MB": 0,
         "BUDDY_TRACE": None,
+        "BUDDY_DEVICE_TRACE": None,
         "BUDDY_PLAN": None,
         "BUDDY_PLAN_UPDATE": False,
         "BUDDY_DEVICE_PLAN": None,
         "BUDDY_LOG": "warn",
+        "BUDDY_LIVE": False,
         "BUDDY_GUARD": False,
         "BUDDY_DISABLE": False,
     }

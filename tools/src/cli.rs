@@ -1,9 +1,10 @@
 //! The command line: options and help texts, no behaviour.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// Plans pinned memory and advises on it, from what a program asked for.
 #[derive(Debug, Parser)]
@@ -21,6 +22,8 @@ pub enum Command {
     Plan(Plan),
     /// Say what to set for the program that a trace is of, and what is wrong in it
     Advise(Advise),
+    /// Show how pinned memory stands in programs that run with BUDDY_LIVE=1
+    Top(Top),
     /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
     Report(Report),
 }
@@ -32,7 +35,7 @@ pub enum Command {
                   that was found so far."
 )]
 pub struct Plan {
-    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
     #[arg(value_name = "TRACE|SNAPSHOT", required_unless_present = "instance")]
     pub trace: Option<PathBuf>,
     /// Instead: place the blocks of this table, with the columns id, lower, upper, size; lifetimes are half-open
@@ -50,7 +53,7 @@ pub struct Plan {
     /// Print the result as JSON on standard output
     #[arg(long)]
     pub json: bool,
-    /// Of a snapshot: the memory of device N instead of pinned memory
+    /// The memory of device N [default: pinned memory, or where there is none, the device with most requests]
     #[arg(long, value_name = "N", conflicts_with = "instance")]
     pub device: Option<usize>,
     /// The torch version that the plan is for [default: as the trace says]
@@ -95,7 +98,7 @@ pub struct Advise {
                   docs/simulate.md explains."
 )]
 pub struct Report {
-    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
     #[arg(value_name = "TRACE|SNAPSHOT")]
     pub trace: PathBuf,
     /// Show this plan [default: one that is made now]
@@ -110,7 +113,7 @@ pub struct Report {
     /// What to write
     #[arg(long, value_enum, default_value_t = Format::Html)]
     pub format: Format,
-    /// Of a snapshot: the memory of device N instead of pinned memory
+    /// The memory of device N [default: pinned memory, or where there is none, the device with most requests]
     #[arg(long, value_name = "N")]
     pub device: Option<usize>,
     /// Stop each search, for a plan and among settings, after S seconds
@@ -119,6 +122,37 @@ pub struct Report {
     /// How many threads search [default: the number of cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+}
+
+/// Options of `top`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    group = ArgGroup::new("whom").required(true).args(["pids", "all", "launch"]),
+    after_help = "Reads only: a program that runs does not notice. Where the output is no terminal, the table is printed \
+                  once. Exit status 1 if nothing could be shown; with --launch, the command's."
+)]
+pub struct Top {
+    /// Show these processes
+    #[arg(value_name = "PID")]
+    pub pids: Vec<u32>,
+    /// Show all processes of this user
+    #[arg(long)]
+    pub all: bool,
+    /// Start CMD with BUDDY_LIVE=1, and show it and what it starts until it ends; the last option
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true)]
+    pub launch: Vec<OsString>,
+    /// Print the table once
+    #[arg(long)]
+    pub once: bool,
+    /// Print it once as JSON; sizes in bytes
+    #[arg(long)]
+    pub json: bool,
+    /// Write FILE.prom again and again instead, for the node exporter's textfile collector
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub prometheus: Option<PathBuf>,
+    /// Look every S seconds
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
+    pub interval: f64,
 }
 
 /// What a report is written as.
@@ -170,7 +204,7 @@ mod tests {
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        for name in ["plan", "advise", "report"] {
+        for name in ["plan", "advise", "report", "top"] {
             let command = cli.find_subcommand_mut(name).unwrap();
             let help = command.render_long_help().to_string();
             insta::assert_snapshot!(format!("help_{name}"), help);
@@ -178,17 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_and_the_python_package_know_every_command() {
+    fn the_page_and_the_python_package_know_every_command() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
-        let (readme, package) = (
-            text("README.md"),
+        let (page, package) = (
+            text("docs/commands.md"),
             text("cxx-bridge/python/pinbuddy/_tools.py"),
         );
         for command in Cli::command().get_subcommands() {
             let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
             let row = format!("| `cargo xtask {name}` | {about} |");
-            assert!(readme.contains(&row), "README.md should have {row}");
+            assert!(page.contains(&row), "docs/commands.md should have {row}");
             let (first, rest) = about.split_at(1);
             let entry = format!("\"{name}\": \"{}{rest}\",", first.to_lowercase());
             assert!(package.contains(&entry), "_tools.py should have {entry}");

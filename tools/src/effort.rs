@@ -16,7 +16,7 @@ pub fn interrupted() -> bool {
 }
 
 /// From now on Ctrl-C stops searches. A system where that cannot be set up ends the program, as usual.
-fn catch() {
+pub(crate) fn catch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = ctrlc::set_handler(|| {
@@ -25,6 +25,11 @@ fn catch() {
             }
         });
     });
+}
+
+/// What the user asked for was done: a second time asks again.
+pub(crate) fn resume() {
+    INTERRUPTED.store(false, Ordering::Relaxed);
 }
 
 /// A search's limits, and how far it is.

@@ -130,6 +130,7 @@ mod tests {
             bytes,
             thread,
             private: false,
+            stream: 0,
         };
         let free = |id, block, bytes, pending| What::Free {
             id,
@@ -149,6 +150,7 @@ mod tests {
             bytes: 70,
             thread: 9,
             private: true,
+            stream: 0,
         };
         let whats = [
             (0, request(0, 0, 100_000, 70)),

@@ -6,6 +6,7 @@
 //!   plan     a trace in, a plan out (`plan`)
 //!   advise   a trace in, findings and settings to paste out (`advise`)
 //!   report   a trace in, a page to look at out (`report`)
+//!   top      programs that run in, how their memory stands out (`top`)
 //! ```
 //!
 //! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
@@ -24,3 +25,4 @@ pub mod place;
 pub mod plan;
 pub mod report;
 mod show;
+pub mod top;

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser as _;
 use pinbuddy_tools::cli::{Cli, Command};
-use pinbuddy_tools::{advise, place, plan, report};
+use pinbuddy_tools::{advise, place, plan, report, top};
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             for cause in error.chain().skip(1) {
@@ -21,13 +21,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<()> {
+fn run(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
+        Command::Top(args) => return top::run(args),
         Command::Advise(args) => advise::run(args),
         Command::Report(args) => report::run(args),
         Command::Plan(args) => match &args.instance {
             Some(file) => place::run(file, args),
             None => plan::run(args.trace.as_deref().unwrap_or(Path::new("")), args),
         },
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,15 @@
 //! `plan`: a trace or snapshot in, a plan out; and what allocators that do not know the future would have pinned.
 
+mod device;
 mod summary;
 
 use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::{Options, Record};
+use pinbuddy_plan::{Options, Plan, Record};
 use pinbuddy_replay::replay::Outcome;
 use pinbuddy_snapshot::Whose;
 
@@ -38,6 +40,9 @@ pub struct Read {
 pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let input = Input::open(file, args.device)?;
     let made_for = made_for(&input, args)?;
+    if let Whose::Device(number) = input.whose() {
+        return run_device(&input, number, args, made_for);
+    }
     let begun = std::time::Instant::now();
     let read = read(&input, made_for.threshold)?;
     input.say_cut_off();
@@ -68,29 +73,77 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
         reading_seconds,
         ended: limits.ended(!limits.stop()),
         threads,
-        device: input.whose() != Whose::Host,
         out: args.out.clone(),
     };
-    let planned = Planned::new(&plan, &read, search);
+    print(&Planned::new(&plan, &read, search), args.json)
+}
+
+/// The same for the memory of a device.
+fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor) -> Result<()> {
+    let begun = std::time::Instant::now();
+    let read = device::read(input, number)?;
+    input.say_cut_off();
+    let reading_seconds = begun.elapsed().as_secs_f64();
+    if read.record.is_empty() {
+        bail!(
+            "{} has no request above 1 MiB of device {number}'s memory, which plans are for: {} smaller ones are PyTorch's own",
+            input.name,
+            read.left_out,
+        );
+    }
+    let threads = threads(args.threads);
+    let limits = Limits::new(args.time_limit, read.peak);
+    let options = Options { made_for, threads };
+    let made = limits.watch(|| read.record.plan(&options, &|| limits.stop()));
+    if let Some(out) = &args.out {
+        if made.plans.is_empty() {
+            bail!(
+                "{} has no stream whose requests above 1 MiB come again, so there is nothing to plan: expected some steps \
+                 that ask for the same, found {}. Record more steps, or end each with pinbuddy.iteration()",
+                input.name,
+                show::count(read.record.len() as u64, "request"),
+            );
+        }
+        crate::output::write_private(out, |to| made.write(to))?;
+    }
+    let search = Search {
+        seconds: limits.seconds(),
+        reading_seconds,
+        ended: limits.ended(!limits.stop()),
+        threads,
+        out: args.out.clone(),
+    };
+    print(&Planned::of_device(&made, &read, search), args.json)
+}
+
+fn print(planned: &Planned, json: bool) -> Result<()> {
     let mut to = std::io::stdout();
     // A reader such as `head` may close the pipe early.
-    let _ = if args.json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&planned)?)
+    let _ = if json {
+        writeln!(to, "{}", serde_json::to_string_pretty(planned)?)
     } else {
         write!(to, "{planned}")
     };
     Ok(())
 }
 
+/// A plan of this record, the best that is found within so many seconds.
+pub fn search(record: &Record, seconds: f64, asked: Option<usize>) -> Plan {
+    let limits = Limits::new(seconds, record.peak());
+    let options = Options {
+        threads: threads(asked),
+        ..Options::default()
+    };
+    limits.watch(|| pinbuddy_plan::plan(record, &options, &|| limits.stop()))
+}
+
 /// What the plan is for: as the user says, or else as the file says.
 fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
     let about = &input.about;
     let torch = args.torch.clone().or_else(|| about.torch.clone());
-    if input.whose() != Whose::Host && args.out.is_some() {
-        bail!(
-            "{} has device memory, and a plan file is for pinned memory: leave out --out",
-            input.name
-        );
+    let on_device = input.whose() != Whose::Host;
+    if on_device && args.threshold_mb.is_some() {
+        bail!("plans of device memory are of requests above 1 MiB: leave out --threshold-mb");
     }
     let torch = torch.map(|it| it.split('+').next().unwrap_or_default().to_owned());
     if torch.is_none() && args.out.is_some() {
@@ -106,7 +159,11 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
         torch: torch.unwrap_or_default(),
         world_size: args.world_size.unwrap_or(world_size),
         rank: args.rank.unwrap_or(rank),
-        threshold: threshold.unwrap_or_else(|| input.planned_from()),
+        threshold: match threshold {
+            _ if on_device => THRESHOLD,
+            Some(threshold) => threshold,
+            None => input.planned_from(),
+        },
     })
 }
 

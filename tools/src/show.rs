@@ -11,6 +11,10 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// A count with its noun, which takes an s.
 pub(crate) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
+    count_of(number, noun, &format!("{noun}s"))
+}
+
+/// The same with a plural of its own.
+pub(crate) fn count_of(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -194,6 +194,45 @@ fn other_programs_get_every_block() {
     assert_eq!(allocations, requests);
 }
 
+/// A snapshot as PyTorch would write it, in which each request is asked for by one of two functions.
+#[test]
+fn a_snapshot_with_stacks_says_who_asked() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("stacks.pickle");
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../rust-core/snapshot/tests/generate.py");
+    let mut made = Command::new("python3");
+    made.arg(script).arg(&file).args(["4", "900"]);
+    assert!(made.status().unwrap().success());
+    let (_, json) = report(&file, &["--format", "json"]);
+    let data: Value = serde_json::from_slice(&json).unwrap();
+    let who = &data["who"];
+    let blocks = who["blocks"].as_array().unwrap();
+    assert_eq!(blocks.len() as u64, data["requests"].as_u64().unwrap());
+    let third = blocks[2].as_u64().unwrap() as usize - 1;
+    assert_eq!(
+        who["stacks"][third],
+        "function_212, /somewhere/model.py:212\nalloc, /somewhere/model.py"
+    );
+    // Equal ones are there once.
+    let mut stacks: Vec<&str> = who["stacks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap())
+        .collect();
+    let all = stacks.len();
+    stacks.sort_unstable();
+    stacks.dedup();
+    assert!(stacks.len() == all && all < blocks.len(), "{all}");
+    let total = |it: &Value| it["total"].as_u64().unwrap();
+    let at_peak = who["at_peak"].as_array().unwrap();
+    assert_eq!(
+        at_peak.iter().map(total).sum::<u64>(),
+        data["peak"].as_u64().unwrap()
+    );
+}
+
 #[test]
 fn what_cannot_be_shown_is_said() {
     let folder = TempDir::new().unwrap();

@@ -59,6 +59,9 @@ pub enum Command {
     /// Say what to set for the program that a trace is of, and what is wrong in it
     #[command(disable_help_flag = true)]
     Advise(Handed),
+    /// Show how pinned memory stands in programs that run with BUDDY_LIVE=1
+    #[command(disable_help_flag = true)]
+    Top(Handed),
     /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
     #[command(disable_help_flag = true)]
     Report(Handed),
@@ -262,19 +265,16 @@ mod tests {
 
     /// Includes the commands that are handed on: a test of xtask-bench compares its own texts with this table.
     #[test]
-    fn the_readme_lists_every_command() {
-        let readme = std::fs::read_to_string(crate::support::paths::root().join("README.md"));
-        let readme = readme.unwrap();
+    fn the_page_lists_every_command() {
+        let page = std::fs::read_to_string(crate::support::paths::root().join("docs/commands.md"));
+        let page = page.unwrap();
         let cli = Cli::command();
         for command in cli.get_subcommands() {
             let about = command.get_about().unwrap();
             let row = format!("| `cargo xtask {}` | {about} |", command.get_name());
-            assert!(
-                readme.contains(&row),
-                "README.md should have under \"Commands\": {row}"
-            );
+            assert!(page.contains(&row), "docs/commands.md should have {row}");
         }
-        let rows = readme.lines().filter(|it| it.starts_with("| `cargo xtask"));
+        let rows = page.lines().filter(|it| it.starts_with("| `cargo xtask"));
         assert_eq!(rows.count(), cli.get_subcommands().count(), "and no others");
     }
 

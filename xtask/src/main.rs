@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         Command::Simulate(words) => match BENCH.hand_on(&["simulate"], words)? {},
         Command::Plan(words) => match TOOLS.hand_on(&["plan"], words)? {},
         Command::Advise(words) => match TOOLS.hand_on(&["advise"], words)? {},
+        Command::Top(words) => match TOOLS.hand_on(&["top"], words)? {},
         Command::Report(words) => match TOOLS.hand_on(&["report"], words)? {},
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
@@ -87,7 +88,7 @@ fn help() -> Option<anyhow::Error> {
     let (program, path): (_, &[&str]) = match words[..] {
         ["help", "bench" | "simulate" | "trace"] => (BENCH, &words[1..]),
         ["help", "gpu", "plot"] => (BENCH, &["gpu", "plot"]),
-        ["help", "plan" | "advise" | "report"] => (TOOLS, &words[1..]),
+        ["help", "plan" | "advise" | "report" | "top"] => (TOOLS, &words[1..]),
         _ => return None,
     };
     let words = vec!["--help".into()];

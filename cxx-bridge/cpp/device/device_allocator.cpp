@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "device_notes.h"
 #include "device_reports.h"
 #include "forwarding.h"
 #include "streams.h"
@@ -25,18 +26,17 @@ namespace {
 
 using device_memory::CUDAAllocator;
 
-// More devices than this have no plans.
-constexpr int kDevices = 64;
-
-// Requests up to this many bytes are PyTorch's: it serves them from segments of their own.
-constexpr std::size_t kSmall = std::size_t{1} << 20;
-
 void delete_device_memory(void* address);
+
+class DeviceAllocator;
+
+// Leaked: tensors outlive static objects.
+DeviceAllocator* the_device_allocator = nullptr;
 
 class DeviceAllocator final : public Forwarding<CUDAAllocator> {
  public:
-  DeviceAllocator(CUDAAllocator* below, bool planned)
-      : Forwarding(below), planned_(planned), deleter_below_(below->raw_deleter()) {}
+  DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
+      : Forwarding(below), planned_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -56,6 +56,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   // A stream that is not the current one: of a library that manages its memory itself.
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
+    const AskingFor beside(Asking::kBeside);
     return or_without_plan(bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); });
   }
 
@@ -77,6 +78,9 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
+    if (DeviceTrace* trace = notes_.trace(data.device().index()); C10_UNLIKELY(trace != nullptr)) {
+      trace->use(reinterpret_cast<std::size_t>(data.get()), stream.stream());
+    }
     if (data.get_deleter() != delete_device_memory) {
       below_->recordStream(data, stream);
     } else if (StreamMemory* owner = owner_of(data.get_context())) {
@@ -103,7 +107,8 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   // The allocator below is initialised.
   void begin(int devices) {
     devices_.store(std::min(devices, kDevices), std::memory_order_release);
-    if (device_records() && !tracked_.exchange(true)) {
+    if (notes_.any() && !tracked_.exchange(true)) {
+      device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
     }
   }
@@ -183,7 +188,8 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
       return nullptr;
     }
     const c10::DeviceIndex device = c10::cuda::current_device();
-    StreamMemory* memory = streams(device).of(c10::cuda::getCurrentCUDAStream(device), *below_);
+    StreamMemory* memory = streams(device).of(
+        c10::cuda::getCurrentCUDAStream(device), *below_, notes_.trace(device));
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
@@ -252,29 +258,19 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   // Called under the lock of the allocator below.
   static void note(const device_memory::TraceEntry& entry) {
-    const bool is_default = entry.mempool_ == c10::MempoolId_t{0, 0};
-    if (entry.size_ <= kSmall || !is_default) {
-      return;
-    }
-    const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
-    if (entry.action_ == device_memory::TraceEntry::ALLOC) {
-      device_allocated(entry.device_, stream, entry.addr_, entry.size_);
-    } else if (entry.action_ == device_memory::TraceEntry::FREE_COMPLETED) {
-      device_freed(entry.device_, stream, entry.addr_);
-    }
+    const bool capturing = the_device_allocator->captures_.load(std::memory_order_relaxed) > 0;
+    the_device_allocator->notes_.take(entry, capturing);
   }
 
   const bool planned_;
   const c10::DeleterFnPtr deleter_below_;
+  DeviceNotes notes_;
   std::atomic<bool> tracked_{false};
   // Captures and private pools under way, on all devices.
   std::atomic<int> captures_{0};
   std::atomic<int> devices_{0};
   std::array<Streams, kDevices> streams_;
 };
-
-// Leaked: tensors outlive static objects.
-DeviceAllocator* the_device_allocator = nullptr;
 
 void delete_device_memory(void* address) {
   the_device_allocator->raw_delete(address);
@@ -284,7 +280,8 @@ void delete_device_memory(void* address) {
 
 void install_device_allocator() {
   const bool planned = device_planned();
-  if (!planned && !device_records()) {
+  const bool traces = device_traces();
+  if (the_device_allocator != nullptr || (!planned && !traces && !device_records())) {
     return;
   }
   CUDAAllocator* below = device_memory::allocator.load();
@@ -292,7 +289,7 @@ void install_device_allocator() {
     device_absent(below == nullptr ? "there is none" : below->name());
     return;
   }
-  the_device_allocator = new DeviceAllocator(below, planned);
+  the_device_allocator = new DeviceAllocator(below, planned, traces);
   // A plug-in may be loaded late.
   if (below->initialized()) {
     the_device_allocator->begin(c10::cuda::device_count());
@@ -301,6 +298,11 @@ void install_device_allocator() {
   // With the built-in allocator's priority, so that a program can still set another one.
   c10::SetAllocator(c10::kCUDA, the_device_allocator);
   std::atexit(device_record_close);
+}
+
+bool device_initialised() {
+  CUDAAllocator* below = device_memory::allocator.load();
+  return below != nullptr && below->initialized();
 }
 
 bool device_begun() {
@@ -332,9 +334,13 @@ void device_iteration() {
 namespace pinbuddy {
 
 void install_device_allocator() {
-  if (device_planned() || device_records()) {
+  if (device_planned() || device_records() || device_traces()) {
     device_absent("this release of torch is older than 2.11");
   }
+}
+
+bool device_initialised() {
+  return false;
 }
 
 bool device_begun() {

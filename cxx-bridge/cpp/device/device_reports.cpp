@@ -50,10 +50,7 @@ void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, StreamMemo
 }
 
 void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory) {
-  std::vector<Part> parts;
-  for (const Part& part : memory.parts()) {
-    parts.push_back(part);
-  }
+  const auto parts = memory.parts();
   for (auto& segment : info.segments) {
     std::vector<c10::CachingDeviceAllocator::BlockInfo> blocks;
     std::size_t address = segment.address;

@@ -21,10 +21,15 @@ constexpr std::size_t kStep = std::size_t{2} << 20;
 
 } // namespace
 
-StreamMemory::StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number)
+StreamMemory::StreamMemory(
+    Below& below,
+    c10::cuda::CUDAStream stream,
+    std::uint32_t number,
+    DeviceTrace* trace)
     : below_(below),
       stream_(stream),
       number_(number),
+      trace_(trace),
       plan_(stream_plan(stream.device_index(), number)),
       regions_(plan_->regions()) {
   if (regions_.empty()) {
@@ -59,6 +64,9 @@ void* StreamMemory::allocate(std::size_t bytes) {
   counted_.requested.increase(bytes);
   counted_.active_blocks.increase(1);
   counted_.active_bytes.increase(block.place.bytes);
+  if (C10_UNLIKELY(trace_ != nullptr)) {
+    trace_->request(block.place.address, bytes, stream_.stream(), /*planless=*/false);
+  }
   blocks_.emplace(address, std::move(block));
   return address;
 }
@@ -75,6 +83,7 @@ void StreamMemory::reserve() {
   const auto before = below_.getDeviceStats(device).allocated_bytes[0].peak;
   peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
   std::vector<std::pair<std::size_t, void*>> taken;
+  const AskingFor region(Asking::kRegion);
   try {
     for (std::size_t index = 0; index < regions_.size(); ++index) {
       const Region& region = regions_[index];
@@ -127,6 +136,9 @@ void StreamMemory::free(void* address, bool deferring) {
     counted_.blocks.decrease(1);
     counted_.bytes.decrease(block.place.bytes);
     counted_.requested.decrease(block.requested);
+    if (C10_UNLIKELY(trace_ != nullptr)) {
+      trace_->free(block.place.address);
+    }
     if (C10_LIKELY(block.uses.empty())) {
       finish(block.place);
       if (C10_UNLIKELY(state_.load(std::memory_order_relaxed) == State::kDropped)) {
@@ -151,6 +163,9 @@ void StreamMemory::free(void* address, bool deferring) {
 void StreamMemory::finish(const Place& place) {
   counted_.active_blocks.decrease(1);
   counted_.active_bytes.decrease(place.bytes);
+  if (C10_UNLIKELY(trace_ != nullptr)) {
+    trace_->done(place.address);
+  }
   plan_->release(place);
 }
 
@@ -235,13 +250,13 @@ std::vector<void*> StreamMemory::take_idle() {
   return idle;
 }
 
-bool StreamMemory::give_back(bool for_good) {
+void StreamMemory::give_back(bool for_good) {
   std::vector<void*> idle;
   {
     Lock guard(mutex_);
     const State state = state_.load(std::memory_order_relaxed);
     if (state == State::kReserving) {
-      return false;
+      return;
     }
     idle = take_idle();
     if (for_good) {
@@ -251,7 +266,6 @@ bool StreamMemory::give_back(bool for_good) {
     }
   }
   give_back(idle);
-  return !idle.empty();
 }
 
 void StreamMemory::give_back(const std::vector<void*>& regions) {

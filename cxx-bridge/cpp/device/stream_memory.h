@@ -22,6 +22,7 @@
 #include "../event_pool.h"
 #include "../lock.h"
 #include "../upstream.h"
+#include "device_trace.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 
 namespace pinbuddy {
@@ -43,11 +44,11 @@ class StreamMemory {
     Stat reserved;
   };
 
-  // `number`: how many of the device's streams were asked for planned memory before this one.
-  StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number);
+  // `number`: how many of the device's streams were asked for planned memory before this one. `trace` may be null.
+  StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number, DeviceTrace* trace);
 
-  cudaStream_t stream() const {
-    return stream_.stream();
+  c10::cuda::CUDAStream stream() const {
+    return stream_;
   }
 
   // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take the regions from the
@@ -78,8 +79,8 @@ class StreamMemory {
   void settle();
 
   // Gives back regions in which nothing lies. With `for_good` the plan is not used any more, and the others are given
-  // back once their last block is freed. Returns whether anything was given back.
-  bool give_back(bool for_good);
+  // back once their last block is freed.
+  void give_back(bool for_good);
 
   // An iteration is over.
   void iteration();
@@ -138,6 +139,7 @@ class StreamMemory {
   Below& below_;
   const c10::cuda::CUDAStream stream_;
   const std::uint32_t number_;
+  DeviceTrace* const trace_;
   // Under the lock from the constructor on.
   rust::Box<StreamPlan> plan_;
   std::vector<Region> regions_;

@@ -22,15 +22,16 @@ class Streams {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // The stream's memory; null if it has none.
-  StreamMemory* of(c10::cuda::CUDAStream stream, StreamMemory::Below& below) {
+  // The stream's memory, which is recorded in `trace` unless that is null; null if it has none.
+  StreamMemory* of(c10::cuda::CUDAStream stream, StreamMemory::Below& below, DeviceTrace* trace) {
     const std::size_t count = count_.load(std::memory_order_acquire);
     for (std::size_t index = 0; index < count; ++index) {
-      if (all_[index]->stream() == stream.stream()) {
+      // By their numbers: to ask for a stream's handle sets the device.
+      if (all_[index]->stream() == stream) {
         return all_[index].get();
       }
     }
-    return add(stream, below);
+    return add(stream, below, trace);
   }
 
   template <class Act>
@@ -48,11 +49,14 @@ class Streams {
   }
 
  private:
-  [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, StreamMemory::Below& below) {
+  [[gnu::noinline]] StreamMemory* add(
+      c10::cuda::CUDAStream stream,
+      StreamMemory::Below& below,
+      DeviceTrace* trace) {
     Lock guard(mutex_);
     const std::size_t count = count_.load(std::memory_order_relaxed);
     for (std::size_t index = 0; index < count; ++index) {
-      if (all_[index]->stream() == stream.stream()) {
+      if (all_[index]->stream() == stream) {
         return all_[index].get();
       }
     }
@@ -60,7 +64,7 @@ class Streams {
       return nullptr;
     }
     all_[count] = std::make_unique<StreamMemory>(
-        below, stream, static_cast<std::uint32_t>(count));
+        below, stream, static_cast<std::uint32_t>(count), trace);
     count_.store(count + 1, std::memory_order_release);
     return all_[count].get();
   }

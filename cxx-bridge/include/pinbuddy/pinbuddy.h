@@ -26,6 +26,10 @@ int pinbuddy_empty_cache(void);
  * not, or an empty text, into `buffer`, as pinbuddy_stats_json does. One trace is recorded at a time. */
 size_t pinbuddy_trace_start(const char* name, char* buffer, size_t capacity);
 
+/* What BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE do, for these files, of which each may be null. Before CUDA is initialised,
+ * and once. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
+size_t pinbuddy_device_enable(const char* plan, const char* trace, char* buffer, size_t capacity);
+
 /* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
 int pinbuddy_trace_stop(void);
 

@@ -10,12 +10,13 @@ pinned or that the engine is off.
 the allocator is in place, and if not, why.
 """
 
-from pinbuddy import trace
+from pinbuddy import device, trace
 from pinbuddy._act import empty_cache, iteration, warm_up
 from pinbuddy._read import config, enabled, memory_summary, segments, stats, version
 
 __all__ = [
     "config",
+    "device",
     "empty_cache",
     "enabled",
     "iteration",

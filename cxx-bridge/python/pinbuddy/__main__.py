@@ -1,6 +1,6 @@
 """``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
 place (``doctor``); where the library for a C++ program is (``library``); and, without torch, plans and
-advice from traces (``plan``, ``advise``). Also installed as the command ``pinbuddy``."""
+advice from traces (``plan``, ``advise``, ``report``), and what other processes show (``top``). Also installed as the command ``pinbuddy``."""
 
 import argparse
 import json
@@ -88,7 +88,7 @@ def _print_library(folder: Path | None) -> int:
     return 0
 
 
-_FILES = ("BUDDY_TRACE", "BUDDY_PLAN")
+_FILES = ("BUDDY_TRACE", "BUDDY_PLAN", "BUDDY_DEVICE_PLAN", "BUDDY_DEVICE_TRACE")
 
 
 def settings_table(config: dict[str, Setting]) -> str:

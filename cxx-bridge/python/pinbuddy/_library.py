@@ -26,6 +26,10 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
     ),
     "pinbuddy_trace_stop": (ctypes.c_int, ()),
+    "pinbuddy_device_enable": (
+        ctypes.c_size_t,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
+    ),
     "pinbuddy_iteration": (None, ()),
     "pinbuddy_config_json": _COPY,
     "pinbuddy_stats_json": _COPY,
@@ -58,6 +62,12 @@ class Absent:
 
     def pinbuddy_trace_stop(self) -> int:
         return 0
+
+    def pinbuddy_device_enable(
+        self, _plan: bytes | None, _trace: bytes | None, buffer: Any, _capacity: int
+    ) -> int:
+        buffer.value = b"the engine is off, so requests are not seen"
+        return len(buffer.value)
 
     def pinbuddy_iteration(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The program ``pinbuddy-tools``, which plans and advises. It needs neither torch nor a GPU.
+"""The program ``pinbuddy-tools``, which plans, advises and shows. It needs neither torch nor a GPU.
 
 Finds it and becomes it. Knows none of its options.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 COMMANDS = {
     "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
+    "top": "show how pinned memory stands in programs that run with BUDDY_LIVE=1",
     "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
 }

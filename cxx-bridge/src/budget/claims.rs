@@ -19,14 +19,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::process;
 use std::time::SystemTime;
 
 use crate::lock::Lock;
+use crate::nameless::Nameless;
 
 /// Start of the range whose length is the MiB pinned. It spells a name.
 pub(super) const HELD: i64 = i64::from_be_bytes(*b"pinbuddy");
@@ -84,7 +82,7 @@ impl Claims {
 
     /// The claims of others, from the list below `root`.
     pub(crate) fn of_others(&self, root: &Path) -> Vec<Claim> {
-        let mine = self.0.lock().file.as_ref().map(Nameless::listed_as);
+        let mine = self.0.lock().file.as_ref().map(listed_as);
         let mut text = String::new();
         let read = File::open(root.join("proc/locks"))
             .and_then(|file| file.take(MOST_TEXT).read_to_string(&mut text));
@@ -148,7 +146,7 @@ impl Told {
         if self.file.as_ref().is_none_or(|it| !it.is_still_there()) {
             (self.held, self.time) = (0, 0);
             self.file = if self.bytes > 0 {
-                Nameless::new().ok()
+                Nameless::new(c"pinbuddy").ok()
             } else {
                 None
             };
@@ -157,8 +155,8 @@ impl Told {
         let held = as_length(self.bytes.div_ceil(MIB));
         let time = if grew { as_length(now()) } else { self.time };
         // Lengthening or shortening a locked range is atomic.
-        let told = file.lengthen(TIME, self.time, time);
-        let told = told.and_then(|()| file.lengthen(HELD, self.held, held));
+        let told = lengthen(file, TIME, self.time, time);
+        let told = told.and_then(|()| lengthen(file, HELD, self.held, held));
         if told.is_ok() {
             (self.held, self.time) = (held, time);
         }
@@ -169,71 +167,29 @@ fn as_length(number: u64) -> i64 {
     i64::try_from(number).map_or(LONGEST - 1, |it| it.min(LONGEST - 1))
 }
 
-/// A file without a name, which ends with the process.
-#[derive(Debug)]
-struct Nameless {
-    /// Never closed here: a program may have closed descriptors that it does not know, and the number may
-    /// be another file's by now.
-    file: ManuallyDrop<File>,
-    device: u64,
-    inode: u64,
-    process: u32,
+/// Its name in the kernel's list.
+fn listed_as(file: &Nameless) -> String {
+    let (device, inode) = file.identity();
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    format!("{major:02x}:{minor:02x}:{inode}")
 }
 
-impl Nameless {
-    fn new() -> io::Result<Self> {
-        let name = c"pinbuddy".as_ptr();
-        // SAFETY: the name ends in a zero, and the kernel returns a descriptor or -1.
-        // Newer kernels may require the second flag; older ones refuse it.
-        let descriptor = unsafe {
-            match libc::memfd_create(name, libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL) {
-                -1 => libc::memfd_create(name, libc::MFD_CLOEXEC),
-                descriptor => descriptor,
-            }
-        };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was made just now, and nothing else owns it.
-        let file = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
-        let (device, inode) = file.metadata().map(|it| (it.dev(), it.ino()))?;
-        Ok(Self {
-            file,
-            device,
-            inode,
-            process: process::id(),
-        })
-    }
-
-    /// Whether the descriptor still is this file, and this process made it.
-    fn is_still_there(&self) -> bool {
-        let is_this = |it: std::fs::Metadata| (it.dev(), it.ino()) == (self.device, self.inode);
-        self.process == process::id() && self.file.metadata().is_ok_and(is_this)
-    }
-
-    /// Its name in the kernel's list.
-    fn listed_as(&self) -> String {
-        let (major, minor) = (libc::major(self.device), libc::minor(self.device));
-        format!("{major:02x}:{minor:02x}:{}", self.inode)
-    }
-
-    /// Changes the length of the locked range at `start` from `old` to `new`.
-    fn lengthen(&self, start: i64, old: i64, new: i64) -> io::Result<()> {
-        let (kind, from, length) = match new - old {
-            0 => return Ok(()),
-            more @ 1.. => (libc::F_RDLCK, start + old, more),
-            less => (libc::F_UNLCK, start + new, -less),
-        };
-        // SAFETY: the record has only numbers, for which zero is valid.
-        let mut range: libc::flock = unsafe { std::mem::zeroed() };
-        range.l_type = kind as libc::c_short;
-        range.l_whence = libc::SEEK_SET as libc::c_short;
-        (range.l_start, range.l_len) = (from, length);
-        // SAFETY: the record outlives the call, and the kernel keeps no pointer to it.
-        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETLK, &raw const range) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
+/// Changes the length of the locked range of `file` at `start` from `old` to `new`.
+fn lengthen(file: &Nameless, start: i64, old: i64, new: i64) -> io::Result<()> {
+    let (kind, from, length) = match new - old {
+        0 => return Ok(()),
+        more @ 1.. => (libc::F_RDLCK, start + old, more),
+        less => (libc::F_UNLCK, start + new, -less),
+    };
+    // SAFETY: the record has only numbers, for which zero is valid.
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    range.l_type = kind as libc::c_short;
+    range.l_whence = libc::SEEK_SET as libc::c_short;
+    (range.l_start, range.l_len) = (from, length);
+    // SAFETY: the record outlives the call, and the kernel keeps no pointer to it.
+    match unsafe { libc::fcntl(file.file().as_raw_fd(), libc::F_SETLK, &raw const range) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 

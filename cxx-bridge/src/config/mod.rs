@@ -90,6 +90,10 @@ pub struct Config {
     pub memory: Memory,
     /// The file to which requests are recorded.
     pub trace: Setting<Option<String>>,
+    /// Whether other programs can see how memory stands.
+    pub live: Setting<bool>,
+    /// The file to which requests for device memory are recorded.
+    pub device_trace: Setting<Option<String>>,
     /// What is said on standard error.
     pub log: Setting<Level>,
     /// The plan's file.
@@ -140,6 +144,8 @@ impl Config {
             max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
             memory: Memory::read(&mut reader),
             trace: reader.read(variables::TRACE, None, file),
+            live: reader.read(variables::LIVE, false, switch),
+            device_trace: reader.read(variables::DEVICE_TRACE, None, file),
             log: reader.read(variables::LOG, Level::Warn, |text| {
                 word(text, &Level::WORDS, "is none of off, warn, info and debug")
             }),

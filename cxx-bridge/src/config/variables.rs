@@ -109,6 +109,11 @@ pub(super) const LOG: Variable = variable(
     "how much is logged to standard error, one line per event, with the rank where there are \
      several: `off`, `warn`, `info` or `debug`",
 );
+pub(super) const LIVE: Variable = variable(
+    "BUDDY_LIVE",
+    "0",
+    "1 shows how pinned memory stands while the program runs, to `pinbuddy top` of the same user",
+);
 pub(super) const PLAN: Variable = variable(
     "BUDDY_PLAN",
     "no file",
@@ -130,6 +135,12 @@ pub(super) const DEVICE_PLAN: Variable = variable(
     "the same as `BUDDY_PLAN` for the GPU's memory: a file that the first run writes and later ones use. Requests above \
      1 MiB that come again have their places in a region; everything else is PyTorch's, as without it. From torch 2.11 on",
 );
+pub(super) const DEVICE_TRACE: Variable = variable(
+    "BUDDY_DEVICE_TRACE",
+    "no file",
+    "the same as `BUDDY_TRACE` for the GPU's memory: a file of requests, frees, streams and segments, for `pinbuddy plan` and \
+     `pinbuddy report`. It may be the same file",
+);
 pub(super) const GUARD: Variable = variable(
     "BUDDY_GUARD",
     "0",
@@ -144,7 +155,7 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the README's order.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 21] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
@@ -161,6 +172,8 @@ pub const VARIABLES: [Variable; 19] = [
     PLAN_UPDATE,
     DEVICE_PLAN,
     TRACE,
+    DEVICE_TRACE,
+    LIVE,
     LOG,
     GUARD,
     DISABLE,
@@ -188,21 +201,21 @@ pub(super) fn misspelt(names: impl IntoIterator<Item = String>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The README's table, row by row.
+    /// The page's table, row by row.
     fn table() -> String {
         let row = |it: &Variable| format!("| `{}` | {} | {} |\n", it.name, it.default, it.meaning);
         VARIABLES.iter().map(row).collect()
     }
 
     #[test]
-    fn the_readme_lists_every_variable_as_it_is() {
-        let readme = include_str!("../../../README.md");
+    fn the_page_lists_every_variable_as_it_is() {
+        let page = include_str!("../../../docs/variables.md");
         assert!(
-            readme.contains(&table()),
-            "README.md should have these rows under \"Settings\":\n{}",
+            page.contains(&table()),
+            "docs/variables.md should have these rows:\n{}",
             table()
         );
-        let mentioned = readme.lines().filter(|line| line.starts_with("| `BUDDY_"));
+        let mentioned = page.lines().filter(|line| line.starts_with("| `BUDDY_"));
         assert_eq!(mentioned.count(), VARIABLES.len(), "and no others");
     }
 

@@ -1,9 +1,13 @@
-//! This process's planned device memory, for the C++ side. Thin: translates and forwards.
+//! This process's planned and recorded device memory, for the C++ side. Thin: translates and forwards.
+//!
+//! What is asked for is decided once: by the variables when the library is loaded, or by `pinbuddy.device.enable` before
+//! CUDA is initialised.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinbuddy_plan::file::device::Stream;
+use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::Slots;
 use serde_json::{Value, json};
 
@@ -11,35 +15,72 @@ pub(crate) use super::stream::StreamPlan;
 use crate::ffi::{self, StreamCounts};
 use crate::log::{self, Bytes};
 use crate::plan::{self, Choice};
-use crate::process::device_memory;
+use crate::process::{device_memory, engine_record_begin, handle, recorder};
+use crate::record;
 
-/// What the settings ask for.
+/// What is asked of device memory.
 #[derive(Debug)]
-pub(crate) struct DeviceMemory {
-    choice: Choice<pinbuddy_plan::file::device::DevicePlan>,
+struct Asked {
+    choice: Choice<DevicePlan>,
     recording: Option<super::Recording>,
+    /// The name of the trace's file.
+    trace: Option<String>,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceMemory {
+    asked: OnceLock<Asked>,
     /// This is a child of a process that has used its devices: what is planned there is the parent's.
     is_child: AtomicBool,
 }
 
 impl DeviceMemory {
-    pub(crate) fn new(choice: Choice<pinbuddy_plan::file::device::DevicePlan>) -> Self {
+    /// Decides, unless nothing is asked for. False if it was decided before.
+    pub(crate) fn ask(&self, choice: Choice<DevicePlan>, trace: Option<String>) -> bool {
         let recording = match &choice {
             Choice::Record { path, run } => Some(super::Recording::new(path.clone(), run.clone())),
+            Choice::Nothing if trace.is_none() => return true,
             _ => None,
         };
-        Self {
+        let asked = Asked {
             choice,
             recording,
-            is_child: AtomicBool::new(false),
-        }
+            trace,
+        };
+        self.asked.set(asked).is_ok()
+    }
+
+    /// The name of the trace's file.
+    pub(crate) fn trace(&self) -> Option<&str> {
+        self.asked.get()?.trace.as_deref()
+    }
+
+    fn choice(&self) -> &Choice<DevicePlan> {
+        self.asked.get().map_or(&Choice::Nothing, |it| &it.choice)
+    }
+
+    fn recording(&self) -> Option<&super::Recording> {
+        self.asked.get()?.recording.as_ref()
     }
 
     pub(crate) fn enter_child(&self) {
         self.is_child.store(ffi::device_begun(), Ordering::Relaxed);
-        if let Some(recording) = &self.recording {
+        if let Some(recording) = self.recording() {
             recording.enter_child();
         }
+    }
+
+    /// Why nothing can be asked for any more, if so.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let to_do = "call pinbuddy.device.enable before the first tensor on a GPU, or set BUDDY_DEVICE_PLAN and \
+                     BUDDY_DEVICE_TRACE before the program starts";
+        if self.asked.get().is_some() {
+            let is = "a plan or a trace of device memory is in force already";
+            return Some(format!("expected it once in a process, found that {is}"));
+        }
+        ffi::device_initialised()
+            .then(|| format!("expected CUDA not to be initialised yet, found that it is: {to_do}"))
     }
 
     pub(crate) fn iteration(&self) {
@@ -47,7 +88,7 @@ impl DeviceMemory {
             return;
         }
         ffi::device_iteration();
-        if let Some(recording) = &self.recording {
+        if let Some(recording) = self.recording() {
             recording.iteration();
         }
     }
@@ -78,19 +119,30 @@ pub(crate) fn device_report() -> Value {
 
 /// Whether requests have planned places.
 pub(crate) fn device_planned() -> bool {
-    matches!(&device_memory().choice, Choice::Use(plan) if !plan.plans.is_empty())
+    matches!(device_memory().choice(), Choice::Use(plan) if !plan.plans.is_empty())
 }
 
 /// Whether the run is recorded.
 pub(crate) fn device_records() -> bool {
-    device_memory().recording.is_some()
+    device_memory().recording().is_some()
+}
+
+/// Whether a trace is recorded.
+pub(crate) fn device_traces() -> bool {
+    device_memory().trace().is_some()
+}
+
+/// The device allocator is initialised: what it does is traced from now on.
+pub(crate) fn device_trace_begin() {
+    // A panic must not reach C++.
+    let _ = catch_unwind(begin_trace);
 }
 
 /// Nothing can stand in front of PyTorch's allocator.
 pub(crate) fn device_absent(why: String) {
     log::warn(|| {
         format!(
-            "BUDDY_DEVICE_PLAN has no effect: it needs PyTorch's own device allocator, and {why}"
+            "BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE have no effect: they need PyTorch's own device allocator, and {why}"
         )
     });
 }
@@ -123,9 +175,43 @@ pub(crate) fn device_record_close() {
     on_record(super::Recording::close);
 }
 
+/// Whether pinned and device memory are traced to the same file.
+pub(crate) fn traces_both() -> bool {
+    let name = &handle().config().trace.value;
+    name.is_some() && name.as_deref() == device_memory().trace()
+}
+
+/// Records requests for device memory, if that is asked for.
+fn begin_trace() {
+    if traces_both() {
+        engine_record_begin();
+    } else if let Some(name) = device_memory().trace()
+        && let Some(sink) = record::device_sink(handle().config(), &ffi::torch_version(), name)
+    {
+        recorder().also(sink);
+    }
+}
+
+/// Plans and traces device memory from now on, as the variables do from the start.
+pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), String> {
+    if !handle().is_on() {
+        return Err("expected an engine that is on, found that it is off: BUDDY_DISABLE=1, or a child of a fork".to_owned());
+    }
+    if let Some(why) = device_memory().refusal() {
+        return Err(why);
+    }
+    let (choice, warning) = super::choose(plan, handle().config(), &ffi::torch_version());
+    if let Some(warning) = warning {
+        log::warn(|| warning);
+    }
+    device_memory().ask(choice, trace.map(str::to_owned));
+    ffi::install_device_allocator();
+    Ok(())
+}
+
 /// A panic must not reach C++; a record that it leaves half done is still one.
 fn on_record(act: impl FnOnce(&super::Recording)) {
-    if let Some(recording) = &device_memory().recording {
+    if let Some(recording) = device_memory().recording() {
         let _ = catch_unwind(AssertUnwindSafe(|| act(recording)));
     }
 }
@@ -133,7 +219,7 @@ fn on_record(act: impl FnOnce(&super::Recording)) {
 /// The plan of a device's stream, which has none if nothing is planned for it.
 pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
     let slots = || -> Option<Slots> {
-        let Choice::Use(plans) = &device_memory().choice else {
+        let Choice::Use(plans) = device_memory().choice() else {
             return None;
         };
         let stream = Stream {
@@ -141,7 +227,7 @@ pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
             number,
         };
         let (_, plan) = plans.plans.iter().find(|(it, _)| *it == stream)?;
-        Slots::new(&plan::layout(plan, plan.regions.len())).ok()
+        Slots::learning(&plan::layout(plan, plan.regions.len())).ok()
     };
     Box::new(StreamPlan::new(catch_unwind(slots).ok().flatten()))
 }

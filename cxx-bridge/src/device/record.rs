@@ -7,31 +7,26 @@
 //! planning; memory is bounded by the record's limit.
 
 use std::collections::HashMap;
+use std::fs;
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use pinbuddy_plan::Options;
 use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::file::device::Stream;
+use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_plan::record::Event;
 
-use crate::backing::background;
 use crate::lock::{Guard, Lock};
 use crate::log::{self, Bytes};
-use crate::plan::record::{FIRST, LAST_PATIENCE, MOST_EVENTS, PATIENCE, Target};
+use crate::plan::planner::{Made, Plannable, Planner};
+use crate::plan::record::MOST_EVENTS;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Recording {
     state: Lock<State>,
-    target: Arc<Target>,
-    run: MadeFor,
-    /// Whether a thread makes a plan.
-    at_work: Arc<AtomicBool>,
     /// In a child of the process that is recorded, nothing is, and nothing here is locked.
     is_child: AtomicBool,
 }
@@ -43,9 +38,7 @@ struct State {
     streams: HashMap<(u32, usize), Stream>,
     /// How many streams each device has.
     counts: HashMap<u32, u32>,
-    /// Requests of the last plan, and of the next.
-    planned: usize,
-    next: usize,
+    planner: Planner,
 }
 
 impl Recording {
@@ -61,14 +54,10 @@ impl Recording {
             record: DeviceRecord::new(MOST_EVENTS),
             streams: HashMap::new(),
             counts: HashMap::new(),
-            planned: 0,
-            next: FIRST,
+            planner: Planner::new(path, run),
         };
         Self {
             state: Lock::new(state),
-            target: Arc::new(Target::new(path)),
-            run,
-            at_work: Arc::default(),
             is_child: AtomicBool::new(false),
         }
     }
@@ -93,8 +82,9 @@ impl Recording {
         state
             .record
             .push(stream, Event::Request { id, bytes, lane });
-        if state.record.len() >= state.next {
-            self.plan_in_a_thread(&mut state);
+        let state = &mut *state;
+        if state.planner.is_due(state.record.len()) {
+            state.planner.in_a_thread(&state.record);
         }
     }
 
@@ -117,35 +107,11 @@ impl Recording {
 
     /// The process ends.
     pub fn close(&self) {
-        let (record, planned) = {
+        let (record, planner) = {
             let Some(state) = self.state() else { return };
-            (state.record.clone(), state.planned)
+            (state.record.clone(), state.planner.clone())
         };
-        // A plan that another thread is making is not of all requests.
-        if record.len() > planned {
-            make(&record, self.run.clone(), &self.target, LAST_PATIENCE);
-        }
-    }
-
-    fn plan_in_a_thread(&self, state: &mut State) {
-        if self.at_work.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        state.planned = state.record.len();
-        state.next = state.planned.saturating_mul(2);
-        let (record, run) = (state.record.clone(), self.run.clone());
-        let target = Arc::clone(&self.target);
-        let at_work = Arc::clone(&self.at_work);
-        let work = move || {
-            background::enter();
-            make(&record, run, &target, PATIENCE);
-            at_work.store(false, Ordering::Release);
-        };
-        let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
-        if thread.spawn(work).is_err() {
-            // The next plan is made later, or at the end.
-            self.at_work.store(false, Ordering::Release);
-        }
+        planner.end(&record);
     }
 }
 
@@ -161,29 +127,32 @@ impl State {
     }
 }
 
-/// Makes the plans and writes them.
-fn make(record: &DeviceRecord, run: MadeFor, target: &Target, patience: Duration) {
-    let began = Instant::now();
-    let options = Options {
-        made_for: run,
-        threads: 1,
-    };
-    let made = record.plan(&options, &|| began.elapsed() > patience);
-    match target.replace(record.len(), |out| made.write(out)) {
-        Ok(false) => {}
-        Ok(true) => log::info(|| {
-            let (size, streams) = (Bytes(made.reserved()), made.plans.len());
-            format!("a plan of {size} for {streams} streams was written to {target}")
-        }),
-        Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
+impl Plannable for DeviceRecord {
+    type Plan = DevicePlan;
+
+    fn requests(&self) -> usize {
+        self.len()
+    }
+
+    fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
+        self.plan(options, stop)
+    }
+}
+
+impl Made for DevicePlan {
+    fn write(&self, out: &mut io::BufWriter<fs::File>) -> io::Result<()> {
+        Self::write(self, out)
+    }
+
+    fn summary(&self) -> String {
+        let (size, streams) = (Bytes(self.reserved()), self.plans.len());
+        format!("a plan of {size} for {streams} streams")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinbuddy_plan::file::device::DevicePlan;
-    use std::fs;
 
     const MIB: usize = 1 << 20;
 

@@ -1,6 +1,6 @@
 //! The plan of one stream at run time, as C++ asks it. C++ holds it under a lock of its own.
 
-use pinbuddy_slots::Slots;
+use pinbuddy_slots::{Lent, Slots};
 
 use crate::ffi::{Part, Place, StreamCounts};
 
@@ -43,21 +43,22 @@ impl StreamPlan {
         let Some(slots) = &mut self.0 else {
             return false;
         };
-        if let Some(taken) = slots.request(0, bytes) {
-            *place = Place {
+        let lent = match slots.request(0, bytes) {
+            Some(taken) => Some(Lent::Slot(taken)),
+            None => slots.lend(0, bytes),
+        };
+        *place = match lent {
+            Some(Lent::Slot(taken)) => Place {
                 address: taken.address,
                 bytes: slots.bytes_of(taken.slot),
                 slot: taken.slot,
-            };
-            return true;
-        }
-        let Some(lent) = slots.borrow(bytes) else {
-            return false;
-        };
-        *place = Place {
-            address: lent.address,
-            bytes: lent.bytes,
-            slot: BORROWED,
+            },
+            Some(Lent::Place(lent)) => Place {
+                address: lent.address,
+                bytes: lent.bytes,
+                slot: BORROWED,
+            },
+            None => return false,
         };
         true
     }

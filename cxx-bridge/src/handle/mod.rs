@@ -12,6 +12,7 @@
 mod cell;
 mod clear;
 mod ends;
+mod live;
 mod notices;
 mod permits;
 mod pinner;
@@ -28,6 +29,8 @@ use crate::budget::Capacity;
 use crate::config::Config;
 use crate::lock::Lock;
 use cell::EngineCell;
+pub use live::Caches;
+use live::Waits;
 use notices::Notices;
 use pinner::Pinner;
 use planned::Planned;
@@ -64,6 +67,7 @@ pub struct Handle<M> {
     pinner: Pinner<M>,
     completions: Box<dyn Completions>,
     notices: Notices,
+    waits: Waits,
     /// What the driver would not unpin: still pinned, the engine's no more, and tried again when the
     /// cache is emptied.
     refused: Lock<Vec<Region>>,
@@ -71,6 +75,8 @@ pub struct Handle<M> {
     planned: Option<Planned>,
     /// Whether there is a plan, of slots or of an amount alone.
     is_planned: bool,
+    /// Whether the first step of a request may be a pin.
+    may_pin_at_first: bool,
 }
 
 impl<M: Memory> Handle<M> {
@@ -127,11 +133,13 @@ impl<M: Memory> Handle<M> {
         Self {
             planned,
             is_planned: false,
+            may_pin_at_first: provisioner.may_pin_at_first(),
             cell: EngineCell::new(provisioner),
             settings,
             pinner: Pinner::new(memory, capacity, config.max_mb.value),
             completions,
             notices: Notices::default(),
+            waits: Waits::default(),
             refused: Lock::default(),
             config,
         }

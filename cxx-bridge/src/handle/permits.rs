@@ -86,7 +86,7 @@ impl<M: Memory> Handle<M> {
         let mut adopted = || -> Option<Result<Option<Grant>, AdoptError>> {
             // The segment's bookkeeping is made here, outside the lock.
             let segment = match NewSegment::new(region) {
-                Ok(segment) if self.is_planned => segment.touched(),
+                Ok(segment) if self.is_planned => segment.mixing().touched(),
                 Ok(segment) => segment,
                 Err(why) => return Some(Err(why)),
             };

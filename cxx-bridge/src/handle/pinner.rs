@@ -188,6 +188,11 @@ impl<M: Memory> Pinner<M> {
         Some(quota.budget())
     }
 
+    /// The latest budget in bytes, if one was decided. Decides nothing.
+    pub(super) fn latest_budget(&self) -> Option<usize> {
+        Some(self.quota.get()?.budget().bytes)
+    }
+
     /// Whether anything was pinned, or was about to be.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)

@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{Engine, Growth, Step, Want};
+use pinbuddy_core::{Engine, Step, Want};
 
 use super::cell::EngineCell;
+use super::live::Waiting;
 use super::{Grant, Handle, grant};
 use crate::backing::{Control, Memory, background};
 use crate::log::{self, Bytes};
@@ -62,12 +63,13 @@ impl<M: Memory> Handle<M> {
     }
 
     /// The time and what the budget leaves, for a request's first step. Most requests hit, so these are read
-    /// only with exact growth, where the first step may be a pin.
+    /// only where the first step may be a pin.
     #[inline]
     fn at_first(&self) -> (Duration, usize) {
-        match self.settings.growth {
-            Growth::Segment => (Duration::ZERO, 0),
-            Growth::Exact => (self.cell.now(), self.pinner.quota().left()),
+        if self.may_pin_at_first {
+            (self.cell.now(), self.pinner.quota().left())
+        } else {
+            (Duration::ZERO, 0)
         }
     }
 
@@ -89,6 +91,7 @@ impl<M: Memory> Handle<M> {
     fn lead(&self, mut want: Want, first: Step) -> Option<Grant> {
         let mut answer = Answer::ToDo(first);
         let mut refused_by = None;
+        let mut waiting = None;
         let mut steps = 0;
         while steps < STEPS {
             steps += 1;
@@ -96,6 +99,9 @@ impl<M: Memory> Handle<M> {
                 && let Some(grant) = self.borrow_instead(&want, &mut answer)
             {
                 return Some(grant);
+            }
+            if let Answer::ToDo(Step::WarmUp | Step::Pin(_)) = &answer {
+                waiting.get_or_insert_with(|| self.waits.begin());
             }
             match answer {
                 Answer::Served(grant) => return Some(grant),
@@ -122,7 +128,7 @@ impl<M: Memory> Handle<M> {
                 // Blocks come with their address, and sleeping needs the lock.
                 Answer::ToDo(Step::Block(_) | Step::Wait { .. }) => {}
             }
-            answer = self.ask(&mut want)?;
+            answer = self.ask(&mut want, &mut waiting)?;
         }
         log::debug(|| {
             let size = Bytes(want.bytes() as u64);
@@ -144,7 +150,7 @@ impl<M: Memory> Handle<M> {
     }
 
     /// Asks for the next step; carries it out if it is a wait.
-    fn ask(&self, want: &mut Want) -> Option<Answer> {
+    fn ask<'a>(&'a self, want: &mut Want, waiting: &mut Option<Waiting<'a>>) -> Option<Answer> {
         // The clock is read once: once the budget is used up, that is a good part of a request's cost.
         let now = Instant::now();
         let left = self.pinner.left(want.bytes(), now);
@@ -152,6 +158,7 @@ impl<M: Memory> Handle<M> {
         Some(match provisioner.step(want, self.cell.at(now), left) {
             Step::Block(block) => Answer::Served(grant(&provisioner, block)),
             Step::Wait { until } => {
+                waiting.get_or_insert_with(|| self.waits.begin());
                 let _waiting = background::wait();
                 drop(self.cell.sleep(provisioner, until)?);
                 Answer::AskAgain

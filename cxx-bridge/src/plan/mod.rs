@@ -1,7 +1,7 @@
 //! `BUDDY_PLAN`: whether this process uses a plan, makes one, or neither.
 //!
 //! A program that has run before does what it did then. So the first run with a new file name is recorded, planned and
-//! written ([`record`]); later ones read the file, and what it says is pinned before it is needed.
+//! written ([`record`], [`planner`]); later ones read the file, and what it says is pinned before it is needed.
 //!
 //! Small requests are planned, too: unless the user has set a threshold, a run is recorded for a plan of all requests,
 //! and a plan brings its own threshold. The run that is recorded keeps the default one.
@@ -9,6 +9,7 @@
 //! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
 //! for that. Knows no engine.
 
+pub(crate) mod planner;
 pub(crate) mod record;
 
 use std::fs;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use pinbuddy_trace::{Event as Line, Header, Op, Writer};
+use pinbuddy_trace::{Event as Line, Header, Memory, Op, Writer};
 
 use super::place;
 use super::sink::{Event, Sink, What};
@@ -22,6 +22,8 @@ pub struct FileSink {
     path: PathBuf,
     file: File,
     lines: Writer<Vec<u8>>,
+    /// What the file is about.
+    memory: Memory,
     /// The time of the last event.
     at: u64,
     failed: bool,
@@ -41,6 +43,7 @@ impl FileSink {
             path,
             file,
             lines,
+            memory: header.memory,
             at: 0,
             failed: false,
         };
@@ -78,6 +81,14 @@ impl FileSink {
 
 impl Sink for FileSink {
     fn event(&mut self, event: Event) {
+        let other = match self.memory {
+            Memory::Pinned => event.device,
+            Memory::Device => !event.device && event.what != What::Iteration,
+            Memory::Both => false,
+        };
+        if other {
+            return;
+        }
         self.at = event.at;
         self.line(match event.what {
             What::Request {
@@ -91,6 +102,27 @@ impl Sink for FileSink {
                 thread,
                 private,
             },
+            What::DeviceRequest {
+                id,
+                bytes,
+                thread,
+                private,
+                device,
+                stream,
+            } => Op::DeviceAlloc {
+                id,
+                bytes,
+                thread,
+                private,
+                device,
+                stream,
+            },
+            What::Segment {
+                device,
+                bytes,
+                gone: false,
+            } => Op::SegmentAlloc { device, bytes },
+            What::Segment { device, bytes, .. } => Op::SegmentFree { device, bytes },
             What::Free { id, thread, .. } => Op::Free { id, thread },
             What::Safe { id } => Op::Safe { id },
             What::Use { id, stream } => Op::Event { id, stream },
@@ -108,7 +140,8 @@ impl Sink for FileSink {
     }
 
     fn is_trace(&self) -> bool {
-        true
+        // `pinbuddy.trace` is of pinned memory.
+        self.memory != Memory::Device
     }
 
     fn wants_more(&self) -> bool {
@@ -162,7 +195,12 @@ mod tests {
             ]
         };
         let all = (1..2000).flat_map(block);
-        all.zip(0..).map(|(what, at)| Event { at, what }).collect()
+        let event = |(what, at)| Event {
+            at,
+            device: false,
+            what,
+        };
+        all.zip(0..).map(event).collect()
     }
 
     #[test]
@@ -189,6 +227,88 @@ mod tests {
         assert_eq!(lost.op, Op::Lost { events: 7 });
         let times = events().into_iter().map(|it| it.at);
         assert!(seen.iter().map(|it| it.t).eq(times));
+    }
+
+    #[test]
+    fn a_file_has_the_memory_that_it_is_about() {
+        let folder = tempfile::tempdir().unwrap();
+        let ops = |memory| {
+            let path = folder.path().join("memory");
+            let header = Header {
+                memory,
+                ..Header::default()
+            };
+            let mut sink = FileSink::create(path.to_str().unwrap(), &header).unwrap();
+            let (thread, bytes, private, pending) = (0, 9, false, false);
+            let (device, stream) = (1, 2);
+            for (device, what) in [
+                (
+                    false,
+                    What::Request {
+                        id: 1,
+                        bytes,
+                        thread,
+                        private,
+                    },
+                ),
+                (
+                    true,
+                    What::DeviceRequest {
+                        id: 2,
+                        bytes,
+                        thread,
+                        private,
+                        device,
+                        stream,
+                    },
+                ),
+                (
+                    false,
+                    What::Free {
+                        id: 1,
+                        thread,
+                        pending,
+                    },
+                ),
+                (true, What::Safe { id: 2 }),
+                (false, What::Clear),
+                (false, What::Iteration),
+            ] {
+                let at = 0;
+                sink.event(Event { at, device, what });
+            }
+            sink.end();
+            let text = fs::read(&path).unwrap();
+            let mut reader = Reader::new(text.as_slice());
+            let all: Vec<Op> = reader.by_ref().map(|it| it.unwrap().1.op).collect();
+            assert_eq!(reader.header().memory, memory);
+            all
+        };
+        let (pinned, both) = (ops(Memory::Pinned), ops(Memory::Both));
+        assert_eq!((pinned.len(), both.len()), (4, 6));
+        assert!(matches!(
+            pinned[..],
+            [
+                Op::Alloc { id: 1, .. },
+                Op::Free { id: 1, .. },
+                Op::Clear,
+                Op::Iter
+            ]
+        ));
+        let device = ops(Memory::Device);
+        assert!(matches!(
+            device[..],
+            [
+                Op::DeviceAlloc {
+                    id: 2,
+                    device: 1,
+                    stream: 2,
+                    ..
+                },
+                Op::Safe { id: 2 },
+                Op::Iter
+            ]
+        ));
     }
 
     #[test]

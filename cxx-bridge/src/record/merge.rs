@@ -43,11 +43,13 @@ struct Timed {
 enum Block {
     Live {
         id: u64,
+        device: bool,
     },
     /// Freed, and so many events are outstanding.
     Pending {
         id: u64,
         events: u64,
+        device: bool,
     },
 }
 
@@ -168,7 +170,7 @@ impl Merger {
         let same = |it: &mut Timed| it.entry.allocation == timed.entry.allocation;
         let mut waiting: Vec<Timed> = self.early.extract_if(.., same).collect();
         waiting.sort_by_key(|it| match it.entry.kind {
-            Kind::Use(_) => 0,
+            Kind::Use(_) | Kind::DeviceUse(_) => 0,
             Kind::Free(_) => 1,
             _ => 2,
         });
@@ -183,25 +185,70 @@ impl Merger {
     fn apply(&mut self, timed: Timed, to: &mut impl Output) -> bool {
         let Timed { at, thread, entry } = timed;
         let known = self.blocks.get_mut(&entry.allocation);
-        let what = match (entry.kind, known) {
-            (Kind::Clear, _) => What::Clear,
-            (Kind::Iteration, _) => What::Iteration,
+        let (device, what) = match (entry.kind, known) {
+            (Kind::Clear, _) => (false, What::Clear),
+            (Kind::Iteration, _) => (false, What::Iteration),
+            (Kind::SegmentAlloc { bytes, device }, _) => (
+                true,
+                What::Segment {
+                    device,
+                    bytes,
+                    gone: false,
+                },
+            ),
+            (Kind::SegmentFree { bytes, device }, _) => (
+                true,
+                What::Segment {
+                    device,
+                    bytes,
+                    gone: true,
+                },
+            ),
             (kind @ (Kind::Request(bytes) | Kind::PrivateRequest(bytes)), None) => {
-                if self.blocks.len() >= MOST_BLOCKS || !(1..=MOST_BYTES).contains(&bytes) {
+                let Some(id) = self.begin(&entry, bytes, false) else {
                     to.lost(1);
                     return true;
-                }
-                self.ids += 1;
-                let id = self.ids;
-                self.blocks.insert(entry.allocation, Block::Live { id });
-                What::Request {
-                    id,
-                    bytes,
-                    thread,
-                    private: matches!(kind, Kind::PrivateRequest(_)),
-                }
+                };
+                let private = matches!(kind, Kind::PrivateRequest(_));
+                (
+                    false,
+                    What::Request {
+                        id,
+                        bytes,
+                        thread,
+                        private,
+                    },
+                )
             }
-            (Kind::Use(stream), Some(Block::Live { id })) => {
+            (
+                Kind::DeviceRequest {
+                    bytes,
+                    stream,
+                    device,
+                    private,
+                },
+                None,
+            ) => {
+                let Some(id) = self.begin(&entry, bytes, true) else {
+                    to.lost(1);
+                    return true;
+                };
+                (
+                    true,
+                    What::DeviceRequest {
+                        id,
+                        bytes,
+                        thread,
+                        private,
+                        device,
+                        stream,
+                    },
+                )
+            }
+            (Kind::DeviceUse(stream), Some(Block::Live { id, .. })) => {
+                (true, What::Use { id: *id, stream })
+            }
+            (Kind::Use(stream), Some(Block::Live { id, .. })) => {
                 let id = *id;
                 let next = (self.streams.len() as u32).min(MOST_STREAMS);
                 let stream = if next < MOST_STREAMS {
@@ -209,38 +256,54 @@ impl Merger {
                 } else {
                     self.streams.get(&stream).copied().unwrap_or(next)
                 };
-                What::Use { id, stream }
+                (false, What::Use { id, stream })
             }
             (Kind::Free(events), Some(block @ Block::Live { .. })) => {
-                let Block::Live { id } = *block else {
+                let Block::Live { id, device } = *block else {
                     return false;
                 };
                 let pending = events > 0;
                 if pending {
-                    *block = Block::Pending { id, events };
+                    *block = Block::Pending { id, events, device };
                 } else {
                     self.blocks.remove(&entry.allocation);
                 }
-                What::Free {
-                    id,
-                    thread,
-                    pending,
-                }
+                (
+                    device,
+                    What::Free {
+                        id,
+                        thread,
+                        pending,
+                    },
+                )
             }
-            (Kind::Done, Some(Block::Pending { id, events })) => {
+            (Kind::Done, Some(Block::Pending { id, events, device })) => {
                 *events -= 1;
                 if *events > 0 {
                     return true;
                 }
-                let id = *id;
+                let (id, device) = (*id, *device);
                 self.blocks.remove(&entry.allocation);
-                What::Safe { id }
+                (device, What::Safe { id })
             }
             _ => return false,
         };
         self.at = self.at.max(at);
-        to.event(Event { at: self.at, what });
+        let at = self.at;
+        to.event(Event { at, device, what });
         true
+    }
+
+    /// The number of a new block; `None` if it cannot be followed.
+    fn begin(&mut self, entry: &Entry, bytes: u64, device: bool) -> Option<u64> {
+        if self.blocks.len() >= MOST_BLOCKS || !(1..=MOST_BYTES).contains(&bytes) {
+            return None;
+        }
+        self.ids += 1;
+        let id = self.ids;
+        self.blocks
+            .insert(entry.allocation, Block::Live { id, device });
+        Some(id)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Records what a program asks of pinned memory.
+//! Records what a program asks of pinned memory, and of device memory.
 //!
 //! Threads write into rings, one each (`cpp/rings.h`). A thread of ours drains them, merges what they hold by time and
 //! hands it to sinks. A recording begins with the first request, so a process that pins nothing opens no file and
@@ -21,7 +21,7 @@ pub use recorder::Recorder;
 pub use sink::{Event, Sink, What};
 pub use source::{Allocation, Drained, Entry, Kind, Source};
 
-use pinbuddy_trace::{Header, Unit};
+use pinbuddy_trace::{Header, Memory, Unit};
 use serde_json::{Map, Value};
 
 use crate::config::Config;
@@ -32,23 +32,36 @@ pub fn is_wanted(config: &Config) -> bool {
     config.trace.value.is_some()
 }
 
-/// The sinks that the settings ask for, made at the first pinned request. A file that cannot be written is said once.
-pub fn sinks(config: &Config, torch: &str) -> Vec<Box<dyn Sink>> {
-    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    if let Some(name) = &config.trace.value {
-        match FileSink::create(name, &header(config, torch)) {
-            Ok(sink) => sinks.push(Box::new(sink)),
-            Err(why) => log::warn(|| format!("BUDDY_TRACE={name:?} records nothing: {why}")),
-        }
-    }
-    sinks
+/// The sink of `BUDDY_TRACE`, made at the first pinned request; with `both`, it has device memory, too. A file that cannot
+/// be written is said once.
+pub fn pinned_sink(config: &Config, torch: &str, both: bool) -> Option<Box<dyn Sink>> {
+    let memory = if both { Memory::Both } else { Memory::Pinned };
+    let name = config.trace.value.as_ref()?;
+    sink("BUDDY_TRACE", name, &header(config, torch, memory))
 }
 
-/// What this run is.
-pub fn header(config: &Config, torch: &str) -> Header {
+/// The sink of a trace of device memory.
+pub fn device_sink(config: &Config, torch: &str, name: &str) -> Option<Box<dyn Sink>> {
+    let header = header(config, torch, Memory::Device);
+    sink("BUDDY_DEVICE_TRACE", name, &header)
+}
+
+fn sink(variable: &str, name: &str, header: &Header) -> Option<Box<dyn Sink>> {
+    match FileSink::create(name, header) {
+        Ok(sink) => Some(Box::new(sink)),
+        Err(why) => {
+            log::warn(|| format!("{variable}={name:?} records nothing: {why}"));
+            None
+        }
+    }
+}
+
+/// What this run is, and which memory its trace is about.
+pub fn header(config: &Config, torch: &str, memory: Memory) -> Header {
     let (rank, world_size) = launcher::rank_of_all().unwrap_or((0, 1));
     Header {
         unit: Unit::Nanoseconds,
+        memory,
         torch: Some(torch.to_owned()),
         rank: Some(rank as u64),
         world_size: Some(world_size as u64),
@@ -63,7 +76,7 @@ fn settings(config: &Config) -> Map<String, Value> {
         return Map::new();
     };
     let setting = |it: Value| Some((it["name"].as_str()?.to_owned(), it["value"].clone()));
-    let others = ["BUDDY_TRACE", "BUDDY_LOG"];
+    let others = ["BUDDY_TRACE", "BUDDY_DEVICE_TRACE", "BUDDY_LOG"];
     all.into_iter()
         .filter_map(|(_, it)| setting(it))
         .filter(|(name, _)| !others.contains(&name.as_str()))

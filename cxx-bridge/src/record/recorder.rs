@@ -79,18 +79,35 @@ impl<S: Source> Recorder<S> {
         if self.is_child() {
             return;
         }
-        {
+        let running = {
             let mut state = self.state.lock();
             if std::mem::replace(&mut state.begun, true) {
                 return;
             }
-            state.session = 1;
-        }
+            if !state.running {
+                state.session = 1;
+            }
+            state.running
+        };
         let sinks = make();
-        if sinks.is_empty() {
+        if !sinks.is_empty() {
+            let task = self.add(sinks, !running);
+            if let Some(task) = task.filter(|_| running) {
+                // They hear of the first request.
+                self.wait_for(task, PATIENCE);
+            }
+        } else if !running {
             self.source.record(0);
-        } else {
-            self.add(sinks, true);
+        }
+    }
+
+    /// Adds a sink, which hears of everything from now on.
+    pub fn also(&'static self, sink: Box<dyn Sink>) {
+        if self.is_child() {
+            return;
+        }
+        if let Some(task) = self.add(vec![sink], false) {
+            self.wait_for(task, PATIENCE);
         }
     }
 

@@ -9,6 +9,8 @@
 pub struct Event {
     /// Nanoseconds since the recording began.
     pub at: u64,
+    /// Whether it is about device memory; of iterations, no.
+    pub device: bool,
     /// What the program did.
     pub what: What,
 }
@@ -27,6 +29,30 @@ pub enum What {
         thread: u32,
         /// The engine never serves it: it is of a private pool, of a capture, or larger than PyTorch was told to keep.
         private: bool,
+    },
+    /// A request for device memory was served.
+    DeviceRequest {
+        /// The block's number, used once.
+        id: u64,
+        /// The request in bytes, as it was asked for.
+        bytes: u64,
+        /// Who asked.
+        thread: u32,
+        /// No plan serves it.
+        private: bool,
+        /// Whose memory.
+        device: u32,
+        /// The stream that it was asked for, as a number of the device's.
+        stream: u32,
+    },
+    /// A device's allocator got memory from the driver, or gave it back.
+    Segment {
+        /// Which device's.
+        device: u32,
+        /// How much.
+        bytes: u64,
+        /// It was given back.
+        gone: bool,
     },
     /// A block was freed.
     Free {

@@ -41,12 +41,42 @@ pub enum Kind {
     Clear,
     /// An iteration is over.
     Iteration,
+    /// A request for device memory.
+    DeviceRequest {
+        /// Its bytes.
+        bytes: u64,
+        /// The stream that it was asked for, as a number of the device's.
+        stream: u32,
+        /// Whose memory.
+        device: u32,
+        /// No plan serves it.
+        private: bool,
+    },
+    /// A use of device memory on the stream of this number.
+    DeviceUse(u32),
+    /// A device's allocator got so many bytes from the driver.
+    SegmentAlloc {
+        /// Its bytes.
+        bytes: u64,
+        /// Which device's.
+        device: u32,
+    },
+    /// It gave so many bytes back.
+    SegmentFree {
+        /// Its bytes.
+        bytes: u64,
+        /// Which device's.
+        device: u32,
+    },
 }
 
 impl Entry {
     /// Reads what C++ wrote (`cpp/recording.h`); `None` for nothing that it writes.
     pub fn of(ticks: u64, allocation: u64, what: u64) -> Option<Self> {
         let value = what & ((1 << 60) - 1);
+        let part = |from: u32, bits: u32| value >> from & ((1 << bits) - 1);
+        // As `cpp/device/device_trace.cpp` packs them.
+        let (bytes, stream, device) = (part(0, 41), part(41, 12) as u32, part(53, 6) as u32);
         let kind = match what >> 60 {
             1 => Kind::Request(value),
             2 => Kind::Free(value),
@@ -55,6 +85,15 @@ impl Entry {
             5 => Kind::Clear,
             6 => Kind::Iteration,
             7 => Kind::PrivateRequest(value),
+            8 => Kind::DeviceRequest {
+                bytes,
+                stream,
+                device,
+                private: part(59, 1) == 1,
+            },
+            9 => Kind::DeviceUse(value as u32),
+            10 => Kind::SegmentAlloc { bytes, device },
+            11 => Kind::SegmentFree { bytes, device },
             _ => return None,
         };
         Some(Self {
@@ -86,4 +125,28 @@ pub trait Source: Send + Sync {
     fn drain(&self, ring: usize, into: &mut Vec<Entry>) -> Drained;
     /// How many entries found no ring since the last call.
     fn lost(&self) -> u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cpp_packs_is_unpacked() {
+        let packed = 8 << 60 | 1 << 59 | 63 << 53 | 4095 << 41 | 1 << 40;
+        let kind = Kind::DeviceRequest {
+            bytes: 1 << 40,
+            stream: 4095,
+            device: 63,
+            private: true,
+        };
+        assert_eq!(Entry::of(1, 2, packed).unwrap().kind, kind);
+        let packed = 11 << 60 | 2 << 53 | 7;
+        let kind = Kind::SegmentFree {
+            bytes: 7,
+            device: 2,
+        };
+        assert_eq!(Entry::of(1, 2, packed).unwrap().kind, kind);
+        assert_eq!(Entry::of(1, 2, 15 << 60), None);
+    }
 }

@@ -50,10 +50,11 @@ impl Output for Takers {
     fn event(&mut self, event: Event) {
         let id = match event.what {
             What::Request { id, .. }
+            | What::DeviceRequest { id, .. }
             | What::Free { id, .. }
             | What::Safe { id }
             | What::Use { id, .. } => id,
-            What::Clear | What::Iteration => u64::MAX,
+            What::Clear | What::Iteration | What::Segment { .. } => u64::MAX,
         };
         for taker in self.0.iter_mut().filter(|it| id >= it.from) {
             taker.sink.event(event);

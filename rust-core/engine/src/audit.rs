@@ -6,12 +6,14 @@
 //!
 //! The engine cannot see what I4 to I7 and I9 are about: the bridge keeps these.
 
+use crate::buddy::BuddyTree;
 use crate::cover::{Buddy, cover};
 use crate::engine::Engine;
 use crate::error::Violation;
 use crate::kind::SegmentKind;
 use crate::records::State;
-use crate::segment::{Segment, Tally};
+use crate::runs::Runs;
+use crate::segment::{Segment, Space, Tally};
 use crate::units::SegmentId;
 
 /// See [`Engine::audit`].
@@ -24,13 +26,18 @@ pub(crate) fn audit(engine: &Engine) -> Result<(), Violation> {
 }
 
 fn audit_segment(id: SegmentId, segment: &Segment) -> Result<(), Violation> {
-    let free = free_by_records(id, segment)?;
-    audit_buddies(id, segment, &free)?;
-    audit_runs(id, segment, &free)?;
-    audit_sums(id, segment, &free)
+    let mut free = free_by_records(id, segment)?;
+    match &segment.space {
+        Space::Leftmost(tree) => {
+            free.resize(tree.span() as usize, false);
+            audit_buddies(id, tree, &free)?;
+            audit_sums(id, tree, &free)
+        }
+        Space::Shortest(runs) => audit_runs(id, runs, &free),
+    }
 }
 
-/// Which granules no block holds; those beyond the end are not free. I2, and the counts (I8).
+/// Which granules no block holds. I2, and the counts (I8).
 fn free_by_records(id: SegmentId, segment: &Segment) -> Result<Vec<bool>, Violation> {
     let granules = segment.granules().get();
     let mut free = vec![true; granules as usize];
@@ -78,14 +85,13 @@ fn free_by_records(id: SegmentId, segment: &Segment) -> Result<Vec<bool>, Violat
             });
         }
     }
-    free.resize(segment.tree.span() as usize, false);
     Ok(free)
 }
 
 /// The tree's free buddies hold the granules that the records leave free (I1), and are the
 /// covers of the free runs, that is, merged as far as can be (I3).
-fn audit_buddies(segment_id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
-    let found = free_buddies(segment);
+fn audit_buddies(segment_id: SegmentId, tree: &BuddyTree, free: &[bool]) -> Result<(), Violation> {
+    let found = free_buddies(tree);
     let mut by_tree = vec![false; free.len()];
     for buddy in &found {
         by_tree[buddy.offset as usize..][..buddy.granules() as usize].fill(true);
@@ -115,10 +121,7 @@ fn audit_buddies(segment_id: SegmentId, segment: &Segment, free: &[bool]) -> Res
 }
 
 /// The runs by length are those that the records leave free.
-fn audit_runs(id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
-    let Some(found) = &segment.runs else {
-        return Ok(());
-    };
+fn audit_runs(id: SegmentId, found: &Runs, free: &[bool]) -> Result<(), Violation> {
     let expected: Vec<(u32, u32)> = runs(free).map(|(from, to)| (from, to - from)).collect();
     let found = found.all().unwrap_or_default();
     if found == expected {
@@ -134,9 +137,9 @@ fn audit_runs(id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Vio
 
 /// The tree's free buddies from first to last: the covers of the free runs of its topmost plain
 /// nodes and, within words, of the runs of set bits.
-fn free_buddies(segment: &Segment) -> Vec<Buddy> {
+fn free_buddies(tree: &BuddyTree) -> Vec<Buddy> {
     let mut buddies = Vec::new();
-    segment.tree.visit(&mut |start, length, node, word| {
+    tree.visit(&mut |start, length, node, word| {
         if let Some(word) = word {
             let bits: Vec<bool> = (0..length).map(|bit| word >> bit & 1 == 1).collect();
             buddies.extend(runs(&bits).flat_map(|(from, to)| cover(start + from..start + to)));
@@ -152,9 +155,9 @@ fn free_buddies(segment: &Segment) -> Vec<Buddy> {
 }
 
 /// Every node that is not stale sums up its granules (I3).
-fn audit_sums(id: SegmentId, segment: &Segment, free: &[bool]) -> Result<(), Violation> {
+fn audit_sums(id: SegmentId, tree: &BuddyTree, free: &[bool]) -> Result<(), Violation> {
     let mut result = Ok(());
-    segment.tree.visit(&mut |start, length, found, _| {
+    tree.visit(&mut |start, length, found, _| {
         let expected = count(&free[start as usize..][..length as usize]);
         for (what, found, expected) in [
             ("longest", found.longest, expected.longest),

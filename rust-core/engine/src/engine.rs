@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// A block for a request while the caller has `cached` in its caches. Only from a segment that the
-    /// request's class is using. On `None`, the caller releases its cached blocks and calls
+    /// request's class is using, unless sizes mix. On `None`, the caller releases its cached blocks and calls
     /// [`Self::request`]; always at low water, and for requests longer than a segment. Counts no miss.
     #[inline]
     pub fn request_beside(&mut self, bytes: usize, cached: Cached) -> Option<Block> {
@@ -148,7 +148,11 @@ impl Engine {
             return None;
         }
         let class = self.class(bytes);
-        let block = self.arena.take_in_use(granules, class)?;
+        let block = if self.mixing {
+            self.arena.take(granules, class)?
+        } else {
+            self.arena.take_in_use(granules, class)?
+        };
         self.stats.block_taken_beside(block.bytes as u64, cached);
         Some(block)
     }

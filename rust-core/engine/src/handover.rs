@@ -32,6 +32,13 @@ impl NewSegment {
         Ok(Self(Segment::new(region, granules)))
     }
 
+    /// The same, for an engine that is [`mixing`](crate::Engine::mixing): with another kind of bookkeeping.
+    #[must_use]
+    pub fn mixing(mut self) -> Self {
+        self.0.fit_best();
+        self
+    }
+
     /// Touches all pages of the bookkeeping, a thousandth of the region. Otherwise the kernel provides each when a request
     /// first needs it, and a program's first requests pay for that.
     #[must_use]

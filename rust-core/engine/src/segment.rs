@@ -1,9 +1,11 @@
-//! One segment: a region, the tree of its free runs and the records of its blocks.
+//! One segment: a region, its free runs and the records of its blocks.
 //!
-//! Keeps tree, records and counts in step, and refuses claims that the records contradict. Knows
+//! Keeps free runs, records and counts in step, and refuses claims that the records contradict. Knows
 //! neither its own id nor other segments, and never looks at the address of its region.
 //!
-//! Invariants: a granule is free in the tree exactly where no record holds it (I1); blocks do not
+//! Free runs are in a buddy tree or, where the shortest is wanted, in a list.
+//!
+//! Invariants: a granule is in a free run exactly where no record holds it (I1); blocks do not
 //! overlap or leave the segment (I2); the counts are those of the records (I8).
 
 use crate::buddy::BuddyTree;
@@ -33,14 +35,21 @@ impl Tally {
     }
 }
 
+/// The free runs, in one of two ways.
+#[derive(Debug)]
+pub(crate) enum Space {
+    /// The leftmost run serves.
+    Leftmost(BuddyTree),
+    /// The shortest run serves.
+    Shortest(Runs),
+}
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Segment {
     region: Region,
     granules: Granules,
-    pub(crate) tree: BuddyTree,
-    /// The tree's free runs by length, where the shortest is wanted.
-    pub(crate) runs: Option<Runs>,
+    pub(crate) space: Space,
     pub(crate) records: Records,
     pub(crate) live: Tally,
     pub(crate) pending: Tally,
@@ -52,8 +61,7 @@ impl Segment {
         Self {
             region,
             granules,
-            tree: BuddyTree::new(granules.get()),
-            runs: None,
+            space: Space::Leftmost(BuddyTree::new(granules.get())),
             records: Records::new(granules),
             live: Tally::default(),
             pending: Tally::default(),
@@ -62,7 +70,9 @@ impl Segment {
 
     /// Writes to each page of tree and records, and changes nothing.
     pub(crate) fn touch(&mut self) {
-        self.tree.touch();
+        if let Space::Leftmost(tree) = &mut self.space {
+            tree.touch();
+        }
         self.records.touch();
     }
 
@@ -84,7 +94,10 @@ impl Segment {
     /// The longest free run, in granules.
     #[inline]
     pub(crate) fn longest(&self) -> u32 {
-        self.tree.longest()
+        match &self.space {
+            Space::Leftmost(tree) => tree.longest(),
+            Space::Shortest(runs) => runs.longest(),
+        }
     }
 
     /// Whether no block, live or pending, is left in it.
@@ -95,18 +108,24 @@ impl Segment {
 
     /// From now on blocks are cut from the shortest run that holds them. It is idle.
     pub(crate) fn fit_best(&mut self) {
-        self.runs = Some(Runs::new(self.granules));
+        debug_assert!(self.is_idle(), "blocks lie in it");
+        if let Space::Leftmost(_) = self.space {
+            self.space = Space::Shortest(Runs::new(self.granules));
+        }
     }
 
     /// Makes the leftmost free `length >= 1` granules a live block, or the first ones of the shortest run;
     /// returns its start.
     #[inline]
     pub(crate) fn take(&mut self, length: Granules) -> Option<Granules> {
-        let start = match &mut self.runs {
-            None => self.tree.find(length.get())?,
-            Some(runs) => runs.take(length.get())?,
+        let start = match &mut self.space {
+            Space::Leftmost(tree) => {
+                let start = tree.find(length.get())?;
+                tree.take(start..start + length.get());
+                start
+            }
+            Space::Shortest(runs) => runs.take(length.get())?,
         };
-        self.tree.take(start..start + length.get());
         let start = Granules::new(start);
         self.records.set(start, length, State::Live);
         self.live.add(length);
@@ -163,9 +182,9 @@ impl Segment {
     pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
         let (start, length, state) = self.check(block)?;
         self.records.clear(start);
-        self.tree.free(start.get()..start.get() + length.get());
-        if let Some(runs) = &mut self.runs {
-            runs.free(start.get(), length.get());
+        match &mut self.space {
+            Space::Leftmost(tree) => tree.free(start.get()..start.get() + length.get()),
+            Space::Shortest(runs) => runs.free(start.get(), length.get()),
         }
         match state {
             State::Live => self.live.remove(length),
@@ -208,12 +227,15 @@ impl Segment {
         self.region.base = base;
     }
 
-    /// Its blocks from first to last. The tree skips free runs: O(blocks * log granules), and only the
+    /// Its blocks from first to last. Free runs are skipped: O(blocks * log granules), and only the
     /// blocks' records are read.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockView> {
         let mut at = 0;
         std::iter::from_fn(move || {
-            let start = Granules::new(self.tree.first_taken(at)?);
+            let start = Granules::new(match &self.space {
+                Space::Leftmost(tree) => tree.first_taken(at)?,
+                Space::Shortest(runs) => runs.first_taken(at),
+            });
             // Beyond the segment's end all is taken, and there are no records.
             let (length, state) = self.records.get(start)?;
             at = start.get() + length.get();

@@ -5,7 +5,11 @@
 
 use crate::file::device::{DevicePlan, Stream};
 use crate::record::{Event, Record};
+use crate::replay::check_plan;
 use crate::script::{Options, plan};
+
+/// Requests from so many bytes on are planned: shorter ones have segments of their own in PyTorch.
+pub const THRESHOLD: u64 = (1 << 20) + 1;
 
 /// A record for each stream. See the module's documentation.
 #[derive(Clone, Debug)]
@@ -64,16 +68,25 @@ impl DeviceRecord {
         self.len() == 0
     }
 
+    /// How many requests get their place when the record is replayed on its plans.
+    #[must_use]
+    pub fn hits(&self, plans: &DevicePlan) -> u64 {
+        let hits = self.records.iter().filter_map(|(stream, record)| {
+            let (_, plan) = plans.plans.iter().find(|(it, _)| it == stream)?;
+            Some(check_plan(record, plan).hits)
+        });
+        hits.sum()
+    }
+
     /// Plans for the streams whose requests repeat. Asks `stop` as [`plan()`] does.
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
         let plans = self.records.iter().filter_map(|(stream, record)| {
             let mut record = record.clone();
             record.forget_the_end();
-            let mut plan = plan(&record, options, stop);
-            // Regions that no slot names are for what PyTorch serves.
-            let own = plan.slots.iter().map(|it| it.region as usize + 1).max()?;
-            plan.regions.truncate(own);
+            let plan = plan(&record, options, stop);
+            // Regions that no slot names are for requests whose sizes vary; they alone are no plan.
+            plan.slots.first()?;
             Some((*stream, plan))
         });
         DevicePlan {
@@ -160,7 +173,7 @@ mod tests {
             let made = record.plan(&Options::default(), &|| false);
             assert_eq!(made.plans.len(), 1);
             let plan = &made.plans[0].1;
-            let replayed = crate::check_plan(&record.records[0].1, plan);
+            let replayed = check_plan(&record.records[0].1, plan);
             assert_eq!(replayed.hits as usize, record.len());
             assert_eq!(plan.reserved(), record.records[0].1.peak());
         }

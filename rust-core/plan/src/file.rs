@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 pub use error::{Error, Mismatch};
-use text::{Head, Text};
+use text::{FORMAT, Text};
 
 /// Sizes and offsets in a plan are multiples of this: 4 KiB.
 pub const GRANULE: u64 = 4096;
@@ -127,6 +127,9 @@ pub struct Plan {
     pub slots: Vec<Slot>,
     /// One for each thread, in the order in which threads made their first request.
     pub lanes: Vec<Lane>,
+    /// Requests below 4 MiB that no slot serves are rounded up, to so many sizes in each doubling, so that freed blocks
+    /// serve others; 0: they are not rounded. In the file only if it is not 0.
+    pub classes: u32,
     /// For people.
     pub facts: Facts,
 }
@@ -154,11 +157,7 @@ impl Plan {
     ///
     /// What is wrong, and where. Memory taken is bounded by a few times the length of the text.
     pub fn read(text: &str) -> Result<Self, Error> {
-        if text.len() > MOST_TEXT {
-            return Err(Error::Long(text.len()));
-        }
-        let head: Head<'_> = serde_json::from_str(text)?;
-        head.check()?;
+        text::check_head(text, FORMAT)?;
         let text: Text<'_> = serde_json::from_str(text)?;
         text.into_checked()
     }

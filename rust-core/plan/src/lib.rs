@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod classes;
 mod cursor;
 pub mod device;
 mod exact;

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a request's end is later than its begin, and no two events are at the same moment.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::file::GRANULE;
@@ -57,11 +58,13 @@ impl Request {
     }
 }
 
-/// Requests, and when iterations began. See the module's documentation.
+/// Requests, and when iterations began and the cache was emptied. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub(crate) requests: Vec<Request>,
     pub(crate) marks: Vec<u32>,
+    /// When the cache was emptied.
+    pub(crate) clears: Vec<u32>,
     /// How many events there were: the moment of the next one.
     pub(crate) now: u32,
     limit: u32,
@@ -77,6 +80,7 @@ impl Record {
         Self {
             requests: Vec::new(),
             marks: Vec::new(),
+            clears: Vec::new(),
             now: 0,
             limit: limit.min(NEVER - 1),
             live: HashMap::new(),
@@ -117,7 +121,8 @@ impl Record {
                 self.end(number);
             }
             Event::Iteration => self.marks.push(self.now),
-            Event::Request { .. } | Event::Clear => return true,
+            Event::Clear => self.clears.push(self.now),
+            Event::Request { .. } => return true,
         }
         self.now += 1;
         true
@@ -138,6 +143,18 @@ impl Record {
                 request.over = NEVER;
             }
         }
+    }
+
+    /// The same, after [`Self::forget_the_end`].
+    pub(crate) fn without_the_end(&self) -> Cow<'_, Self> {
+        let last = self.requests.last().map_or(NEVER, |it| it.begin);
+        let ends = |it: &Request| it.over > last && it.over != NEVER;
+        if !self.requests.iter().any(ends) {
+            return Cow::Borrowed(self);
+        }
+        let mut record = self.clone();
+        record.forget_the_end();
+        Cow::Owned(record)
     }
 
     /// Whether it takes no more.

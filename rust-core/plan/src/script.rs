@@ -29,12 +29,15 @@ use crate::record::Record;
 use crate::replay::check_plan;
 use groups::Group;
 use iterations::steady_by;
-use line::Placed;
+use line::{Placed, Walls};
 use spans::Spans;
 use steady::Steady;
 
 /// One of so many requests at least must come again; else what does may be chance.
 const COMING_AGAIN: usize = 8;
+
+/// The most groups that have regions of their own where the cache is emptied in the loop: each region is a pin.
+const MOST_APART: usize = 8;
 
 /// Slots that serve less than one of so many requests are not worth it.
 const MOST_MISSED: u64 = 4;
@@ -53,6 +56,7 @@ pub struct Options {
 /// thousandth it goes on until then.
 #[must_use]
 pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+    let record = &*record.without_the_end();
     let lanes = lanes(record);
     let alone = LazyCell::new(|| amount_alone(record, options));
     // Where nearly nothing lies idle there is no need to know what an amount alone would take.
@@ -105,10 +109,11 @@ fn steady(record: &Record, lanes: &[Vec<u32>]) -> Option<(usize, Steady)> {
 }
 
 fn amount_alone(record: &Record, options: &Options) -> Plan {
-    let all: Vec<u32> = (0..record.len() as u32).collect();
+    let (regions, classes) = amount::alone(record);
     Plan {
         made_for: options.made_for.clone(),
-        regions: amount::alone(record, &all),
+        regions,
+        classes,
         ..Plan::default()
     }
 }
@@ -131,6 +136,10 @@ fn with_slots(
         .iter()
         .map(|group| Spans::of(record, &group.steady, &group.lanes));
     let spans: Vec<Spans<'_>> = spans.collect();
+    if spans.first().is_none_or(|it| it.spans.is_empty()) {
+        // Requests of equal sizes that were never freed: nothing comes again.
+        return None;
+    }
     let least = spans
         .iter()
         .fold(0, |sum: u64, it| sum.saturating_add(it.bound()));
@@ -140,17 +149,21 @@ fn with_slots(
     // Of the prologue: numbers of requests, offsets.
     let mut early = Vec::new();
     let mut placed = Vec::with_capacity(groups.len());
+    let mut walls = Vec::new();
     let (mut end, mut bound) = (0, 0);
     for (group, mut spans) in groups.iter().zip(spans) {
         line::ease(&mut spans, options, stop);
-        let (own, before, least) = place(record, options, lanes, group, &spans, end, stop);
+        let apart = groups.len() <= MOST_APART;
+        let (own, before, least) = place(record, options, lanes, group, &spans, (end, apart), stop);
+        walls.extend(own.wall.into_iter().flat_map(|wall| [end, wall, own.end]));
         end = own.end;
         bound += least;
         early.extend(before);
         placed.push((spans, own));
     }
     early.sort_unstable();
-    let mut plan = written(record, options, lanes.len(), &early, &placed);
+    let walls = Walls::new(walls);
+    let mut plan = written(record, options, lanes.len(), &early, &placed, &walls);
     plan.facts = Facts {
         lower_bound: bound,
         gap_percent: (plan.reserved() as f64 / bound.max(1) as f64 - 1.0).max(0.0) * 100.0,
@@ -162,7 +175,7 @@ fn with_slots(
     (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
 }
 
-/// Places a group from `base` on: its blocks, the requests of its prologue with their offsets, and the
+/// Places a group from `base` on, what lives while the cache is emptied `apart` from all else: its blocks, the requests of its prologue with their offsets, and the
 /// least bytes that any placement takes.
 fn place(
     record: &Record,
@@ -170,7 +183,7 @@ fn place(
     lanes: &[Vec<u32>],
     group: &Group,
     spans: &Spans<'_>,
-    base: u64,
+    (base, apart): (u64, bool),
     stop: &(dyn Fn() -> bool + Sync),
 ) -> (Placed, Vec<(u32, u64)>, u64) {
     let request = |number: u32| &record.requests[number as usize];
@@ -197,7 +210,8 @@ fn place(
         places.push((number, at));
         ends.push((request(number).begin, end));
     }
-    let mut placed = line::place(spans, end, options, stop);
+    let across = spans.across_clears(record).filter(|_| apart);
+    let mut placed = line::place(spans, across.as_deref(), end, options, stop);
     let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
     let found = early.into_iter().zip(offsets);
     places.extend(found.filter_map(|(number, offset)| Some((number, offset?))));
@@ -212,6 +226,7 @@ fn written(
     lanes: usize,
     places: &[(u32, u64)],
     groups: &[(Spans<'_>, Placed)],
+    walls: &Walls,
 ) -> Plan {
     let mut plan = Plan {
         made_for: options.made_for.clone(),
@@ -227,7 +242,7 @@ fn written(
         placed.offsets.iter().copied().zip(bytes)
     });
     let all: Vec<(u64, u64)> = early.chain(again).collect();
-    let slots = line::cut(&mut plan, &all);
+    let slots = line::cut(&mut plan, &all, walls);
     let (early, mut again) = slots.split_at(places.len());
     for (&(number, _), &slot) in places.iter().zip(early) {
         let lane = request(number).lane as usize;

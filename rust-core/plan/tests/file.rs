@@ -40,6 +40,7 @@ fn small() -> Plan {
                 turns: 2,
             },
         ],
+        classes: 0,
         facts: Facts {
             requests: 9,
             iterations: 2,
@@ -107,6 +108,7 @@ fn plans() -> impl Strategy<Value = Plan> {
                     regions,
                     slots,
                     lanes,
+                    classes: [0, 1, 8, 1024][requests as usize % 4],
                     facts: Facts {
                         requests,
                         iterations,
@@ -127,7 +129,7 @@ proptest! {
         let again = Plan::read(&text(&plan)).unwrap();
         prop_assert_eq!(text(&again), text(&plan));
         prop_assert_eq!((again.regions, again.slots, again.lanes), (plan.regions, plan.slots, plan.lanes));
-        prop_assert_eq!(again.made_for, plan.made_for);
+        prop_assert_eq!((again.made_for, again.classes), (plan.made_for, plan.classes));
     }
 
     #[test]

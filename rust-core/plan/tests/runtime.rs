@@ -304,3 +304,78 @@ fn equal_layers_find_their_slots_although_requests_differ() {
         assert!(least >= 90.0, "{ahead}, {batches}: {least}");
     }
 }
+
+/// Batches that are loaded ahead, and a state that is staged and freed before the cache is emptied, if it is.
+fn staging(clears: bool) -> Vec<Event> {
+    let (mut events, mut next) = (Vec::new(), 0);
+    let mut ask = |events: &mut Vec<Event>, bytes| {
+        let id = next;
+        next += 1;
+        events.push(Event::Request { id, bytes, lane: 0 });
+        id
+    };
+    let mut ahead = ask(&mut events, 1 << 20);
+    for _ in 0..20 {
+        let batch = std::mem::replace(&mut ahead, ask(&mut events, 1 << 20));
+        let staged: Vec<u64> = (0..10).map(|_| ask(&mut events, 64 << 20)).collect();
+        events.extend(staged.into_iter().map(|id| Event::Over { id }));
+        events.push(Event::Over { id: batch });
+        if clears {
+            events.push(Event::Clear);
+        }
+    }
+    events
+}
+
+#[test]
+fn what_lives_while_the_cache_is_emptied_has_a_region_of_its_own() {
+    let of = |clears| plan(&record(&staging(clears)), &Options::default(), &|| true);
+    assert_eq!(of(false).regions, [642 << 20]);
+    let plan = of(true);
+    assert_eq!(plan.regions, [2 << 20, 640 << 20]);
+    let mut slots = slots(&plan);
+    let mut live = HashMap::new();
+    let mut returned = Vec::new();
+    for event in staging(true) {
+        match event {
+            Event::Request { id, bytes, lane } => {
+                let missing: Vec<usize> = slots.missing().map(|it| it.0).collect();
+                for region in missing {
+                    slots.pinned(region, (region + 1) << 40);
+                }
+                live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
+            }
+            Event::Over { id } => assert!(slots.release(live[&id])),
+            Event::Clear => returned.extend(slots.take_idle().into_iter().map(|it| it.0)),
+            Event::Iteration => {}
+        }
+    }
+    assert_eq!(returned, [1; 20], "the large one, each time");
+}
+
+#[test]
+fn what_is_freed_when_the_program_ends_is_kept_for_good() {
+    // The optimizer's state is made in the first iteration; the interpreter frees it at the end.
+    let mut events = Vec::new();
+    let mut next = 0..;
+    let mut ask = |events: &mut Vec<Event>, mib: u64| {
+        let (id, bytes, lane) = (next.next().unwrap(), mib << 20, 0);
+        events.push(Event::Request { id, bytes, lane });
+        id
+    };
+    let mut state = Vec::new();
+    for iteration in 0..8 {
+        let live: Vec<u64> = [5, 9, 6, 12].map(|mib| ask(&mut events, mib)).into();
+        events.extend(live.into_iter().map(|id| Event::Over { id }));
+        if iteration == 0 {
+            state.extend([20, 31, 22].map(|mib| ask(&mut events, mib)));
+        }
+    }
+    let at_the_end = state.into_iter().map(|id| Event::Over { id });
+    let whole: Vec<Event> = events.iter().copied().chain(at_the_end).collect();
+    for events in [&events, &whole] {
+        let plan = plan(&record(events), &Options::default(), &|| true);
+        assert_eq!(plan.regions, [105 << 20]);
+        assert!(hits(&plan, events) >= 100.0);
+    }
+}

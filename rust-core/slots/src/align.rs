@@ -25,6 +25,9 @@ pub(crate) struct Doubt {
     /// Edits of the best since the doubt began, and matches since its last one.
     spent: u8,
     matches: u8,
+    /// How many requests in a row were not planned, where each is taken to stand for a step.
+    odd: i8,
+    replaces: bool,
 }
 
 /// What a request that came in doubt means.
@@ -50,8 +53,9 @@ pub(crate) enum State {
 }
 
 impl Doubt {
-    /// The cursor was right so far.
-    pub(crate) fn new() -> Self {
+    /// The cursor was right so far. `replaces`: where both may be, a request that is not planned stands for a step, rather
+    /// than being added.
+    pub(crate) fn new(replaces: bool) -> Self {
         // Steps behind the cursor were passed; those before it would have to be left out.
         let edits = std::array::from_fn(|index| match distance(index) {
             ahead @ 0.. => ahead as u8,
@@ -61,6 +65,8 @@ impl Doubt {
             edits,
             spent: 0,
             matches: 0,
+            odd: 0,
+            replaces,
         }
     }
 
@@ -69,6 +75,7 @@ impl Doubt {
         // One step further at each end, since steps are one ahead of those that they follow.
         let mut next = [u8::MAX; BAND + 1];
         let mut step: Option<(u8, isize)> = None;
+        let near = |at: isize| (at - isize::from(self.odd)).abs();
         for (index, &edits) in self.edits.iter().enumerate() {
             let at = distance(index);
             // Added, or in another's place.
@@ -76,7 +83,7 @@ impl Doubt {
             next[index + 1] = next[index + 1].min(edits.saturating_add(1));
             if matches(at) {
                 next[index + 1] = next[index + 1].min(edits);
-                if step.is_none_or(|(least, nearest)| (edits, at.abs()) < (least, nearest.abs())) {
+                if step.is_none_or(|(least, nearest)| (edits, near(at)) < (least, near(nearest))) {
                     step = Some((edits, at));
                 }
             }
@@ -105,6 +112,10 @@ impl Doubt {
         } else {
             0
         };
+        self.odd = match step {
+            Some(_) => 0,
+            None => (self.odd + i8::from(self.replaces)).min(REACH as i8),
+        };
         let state = if self.matches >= ENOUGH {
             State::Sure
         } else if self.spent > LOST {
@@ -128,7 +139,7 @@ mod tests {
     /// The steps that requests are taken for, in a sequence that starts at step 8.
     fn steps(sequence: &[u32], requests: &[u32]) -> Vec<Option<usize>> {
         let mut at = 8_isize;
-        let mut doubt = Doubt::new();
+        let mut doubt = Doubt::new(false);
         let of = |at: isize| usize::try_from(at).ok().and_then(|at| sequence.get(at));
         let ask = |request: &u32| {
             let verdict = doubt.ask(|distance| of(at + distance) == Some(request));
@@ -159,12 +170,12 @@ mod tests {
 
     #[test]
     fn matches_in_a_row_make_sure_and_edits_in_a_row_lose() {
-        let mut doubt = Doubt::new();
+        let mut doubt = Doubt::new(false);
         for _ in 1..ENOUGH {
             assert_eq!(doubt.ask(|at| at == 0).state, State::Doubt);
         }
         assert_eq!(doubt.ask(|at| at == 0).state, State::Sure);
-        let mut doubt = Doubt::new();
+        let mut doubt = Doubt::new(false);
         let states: Vec<_> = (0..=LOST).map(|_| doubt.ask(|_| false).state).collect();
         assert_eq!(states[LOST as usize - 1..], [State::Doubt, State::Lost]);
     }

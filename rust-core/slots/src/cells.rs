@@ -7,7 +7,12 @@
 
 use std::ops::Range;
 
-use crate::layout::Layout;
+use crate::layout::{GRANULE, Layout};
+
+/// No cell is longer, so that what is lent does not take much more than it needs; but where that would be more cells than
+/// so many, they are longer.
+const LONGEST: usize = 1 << 20;
+const MOST: usize = 1 << 14;
 
 /// See the module's documentation. Cells are counted through all regions.
 #[derive(Clone, Debug)]
@@ -32,11 +37,18 @@ impl Wanted {
 }
 
 impl Cells {
-    /// All free.
-    pub(crate) fn new(layout: &Layout) -> Self {
+    /// All free. `short`: no cell is long.
+    pub(crate) fn new(layout: &Layout, short: bool) -> Self {
         let mut bounds: Vec<Vec<usize>> = vec![vec![0]; layout.regions.len()];
         for slot in &layout.slots {
             bounds[slot.region as usize].extend([slot.offset, slot.offset + slot.bytes]);
+        }
+        for (bounds, &length) in bounds.iter_mut().zip(&layout.regions) {
+            if !short {
+                break;
+            }
+            let longest = (length / MOST).next_multiple_of(GRANULE).max(LONGEST);
+            bounds.extend((0..length).step_by(longest));
         }
         let mut starts = Vec::new();
         let mut regions = Vec::new();
@@ -56,6 +68,11 @@ impl Cells {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
     /// The cells of a range whose begin and end are those of cells.
     pub(crate) fn run(&self, region: u32, bytes: Range<usize>) -> Range<u32> {
         let of = &self.regions[region as usize];
@@ -67,6 +84,14 @@ impl Cells {
     /// Takes them, if all are free.
     #[inline]
     pub(crate) fn take(&mut self, region: u32, run: Range<u32>) -> bool {
+        if let Some((word, mask)) = in_a_word(&run) {
+            if self.taken[word] & mask != 0 {
+                return false;
+            }
+            self.taken[word] |= mask;
+            self.counts[region as usize] += run.end - run.start;
+            return true;
+        }
         if !self
             .words(&run)
             .all(|(word, mask)| self.taken[word] & mask == 0)
@@ -83,11 +108,16 @@ impl Cells {
     /// Frees cells that are taken.
     #[inline]
     pub(crate) fn free(&mut self, region: u32, run: Range<u32>) {
+        self.counts[region as usize] -= run.end - run.start;
+        if let Some((word, mask)) = in_a_word(&run) {
+            debug_assert_eq!(self.taken[word] & mask, mask, "freed twice");
+            self.taken[word] &= !mask;
+            return;
+        }
         for (word, mask) in self.words(&run) {
             debug_assert_eq!(self.taken[word] & mask, mask, "freed twice");
             self.taken[word] &= !mask;
         }
-        self.counts[region as usize] -= run.end - run.start;
     }
 
     /// Whether nothing lies in the region.
@@ -132,6 +162,46 @@ impl Cells {
         best.map(|((count, _), run)| (count, run))
     }
 
+    /// The begin of the shortest run of cells, free and not wanted, that has `bytes` bytes: as many cells as that takes, and
+    /// how long the run is. O(words and runs).
+    pub(crate) fn best_fit(
+        &self,
+        region: u32,
+        bytes: usize,
+        wanted: Option<&Wanted>,
+    ) -> Option<(usize, Range<u32>)> {
+        let of = self.regions[region as usize].clone();
+        let busy = |word: usize| self.taken[word] | wanted.map_or(0, |it| it.0[word]);
+        // The next cell from here on that is, or is not, free.
+        let next = |from: u32, is_free: bool| {
+            let mut word = from as usize / 64;
+            let mut mask = u64::MAX << (from % 64);
+            while word * 64 < of.end as usize {
+                let found = if is_free { !busy(word) } else { busy(word) } & mask;
+                if found != 0 {
+                    return of.end.min(word as u32 * 64 + found.trailing_zeros());
+                }
+                (word, mask) = (word + 1, u64::MAX);
+            }
+            of.end
+        };
+        let mut best: Option<(usize, u32)> = None;
+        let mut first = next(of.start, true);
+        while first < of.end {
+            let end = next(first, false);
+            let length = self.start(end) - self.start(first);
+            if length >= bytes && best.is_none_or(|(least, _)| length < least) {
+                best = Some((length, first));
+            }
+            first = next(end, true);
+        }
+        let (length, first) = best?;
+        let cells = &self.starts[first as usize + 1..=of.end as usize];
+        let until = self.start(first) + bytes;
+        let more = cells.partition_point(|&end| end < until) as u32;
+        Some((length, first..first + more + 1))
+    }
+
     /// Which cells these runs cover.
     pub(crate) fn wanted(&self, runs: impl Iterator<Item = Range<u32>>) -> Wanted {
         let mut wanted = vec![0; self.taken.len()];
@@ -157,4 +227,16 @@ impl Cells {
             (word as usize, (u64::MAX >> (64 - (to - from))) << from)
         })
     }
+}
+
+/// The word in which all of these cells lie, and which of its bits they are; most slots are so short.
+#[inline]
+fn in_a_word(run: &Range<u32>) -> Option<(usize, u64)> {
+    let length = run.end - run.start;
+    let first = run.start % 64;
+    // No run is empty.
+    (first + length <= 64).then(|| {
+        let bits = u64::MAX >> (64 - length);
+        ((run.start / 64) as usize, bits << first)
+    })
 }

@@ -7,8 +7,10 @@
 //! indexes; no memory.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use crate::align::{Doubt, REACH, State};
+use crate::habits::Habits;
 use crate::layout::{Lane, Slot};
 
 /// A lost lane looks for its place by so many sizes.
@@ -29,10 +31,25 @@ pub(crate) struct Course {
     /// The next step; behind the last one if the lane is over.
     at: usize,
     sure: Sure,
-    /// The last sizes, the oldest first; zeros at the beginning.
+    /// The last sizes, zeros at the beginning; the oldest is at `oldest`. Moving them all would wait for what the last
+    /// request has stored.
     last: [usize; CLUE],
+    oldest: usize,
     /// What leads up to each step, sorted: a hash of the sizes up to it, and the step.
     clues: Vec<(u64, u32)>,
+    /// Where the lane learns how it behaves.
+    habits: Option<Box<Habits>>,
+    /// What the last request was, if it got no step.
+    odd: Odd,
+}
+
+/// A request that has no step of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Odd {
+    /// The lane does not know where it is: nothing is wanted soon.
+    Lost,
+    /// It may stand for this step.
+    For(usize),
 }
 
 /// Whether the lane knows its place.
@@ -46,10 +63,10 @@ enum Sure {
 /// What a lane says to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// This slot is planned for it.
-    Slot(u32),
+    /// This step is planned for it.
+    Step(usize),
     /// The same; the lane had lost its place and found it again.
-    Found(u32),
+    Found(usize),
     /// Nothing is planned for it.
     Nothing,
 }
@@ -65,29 +82,136 @@ impl Course {
             at: 0,
             sure: Sure::Yes,
             last: [0; CLUE],
+            oldest: 0,
             clues: Vec::new(),
+            habits: None,
+            odd: Odd::Lost,
         };
         course.clues = course.make_clues();
         course
     }
 
-    /// What is planned for a request of `bytes`, which is whole granules; the cursor moves behind it.
-    #[inline]
-    pub(crate) fn ask(&mut self, bytes: usize) -> Said {
-        self.last.rotate_left(1);
-        self.last[CLUE - 1] = bytes;
-        match (&self.sure, self.steps.get(self.at)) {
-            (Sure::Yes, Some(&(slot, wanted))) if wanted == bytes => {
-                let next = self.at + 1;
-                self.at = if next == self.steps.len() {
-                    self.period
-                } else {
-                    next
-                };
-                Said::Slot(slot)
+    /// From now on the lane learns how it behaves, in regions of so many bytes; at first, from the plan, how long blocks
+    /// live at most: until their places are used again. `cells` are those of a step's slot, of so many.
+    pub(crate) fn learn(&mut self, bytes: usize, cells: impl Fn(u32) -> Range<u32>, count: usize) {
+        let length = self.steps.len();
+        let mut habits = Habits::new(length, bytes);
+        let mut last = vec![u32::MAX; count];
+        let twice = (0..length).chain(self.period..length);
+        for (at, step) in (0_u32..).zip(twice) {
+            for cell in cells(self.steps[step].0) {
+                let before = std::mem::replace(&mut last[cell as usize], at);
+                if before != u32::MAX {
+                    habits.at_most(self.at_count(before as usize), at - before);
+                }
             }
-            _ => self.ask_in_doubt(bytes),
         }
+        self.habits = Some(Box::new(habits));
+    }
+
+    /// The step of the lane's n-th request.
+    fn at_count(&self, count: usize) -> usize {
+        match count.checked_sub(self.steps.len()) {
+            None => count,
+            Some(more) => self.period + more,
+        }
+    }
+
+    /// What is planned for a request of `bytes`, which is whole granules, while `live` bytes are in use; the cursor moves
+    /// behind it.
+    #[inline]
+    pub(crate) fn ask(&mut self, bytes: usize, live: usize) -> Said {
+        self.last[self.oldest] = bytes;
+        self.oldest = if self.oldest == CLUE - 1 {
+            0
+        } else {
+            self.oldest + 1
+        };
+        let step = self.at;
+        let mut rests = false;
+        if let Some(habits) = &mut self.habits {
+            habits.asked();
+            rests = habits.rests(live) && step >= self.period;
+            if rests && habits.works_at(step) {
+                return self.ask_at_rest(bytes, live);
+            }
+        }
+        match (&self.sure, self.steps.get(step)) {
+            (Sure::Yes, Some(&(_, wanted))) if wanted == bytes => {
+                let next = step + 1;
+                let is_over = next == self.steps.len();
+                self.at = if is_over { self.period } else { next };
+                if let Some(habits) = &mut self.habits {
+                    habits.saw(step, live, is_over);
+                }
+                Said::Step(step)
+            }
+            _ if rests => self.ask_at_rest(bytes, live),
+            _ => self.ask_in_doubt(bytes, live),
+        }
+    }
+
+    /// The program is between two iterations, and the lane is elsewhere: goes to the next step at which it may be.
+    #[cold]
+    fn ask_at_rest(&mut self, bytes: usize, live: usize) -> Said {
+        let begins = (self.period..self.steps.len()).step_by(self.iteration.max(1));
+        let all = begins
+            .chain(self.at..self.steps.len())
+            .chain(self.period..self.at);
+        let rests = |step: usize| self.habits.as_ref().is_some_and(|it| it.rests_at(step));
+        let mut fitting = all.filter(|&step| self.steps[step].1 == bytes);
+        let Some(step) = fitting.find(|&step| rests(step)) else {
+            let said = self.ask_in_doubt(bytes, live);
+            self.odd = Odd::Lost;
+            return said;
+        };
+        self.at = step;
+        self.at = self.at_distance(1).unwrap_or(self.steps.len());
+        self.sure = Sure::Yes;
+        Said::Found(step)
+    }
+
+    /// The slot of a step.
+    pub(crate) fn slot(&self, step: usize) -> u32 {
+        self.steps[step].0
+    }
+
+    /// The first step of a slot.
+    pub(crate) fn step_of(&self, slot: u32) -> Option<usize> {
+        self.steps.iter().position(|it| it.0 == slot)
+    }
+
+    /// The number of the last request.
+    pub(crate) fn now(&self) -> u32 {
+        self.habits.as_ref().map_or(0, |it| it.now())
+    }
+
+    /// The block of a step is free again, which it was given when the last request had this number.
+    #[inline]
+    pub(crate) fn over(&mut self, step: usize, since: u32) {
+        if let Some(habits) = &mut self.habits {
+            habits.over(step, since);
+        }
+    }
+
+    /// For how many requests a block of this step lives; as far as is known, to the end.
+    pub(crate) fn life(&self, step: usize) -> Option<usize> {
+        self.habits.as_ref()?.life(step)
+    }
+
+    /// The slot of the last request's step is not free.
+    pub(crate) fn missed(&mut self, step: usize) {
+        self.odd = Odd::For(step);
+    }
+
+    /// The bytes of a step.
+    pub(crate) fn bytes(&self, step: usize) -> Option<usize> {
+        self.steps.get(step).map(|it| it.1)
+    }
+
+    /// What the last request was, if it got no step.
+    pub(crate) fn odd(&self) -> Odd {
+        self.odd
     }
 
     /// An iteration is over: in the period, the cursor goes to the begin of the next one, or back to that of the one that
@@ -123,13 +247,12 @@ impl Course {
         steps.map(|step| self.steps[step].0)
     }
 
-    /// The slots of so many bytes among the steps before the last one, the latest first.
+    /// Those of so many bytes among the steps before the last one, the latest first.
     #[cold]
-    pub(crate) fn passed(&self, bytes: usize) -> Vec<u32> {
+    pub(crate) fn passed(&self, bytes: usize) -> Vec<usize> {
         let most = PASSED.min(self.steps.len()) as isize;
         let steps = (2..=most).filter_map(|back| self.at_distance(-back));
-        let alike = steps.filter(|&step| self.steps[step].1 == bytes);
-        alike.map(|step| self.steps[step].0).collect()
+        steps.filter(|&step| self.steps[step].1 == bytes).collect()
     }
 
     /// Whether the lane may begin with a request of `bytes`.
@@ -139,12 +262,13 @@ impl Course {
     }
 
     #[cold]
-    fn ask_in_doubt(&mut self, bytes: usize) -> Said {
+    fn ask_in_doubt(&mut self, bytes: usize, live: usize) -> Said {
+        let before = self.at;
         if matches!(self.sure, Sure::Yes) {
-            self.sure = Sure::InDoubt(Doubt::new());
+            self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
         }
         let Sure::InDoubt(mut doubt) = std::mem::replace(&mut self.sure, Sure::Lost) else {
-            return self.find();
+            return self.find(live);
         };
         let verdict = doubt.ask(|distance| {
             let step = self.at_distance(distance);
@@ -159,31 +283,39 @@ impl Course {
             State::Lost => Sure::Lost,
         };
         match (step, &self.sure) {
-            (Some(step), _) => Said::Slot(self.steps[step].0),
-            (None, Sure::Lost) => self.find(),
-            (None, _) => Said::Nothing,
+            (Some(step), _) => return Said::Step(step),
+            (None, Sure::Lost) => return self.find(live),
+            (None, _) => {}
         }
+        let strayed = |it: &Habits| it.strayed(before, live);
+        self.odd = if self.habits.as_deref().is_some_and(strayed) {
+            Odd::Lost
+        } else {
+            Odd::For(before)
+        };
+        Said::Nothing
     }
 
-    /// Lost: goes to the step that the last sizes lead up to; of several, one beside the cursor.
-    fn find(&mut self) -> Said {
-        let clue = hash(self.last);
-        let next = self
-            .clues
-            .partition_point(|&it| it < (clue, self.at as u32));
-        let leads = |index: usize| self.clues.get(index).filter(|it| it.0 == clue);
-        let before = next.checked_sub(1).and_then(leads);
-        let places = [leads(next), before].into_iter().flatten();
-        let nearest = places.min_by_key(|it| (it.1 as usize).abs_diff(self.at));
-        let Some(&(_, step)) = nearest else {
+    /// Goes to the step that the last sizes lead up to; of several, to the one at which nearest as much was live as is now,
+    /// and of these to the nearest.
+    fn find(&mut self, live: usize) -> Said {
+        self.odd = Odd::Lost;
+        let mut last = self.last;
+        last.rotate_left(self.oldest);
+        let clue = hash(last);
+        let first = self.clues.partition_point(|it| it.0 < clue);
+        let places = self.clues[first..].iter().take_while(|it| it.0 == clue);
+        let differs = |step| self.habits.as_ref().map_or(0, |it| it.differs(step, live));
+        let far = |step: usize| (differs(step), step.abs_diff(self.at));
+        let nearest = places.map(|it| it.1 as usize).min_by_key(|&step| far(step));
+        let Some(step) = nearest else {
             return Said::Nothing;
         };
-        self.at = step as usize;
-        let slot = self.steps[self.at].0;
+        self.at = step;
         self.at = self.at_distance(1).unwrap_or(self.steps.len());
         // It may be the wrong one of several.
-        self.sure = Sure::InDoubt(Doubt::new());
-        Said::Found(slot)
+        self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
+        Said::Found(step)
     }
 
     /// The step at a distance from the cursor; `None` beyond the ends of a sequence that has any.

@@ -10,6 +10,7 @@
 //!
 //! - `align`: where in its sequence a thread is, when it does not do as planned.
 //! - `cells`: which parts of the regions are taken.
+//! - `habits`: how much is live at a lane's steps, and for how long its blocks live.
 //! - `lane`: what a thread is about to ask for, and how its place is found again.
 //! - `slots`: both together, and what was counted.
 //!
@@ -19,9 +20,10 @@
 
 mod align;
 mod cells;
+mod habits;
 mod lane;
 mod layout;
 mod slots;
 
 pub use layout::{GRANULE, Lane, Layout, Mistake, Slot};
-pub use slots::{Borrowed, Counts, Part, Slots, Taken};
+pub use slots::{Borrowed, Counts, Lent, Part, Slots, Taken};

@@ -3,6 +3,7 @@
 //! Invariants: a place that was handed out overlaps no other until it is released; what the counts say is live is live.
 //! A region whose memory is not there (not pinned yet, or unpinned) has nothing in it.
 
+mod lend;
 mod view;
 
 use std::ops::Range;
@@ -13,11 +14,6 @@ use crate::layout::{GRANULE, Layout, Mistake, Slot};
 
 /// The most threads that can have a lane; those that come later have none.
 const MOST_THREADS: usize = 1 << 16;
-
-/// What is lent is not wanted in at least so many steps of any lane, if there is such a place; steps further ahead
-/// than the others make no difference.
-const FEWEST_STEPS: usize = 2;
-const MOST_STEPS: usize = 1 << 10;
 
 /// A slot that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +34,15 @@ pub struct Borrowed {
     region: u32,
     first: u32,
     end: u32,
+}
+
+/// A place for a request that is not planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lent {
+    /// The slot of the request that it stands for.
+    Slot(Taken),
+    /// A place between blocks.
+    Place(Borrowed),
 }
 
 /// A block of a region, as reports show it.
@@ -74,6 +79,14 @@ struct Place {
     state: State,
 }
 
+/// Where lanes learn: the lane's step that a slot serves, and the number of the lane's request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Serves {
+    lane: u32,
+    step: u32,
+    since: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
@@ -88,6 +101,8 @@ pub struct Slots {
     bases: Vec<Option<usize>>,
     lengths: Vec<usize>,
     places: Vec<Place>,
+    /// Of each slot, where lanes learn; else none.
+    serves: Vec<Serves>,
     /// Slots by region and offset.
     by_begin: Vec<((u32, usize), u32)>,
     cells: Cells,
@@ -96,16 +111,11 @@ pub struct Slots {
     lane_of: Vec<Option<u32>>,
     has_thread: Vec<bool>,
     loans: Vec<Loan>,
+    /// Where lanes learn: bytes in use, of slots and loans.
+    live: usize,
+    /// The slot that the last request would have, were its region there.
+    needed: Option<u32>,
     counts: Counts,
-}
-
-/// A free run of cells.
-struct Found {
-    region: u32,
-    base: usize,
-    /// How many of them are wanted soon.
-    wanted: u32,
-    run: Range<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,14 +131,41 @@ impl Slots {
     ///
     /// If the layout cannot be used.
     pub fn new(layout: &Layout) -> Result<Self, Mistake> {
+        Self::with(layout, false)
+    }
+
+    /// The same, and lanes learn: which steps rest, how much is live, how long blocks live. Then a lane whose sizes say little
+    /// finds its place, and [`Self::lend`] knows what a place is wanted for. It needs that one thread asks for nearly
+    /// all there is, as a stream of a device does.
+    ///
+    /// # Errors
+    ///
+    /// If the layout cannot be used.
+    pub fn learning(layout: &Layout) -> Result<Self, Mistake> {
+        Self::with(layout, true)
+    }
+
+    fn with(layout: &Layout, learning: bool) -> Result<Self, Mistake> {
         layout.check()?;
-        let cells = Cells::new(layout);
+        let cells = Cells::new(layout, learning);
         let place = |&slot: &Slot| Place {
             slot,
             cells: cells.run(slot.region, slot.offset..slot.offset + slot.bytes),
             state: State::Free,
         };
-        let course = |lane| Course::new(lane, &layout.slots);
+        let bytes = layout.regions.iter().sum();
+        let places: Vec<Place> = layout.slots.iter().map(place).collect();
+        let course = |lane| {
+            let mut course = Course::new(lane, &layout.slots);
+            if learning {
+                course.learn(
+                    bytes,
+                    |slot| places[slot as usize].cells.clone(),
+                    cells.len(),
+                );
+            }
+            course
+        };
         let begins = (0_u32..).zip(&layout.slots);
         let mut by_begin: Vec<_> = begins
             .map(|(index, it)| ((it.region, it.offset), index))
@@ -138,11 +175,17 @@ impl Slots {
             by_begin,
             bases: vec![None; layout.regions.len()],
             lengths: layout.regions.clone(),
-            places: layout.slots.iter().map(place).collect(),
             courses: layout.lanes.iter().map(course).collect(),
+            serves: match learning {
+                true => vec![Serves::default(); places.len()],
+                false => Vec::new(),
+            },
+            places,
             has_thread: vec![false; layout.lanes.len()],
             lane_of: Vec::new(),
             loans: Vec::new(),
+            live: 0,
+            needed: None,
             counts: Counts::default(),
             cells,
         })
@@ -157,30 +200,56 @@ impl Slots {
             Some(&Some(lane)) => lane,
             _ => self.assign(thread, bytes)?,
         };
-        let slot = match self.courses[lane as usize].ask(bytes) {
-            Said::Slot(slot) => slot,
-            Said::Found(slot) => {
+        let step = match self.courses[lane as usize].ask(bytes, self.live) {
+            Said::Step(step) => step,
+            Said::Found(step) => {
                 self.counts.resyncs += 1;
-                slot
+                step
             }
             Said::Nothing => {
+                self.needed = None;
                 self.counts.unplanned += 1;
                 return None;
             }
         };
-        if let Some(taken) = self.take(slot) {
+        if let Some(taken) = self.take(lane, step) {
             return Some(taken);
         }
+        let slot = self.courses[lane as usize].slot(step);
+        let region = self.places[slot as usize].slot.region;
+        self.needed = self.bases[region as usize].is_none().then_some(slot);
         // Those that it has passed are wanted last of all.
-        let passed = self.courses[lane as usize].passed(bytes);
-        let taken = passed.into_iter().find_map(|slot| self.take(slot));
+        let course = &mut self.courses[lane as usize];
+        course.missed(step);
+        let passed = course.passed(bytes);
+        let taken = passed.into_iter().find_map(|step| self.take(lane, step));
         self.counts.misses += u64::from(taken.is_none());
         taken
     }
 
-    /// Takes a slot, if it is free.
+    /// After a request of so many bytes that had no place: the slot that it would have, were its region there, and that
+    /// region.
+    pub fn take_needed(&mut self, bytes: usize) -> Option<(u32, usize)> {
+        let needed = self.needed.take()?;
+        let slot = &self.places[needed as usize].slot;
+        let is_its_own = bytes.checked_next_multiple_of(GRANULE) == Some(slot.bytes);
+        is_its_own.then_some((needed, slot.region as usize))
+    }
+
+    /// Serves a request that missed with the slot that it needed, if its region is there now.
+    pub fn serve_needed(&mut self, slot: u32) -> Option<Taken> {
+        let mut lanes = (0_u32..).zip(&self.courses);
+        let (lane, step) = lanes.find_map(|(lane, it)| Some((lane, it.step_of(slot)?)))?;
+        let taken = self.take(lane, step)?;
+        self.counts.misses -= 1;
+        Some(taken)
+    }
+
+    /// Takes a step's slot, if it is free.
     #[inline]
-    fn take(&mut self, slot: u32) -> Option<Taken> {
+    fn take(&mut self, lane: u32, step: usize) -> Option<Taken> {
+        let course = &self.courses[lane as usize];
+        let slot = course.slot(step);
         let place = &mut self.places[slot as usize];
         let region = place.slot.region;
         let base = self.bases[region as usize]?;
@@ -188,62 +257,19 @@ impl Slots {
             return None;
         }
         place.state = State::Live;
+        if let Some(serves) = self.serves.get_mut(slot as usize) {
+            *serves = Serves {
+                lane,
+                step: step as u32,
+                since: course.now(),
+            };
+            self.live += place.slot.bytes;
+        }
         self.counts.hits += 1;
         Some(Taken {
             slot,
             address: base + place.slot.offset,
         })
-    }
-
-    /// What is idle, for a request that no slot serves: what lanes want last, since who borrows it may have it for
-    /// long. O(cells + steps) for each time that it looks four times as far ahead.
-    pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
-        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
-        let longest = self.courses.iter().map(Course::len).max().unwrap_or(0);
-        let mut found = self.find(bytes, FEWEST_STEPS)?;
-        let mut steps = FEWEST_STEPS * 4;
-        while found.wanted == 0 && steps < 4 * longest.min(MOST_STEPS) {
-            match self.find(bytes, steps) {
-                Some(it) if it.wanted == 0 => found = it,
-                _ => break,
-            }
-            steps *= 4;
-        }
-        let Found {
-            region, base, run, ..
-        } = found;
-        let taken = self.cells.take(region, run.clone());
-        debug_assert!(taken, "a free run");
-        let what = Borrowed {
-            address: base + self.cells.start(run.start),
-            bytes,
-            region,
-            first: run.start,
-            end: run.end,
-        };
-        let pending = false;
-        self.loans.push(Loan { what, pending });
-        self.counts.borrowed += 1;
-        Some(what)
-    }
-
-    /// The place of so many bytes of which the fewest cells are wanted in the next steps.
-    fn find(&self, bytes: usize, steps: usize) -> Option<Found> {
-        let soon = self.courses.iter().flat_map(|it| it.soon(steps));
-        let runs = soon.map(|slot| self.places[slot as usize].cells.clone());
-        let cells = self.cells.wanted(runs);
-        let regions = (0_u32..).zip(&self.bases);
-        let found = regions.filter_map(|(region, base)| {
-            let (wanted, run) = self.cells.find(region, bytes, &cells)?;
-            let base = (*base)?;
-            Some(Found {
-                region,
-                base,
-                wanted,
-                run,
-            })
-        });
-        found.min_by_key(|it| it.wanted)
     }
 
     /// Whether streams still use the slot's block, which was freed.
@@ -263,6 +289,10 @@ impl Slots {
         }
         place.state = State::Free;
         self.cells.free(place.slot.region, place.cells.clone());
+        if let Some(&Serves { lane, step, since }) = self.serves.get(slot as usize) {
+            self.live -= place.slot.bytes;
+            self.courses[lane as usize].over(step as usize, since);
+        }
         true
     }
 
@@ -279,8 +309,15 @@ impl Slots {
         let at = self.loans.iter().position(|it| it.what.address == address);
         let Some(at) = at else { return false };
         let Borrowed {
-            region, first, end, ..
+            region,
+            first,
+            end,
+            bytes,
+            ..
         } = self.loans.swap_remove(at).what;
+        if !self.serves.is_empty() {
+            self.live -= bytes;
+        }
         self.cells.free(region, first..end);
         true
     }
@@ -317,6 +354,7 @@ impl Slots {
         let fitting = free().find(|&lane| self.courses[lane].may_begin_with(bytes));
         let lane = fitting.or_else(|| free().next());
         let Some(lane) = lane.filter(|_| index < MOST_THREADS) else {
+            self.needed = None;
             self.counts.unplanned += 1;
             return None;
         };

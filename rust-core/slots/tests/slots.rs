@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pinbuddy_slots::{Borrowed, GRANULE, Lane, Layout, Slot, Slots};
+use pinbuddy_slots::{Borrowed, GRANULE, Lane, Layout, Lent, Slot, Slots};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -10,7 +10,15 @@ const BASE: usize = 1 << 40;
 
 /// Regions that are pinned from the beginning, far from each other.
 fn pinned(layout: &Layout) -> Slots {
-    let mut slots = Slots::new(layout).unwrap();
+    with_memory(layout, Slots::new(layout).unwrap())
+}
+
+/// The same, and the lanes learn.
+fn learning(layout: &Layout) -> Slots {
+    with_memory(layout, Slots::learning(layout).unwrap())
+}
+
+fn with_memory(layout: &Layout, mut slots: Slots) -> Slots {
     for region in 0..layout.regions.len() {
         slots.pinned(region, BASE * (region + 1));
     }
@@ -54,6 +62,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
 enum Act {
     Request { thread: u32, granules: usize },
     Borrow { granules: usize },
+    Lend { thread: u32, granules: usize },
     Free { which: usize },
     Iteration { thread: u32 },
     Clear,
@@ -65,6 +74,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         6 => (0..6_u32, 1..20_usize)
             .prop_map(|(thread, granules)| Act::Request { thread, granules }),
         2 => (1..40_usize).prop_map(|granules| Act::Borrow { granules }),
+        2 => (0..6_u32, 1..40_usize)
+            .prop_map(|(thread, granules)| Act::Lend { thread, granules }),
         6 => any::<usize>().prop_map(|which| Act::Free { which }),
         1 => (0..6_u32).prop_map(|thread| Act::Iteration { thread }),
         1 => Just(Act::Clear),
@@ -100,8 +111,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn no_plan_makes_blocks_overlap(layout in layouts(), acts in acts()) {
-        let mut slots = pinned(&layout);
+    fn no_plan_makes_blocks_overlap(layout in layouts(), acts in acts(), learns: bool) {
+        let mut slots = if learns { learning(&layout) } else { pinned(&layout) };
         let mut model = Model::default();
         let mut gone: Vec<usize> = Vec::new();
         for act in acts {
@@ -126,6 +137,19 @@ proptest! {
                         model.take(it.address, it.bytes, Held::Borrowed(it));
                     }
                 }
+                Act::Lend { thread, granules } => match slots.lend(thread, granules * GRANULE) {
+                    Some(Lent::Slot(it)) => {
+                        let bytes = slots.bytes_of(it.slot);
+                        prop_assert!(bytes >= granules * GRANULE);
+                        model.take(it.address, bytes, Held::Slot(it.slot));
+                    }
+                    Some(Lent::Place(it)) => {
+                        let region = it.address / BASE - 1;
+                        prop_assert!(it.address % BASE + it.bytes <= layout.regions[region]);
+                        model.take(it.address, it.bytes, Held::Borrowed(it));
+                    }
+                    None => {}
+                },
                 Act::Free { which } if !model.0.is_empty() => {
                     let address = *model.0.keys().nth(which % model.0.len()).unwrap();
                     let (_, held) = model.0.remove(&address).unwrap();

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::What;
+use crate::stack::{Frame, Stacks};
 use crate::word::Word;
 
 /// What the allocator did.
@@ -32,8 +33,17 @@ pub struct Entry {
     pub at: u64,
     /// The stream, as a small number.
     pub stream: u32,
+    /// Who asked, for [`crate::Stacks::calls`]; none where it was not recorded.
+    pub stack: Option<u32>,
     /// What happened.
     pub action: Action,
+}
+
+impl Entry {
+    /// Whether a program asked for memory; nobody is given none.
+    pub(crate) fn is_request(&self) -> bool {
+        self.action == Action::Alloc && self.bytes > 0
+    }
 }
 
 /// A value, as far as it matters.
@@ -43,8 +53,15 @@ pub(crate) enum Value {
     Plain,
     Number(u64),
     Word(Word),
-    List,
-    Dict,
+    /// The name of a function or a file, by its number.
+    Text(u32),
+    /// With where it is in the memo, if it is there.
+    List(Option<u32>),
+    Dict(Option<u32>),
+    /// A frame of a stack, by its number.
+    Frame(u32),
+    /// A list of them, by its number.
+    Stack(u32),
     /// The next of the entries that are in no list yet.
     Entry,
     /// A list of entries, by its number.
@@ -74,10 +91,16 @@ pub(crate) enum Read {
     Entry(Entry),
     /// An iteration ended then.
     Step(u64),
+    /// A call.
+    Frame(Frame),
 }
 
 /// Reads the items of a dict, keys and values in turns.
-pub(crate) fn read(items: &[Value], streams: &mut Streams) -> Result<Read, What> {
+pub(crate) fn read(
+    items: &[Value],
+    streams: &mut Streams,
+    stacks: &mut Stacks,
+) -> Result<Read, What> {
     let get = |key: Word| {
         let mut pairs = items.chunks_exact(2);
         pairs
@@ -100,6 +123,19 @@ pub(crate) fn read(items: &[Value], streams: &mut Streams) -> Result<Read, What>
         Some(Value::Word(Word::SegmentFree | Word::SegmentUnmap)) => Action::SegmentFree,
         // Such as oom, snapshot, annotate.
         Some(_) => return Ok(Read::Nothing),
+        None if get(Word::Filename).is_some() => {
+            let mut text = |key| match get(key) {
+                Some(Value::Text(number)) => Some(number),
+                Some(Value::Word(word)) => stacks.text(word.text()),
+                _ => None,
+            };
+            // A text that had no room has a number that none has.
+            return Ok(Read::Frame(Frame {
+                name: text(Word::Name).unwrap_or(u32::MAX),
+                file: text(Word::Filename).unwrap_or(u32::MAX),
+                line: number(Word::Line, "line", u64::MAX).unwrap_or(0),
+            }));
+        }
         None => {
             let ends = get(Word::Stage) == Some(Value::Word(Word::End));
             return Ok(
@@ -117,6 +153,10 @@ pub(crate) fn read(items: &[Value], streams: &mut Streams) -> Result<Read, What>
         bytes: number(Word::Size, "size", 1 << 50).map_err(wrong)?,
         at: time()?,
         stream: streams.number(stream),
+        stack: match get(Word::Frames) {
+            Some(Value::Stack(number)) => Some(number),
+            _ => None,
+        },
         action,
     }))
 }

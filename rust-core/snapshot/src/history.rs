@@ -118,9 +118,10 @@ impl<'s> Events<'s> {
             at,
             stream,
             action,
+            stack: _,
         } = entry;
         let op = match action {
-            Action::Alloc if bytes == 0 => return None,
+            Action::Alloc if !entry.is_request() => return None,
             Action::Alloc => {
                 let id = self.next;
                 self.next += 1;

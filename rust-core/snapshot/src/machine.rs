@@ -1,20 +1,24 @@
 //! The machine that a pickle is a program for: a stack, marks on it, and a memo of values to be used again.
 //!
-//! Values lose what is of no interest as soon as they are made, so that the memo takes a byte each. What a dict or list
+//! Values lose what is of no interest as soon as they are made, so that the memo takes four bytes each (`memo`). `gather` is about lists and dicts. What a dict or list
 //! is shows in its items: a dict with an `action` is an event, a list of events a trace. A list or dict that
 //! comes again by its memo is of no interest any more; PyTorch shares frames and texts alone.
 //!
 //! Invariant: `loose` has as many entries as there are `Value::Entry` on the stack, in the same order.
 
+mod gather;
+mod memo;
 mod opcodes;
 
 use std::io::BufRead;
 
 use crate::Snapshot;
-use crate::entry::{Entry, Read, Streams, Value, read};
+use crate::entry::{Entry, Streams, Value};
 use crate::error::{Error, MOST_VALUES, What};
 use crate::source::Source;
+use crate::stack::Stacks;
 use crate::word::Word;
+use memo::Memo;
 use opcodes as op;
 
 /// Runs the pickle.
@@ -44,8 +48,8 @@ struct Machine<R> {
     stack: Vec<Value>,
     /// Lengths that the stack had.
     marks: Vec<usize>,
-    /// Of each value its word, or 0.
-    memo: Vec<u8>,
+    /// What is of interest of each value that may come again.
+    memo: Vec<Memo>,
     streams: Streams,
     loose: Vec<Entry>,
     traces: Vec<Vec<Entry>>,
@@ -54,6 +58,7 @@ struct Machine<R> {
     devices: Option<Value>,
     host: Option<Value>,
     steps: Vec<u64>,
+    stacks: Stacks,
 }
 
 impl<R: BufRead> Machine<R> {
@@ -70,6 +75,7 @@ impl<R: BufRead> Machine<R> {
             devices: None,
             host: None,
             steps: Vec::new(),
+            stacks: Stacks::default(),
         }
     }
 
@@ -133,8 +139,8 @@ impl<R: BufRead> Machine<R> {
                 self.drop_from(from);
                 self.push(Value::Plain)?;
             }
-            op::EMPTY_LIST => self.push(Value::List)?,
-            op::EMPTY_DICT => self.push(Value::Dict)?,
+            op::EMPTY_LIST => self.push(Value::List(None))?,
+            op::EMPTY_DICT => self.push(Value::Dict(None))?,
             op::APPEND => self.append(self.above(1)?)?,
             op::APPENDS => {
                 let from = self.mark()?;
@@ -192,8 +198,18 @@ impl<R: BufRead> Machine<R> {
 
     fn text<const N: usize>(&mut self) -> Result<(), What> {
         let length = self.length::<N>()?;
-        let word = self.source.word(length)?;
-        self.push(word.map_or(Value::Plain, Value::Word))
+        let before = self.stack.last();
+        let named = [Value::Word(Word::Name), Value::Word(Word::Filename)];
+        let value = if before.is_some_and(|it| named.contains(it)) {
+            match self.source.text(length)? {
+                Ok(word) => Value::Word(word),
+                Err(text) => self.stacks.text(&text).map_or(Value::Plain, Value::Text),
+            }
+        } else {
+            let word = self.source.word(length)?;
+            word.map_or(Value::Plain, Value::Word)
+        };
+        self.push(value)
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<(), What> {
@@ -227,137 +243,6 @@ impl<R: BufRead> Machine<R> {
         self.push(Value::Plain)
     }
 
-    /// Removes the values from `from` on, with what they stand for.
-    fn drop_from(&mut self, from: usize) {
-        let mut entries = 0;
-        for value in self.stack.drain(from..) {
-            match value {
-                Value::Entry => entries += 1,
-                Value::Trace(trace) => self.traces[trace as usize] = Vec::new(),
-                Value::Traces(list) => {
-                    for trace in self.lists[list as usize].drain(..).flatten() {
-                        self.traces[trace as usize] = Vec::new();
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.loose.truncate(self.loose.len() - entries);
-    }
-
-    /// Where the list or dict lies that the values from `from` on are for.
-    fn target(&self, from: usize) -> Result<usize, What> {
-        let floor = self.marks.last().copied().unwrap_or(0);
-        if from == floor {
-            return Err(What::TooFew { needs: 1, has: 0 });
-        }
-        Ok(from - 1)
-    }
-
-    /// Puts the values from `from` on into the list below them.
-    fn append(&mut self, from: usize) -> Result<(), What> {
-        let target = self.target(from)?;
-        let list = self.stack[target];
-        if !matches!(list, Value::List | Value::Trace(_) | Value::Traces(_)) {
-            return Err(What::NotA { expected: "a list" });
-        }
-        let items = &mut self.stack[from..];
-        let entries = items.iter().filter(|it| **it == Value::Entry).count();
-        if entries > 0 && !matches!(list, Value::Traces(_)) {
-            let trace = match list {
-                Value::Trace(trace) => trace,
-                _ => push_to(&mut self.traces),
-            };
-            let first = self.loose.len() - entries;
-            self.traces[trace as usize].extend(self.loose.drain(first..));
-            for value in items.iter_mut().filter(|it| **it == Value::Entry) {
-                *value = Value::Plain;
-            }
-            self.stack[target] = Value::Trace(trace);
-        } else if items.iter().any(|it| matches!(it, Value::Trace(_))) {
-            let number = match list {
-                Value::Traces(number) => number,
-                _ => push_to(&mut self.lists),
-            };
-            let traces = items.iter_mut().map(|it| match *it {
-                Value::Trace(trace) => {
-                    *it = Value::Plain;
-                    Some(trace)
-                }
-                _ => None,
-            });
-            self.lists[number as usize].extend(traces);
-            self.stack[target] = Value::Traces(number);
-        }
-        self.drop_from(from);
-        Ok(())
-    }
-
-    /// Puts the keys and values from `from` on into the dict below them.
-    fn set(&mut self, from: usize) -> Result<(), What> {
-        let target = self.target(from)?;
-        if !matches!(self.stack[target], Value::Dict | Value::Entry) {
-            return Err(What::NotA { expected: "a dict" });
-        }
-        let items = &mut self.stack[from..];
-        if !items.len().is_multiple_of(2) {
-            return Err(What::Odd(items.len()));
-        }
-        for pair in items.chunks_exact_mut(2) {
-            let (place, key) = match pair {
-                [Value::Word(Word::DeviceTraces), Value::Traces(_)] => {
-                    (&mut self.devices, "device_traces")
-                }
-                [Value::Word(Word::HostTraces), Value::Trace(_)] => (&mut self.host, "host_traces"),
-                _ => continue,
-            };
-            if place.replace(pair[1]).is_some() {
-                return Err(What::Twice(key));
-            }
-            pair[1] = Value::Plain;
-        }
-        let read = read(items, &mut self.streams)?;
-        self.drop_from(from);
-        match read {
-            Read::Nothing => {}
-            Read::Step(at) => self.steps.push(at),
-            Read::Entry(entry) => {
-                if self.stack[target] == Value::Dict {
-                    self.stack[target] = Value::Entry;
-                    self.loose.push(entry);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn get<const N: usize>(&mut self) -> Result<(), What> {
-        let found = self.length::<N>()?;
-        let has = self.memo.len();
-        let number = usize::try_from(found).ok().and_then(|it| self.memo.get(it));
-        let word = *number.ok_or(What::Memo { found, has })?;
-        self.push(Word::numbered(word).map_or(Value::Plain, Value::Word))
-    }
-
-    /// Memorizes the last value. Python numbers them as they come.
-    fn put(&mut self, number: u64) -> Result<(), What> {
-        let value = self.stack[self.above(1)?];
-        let word = match value {
-            Value::Word(word) => word as u8,
-            _ => 0,
-        };
-        let next = self.memo.len();
-        match usize::try_from(number) {
-            Ok(number) if number < next => self.memo[number] = word,
-            Ok(number) if number == next => self.memo.push(word),
-            _ => {
-                let found = number;
-                return Err(What::MemoOutOfTurn { found, next });
-            }
-        }
-        Ok(())
-    }
-
     fn end(mut self) -> Result<Snapshot, What> {
         let mut take = |trace: u32| std::mem::take(&mut self.traces[trace as usize]);
         let devices = match self.devices {
@@ -377,14 +262,9 @@ impl<R: BufRead> Machine<R> {
             devices,
             host,
             steps: self.steps,
+            stacks: self.stacks,
         };
         snapshot.whose().ok_or(What::NoTraces)?;
         Ok(snapshot)
     }
-}
-
-/// One more, and its number. A pickle would need gigabytes for more than a `u32` counts.
-fn push_to<T>(all: &mut Vec<Vec<T>>) -> u32 {
-    all.push(Vec::new());
-    u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
 }

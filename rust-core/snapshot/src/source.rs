@@ -3,6 +3,7 @@
 use std::io::{BufRead, ErrorKind};
 
 use crate::error::What;
+use crate::stack::LONGEST_TEXT;
 use crate::word::{LONGEST, Word};
 
 pub(crate) struct Source<R> {
@@ -93,9 +94,24 @@ impl<R: BufRead> Source<R> {
     /// A text of so many bytes, as the word that it is.
     pub(crate) fn word(&mut self, length: u64) -> Result<Option<Word>, What> {
         let mut text = [0; LONGEST];
-        let first = usize::try_from(length).unwrap_or(LONGEST).min(LONGEST);
-        self.fill(&mut text[..first])?;
-        self.skip(length - first as u64)?;
-        Ok(Word::of(&text[..first], length))
+        let first = self.beginning(length, &mut text)?;
+        self.skip(length - first.len() as u64)?;
+        Ok(Word::of(first, length))
+    }
+
+    /// A text of so many bytes, as the word that it is, or its beginning.
+    pub(crate) fn text(&mut self, length: u64) -> Result<Result<Word, String>, What> {
+        let mut text = [0; LONGEST_TEXT];
+        let first = self.beginning(length, &mut text)?;
+        self.skip(length - first.len() as u64)?;
+        let word = Word::of(&first[..first.len().min(LONGEST)], length);
+        Ok(word.ok_or_else(|| String::from_utf8_lossy(first).into_owned()))
+    }
+
+    /// The first bytes of a text of this length, as many as there is room for.
+    fn beginning<'t>(&mut self, length: u64, to: &'t mut [u8]) -> Result<&'t [u8], What> {
+        let first = usize::try_from(length).unwrap_or(to.len()).min(to.len());
+        self.fill(&mut to[..first])?;
+        Ok(&to[..first])
     }
 }

@@ -1,4 +1,4 @@
-//! The words of a snapshot that mean something here. All other text is passed over unread.
+//! The words of a snapshot that mean something here. Of other text only names of functions and files are read.
 
 /// A text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +21,15 @@ pub(crate) enum Word {
     SegmentMap,
     SegmentUnmap,
     End,
+    Frames,
+    Filename,
+    Line,
     /// The name of an annotation that stands for one iteration.
     Step,
 }
 
 /// All but the last, with their texts.
-const WORDS: [(&[u8], Word); 17] = [
+const WORDS: [(&[u8], Word); 20] = [
     (b"action", Word::Action),
     (b"addr", Word::Addr),
     (b"size", Word::Size),
@@ -44,6 +47,9 @@ const WORDS: [(&[u8], Word); 17] = [
     (b"segment_map", Word::SegmentMap),
     (b"segment_unmap", Word::SegmentUnmap),
     (b"END", Word::End),
+    (b"frames", Word::Frames),
+    (b"filename", Word::Filename),
+    (b"line", Word::Line),
 ];
 
 /// What PyTorch's optimizers and its profiler call a step: `Optimizer.step#AdamW.step`, `ProfilerStep#7`.
@@ -63,6 +69,14 @@ impl Word {
         found.map(|(_, word)| *word)
     }
 
+    /// What it is written as.
+    pub(crate) fn text(self) -> &'static str {
+        let found = WORDS.iter().find(|(_, word)| *word == self);
+        found.map_or("", |(text, _)| {
+            std::str::from_utf8(text).unwrap_or_default()
+        })
+    }
+
     /// The word of this number.
     pub(crate) fn numbered(number: u8) -> Option<Self> {
         let all = WORDS.iter().map(|(_, word)| *word).chain([Self::Step]);
@@ -80,6 +94,7 @@ mod tests {
             assert!(text.len() <= LONGEST);
             assert_eq!(Word::of(text, text.len() as u64), Some(word));
             assert_eq!(Word::numbered(word as u8), Some(word));
+            assert_eq!(word.text().as_bytes(), text);
             assert_eq!(Word::of(text, 99), None, "a longer text");
         }
         assert_eq!(Word::of(b"Optimizer.step#A", 25), Some(Word::Step));

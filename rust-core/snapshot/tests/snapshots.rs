@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use pinbuddy_snapshot::{Action, Event, Op, Snapshot, Whose};
+use pinbuddy_snapshot::{Action, Call, Event, Op, Snapshot, Whose};
 
 fn read(bytes: &[u8]) -> Result<Snapshot, String> {
     Snapshot::read(bytes).map_err(|why| why.to_string())
@@ -52,6 +52,36 @@ fn every_protocol_gives_the_same_events() {
         );
         assert_eq!(snapshot.devices[1][2].action, Action::FreeCompleted);
         assert_eq!(snapshot.steps, [second.at + 1]);
+    }
+}
+
+#[test]
+fn who_asked_for_what() {
+    for protocol in 2..=5 {
+        let snapshot = read(&written(protocol, 9_000)).unwrap();
+        let whose = Whose::Device(1);
+        let stacks: Vec<Option<u32>> = snapshot.stacks_of_requests(whose).collect();
+        let requests = snapshot.events(whose);
+        let requests = requests.filter(|it| matches!(it.op, Op::Alloc { .. }));
+        assert_eq!(stacks.len(), requests.count());
+        let alloc = Call {
+            function: "alloc",
+            file: "/somewhere/model.py",
+            line: 0,
+        };
+        for (number, stack) in (0_u64..).zip(&stacks) {
+            // The time of the request, which is what `generate.py` picks frames by.
+            let line = (1_795_413_779_000_000 + number * 6) % 300;
+            let function = format!("function_{line}");
+            let inner = Call {
+                function: if line == 0 { "alloc" } else { &function },
+                line,
+                ..alloc
+            };
+            let calls: Vec<Call<'_>> = snapshot.stacks.calls(stack.unwrap()).collect();
+            assert_eq!(calls, [inner, alloc], "{protocol}: {number}");
+        }
+        assert_eq!(snapshot.stacks.calls(u32::MAX).count(), 0);
     }
 }
 
@@ -251,6 +281,7 @@ fn a_history_that_begins_in_the_middle_is_told_from_there() {
         bytes: 8,
         at,
         stream: 0,
+        stack: None,
         action,
     };
     snapshot.host = vec![

@@ -47,7 +47,7 @@ pub enum Act {
         /// The stream.
         stream: u32,
     },
-    /// [`Op::Safe`] and [`Op::Lost`]: nothing that a replay does. It has the streams' work in its own time, since a
+    /// [`Op::Safe`], [`Op::Lost`] and all of device memory: nothing that a replay of pinned memory does. It has the streams' work in its own time, since a
     /// recorded time is when the allocator of that run happened to look.
     Note,
     /// [`Op::Clear`].
@@ -61,6 +61,7 @@ struct Living {
     number: u32,
     bytes: u64,
     since: u64,
+    device: bool,
 }
 
 /// Checks events one after the other.
@@ -89,17 +90,25 @@ impl Checker {
             return Err(What::TimeWentBack { before, found }.on(line));
         }
         let act = match op {
-            Op::Alloc { id, bytes, .. } => self.alloc(line, id, bytes),
+            Op::Alloc { id, bytes, .. } => self.alloc(line, id, bytes, false),
+            Op::DeviceAlloc { id, bytes, .. } => {
+                self.alloc(line, id, bytes, true).map(|_| Act::Note)
+            }
             Op::Free { id, .. } => match self.living.remove(&id) {
                 Some(living) => {
                     self.live_bytes -= living.bytes;
                     self.vacant.push(living.number);
                     let block = living.number;
-                    Ok(Act::Free { block })
+                    Ok(if living.device {
+                        Act::Note
+                    } else {
+                        Act::Free { block }
+                    })
                 }
                 None => Err(What::UnknownId { op: "free", id }),
             },
             Op::Event { id, stream } => match self.living.get(&id) {
+                Some(living) if living.device => Ok(Act::Note),
                 Some(living) => {
                     let next = self.streams.len() as u32; // at most one a `u32`
                     let stream = *self.streams.entry(stream).or_insert(next);
@@ -109,7 +118,10 @@ impl Checker {
                 None => Err(What::UnknownId { op: "event", id }),
             },
             Op::Safe { id } if self.living.contains_key(&id) => Err(What::NotFreed { id }),
-            Op::Safe { .. } | Op::Lost { .. } => Ok(Act::Note),
+            Op::Safe { .. }
+            | Op::Lost { .. }
+            | Op::SegmentAlloc { .. }
+            | Op::SegmentFree { .. } => Ok(Act::Note),
             Op::Clear => Ok(Act::Clear),
             Op::Iter => Ok(Act::Iter),
         };
@@ -129,7 +141,7 @@ impl Checker {
         self.live_bytes
     }
 
-    fn alloc(&mut self, line: u64, id: u64, bytes: u64) -> Result<Act, What> {
+    fn alloc(&mut self, line: u64, id: u64, bytes: u64, device: bool) -> Result<Act, What> {
         // Each number is of a live block or vacant.
         let next = self.living.len() as u32;
         let entry = match self.living.entry(id) {
@@ -150,6 +162,7 @@ impl Checker {
             number: block,
             bytes,
             since: line,
+            device,
         });
         Ok(Act::Alloc { block, bytes })
     }
@@ -235,6 +248,33 @@ mod tests {
         ] {
             assert_eq!(steps(&text), Err(said.to_owned()));
         }
+    }
+
+    #[test]
+    fn device_memory_is_checked_and_no_replays_of_pinned_memory() {
+        let alloc = r#"{"t":1,"op":"alloc","id":1,"bytes":10,"thread":0,"device":0,"stream":0}"#;
+        let text = format!(
+            "{alloc}\n{}",
+            r#"{"t":1,"op":"segment_alloc","device":0,"bytes":20}
+{"t":1,"op":"alloc","id":2,"bytes":20}
+{"t":2,"op":"event","id":1,"stream":1}
+{"t":2,"op":"free","id":1}
+{"t":3,"op":"safe","id":1}
+{"t":3,"op":"free","id":2}"#
+        );
+        let note = Act::Note;
+        let pinned = Act::Alloc {
+            block: 1,
+            bytes: 20,
+        };
+        let free = Act::Free { block: 1 };
+        let expected = vec![note, note, pinned, note, note, note, free];
+        assert_eq!(steps(&text), Ok(expected));
+        let said = steps(&format!("{alloc}\n{alloc}")).unwrap_err();
+        assert!(
+            said.contains("found id 1, which lives since line 1"),
+            "{said}"
+        );
     }
 
     #[test]

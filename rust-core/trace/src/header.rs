@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::error::{Excerpt, What};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// What the header calls the format.
 pub(super) const FORMAT: &str = "pinbuddy-trace";
@@ -37,11 +37,32 @@ impl Unit {
     }
 }
 
+/// Which memory a file may be about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// Pinned memory.
+    #[default]
+    Pinned,
+    /// Device memory.
+    Device,
+    /// Both.
+    Both,
+}
+
+impl Memory {
+    const fn is_pinned(&self) -> bool {
+        matches!(self, Self::Pinned)
+    }
+}
+
 /// What a trace says of itself and of the run that it was recorded in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
     /// What `t` counts in the file.
     pub unit: Unit,
+    /// Which memory it is about.
+    pub memory: Memory,
     /// The version of PyTorch.
     pub torch: Option<String>,
     /// The process's rank.
@@ -57,6 +78,7 @@ struct Fields {
     format: Option<Value>,
     version: Option<Value>,
     unit: Option<Value>,
+    memory: Option<Value>,
     torch: Option<Value>,
     rank: Option<Value>,
     world_size: Option<Value>,
@@ -69,6 +91,8 @@ struct Line<'a> {
     version: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Memory::is_pinned")]
+    memory: Memory,
     #[serde(skip_serializing_if = "Option::is_none")]
     torch: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +147,10 @@ fn read(fields: Fields) -> Result<Header, What> {
     let number = |value: Option<Value>| value?.as_u64();
     Ok(Header {
         unit,
+        memory: fields
+            .memory
+            .and_then(|it| serde_json::from_value(it).ok())
+            .unwrap_or_default(),
         torch: text(fields.torch),
         rank: number(fields.rank),
         world_size: number(fields.world_size),
@@ -138,6 +166,7 @@ pub(super) fn write(header: &Header, to: &mut impl Write) -> io::Result<()> {
         format: FORMAT,
         version: VERSION,
         unit: (header.unit == Unit::Nanoseconds).then_some("ns"),
+        memory: header.memory,
         torch: header.torch.as_deref(),
         rank: header.rank,
         world_size: header.world_size,

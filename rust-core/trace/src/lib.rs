@@ -1,7 +1,7 @@
-//! The trace format: what a program asked of pinned memory, one JSON object a line.
+//! The trace format: what a program asked of pinned memory and of device memory, one JSON object a line.
 //!
 //! ```json
-//! {"format":"pinbuddy-trace","version":3}
+//! {"format":"pinbuddy-trace","version":4,"memory":"both"}
 //! {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":0}
 //! {"t":12,"op":"event","id":1,"stream":7}
 //! {"t":90,"op":"free","id":1,"thread":0}
@@ -9,11 +9,14 @@
 //! {"t":95,"op":"iter"}
 //! {"t":97,"op":"lost","events":3}
 //! {"t":99,"op":"clear"}
+//! {"t":99,"op":"alloc","id":2,"bytes":5000000,"thread":0,"device":0,"stream":1}
+//! {"t":99,"op":"segment_alloc","device":0,"bytes":20971520}
+//! {"t":99,"op":"segment_free","device":0,"bytes":20971520}
 //! ```
 //!
 //! The first line is the header; a file without one is of version 1. The version changes when an older
 //! reader would misread or refuse the events: version 2 has `safe`, `lost` and a header's `unit`, version 3 has
-//! `private`. A header may say what the run was ([`Header`]).
+//! `private`, version 4 device memory. A header may say what the run was ([`Header`]).
 //!
 //! `t` counts from any start and never goes back: microseconds, or nanoseconds if the header has
 //! `"unit":"ns"`. `alloc` asks for a block and names it; `event` says that the block is used on a stream, and
@@ -26,6 +29,11 @@
 //! A block that no stream used needs no `safe`: its `free` is its end. A block that was used and has no
 //! `safe` was not seen done: since the trace ends before, since its free was captured in a graph, or since
 //! it is older than version 2. In a recorded trace no id names two blocks.
+//!
+//! An `alloc` with a `device` is of that device's memory, asked for a `stream`: streams have numbers from 0 on, for each device
+//! in the order in which they were first seen. `segment_alloc` and `segment_free` are memory that the device's allocator got from the driver and
+//! gave back. A header with `"memory":"device"` says that there is device memory only, one with `both` that there
+//! may be both; without it there is pinned memory only.
 //!
 //! A trace that is cut off, as by a crash, can be read up to its last whole line ([`Reader::lenient`]).
 //! [`checked`] checks that ids are valid in their order. Knows neither the engine nor any allocator.
@@ -40,7 +48,7 @@ mod reader;
 mod writer;
 
 pub use error::{Error, What};
-pub use header::{Header, Unit, VERSION};
+pub use header::{Header, Memory, Unit, VERSION};
 pub use reader::{LONGEST_HEADER, LONGEST_LINE, Reader};
 pub use writer::Writer;
 
@@ -72,6 +80,35 @@ pub enum Op {
         thread: u32,
         /// PyTorch's own allocator serves it, whatever is set.
         private: bool,
+    },
+    /// Asked for device memory.
+    DeviceAlloc {
+        /// The block's name, until it is freed; other than those of all blocks that live, of pinned memory too.
+        id: u64,
+        /// The request in bytes, `1..=`[`MOST_BYTES`].
+        bytes: u64,
+        /// Who asked.
+        thread: u32,
+        /// No plan serves it: it is of a private pool, of a capture, or asked for a stream that is not the current one.
+        private: bool,
+        /// Whose memory.
+        device: u32,
+        /// The stream that it was asked for, as a number of this device's.
+        stream: u32,
+    },
+    /// The allocator of a device got memory from the driver.
+    SegmentAlloc {
+        /// Which device's.
+        device: u32,
+        /// Its bytes, as for a request.
+        bytes: u64,
+    },
+    /// It gave memory back to the driver.
+    SegmentFree {
+        /// Which device's.
+        device: u32,
+        /// Its bytes, as for a request.
+        bytes: u64,
     },
     /// Freed a block.
     Free {

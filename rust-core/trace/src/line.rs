@@ -29,6 +29,8 @@ struct Fields<'a> {
     events: Option<Scalar<'a>>,
     #[serde(borrow)]
     private: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    device: Option<Scalar<'a>>,
 }
 
 /// A number, or anything else that was found instead.
@@ -116,7 +118,13 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         }
     };
     let (op, needs): (&'static str, &[&'static str]) = match name {
+        "alloc" if fields.device.is_some() => (
+            "alloc",
+            &["id", "bytes", "thread", "private", "device", "stream"],
+        ),
         "alloc" => ("alloc", &["id", "bytes", "thread", "private"]),
+        "segment_alloc" => ("segment_alloc", &["device", "bytes"]),
+        "segment_free" => ("segment_free", &["device", "bytes"]),
         "free" => ("free", &["id", "thread"]),
         "event" => ("event", &["id", "stream"]),
         "safe" => ("safe", &["id"]),
@@ -135,6 +143,7 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         ("thread", fields.thread.is_some()),
         ("events", fields.events.is_some()),
         ("private", fields.private.is_some()),
+        ("device", fields.device.is_some()),
     ] {
         if present && !needs.contains(&field) {
             return Err(What::Superfluous { op, field });
@@ -159,16 +168,35 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         None => Ok(0),
         some => index(some, "thread"),
     };
+    let bytes = || need(&fields.bytes, "bytes", 1, MOST_BYTES);
+    let private = || match &fields.private {
+        None => Ok(false),
+        some => need(some, "private", 0, 1).map(|it| it == 1),
+    };
+    let device = || index(&fields.device, "device");
     let t = need(&fields.t, "t", 0, LATEST / unit)? * unit;
     let op = match op {
+        "alloc" if fields.device.is_some() => Op::DeviceAlloc {
+            id: id()?,
+            bytes: bytes()?,
+            thread: thread()?,
+            private: private()?,
+            device: device()?,
+            stream: index(&fields.stream, "stream")?,
+        },
         "alloc" => Op::Alloc {
             id: id()?,
-            bytes: need(&fields.bytes, "bytes", 1, MOST_BYTES)?,
+            bytes: bytes()?,
             thread: thread()?,
-            private: match &fields.private {
-                None => false,
-                some => need(some, "private", 0, 1)? == 1,
-            },
+            private: private()?,
+        },
+        "segment_alloc" => Op::SegmentAlloc {
+            device: device()?,
+            bytes: bytes()?,
+        },
+        "segment_free" => Op::SegmentFree {
+            device: device()?,
+            bytes: bytes()?,
         },
         "free" => Op::Free {
             id: id()?,

@@ -54,6 +54,28 @@ impl<W: Write> Writer<W> {
                     r#"{{"t":{t},"op":"alloc","id":{id},"bytes":{bytes},"thread":{thread}{private}}}"#
                 )
             }
+            Op::DeviceAlloc {
+                id,
+                bytes,
+                thread,
+                private,
+                device,
+                stream,
+            } => {
+                let private = if *private { r#","private":1"# } else { "" };
+                writeln!(
+                    to,
+                    r#"{{"t":{t},"op":"alloc","id":{id},"bytes":{bytes},"thread":{thread}{private},"device":{device},"stream":{stream}}}"#
+                )
+            }
+            Op::SegmentAlloc { device, bytes } => writeln!(
+                to,
+                r#"{{"t":{t},"op":"segment_alloc","device":{device},"bytes":{bytes}}}"#
+            ),
+            Op::SegmentFree { device, bytes } => writeln!(
+                to,
+                r#"{{"t":{t},"op":"segment_free","device":{device},"bytes":{bytes}}}"#
+            ),
             Op::Free { id, thread } => {
                 writeln!(to, r#"{{"t":{t},"op":"free","id":{id},"thread":{thread}}}"#)
             }

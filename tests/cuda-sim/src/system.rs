@@ -248,16 +248,12 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_
 /// As libc's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize {
-    let bytes = match fault_of(&["read"]) {
-        Some(Outcome::Number(error)) => return fail(error as c_int),
-        Some(Outcome::Short) => bytes.min(1),
-        Some(Outcome::File(_)) | None => bytes,
-    };
     // SAFETY: the caller's promise is the call's.
     unsafe {
-        ask(
+        transfer(
+            "read",
             libc::SYS_read,
-            [file as usize, buffer.addr(), bytes, 0, 0, 0],
+            [file as usize, buffer.addr(), bytes],
         )
     }
 }
@@ -267,18 +263,29 @@ unsafe extern "C" fn read(file: c_int, buffer: *mut c_void, bytes: usize) -> isi
 /// As libc's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(file: c_int, buffer: *const c_void, bytes: usize) -> isize {
-    let bytes = match fault_of(&["write"]) {
+    // SAFETY: the caller's promise is the call's.
+    unsafe {
+        transfer(
+            "write",
+            libc::SYS_write,
+            [file as usize, buffer.addr(), bytes],
+        )
+    }
+}
+
+/// Reads or writes, all of it or a byte at a time.
+///
+/// # Safety
+///
+/// As that of the system call with this number: file, buffer, bytes.
+unsafe fn transfer(name: &str, number: c_long, [file, buffer, bytes]: [usize; 3]) -> isize {
+    let bytes = match fault_of(&[name]) {
         Some(Outcome::Number(error)) => return fail(error as c_int),
         Some(Outcome::Short) => bytes.min(1),
         Some(Outcome::File(_)) | None => bytes,
     };
     // SAFETY: the caller's promise is the call's.
-    unsafe {
-        ask(
-            libc::SYS_write,
-            [file as usize, buffer.addr(), bytes, 0, 0, 0],
-        )
-    }
+    unsafe { ask(number, [file, buffer, bytes, 0, 0, 0]) }
 }
 
 /// # Safety

@@ -60,7 +60,11 @@ fn check_leniency(bytes: &[u8], events: &[Event], failed: bool) {
 
 fn check_limits(event: &Event) {
     assert!(event.t <= LATEST);
-    if let Op::Alloc { bytes, .. } = event.op {
+    if let Op::Alloc { bytes, .. }
+    | Op::DeviceAlloc { bytes, .. }
+    | Op::SegmentAlloc { bytes, .. }
+    | Op::SegmentFree { bytes, .. } = event.op
+    {
         assert!((1..=MOST_BYTES).contains(&bytes));
     }
 }

@@ -182,6 +182,9 @@ bool device_planned() noexcept {
 bool device_records() noexcept {
   return false;
 }
+bool device_traces() noexcept {
+  return false;
+}
 void device_absent(rust::String) noexcept {}
 std::size_t engine_threshold() noexcept {
   return kThreshold;
@@ -197,6 +200,9 @@ bool engine_request_beside(std::size_t bytes, std::size_t, std::size_t, Grant& g
 }
 std::size_t engine_slots() noexcept {
   return Plan::kSlots;
+}
+std::uint32_t engine_size_classes() noexcept {
+  return 0;
 }
 bool engine_is_planned(const Grant& grant) noexcept {
   return grant.segment == Plan::kNumber;

@@ -12,7 +12,7 @@ mod world;
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
-use pinbuddy_plan::{Options, Record};
+use pinbuddy_plan::{Plan, Record};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
@@ -21,10 +21,9 @@ use serde::Serialize;
 
 use crate::baseline::Replays;
 use crate::cli;
-use crate::effort::{Limits, threads};
 use crate::flow::{Lifetimes, step};
 use crate::input::Input;
-use crate::plan::MOST_EVENTS;
+use crate::plan::{MOST_EVENTS, search};
 
 pub use choices::Choice;
 pub use findings::Finding;
@@ -58,7 +57,8 @@ pub fn run(args: &cli::Advise) -> Result<()> {
             input.name
         );
     }
-    let advice = advise(&input, args.time_limit, args.threads)?;
+    let mut look = |record: &Record| search(record, args.time_limit, args.threads);
+    let advice = advise(&input, &mut look)?;
     input.say_cut_off();
     let mut to = std::io::stdout();
     // A reader such as `head` may close the pipe early.
@@ -70,8 +70,8 @@ pub fn run(args: &cli::Advise) -> Result<()> {
     Ok(())
 }
 
-/// What there is to say of a trace; a plan is looked for within `seconds`.
-pub fn advise(input: &Input, seconds: f64, asked: Option<usize>) -> Result<Advice> {
+/// What there is to say of a trace; `plan` makes a plan of it.
+pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Advice> {
     let (threshold, planned_from) = (input.threshold(), input.planned_from());
     let counts = world::count(input, threshold)?;
     let tries = choices::grid(&counts);
@@ -106,13 +106,7 @@ pub fn advise(input: &Input, seconds: f64, asked: Option<usize>) -> Result<Advic
         .map(|(it, outcome)| it.came_to(outcome))
         .collect();
     if !record.is_empty() && !record.is_full() {
-        let limits = Limits::new(seconds, record.peak());
-        let options = Options {
-            threads: threads(asked),
-            ..Options::default()
-        };
-        let stop = || limits.stop();
-        let plan = limits.watch(|| pinbuddy_plan::plan(&record, &options, &stop));
+        let plan = plan(&record);
         let rest = &rest.outcomes()[0];
         let argument = input.as_argument();
         choices.push(choices::of_plan(&plan, &record, rest, &counts, argument));

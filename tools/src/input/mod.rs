@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
-use pinbuddy_snapshot::{Snapshot, Whose};
+use anyhow::{Context as _, Result};
+use pinbuddy_snapshot::{Snapshot, Stacks, Whose};
 use pinbuddy_trace::Event;
 
 /// An event, with where it stands in the file.
@@ -44,6 +44,8 @@ pub enum What {
         thread: u32,
         /// No engine serves it, whatever is set: so plans leave it out.
         private: bool,
+        /// The stream that it was asked for, as a small number; of device memory only.
+        stream: u32,
     },
     /// The block was freed.
     Free {
@@ -136,7 +138,7 @@ const THRESHOLD: u64 = 4 << 20;
 type Generate = Box<dyn Fn() -> Box<dyn Iterator<Item = Event>>>;
 
 enum Source {
-    Trace(std::path::PathBuf),
+    Trace(std::path::PathBuf, Whose),
     Snapshot(Box<Snapshot>, Whose),
     Generated(Generate),
 }
@@ -152,7 +154,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a trace or a snapshot; a snapshot is read. `device`: the events of this device's memory, not of pinned memory.
+    /// Opens a trace or a snapshot; a snapshot is read. `device`: the events of this device's memory. Else those of pinned
+    /// memory, or of the device with most of them where there is none.
     ///
     /// # Errors
     ///
@@ -176,16 +179,27 @@ impl Input {
                 source: Source::Snapshot(Box::new(snapshot), whose),
             });
         }
-        if device.is_some() {
-            bail!("{name} is a trace of pinned memory: --device is for snapshots");
-        }
-        let about = trace::about(path).with_context(|| format!("{name} is no trace"))?;
+        let is_none = || format!("{name} is no trace");
+        let (about, memory) = trace::about(path).with_context(is_none)?;
+        let counts = trace::counts(path, memory).with_context(is_none)?;
+        let whose = counts.choose(&name, device)?;
         Ok(Self {
             name,
             about,
             cut_off: Cell::default(),
-            source: Source::Trace(path.to_path_buf()),
+            source: Source::Trace(path.to_path_buf(), whose),
         })
+    }
+
+    /// Stacks of calls, and which one each request has, by its id; none where the file has none.
+    pub fn stacks(&self) -> Option<(&Stacks, Vec<Option<u32>>)> {
+        match &self.source {
+            Source::Snapshot(snapshot, whose) => Some((
+                &snapshot.stacks,
+                snapshot.stacks_of_requests(*whose).collect(),
+            )),
+            Source::Trace(..) | Source::Generated(_) => None,
+        }
     }
 
     /// Events that are made up, the same each time.
@@ -211,7 +225,7 @@ impl Input {
     pub(crate) fn as_argument(&self) -> &str {
         match self.source {
             Source::Generated(_) => "TRACE",
-            Source::Trace(_) | Source::Snapshot(..) => &self.name,
+            Source::Trace(..) | Source::Snapshot(..) => &self.name,
         }
     }
 
@@ -228,24 +242,28 @@ impl Input {
     /// Whose events these are: pinned memory's, or those of a device.
     pub fn whose(&self) -> Whose {
         match self.source {
-            Source::Snapshot(_, whose) => whose,
-            Source::Trace(_) | Source::Generated(_) => Whose::Host,
+            Source::Snapshot(_, whose) | Source::Trace(_, whose) => whose,
+            Source::Generated(_) => Whose::Host,
         }
     }
 
     /// The smallest request that blocks served in that run, or in one of today with nothing set.
     pub fn threshold(&self) -> u64 {
-        self.about.threshold.unwrap_or(match self.whose() {
-            Whose::Host => THRESHOLD,
+        match self.whose() {
+            Whose::Host => self.about.threshold.unwrap_or(THRESHOLD),
             // PyTorch's device allocator serves all sizes.
             Whose::Device(_) => 0,
-        })
+        }
     }
 
     /// The smallest request that a plan has a place for: as in runs, all of them unless a threshold was set.
     pub fn planned_from(&self) -> u64 {
-        let set = self.about.threshold.filter(|it| *it != THRESHOLD);
-        set.unwrap_or(0)
+        match self.whose() {
+            Whose::Host => self.about.threshold.filter(|it| *it != THRESHOLD),
+            // Settings are of pinned memory.
+            Whose::Device(_) => None,
+        }
+        .unwrap_or(0)
     }
 
     /// Passes over all events, in their order.
@@ -255,8 +273,8 @@ impl Input {
     /// The first line that cannot be used, or `visit`'s.
     pub fn each(&self, visit: &mut dyn FnMut(Item) -> Result<()>) -> Result<()> {
         match &self.source {
-            Source::Trace(path) => {
-                let cut_off = trace::each(path, self.about.recorded, visit)
+            Source::Trace(path, whose) => {
+                let cut_off = trace::each(path, self.about.recorded, *whose, visit)
                     .with_context(|| format!("{} is no trace", self.name))?;
                 self.cut_off.set(cut_off);
                 Ok(())
@@ -264,7 +282,7 @@ impl Input {
             Source::Snapshot(snapshot, whose) => snapshot::each(snapshot, *whose, visit),
             Source::Generated(make) => {
                 let numbered = (1..).zip(make()).map(Ok);
-                trace::checked(numbered, self.about.recorded, visit)
+                trace::checked(numbered, self.about.recorded, Whose::Host, visit)
             }
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn each(
         let mut say = |what| visit(Item { line, at, what });
         let gives_back = matches!(event.op, Op::Unpin { .. });
         match event.op {
-            Op::Alloc { id, bytes, .. } => {
+            Op::Alloc { id, bytes, stream } => {
                 live = live.saturating_add(bytes);
                 if bytes > MOST_BYTES || live > MOST_LIVE {
                     bail!(
@@ -72,6 +72,7 @@ pub(super) fn each(
                     bytes,
                     thread,
                     private: false,
+                    stream,
                 })?;
             }
             Op::Free { id } => {

@@ -3,14 +3,15 @@
 //! A trace that a run recorded says when the streams that used a block were done, and may be cut off; one that was made
 //! up has neither.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use pinbuddy_snapshot::Whose;
 use pinbuddy_trace::checked::{Act, Checker};
-use pinbuddy_trace::{Error, Event, Op, Reader};
+use pinbuddy_trace::{Error, Event, Memory, Op, Reader};
 use serde_json::Value;
 
 use super::numbers::Numbers;
@@ -21,12 +22,69 @@ fn open(path: &Path) -> Result<Reader<BufReader<File>>> {
     Ok(Reader::lenient(file))
 }
 
-/// What the header says.
-pub(super) fn about(path: &Path) -> Result<About> {
+/// How many requests a trace has.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// For pinned memory, if that was counted.
+    pinned: Option<u64>,
+    /// For that of each device that has any.
+    devices: BTreeMap<usize, u64>,
+}
+
+/// Counts requests, where the header says that there may be some for device memory.
+pub(super) fn counts(path: &Path, memory: Memory) -> Result<Counts> {
+    if memory == Memory::Pinned {
+        return Ok(Counts::default());
+    }
+    let (mut pinned, mut devices) = (0, BTreeMap::new());
+    for item in open(path)? {
+        match item?.1.op {
+            Op::Alloc { .. } => pinned += 1,
+            Op::DeviceAlloc { device, .. } => *devices.entry(device as usize).or_default() += 1,
+            _ => {}
+        }
+    }
+    let pinned = Some(pinned);
+    Ok(Counts { pinned, devices })
+}
+
+impl Counts {
+    /// Whose events are wanted: those of `device`, or else of pinned memory, or of the device with most where there is none.
+    pub(super) fn choose(&self, name: &str, device: Option<usize>) -> Result<Whose> {
+        match device {
+            Some(device) if self.devices.contains_key(&device) => Ok(Whose::Device(device)),
+            Some(device) if self.devices.is_empty() => bail!(
+                "{name} has no memory of device {device}, only pinned memory: leave out --device, or record device memory \
+                 with BUDDY_DEVICE_TRACE=FILE"
+            ),
+            Some(device) => {
+                let with: Vec<String> = self.devices.keys().map(usize::to_string).collect();
+                bail!(
+                    "{name} has no memory of device {device}; it has that of: {}",
+                    with.join(", ")
+                )
+            }
+            None => {
+                let most = self
+                    .devices
+                    .iter()
+                    .max_by_key(|(device, it)| (**it, usize::MAX - **device));
+                Ok(match most {
+                    Some((device, _)) if self.pinned == Some(0) => Whose::Device(*device),
+                    _ => Whose::Host,
+                })
+            }
+        }
+    }
+}
+
+/// What the header says, and which memory there may be.
+pub(super) fn about(path: &Path) -> Result<(About, Memory)> {
     let mut reader = open(path)?;
     // Reads the header.
     let first = reader.next().transpose();
     let header = reader.header();
+    let memory = header.memory;
     let small = |it: Option<u64>| u32::try_from(it?).ok();
     let megabytes = |it: &Value| it.as_u64().or_else(|| it.as_str()?.parse().ok());
     let setting = |name: &str| {
@@ -43,17 +101,18 @@ pub(super) fn about(path: &Path) -> Result<About> {
         exact_sizes: true,
     };
     first?;
-    Ok(about)
+    Ok((about, memory))
 }
 
-/// Passes over all events; returns the line at which the file was cut off.
+/// Passes over all events of this memory; returns the line at which the file was cut off.
 pub(super) fn each(
     path: &Path,
     recorded: bool,
+    whose: Whose,
     visit: &mut dyn FnMut(Item) -> Result<()>,
 ) -> Result<Option<u64>> {
     let mut reader = open(path)?;
-    checked(&mut reader, recorded, visit)?;
+    checked(&mut reader, recorded, whose, visit)?;
     Ok(reader.cut_off())
 }
 
@@ -64,13 +123,16 @@ struct Block {
     number: u32,
     bytes: u64,
     used: bool,
+    /// Of a device: traces of it are recorded.
+    on_device: bool,
 }
 
 /// Checks events, and gives blocks their ids and numbers. In a recorded trace a block that was used lives, for a replay,
-/// until it was safe: allocators look at that at the same moments, at requests.
+/// until it was safe: allocators look at that at the same moments, at requests. Other memory than `whose` is left out.
 pub(super) fn checked(
     events: impl Iterator<Item = Result<(u64, Event), Error>>,
     recorded: bool,
+    whose: Whose,
     visit: &mut dyn FnMut(Item) -> Result<()>,
 ) -> Result<()> {
     let (mut checker, mut numbers, mut next) = (Checker::default(), Numbers::default(), 0);
@@ -79,18 +141,39 @@ pub(super) fn checked(
     for item in events {
         let (line, event) = item?;
         let step = checker.check(line, event)?;
+        let of = |device: u32| whose == Whose::Device(device as usize);
         let what = match event.op {
+            Op::Alloc { .. } | Op::Clear if whose != Whose::Host => continue,
+            Op::DeviceAlloc { device, .. }
+            | Op::SegmentAlloc { device, .. }
+            | Op::SegmentFree { device, .. }
+                if !of(device) =>
+            {
+                continue;
+            }
             Op::Alloc {
                 id: name,
                 bytes,
                 thread,
                 private,
+            }
+            | Op::DeviceAlloc {
+                id: name,
+                bytes,
+                thread,
+                private,
+                ..
             } => {
+                let (on_device, stream) = match event.op {
+                    Op::DeviceAlloc { stream, .. } => (true, stream),
+                    _ => (false, 0),
+                };
                 let it = Block {
                     id: next,
                     number: numbers.take(),
                     bytes,
                     used: false,
+                    on_device,
                 };
                 next += 1;
                 live.insert(name, it);
@@ -101,14 +184,17 @@ pub(super) fn checked(
                     bytes,
                     thread,
                     private,
+                    stream,
                 }
             }
+            Op::SegmentAlloc { bytes, .. } => What::Pin { bytes },
+            Op::SegmentFree { bytes, .. } => What::Unpin { bytes },
             // The checker knows that it lives.
             Op::Free { id: name, .. } => {
                 let Some(it) = live.remove(&name) else {
                     continue;
                 };
-                let waits = recorded && it.used;
+                let waits = it.used && (recorded || it.on_device);
                 let block = (!waits).then(|| numbers.give_back(it.number));
                 if waits {
                     pending.insert(name, it);
@@ -121,15 +207,19 @@ pub(super) fn checked(
                     pending: waits,
                 }
             }
-            Op::Event { id: name, .. } => {
-                let (Some(it), Act::Use { stream, .. }) = (live.get_mut(&name), step.act) else {
+            Op::Event { id: name, stream } => {
+                let Some(it) = live.get_mut(&name) else {
                     continue;
+                };
+                let stream = match step.act {
+                    Act::Use { stream, .. } => stream,
+                    _ => stream,
                 };
                 it.used = true;
                 let Block {
                     id, number, bytes, ..
                 } = *it;
-                let block = (!recorded).then_some(number);
+                let block = (!recorded && !it.on_device).then_some(number);
                 What::Use {
                     id,
                     block,
@@ -176,7 +266,8 @@ mod tests {
             let number = block.map_or_else(|| "-".to_owned(), |it| it.to_string());
             format!("{name} {id}:{number}")
         };
-        checked(Reader::new(text.as_bytes()), recorded, &mut |item| {
+        let reader = Reader::new(text.as_bytes());
+        checked(reader, recorded, Whose::Host, &mut |item| {
             all.push(match item.what {
                 What::Request { id, block, .. } => say("request", id, Some(block)),
                 What::Free { id, block, .. } => say("free", id, block),

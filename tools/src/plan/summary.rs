@@ -3,10 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use pinbuddy_plan::device::THRESHOLD;
+use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_plan::{Plan, check_plan};
 use serde::Serialize;
 
-use super::Read;
+use super::{Read, device};
 use crate::baseline::{self, Baseline};
 use crate::effort::{Ended, gap_percent};
 use crate::show;
@@ -44,7 +46,7 @@ pub struct Planned {
     pub regions: Vec<u64>,
     /// How many places the plan has; 0 where it has only amounts.
     pub slots: usize,
-    /// How many threads made requests.
+    /// How many threads made requests; of device memory, how many streams have a plan.
     pub lanes: usize,
     /// Where the plan was written to.
     pub out: Option<PathBuf>,
@@ -61,6 +63,7 @@ pub struct Planned {
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let repeats = match self.iterations {
+            0 if self.stock.is_none() => "no stream's come again: no plan".to_owned(),
             0 => "they do not repeat: a plan of amounts".to_owned(),
             it => format!(
                 "{} alike: {}",
@@ -77,7 +80,12 @@ impl fmt::Display for Planned {
         )?;
         writeln!(
             f,
-            "  the plan pins {} in {}, {:.2} % above the lower bound; {:.2} s",
+            "  the plan {} {} in {}, {:.2} % above the lower bound; {:.2} s",
+            if self.stock.is_none() {
+                "reserves"
+            } else {
+                "pins"
+            },
             show::bytes(self.peak),
             show::count(self.regions.len() as u64, "region"),
             self.gap_percent,
@@ -109,12 +117,14 @@ impl fmt::Display for Planned {
                 show::count(it.waits, "wait"),
             )?;
         }
+        let variable = if self.stock.is_none() {
+            "BUDDY_DEVICE_PLAN"
+        } else {
+            "BUDDY_PLAN"
+        };
         match &self.out {
-            _ if self.stock.is_none() => {
-                writeln!(f, "This is device memory: BUDDY_PLAN is for pinned memory.")
-            }
-            Some(out) => writeln!(f, "To use it: BUDDY_PLAN={}", out.display()),
-            None => writeln!(f, "To use it: --out FILE, and BUDDY_PLAN=FILE in the run"),
+            Some(out) => writeln!(f, "To use it: {variable}={}", out.display()),
+            None => writeln!(f, "To use it: --out FILE, and {variable}=FILE in the run"),
         }
     }
 }
@@ -130,8 +140,6 @@ pub struct Search {
     pub ended: Ended,
     /// How many threads searched.
     pub threads: usize,
-    /// Whether it is a device's memory.
-    pub device: bool,
     /// Where the plan was written to.
     pub out: Option<PathBuf>,
 }
@@ -146,10 +154,7 @@ impl Planned {
         } else {
             facts.peak
         };
-        let [stock, engine] = [0, 1].map(|it| {
-            let pinned = !search.device;
-            pinned.then(|| Baseline::new(&read.outcomes[it], lower_bound))
-        });
+        let [stock, engine] = [0, 1].map(|it| Some(Baseline::new(&read.outcomes[it], lower_bound)));
         Self {
             requests: facts.requests,
             requests_below_threshold: read.left_out,
@@ -171,6 +176,36 @@ impl Planned {
             hits: check_plan(&read.record, plan).hits,
             stock,
             engine,
+            run_peak: (read.run_peak > 0).then_some(read.run_peak),
+        }
+    }
+
+    /// The same of a device's memory: the sums over its streams.
+    pub fn of_device(made: &DevicePlan, read: &device::Read, search: Search) -> Self {
+        let plans = || made.plans.iter().map(|(_, plan)| plan);
+        let peak = made.reserved();
+        let lower_bound = plans().map(|it| it.facts.lower_bound).sum();
+        Self {
+            requests: read.record.len() as u64,
+            requests_below_threshold: read.left_out,
+            threshold: THRESHOLD,
+            iterations: plans().map(|it| it.facts.iterations).max().unwrap_or(0),
+            peak,
+            peak_requested: read.peak,
+            lower_bound,
+            gap_percent: gap_percent(peak, lower_bound),
+            efficiency: baseline::ratio(read.peak, peak),
+            seconds: search.seconds,
+            reading_seconds: search.reading_seconds,
+            ended: search.ended,
+            threads: search.threads,
+            regions: plans().flat_map(|it| it.regions.clone()).collect(),
+            slots: plans().map(|it| it.slots.len()).sum(),
+            lanes: made.plans.len(),
+            out: search.out,
+            hits: read.record.hits(made),
+            stock: None,
+            engine: None,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
         }
     }

@@ -10,11 +10,11 @@ use pinbuddy_core::Growth;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
-use pinbuddy_trace::checked::Step;
+use pinbuddy_trace::checked::{Act, Step};
 use serde::Serialize;
 
-use super::curve::{COARSE, Curve};
-use super::observe::observe;
+use super::curve::Curve;
+use super::observe::glance;
 
 const MIB: u64 = 1 << 20;
 
@@ -57,7 +57,14 @@ pub struct Lab {
 
 /// Replays, on so many threads, until `stop`.
 pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool + Sync)) -> Lab {
-    let grid = grid();
+    let alike = alike(steps);
+    let all = grid();
+    let of = all.len();
+    let replayed = |(_, it): &(bool, Settings)| {
+        let megabytes = it.threshold_bytes / MIB;
+        alike.contains(&(megabytes, megabytes))
+    };
+    let grid: Vec<_> = all.into_iter().filter(replayed).collect();
     let (next, tried) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -75,14 +82,43 @@ pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool +
         }
     });
     let mut tried = tried.into_inner().unwrap_or_default();
+    for (threshold_mb, same) in alike.into_iter().filter(|(one, other)| one != other) {
+        let copies = tried.iter().filter(|it| it.threshold_mb == same);
+        let copies = copies.cloned().map(|it| Tried { threshold_mb, ..it });
+        let copies: Vec<_> = copies.collect();
+        tried.extend(copies);
+    }
     tried.sort_by_key(|it| (it.exact, it.threshold_mb, it.block_mb, it.count));
     Lab {
         block_mb: BLOCKS_MB.into(),
         count: COUNTS.into(),
         threshold_mb: THRESHOLDS_MB.into(),
         tried,
-        of: grid.len(),
+        of,
     }
+}
+
+/// Each threshold, and one that leaves the same requests to stock: a threshold says nothing else.
+fn alike(steps: &[Step]) -> [(u64, u64); THRESHOLDS_MB.len()] {
+    let mut between = [false; THRESHOLDS_MB.len()];
+    for step in steps {
+        if let Act::Alloc { bytes, .. } = step.act {
+            let below = THRESHOLDS_MB
+                .iter()
+                .take_while(|it| **it * MIB <= bytes)
+                .count();
+            between[below.saturating_sub(1)] = true;
+        }
+    }
+    // Those with no request between them are alike, and the default stands for its like.
+    let group = |at: usize| between[..at].iter().filter(|it| **it).count();
+    let usual = Settings::default().threshold_bytes / MIB;
+    std::array::from_fn(|at| {
+        let all = (0..THRESHOLDS_MB.len()).filter(|it| group(*it) == group(at));
+        let all: Vec<u64> = all.map(|it| THRESHOLDS_MB[it]).collect();
+        let chosen = if all.contains(&usual) { usual } else { all[0] };
+        (THRESHOLDS_MB[at], chosen)
+    })
 }
 
 /// All settings; the defaults and what is near to them first.
@@ -119,15 +155,55 @@ fn grid() -> Vec<(bool, Settings)> {
 fn try_one(steps: &[Step], exact: bool, settings: Settings) -> Tried {
     debug_assert_eq!(exact, settings.growth == Growth::Exact, "of the grid");
     let mut run = replay::on(Kind::Pinbuddy, settings);
-    let seen = observe(run.as_mut(), steps, COARSE);
+    let (pinned, last) = glance(run.as_mut(), steps);
     Tried {
         block_mb: settings.block_bytes / MIB,
         count: settings.block_count,
         threshold_mb: settings.threshold_bytes / MIB,
         exact,
-        pinned: seen.pinned,
-        peak: seen.last.peak,
-        waits: seen.last.misses,
-        calls: seen.last.calls,
+        pinned,
+        peak: last.peak,
+        waits: last.misses,
+        calls: last.calls,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(sizes: &[u64]) -> Vec<Step> {
+        let step = |(block, bytes): (u32, &u64)| Step {
+            at: block.into(),
+            act: Act::Alloc {
+                block,
+                bytes: *bytes,
+            },
+        };
+        (0..).zip(sizes).map(step).collect()
+    }
+
+    #[test]
+    fn thresholds_are_alike_that_serve_the_same() {
+        let of = |sizes: &[u64]| alike(&requests(sizes)).map(|it| it.1);
+        assert_eq!(of(&[]), [4, 4, 4, 4]);
+        assert_eq!(of(&[1, MIB, 4 * MIB, 16 * MIB]), [0, 1, 4, 16]);
+        assert_eq!(of(&[MIB, 64 * MIB]), [0, 0, 4, 4]);
+        assert_eq!(of(&[1, 4 * MIB - 1, 5 * MIB]), [0, 1, 4, 16]);
+    }
+
+    /// What is not replayed is what a replay would have come to.
+    #[test]
+    fn what_is_copied_is_what_would_have_been_replayed() {
+        let steps = requests(&[5 * MIB, 30 * MIB, 2 * MIB, 5 * MIB]);
+        let lab = explore(&steps, 1, &|| false);
+        assert_eq!((lab.tried.len(), lab.of), (148, 148));
+        for (exact, settings) in grid() {
+            let shown = |it: &Tried| serde_json::to_string(it).unwrap();
+            let key = |it: &Tried| (it.exact, it.block_mb, it.count, it.threshold_mb);
+            let one = try_one(&steps, exact, settings);
+            let there = lab.tried.iter().find(|it| key(it) == key(&one)).unwrap();
+            assert_eq!(shown(there), shown(&one));
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! ```text
 //!   recording  the file in memory: steps of a replay, and a row for each block
 //!   observe    an allocator's model replayed on it; curve, map: what that looked like
-//!   tables     what lived at the peak, sizes
+//!   plan       a plan beside them
+//!   tables     what lived at the peak, sizes; who: who asked
 //!   lab        many settings replayed, for a page where they can be changed
 //!   page       all of it as one page; formats: as files for other programs
 //! ```
@@ -16,15 +17,17 @@ mod lab;
 mod map;
 mod observe;
 mod page;
+mod plan;
 mod recording;
 mod stack;
 mod tables;
+mod who;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use pinbuddy_plan::{Options, Plan, places};
+use anyhow::{Result, bail};
+use pinbuddy_plan::Record;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
@@ -32,6 +35,7 @@ use pinbuddy_snapshot::Whose;
 
 use crate::effort::{Limits, threads};
 use crate::input::Input;
+use crate::plan::search;
 use crate::{advise, cli, show};
 use curve::{Curve, FINE};
 pub use page::{Allocator, Blocks, Compared, Report};
@@ -94,12 +98,19 @@ fn report(
     say("replaying allocators");
     let mut allocators = allocators(recording, input.threshold(), Some(&shown));
     say("looking for a plan");
-    allocators.push(planned(recording, args, &shown)?);
-    say("looking for advice");
-    let advice = match host {
-        true => Some(advise::advise(input, args.time_limit, args.threads)?),
-        false => None,
+    let plan = match &args.plan {
+        Some(file) => plan::of_file(file)?,
+        None => search(&recording.record, args.time_limit, args.threads),
     };
+    allocators.push(plan::planned(&plan, recording, &shown));
+    say("looking for advice");
+    // Advice is about the plan that would be made of the whole file.
+    let is_its_own = args.plan.is_none() && recording.cut_after.is_none();
+    let mut look = |record: &Record| match is_its_own {
+        true => plan.clone(),
+        false => search(record, args.time_limit, args.threads),
+    };
+    let advice = host.then(|| advise::advise(input, &mut look)).transpose()?;
     say("trying settings");
     let lab = host.then(|| {
         let limits = Limits::new(args.time_limit, 0);
@@ -133,6 +144,9 @@ fn report(
         allocators,
         blocks: blocks(&recording.rows, &shown),
         at_peak: tables::at_peak(recording, peak_at),
+        who: input
+            .stacks()
+            .and_then(|(stacks, of)| who::asked(stacks, &of, &recording.rows, &shown, peak_at)),
         sizes: tables::sizes(recording, peak_at),
         advice,
         lab,
@@ -177,7 +191,7 @@ fn allocators(
                 let (seen, map) = observe::observe_with_map(run.as_mut(), recording, shown);
                 (seen, Some(map))
             }
-            _ => (observe::observe(run.as_mut(), &recording.steps, FINE), None),
+            _ => (observe::observe(run.as_mut(), &recording.steps), None),
         };
         Allocator {
             name,
@@ -191,95 +205,6 @@ fn allocators(
         }
     };
     kinds.into_iter().map(one).collect()
-}
-
-/// A plan, with stock for requests below the threshold: as a file says, or made now.
-fn planned(recording: &Recording, args: &cli::Report, shown: &[usize]) -> Result<Allocator> {
-    let plan = match &args.plan {
-        Some(path) => {
-            let name = path.display();
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("there is no plan {name} that can be read"))?;
-            Plan::read(&text).with_context(|| format!("{name} is no plan that can be used"))?
-        }
-        None => {
-            let limits = Limits::new(args.time_limit, recording.record.peak());
-            let options = Options {
-                threads: threads(args.threads),
-                ..Options::default()
-            };
-            limits.watch(|| pinbuddy_plan::plan(&recording.record, &options, &|| limits.stop()))
-        }
-    };
-    let places = places(&recording.record, &plan);
-    let of_rows = served(recording);
-    let slots: Vec<_> = shown
-        .iter()
-        .map(|row| of_rows[*row].and_then(|it| places.get(it).copied().flatten()))
-        .collect();
-    let mut below = replay::on(Kind::Stock, Settings::default());
-    let rest = rest(recording);
-    let seen = observe::observe(below.as_mut(), &rest, FINE);
-    let reserved = plan.reserved();
-    let mut pinned = Curve::new(FINE);
-    pinned.push(0, reserved);
-    for (at, bytes) in seen.pinned.points() {
-        pinned.push(at, reserved.saturating_add(bytes));
-    }
-    let missed = places.iter().filter(|it| it.is_none()).count() as u64;
-    let known = !plan.slots.is_empty() || recording.record.is_empty();
-    Ok(Allocator {
-        name: "a plan",
-        pinned,
-        waits: known.then_some(seen.waits),
-        peak: reserved.saturating_add(seen.last.peak),
-        waited: known.then_some(missed + seen.last.misses),
-        calls: plan.regions.len() as u64 + seen.last.calls,
-        stopped: false,
-        map: Some(map::of_plan(&plan.regions, &slots, recording.end)),
-    })
-}
-
-/// Of each row: which request of the record it is, if it is one.
-fn served(recording: &Recording) -> Vec<Option<usize>> {
-    let mut next = 0;
-    let of = recording.rows.iter().map(|row| {
-        let served = row.bytes >= recording.planned_from && !row.private;
-        served.then(|| {
-            next += 1;
-            next - 1
-        })
-    });
-    of.collect()
-}
-
-/// What a plan leaves to stock.
-fn rest(recording: &Recording) -> Vec<pinbuddy_trace::checked::Step> {
-    use pinbuddy_trace::checked::Act;
-    let mut small = std::collections::HashMap::new();
-    let mut private = recording
-        .rows
-        .iter()
-        .filter(|it| it.private)
-        .map(|it| it.step)
-        .peekable();
-    let mut rest = Vec::new();
-    for (number, step) in recording.steps.iter().enumerate() {
-        let is_private = private.next_if_eq(&number).is_some();
-        let stays = match step.act {
-            Act::Alloc { block, bytes } => {
-                let stays = bytes < recording.planned_from || is_private;
-                small.insert(block, stays);
-                stays
-            }
-            Act::Free { block } | Act::Use { block, .. } => small.get(&block) == Some(&true),
-            _ => true,
-        };
-        if stays {
-            rest.push(*step);
-        }
-    }
-    rest
 }
 
 /// Live as requested, and of that what was freed and waits for a stream.

@@ -22,8 +22,23 @@ pub(super) struct Seen {
 }
 
 /// Replays all steps.
-pub(super) fn observe(run: &mut dyn Run, steps: &[Step], width: usize) -> Seen {
-    watch(run, steps, width, &mut |_, _| {})
+pub(super) fn observe(run: &mut dyn Run, steps: &[Step]) -> Seen {
+    watch(run, steps, &mut |_, _| {})
+}
+
+/// What was pinned over time alone, in a coarse curve.
+pub(super) fn glance(run: &mut dyn Run, steps: &[Step]) -> (Curve, State) {
+    let mut pinned = Curve::new(COARSE);
+    let mut last = State::default();
+    for step in steps {
+        run.step(*step);
+        last = run.state();
+        pinned.push(step.at, last.pinned);
+        if last.pinned > MOST_PINNED {
+            break;
+        }
+    }
+    (pinned, last)
 }
 
 /// The same, and where `rows` are.
@@ -36,7 +51,7 @@ pub(super) fn observe_with_map(
     let (mut mapping, mut next) = (Mapping::default(), 0);
     let mut at_step = 0;
     run.watch();
-    let seen = watch(run, &recording.steps, FINE, &mut |run, step| {
+    let seen = watch(run, &recording.steps, &mut |run, step| {
         mapping.follow(&run.changes(), step.at);
         while let Some(row) = rows.get(next).map(of)
             && row.step <= at_step
@@ -50,15 +65,10 @@ pub(super) fn observe_with_map(
     (seen, mapping.end(recording.end, rows.len() - next))
 }
 
-fn watch(
-    run: &mut dyn Run,
-    steps: &[Step],
-    width: usize,
-    also: &mut dyn FnMut(&mut dyn Run, &Step),
-) -> Seen {
+fn watch(run: &mut dyn Run, steps: &[Step], also: &mut dyn FnMut(&mut dyn Run, &Step)) -> Seen {
     let mut seen = Seen {
-        pinned: Curve::new(width),
-        waits: Curve::new(width.min(COARSE * 4)),
+        pinned: Curve::new(FINE),
+        waits: Curve::new(COARSE * 4),
         last: State::default(),
         stopped: false,
     };

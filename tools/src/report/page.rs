@@ -8,6 +8,7 @@ use super::curve::Curve;
 use super::lab::Lab;
 use super::map::Map;
 use super::tables::{AtPeak, Sizes};
+use super::who::Who;
 use crate::advise::Advice;
 
 /// A report. Sizes are in bytes, times in microseconds from the first event on.
@@ -61,6 +62,8 @@ pub struct Report {
     pub blocks: Blocks,
     /// What lived at the peak.
     pub at_peak: Vec<AtPeak>,
+    /// Who asked for what, where stacks were recorded.
+    pub who: Option<Who>,
     /// Which sizes there are.
     pub sizes: Vec<Sizes>,
     /// What to set.
@@ -149,26 +152,17 @@ impl Report {
     ///
     /// `to`'s.
     pub fn write_page(&self, to: &mut impl Write) -> io::Result<()> {
-        let mut rest = PAGE;
-        for (place, fill) in [
-            ("{{style}}", Fill::Style),
-            ("{{data}}", Fill::Data),
-            ("{{script}}", Fill::Script),
-        ] {
-            let (before, after) = rest.split_once(place).unwrap_or((rest, ""));
-            to.write_all(before.as_bytes())?;
-            match fill {
-                Fill::Style => to.write_all(STYLE.as_bytes())?,
-                Fill::Data => self.write_data(to)?,
-                Fill::Script => {
-                    for script in SCRIPTS {
-                        to.write_all(script.as_bytes())?;
-                    }
-                }
-            }
-            rest = after;
+        // The marks stand in the page in this order.
+        let (head, rest) = PAGE.split_once("{{style}}").unwrap_or_default();
+        let (body, rest) = rest.split_once("{{data}}").unwrap_or_default();
+        let (between, end) = rest.split_once("{{script}}").unwrap_or_default();
+        write!(to, "{head}{STYLE}{body}")?;
+        self.write_data(to)?;
+        to.write_all(between.as_bytes())?;
+        for script in SCRIPTS {
+            to.write_all(script.as_bytes())?;
         }
-        to.write_all(rest.as_bytes())
+        to.write_all(end.as_bytes())
     }
 
     /// As JSON in which nothing can end the element that it stands in.
@@ -176,10 +170,4 @@ impl Report {
         let text = serde_json::to_string(self)?;
         to.write_all(text.replace('<', "\\u003c").as_bytes())
     }
-}
-
-enum Fill {
-    Style,
-    Data,
-    Script,
 }

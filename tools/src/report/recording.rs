@@ -133,6 +133,7 @@ impl Reading {
                 bytes,
                 thread,
                 private,
+                ..
             } => {
                 self.live.insert(id, to.rows.len());
                 to.rows.push(Row {

@@ -68,7 +68,8 @@ pub(super) fn sum(rows: &[Row], begin: fn(&Row) -> u64, each: &mut dyn FnMut(u64
     }
 }
 
-fn lives(row: &Row, at: u64) -> bool {
+/// Whether its memory was not free then.
+pub(super) fn lives(row: &Row, at: u64) -> bool {
     row.from <= at && at < row.until
 }
 

@@ -106,6 +106,10 @@ pub struct Simulate {
     /// A policy to replay them on, any number of times [default: all of them]
     #[arg(long = "policy", value_name = "POLICY", value_parser = policies())]
     pub policies: Vec<Kind>,
+    /// Device memory instead: generated trainings (TRACE names some of them) on the model of PyTorch's allocator, with
+    /// a plan in front of it and without
+    #[arg(long, conflicts_with_all = ["policies", "steps"])]
+    pub device: bool,
     #[command(flatten)]
     pub made: Made,
     /// Print the results as JSON on standard output
@@ -274,7 +278,7 @@ mod tests {
         assert_eq!(args.settings.settings(), Default::default());
     }
 
-    /// Reviews changes of help texts, which scripts and the README rely on.
+    /// Reviews changes of help texts, which scripts and documents rely on.
     #[test]
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
@@ -289,24 +293,24 @@ mod tests {
         }
     }
 
-    fn readme() -> String {
-        fs::read_to_string(paths::root().join("README.md")).unwrap()
+    fn page(name: &str) -> String {
+        fs::read_to_string(paths::root().join("docs").join(name)).unwrap()
     }
 
     #[test]
-    fn the_readme_lists_every_command() {
-        let cli = Cli::command();
+    fn the_page_lists_every_command() {
+        let (page, cli) = (page("commands.md"), Cli::command());
         for command in cli.get_subcommands().filter(|it| !it.is_hide_set()) {
             let about = command.get_about().unwrap();
             let row = format!("| `cargo xtask {}` | {about} |", command.get_name());
-            assert!(readme().contains(&row), "README.md should have {row}");
+            assert!(page.contains(&row), "docs/commands.md should have {row}");
         }
     }
 
-    /// The help of a setting begins as the README's explanation of the BUDDY_ variable.
+    /// The help of a setting begins as the page's explanation of the BUDDY_ variable.
     #[test]
-    fn settings_are_explained_as_in_the_readme() {
-        let (readme, mut cli) = (readme(), Cli::command());
+    fn settings_are_explained_as_on_their_page() {
+        let (page, mut cli) = (page("variables.md"), Cli::command());
         cli.build();
         let simulate = cli.find_subcommand("simulate").unwrap();
         let settings = |it: &&clap::Arg| it.get_help_heading().is_some();
@@ -314,7 +318,7 @@ mod tests {
         for option in simulate.get_arguments().filter(settings) {
             let long = option.get_long().unwrap().to_uppercase().replace('-', "_");
             let start = format!("| `BUDDY_{long}` |");
-            let row = readme.lines().find(|it| it.starts_with(&start)).unwrap();
+            let row = page.lines().find(|it| it.starts_with(&start)).unwrap();
             let has = |text: String| assert!(row.contains(&text), "{text:?} is not in {row}");
             let help = option.get_help().unwrap().to_string();
             let first = help.split(';').next().unwrap_or_default();
@@ -343,7 +347,9 @@ mod tests {
         let text = entries.filter_map(|it| fs::read_to_string(it.path()).ok());
         let text: String = text.collect();
         let said = text.lines().map(str::trim_start);
-        let lines = said.filter(|it| !it.starts_with('#') && !it.starts_with("echo "));
+        // The table of commands has their names alone.
+        let not = ["#", "echo ", "| `cargo xtask "];
+        let lines = said.filter(|it| !not.iter().any(|start| it.starts_with(start)));
         let own = |words: &Vec<String>| {
             let name = words.first().map_or("", String::as_str);
             let plot = words.get(1).is_some_and(|it| it == "plot");

@@ -137,7 +137,7 @@ fn of_client(
     for (fault, plan) in FAULTS {
         step.say(fault);
         let (stock, fork) = (stock(plan)?, fork(plan)?);
-        let outcome = match outcome(&clean, &stock, &fork) {
+        let outcome = match outcome(client.name, &clean, &stock, &fork) {
             Outcome::Differs if known.lists(client.name, fault) => Outcome::AsListed,
             it => it,
         };
@@ -158,7 +158,7 @@ fn of_client(
     Ok(rows)
 }
 
-fn outcome(clean: &Ran, stock: &Ran, fork: &Ran) -> Outcome {
+fn outcome(client: &str, clean: &Ran, stock: &Ran, fork: &Ran) -> Outcome {
     let results = |it: &Ran| it.report.as_ref().map(|it| it.results.clone());
     if fork.succeeded() && [clean, stock].iter().any(|it| results(it) == results(fork)) {
         if fork.warnings.iter().any(|it| it.contains(MET)) {
@@ -166,11 +166,25 @@ fn outcome(clean: &Ran, stock: &Ran, fork: &Ran) -> Outcome {
         } else {
             Outcome::NotMet
         }
-    } else if !stock.succeeded() && end(stock) == end(fork) {
+    } else if !stock.succeeded() && ends_alike(client, stock, fork) {
         Outcome::AsStock
     } else {
         Outcome::Differs
     }
+}
+
+/// Where a DataLoader fails, its thread raises the error while its processes find their pipes closed, and which of them has the
+/// last word is a race, with stock, too.
+fn ends_alike(client: &str, stock: &Ran, fork: &Ran) -> bool {
+    let [one, other] = [exception(stock), exception(fork)];
+    let is_of_a_pipe = |it| {
+        matches!(
+            it,
+            None | Some("ConnectionResetError" | "EOFError" | "BrokenPipeError")
+        )
+    };
+    let races = client.starts_with("loader-") && (is_of_a_pipe(one) || is_of_a_pipe(other));
+    stock.exit == fork.exit && (one == other || races)
 }
 
 /// How it ended, and with which exception.
@@ -178,14 +192,18 @@ fn end(ran: &Ran) -> String {
     if ran.succeeded() {
         return ran.exit.clone();
     }
+    format!("{}, {}", ran.exit, exception(ran).unwrap_or("no exception"))
+}
+
+/// The exception that its last words are about.
+fn exception(ran: &Ran) -> Option<&str> {
     let is_of_python = |line: &&str| {
         let name = line.split(':').next().unwrap_or_default();
         let last = name.rsplit('.').next().unwrap_or_default();
         last.ends_with("Error") && last.chars().all(char::is_alphanumeric)
     };
     let exception = ran.last_words.lines().rev().find(is_of_python);
-    let kind = exception.and_then(|it| it.split(':').next());
-    format!("{}, {}", ran.exit, kind.unwrap_or("no exception"))
+    exception.and_then(|it| it.split(':').next())
 }
 
 impl Known {
@@ -250,13 +268,28 @@ mod tests {
             (&survived, &wrong, Outcome::Differs),
         ] {
             assert_eq!(
-                outcome(&clean, stock, fork),
+                outcome("kv-pool", &clean, stock, fork),
                 expected,
                 "{} {}",
                 end(stock),
                 end(fork)
             );
         }
+        // Which process of a loader has the last word is a race, and how they end is none.
+        let pipe = ran("exit code 1", "ConnectionResetError: [Errno 104]", None);
+        assert_eq!(outcome("kv-pool", &clean, &failed, &pipe), Outcome::Differs);
+        assert_eq!(
+            outcome("loader-fork", &clean, &failed, &pipe),
+            Outcome::AsStock
+        );
+        assert_eq!(
+            outcome("loader-fork", &clean, &failed, &killed),
+            Outcome::Differs
+        );
+        assert_eq!(
+            outcome("loader-fork", &clean, &failed, &otherwise),
+            Outcome::Differs
+        );
         assert_eq!(end(&failed), "exit code 1, torch.AcceleratorError");
         assert_eq!(end(&killed), "signal 11, no exception");
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::File;
 
-/// The table of the library's settings. A test beside it compares it with the README.
+/// The table of the library's settings. A test beside it compares it with docs/variables.md.
 const SETTINGS: &str = "cxx-bridge/src/config/variables.rs";
 /// The simulator's sources, and the document that explains its settings.
 const SIMULATOR: &str = "tests/cuda-sim/src/";

@@ -1,4 +1,4 @@
-//! Messages that docs/troubleshooting.md explains: the library says each of them.
+//! Messages that docs/troubleshooting.md explains: the library, or the program beside it, says each of them.
 //!
 //! A heading quotes a part of the message that has no number in it.
 
@@ -6,7 +6,7 @@ use super::File;
 
 const PAGE: &str = "docs/troubleshooting.md";
 /// Who speaks.
-const SOURCES: [&str; 2] = ["cxx-bridge/src/", "cxx-bridge/cpp/"];
+const SOURCES: [&str; 3] = ["cxx-bridge/src/", "cxx-bridge/cpp/", "tools/src/"];
 
 /// All complaints, one per line.
 pub fn check(files: &[File]) -> Vec<String> {

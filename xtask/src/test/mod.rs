@@ -8,6 +8,7 @@ pub mod plugin;
 mod rust;
 mod simulator;
 mod source;
+mod unittest;
 mod wheel;
 
 use std::path::Path;

@@ -2,16 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::programs::TOOLS;
+use crate::support::paths;
 use crate::support::progress::Progress;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
-use crate::support::tally::{self, Tally};
-use crate::support::{paths, relay};
+use crate::support::tally::Tally;
+
+use super::unittest;
 
 const PACKAGE: &str = "@sparticuz/chromium@147.0.0";
 const INTEGRITY: &str = "sha512-4ZKeAQQa8up2mt675qSitztLdbQrlf8BKdC5naeap+5Mv1OV1OlJdPoU+EJC/p5sQUJUQmN4r+q5+EhaaOUHpQ==";
@@ -40,21 +43,11 @@ pub fn in_a_browser(python: &Path) -> Result<Tally> {
         });
     }
     let chromium = Progress::new(1).step("get Chromium", |_| ensure(&shell))?;
-    let mut command = std::process::Command::new(python);
+    let mut command = Command::new(python);
     command
-        .args([
-            "-m",
-            "unittest",
-            "discover",
-            "--verbose",
-            "--start-directory",
-        ])
-        .arg(paths::root().join("tests/page"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PINBUDDY_TOOLS", TOOLS.ensure()?)
         .env("PINBUDDY_CHROMIUM", chromium);
-    let (text, success) = relay::run(&mut command)?;
-    Ok(tally::unittest(&text).checked(success))
+    unittest::discover(command, "tests/page")
 }
 
 /// The folder of the program and its libraries, fetched if missing.

@@ -9,10 +9,12 @@ use crate::build_wheel::plan::Plan;
 use crate::build_wheel::tree;
 use crate::cli;
 use crate::python::{pip, tools};
+use crate::support::paths;
 use crate::support::progress::Progress;
-use crate::support::tally::{self, Tally};
-use crate::support::{paths, relay};
+use crate::support::tally::Tally;
 use xtask_patchkit::release::Versions;
+
+use super::unittest;
 
 /// Reads C headers for bindgen. Pinned, since the output is compared byte for byte.
 const LIBCLANG: &str = "libclang==18.1.1";
@@ -59,19 +61,8 @@ fn joined(folders: &[PathBuf]) -> Result<String> {
 
 /// Copies, streams, events and pinned memory with the official wheel, on two simulated GPUs.
 pub fn under_stock(stock: &Path) -> Result<Tally> {
-    let mut command = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
-    command
-        .args([
-            "-m",
-            "unittest",
-            "discover",
-            "--verbose",
-            "--start-directory",
-        ])
-        .arg(paths::root().join("tests/cuda-sim/python"))
-        .env("PYTHONDONTWRITEBYTECODE", "1");
-    let (text, success) = relay::run(&mut command)?;
-    Ok(tally::unittest(&text).checked(success))
+    let python = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
+    unittest::discover(python, "tests/cuda-sim/python")
 }
 
 /// The model of PyTorch's device allocator replays what programs did with the official wheel.

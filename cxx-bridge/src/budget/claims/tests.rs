@@ -12,7 +12,7 @@ const HERE: &str = "/";
 /// The claim of `of` as `by` sees it.
 fn heard(by: &Claims, of: &Claims) -> Option<Claim> {
     let text = fs::read_to_string("/proc/locks").ok()?;
-    let listed_as = of.0.lock().file.as_ref()?.listed_as();
+    let listed_as = of.0.lock().file.as_ref().map(listed_as)?;
     let others = by.of_others(HERE.as_ref());
     // Found by its name in the list, which has other tests' claims, too.
     let only: String = text
@@ -31,7 +31,7 @@ fn others_hear_what_is_held_and_a_process_does_not_hear_itself() {
     one.add(5 << 20);
     one.add((3 << 20) + 1);
     let claim = heard(&other, &one).unwrap();
-    assert_eq!((claim.process, claim.bytes), (process::id(), 9 << 20));
+    assert_eq!((claim.process, claim.bytes), (std::process::id(), 9 << 20));
     assert!(now() - claim.grew < 60, "{claim:?}");
     one.take_away(5 << 20);
     assert_eq!(heard(&other, &one).unwrap().bytes, 4 << 20);
@@ -48,7 +48,7 @@ fn others_hear_what_is_held_and_a_process_does_not_hear_itself() {
 fn a_program_that_closes_what_it_does_not_know_is_told_of_anew() {
     let (one, other) = (Claims::default(), Claims::default());
     one.add(2 << 20);
-    let descriptor = one.0.lock().file.as_ref().unwrap().file.as_raw_fd();
+    let descriptor = one.0.lock().file.as_ref().unwrap().file().as_raw_fd();
     // SAFETY: the descriptor is the one above, which `Nameless` never closes by itself.
     unsafe { libc::close(descriptor) };
     one.add(3 << 20);
@@ -76,7 +76,7 @@ fn a_child_has_no_lock() {
             child => child,
         }
     };
-    let listed_as = one.0.lock().file.as_ref().unwrap().listed_as();
+    let listed_as = one.0.lock().file.as_ref().map(listed_as).unwrap();
     let text = fs::read_to_string("/proc/locks").unwrap();
     // SAFETY: the process is the child above, which has not been waited for.
     unsafe {
@@ -84,7 +84,7 @@ fn a_child_has_no_lock() {
         libc::waitpid(child, std::ptr::null_mut(), 0);
     }
     let mine: Vec<&str> = text.lines().filter(|it| it.contains(&listed_as)).collect();
-    let id = format!(" {} ", process::id());
+    let id = format!(" {} ", std::process::id());
     assert!(
         mine.len() == 2 && mine.iter().all(|it| it.contains(&id)),
         "{text}"

@@ -6,8 +6,10 @@
 //! Invariants: no lock is held while memory is pinned or unpinned (I5); a region is unpinned only while nothing lies in
 //! it; once a region was refused, requests go on without it.
 
+mod lent;
 mod pins;
 
+use lent::Lent;
 use pinbuddy_core::{Block, Region, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
 use pinbuddy_slots::{Counts, Slots};
@@ -16,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{Grant, Handle};
 use crate::backing::Memory;
-use crate::lock::Lock;
+use crate::lock::{Lock, SpinLock};
 use crate::sync::Condvar;
 
 /// The segment of a block that is a slot; its offset is the slot's number.
@@ -27,8 +29,10 @@ const BORROWED: SegmentId = SegmentId::outside(1);
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Planned {
-    state: Lock<State>,
-    /// Notified when pinning has ended.
+    /// Nearly all of a planned pair is two turns with this lock.
+    state: SpinLock<State>,
+    /// Notified, with its lock held, when pinning has ended. That lock is taken before the state's.
+    waiting: Lock<()>,
     changed: Condvar,
     /// Whether requests wait until the regions are pinned.
     waits: bool,
@@ -39,6 +43,8 @@ pub(super) struct Planned {
 struct State {
     slots: Slots,
     phase: Phase,
+    lent: Lent,
+    /// All else.
     stats: Stats,
 }
 
@@ -49,6 +55,8 @@ enum Phase {
     Pinning,
     /// All of them, or all that could be.
     Done,
+    /// They were, and some have been returned since: each is pinned again when a request needs it.
+    Returned,
 }
 
 /// What a report says of it.
@@ -67,10 +75,12 @@ impl Planned {
         let state = State {
             slots,
             phase: Phase::Cold,
+            lent: Lent::default(),
             stats: Stats::default(),
         };
         Self {
-            state: Lock::new(state),
+            state: SpinLock::new(state),
+            waiting: Lock::default(),
             changed: Condvar::new(),
             waits,
             refused: AtomicBool::new(false),
@@ -84,7 +94,7 @@ impl Planned {
 
     /// Whether a thread of the parent held the lock at the fork.
     pub(super) fn is_busy(&self) -> bool {
-        self.state.if_free().is_none()
+        self.state.if_free().is_none() || self.waiting.if_free().is_none()
     }
 
     /// Until it is dropped, others wait: for tests.
@@ -102,16 +112,24 @@ impl Planned {
         }
     }
 
+    pub(super) fn counts(&self) -> Counts {
+        self.state.lock().slots.counts()
+    }
+
     pub(super) fn stats(&self) -> Stats {
         self.state.lock().stats()
     }
 
     pub(super) fn reset_peaks(&self) {
-        self.state.lock().stats.reset_peaks();
+        let mut state = self.state.lock();
+        state.lent.reset_peaks();
+        state.stats.reset_peaks();
     }
 
     pub(super) fn reset_accumulated(&self) {
-        self.state.lock().stats.reset_accumulated();
+        let mut state = self.state.lock();
+        state.lent.reset_accumulated();
+        state.stats.reset_accumulated();
     }
 
     /// An iteration of this thread's is over.
@@ -134,15 +152,17 @@ impl Planned {
 impl State {
     fn stats(&self) -> Stats {
         let mut stats = self.stats;
+        self.lent.show(&mut stats);
         stats.idle_bytes = stats.pinned_bytes.current - stats.active_bytes.current;
         stats
     }
 
+    // Reads a place field by field, as it was written: to copy it whole would wait for that.
     #[inline]
     fn request(&mut self, thread: u32, bytes: usize) -> Option<Grant> {
         let taken = self.slots.request(thread, bytes)?;
         let bytes = self.slots.bytes_of(taken.slot);
-        self.stats.block_lent(bytes as u64);
+        self.lent.block(bytes as u64);
         let block = Block {
             segment: SLOT,
             offset: taken.slot as usize,
@@ -154,9 +174,21 @@ impl State {
         })
     }
 
+    fn serve_needed(&mut self, slot: u32) -> Option<Grant> {
+        let address = self.slots.serve_needed(slot)?.address;
+        let bytes = self.slots.bytes_of(slot);
+        self.lent.block(bytes as u64);
+        let block = Block {
+            segment: SLOT,
+            offset: slot as usize,
+            bytes,
+        };
+        Some(Grant { address, block })
+    }
+
     fn borrow(&mut self, bytes: usize) -> Option<Grant> {
         let borrowed = self.slots.borrow(bytes)?;
-        self.stats.block_lent(borrowed.bytes as u64);
+        self.lent.block(borrowed.bytes as u64);
         let block = Block {
             segment: BORROWED,
             offset: borrowed.address,
@@ -177,7 +209,7 @@ impl State {
             self.slots.give_back(block.offset)
         };
         if was_in_use {
-            self.stats.block_returned(block.bytes as u64);
+            self.lent.returned(block.bytes as u64);
         }
         was_in_use
     }
@@ -208,10 +240,34 @@ impl<M: Memory> Handle<M> {
             let mut state = planned.state.lock();
             if state.phase != Phase::Done {
                 drop(state);
-                state = self.begin_plan(planned)?;
+                return self.request_and_pin(planned, thread, bytes);
             }
             state.request(thread, bytes)
         })
+    }
+
+    /// The same before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
+    #[cold]
+    #[inline(never)]
+    fn request_and_pin(
+        &'static self,
+        planned: &Planned,
+        thread: u32,
+        bytes: usize,
+    ) -> Option<Grant> {
+        let mut state = planned.state.lock();
+        if state.phase != Phase::Returned {
+            drop(state);
+            state = self.begin_plan(planned)?;
+        }
+        let grant = state.request(thread, bytes);
+        if grant.is_some() || state.phase != Phase::Returned {
+            return grant;
+        }
+        let (slot, region) = state.slots.take_needed(bytes)?;
+        drop(state);
+        self.pin_again(planned, region);
+        planned.state.lock().serve_needed(slot)
     }
 
     /// What a plan leaves idle, for a request that the engine would pin memory for.
@@ -245,7 +301,7 @@ impl<M: Memory> Handle<M> {
         true
     }
 
-    /// Regions of the plan in which nothing lies, to be unpinned; the next planned request pins them again.
+    /// Regions of the plan in which nothing lies, to be unpinned; a request that needs one pins it again.
     pub(super) fn take_idle_plan(&self) -> Vec<Region> {
         let Some(planned) = &self.planned else {
             return Vec::new();
@@ -255,8 +311,13 @@ impl<M: Memory> Handle<M> {
         for region in &idle {
             state.stats.region_unpinned(region.bytes as u64, false);
         }
-        if state.phase == Phase::Done {
-            state.phase = Phase::Cold;
+        // What was refused may be had now.
+        if state.phase == Phase::Done && state.slots.missing().next().is_some() {
+            state.phase = if planned.waits {
+                Phase::Returned
+            } else {
+                Phase::Cold
+            };
         }
         idle
     }

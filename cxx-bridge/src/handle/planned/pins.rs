@@ -9,7 +9,7 @@ use super::super::Handle;
 use super::super::cell::EngineCell;
 use super::{Phase, Planned, State};
 use crate::backing::{Control, Memory, background};
-use crate::lock::Guard;
+use crate::lock::SpinGuard;
 use crate::log::{self, Bytes};
 use crate::sync::thread;
 
@@ -26,14 +26,56 @@ impl Control for Own<'_> {
     }
 }
 
-/// The thread that pins the plan's regions; dropping it ends that, after a panic too.
+/// The thread that pins the plan's regions; dropping it ends that, after a panic too. What is missing then is pinned no
+/// more, unless it was returned.
 #[derive(Debug)]
-struct Pinning<'a>(&'a Planned);
+struct Pinning<'a> {
+    planned: &'a Planned,
+    after: Phase,
+}
+
+impl<'a> Pinning<'a> {
+    fn new(planned: &'a Planned) -> Self {
+        let after = Phase::Done;
+        Self { planned, after }
+    }
+}
 
 impl Drop for Pinning<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().phase = Phase::Done;
-        self.0.changed.notify_all();
+        let _waiting = self.planned.waiting.lock();
+        self.planned.state.lock().phase = self.after;
+        self.planned.changed.notify_all();
+    }
+}
+
+impl Planned {
+    fn phase(&self) -> Phase {
+        self.state.lock().phase
+    }
+
+    /// Whether regions are not pinned and nobody pins: then the caller does.
+    fn begins(&self) -> bool {
+        let mut state = self.state.lock();
+        let begins = matches!(state.phase, Phase::Cold | Phase::Returned);
+        if begins {
+            state.phase = Phase::Pinning;
+        }
+        begins
+    }
+
+    /// Whether the region is pinned.
+    fn has(&self, region: usize) -> bool {
+        let state = self.state.lock();
+        state.slots.missing().all(|it| it.0 != region)
+    }
+
+    /// Returns once another thread has pinned regions, or a little later.
+    fn wait_while_pinning(&self) {
+        let waiting = self.waiting.lock();
+        if self.phase() == Phase::Pinning {
+            drop(waiting.wait_until(&self.changed, Instant::now() + LOOK_AGAIN));
+        }
     }
 }
 
@@ -42,9 +84,9 @@ impl<M: Memory> Handle<M> {
     pub(in crate::handle) fn warm_up_plan(&'static self, wait: bool) {
         if let Some(planned) = &self.planned {
             if wait {
-                drop(self.wait_for_plan(planned));
+                self.wait_for_plan(planned);
             } else {
-                drop(self.begin_in_a_thread(planned));
+                self.begin_in_a_thread(planned);
             }
         }
     }
@@ -52,58 +94,74 @@ impl<M: Memory> Handle<M> {
     /// Waits for pins of the plan's regions, which have been told to stop, until a time.
     pub(in crate::handle) fn wait_for_plan_to_stop(&self, until: Instant) {
         let Some(planned) = &self.planned else { return };
-        let mut awake = planned.state.unless_poisoned();
-        while let Some(state) = awake.filter(|it| it.phase == Phase::Pinning) {
+        let mut awake = Some(planned.waiting.lock());
+        while let Some(waiting) = awake.filter(|_| planned.phase() == Phase::Pinning) {
             if Instant::now() >= until {
                 break;
             }
             let soon = Instant::now() + Duration::from_millis(1);
-            awake = state.wait_until(&planned.changed, soon);
+            awake = waiting.wait_until(&planned.changed, soon);
         }
     }
 
     /// A request came before all regions are pinned.
     #[cold]
-    pub(super) fn begin_plan<'a>(&'static self, planned: &'a Planned) -> Option<Guard<'a, State>> {
+    pub(super) fn begin_plan<'a>(
+        &'static self,
+        planned: &'a Planned,
+    ) -> Option<SpinGuard<'a, State>> {
         if planned.waits {
-            let state = self.wait_for_plan(planned);
+            let waiting = self.waits.begin();
+            self.wait_for_plan(planned);
+            drop(waiting);
             if self.cell.is_closed() {
-                // Without the lock, which the end of the process waits for.
-                drop(state);
                 self.stay_if_closed();
                 return None;
             }
-            return state;
+        } else {
+            self.begin_in_a_thread(planned);
         }
-        Some(self.begin_in_a_thread(planned))
+        Some(planned.state.lock())
     }
 
-    fn begin_in_a_thread<'a>(&'static self, planned: &'a Planned) -> Guard<'a, State> {
-        let mut state = planned.state.lock();
-        if state.phase == Phase::Cold {
-            state.phase = Phase::Pinning;
-            drop(state);
+    fn begin_in_a_thread(&'static self, planned: &Planned) {
+        if planned.begins() {
             self.pin_plan_in_a_thread();
-            state = planned.state.lock();
         }
-        state
     }
 
     /// Pins the missing regions, unless another thread does; returns when that is over.
-    fn wait_for_plan<'a>(&self, planned: &'a Planned) -> Option<Guard<'a, State>> {
+    fn wait_for_plan(&self, planned: &Planned) {
         let _waiting = background::wait();
-        let mut state = planned.state.lock();
-        while state.phase != Phase::Done && !self.cell.is_closed() {
-            if state.phase == Phase::Cold {
-                state.phase = Phase::Pinning;
-                drop(state);
+        while planned.phase() != Phase::Done && !self.cell.is_closed() {
+            if planned.begins() {
                 self.pin_missing(planned);
-                state = planned.state.lock();
             } else {
-                state = state.wait_until(&planned.changed, Instant::now() + LOOK_AGAIN)?;
+                planned.wait_while_pinning();
             }
         }
-        Some(state)
+    }
+
+    /// Pins a region that was returned, and that a request needs.
+    #[cold]
+    pub(super) fn pin_again(&self, planned: &Planned, region: usize) {
+        let _waiting = background::wait();
+        while !planned.has(region) && !self.cell.is_closed() {
+            if !planned.begins() {
+                planned.wait_while_pinning();
+                if planned.phase() == Phase::Done {
+                    return;
+                }
+                continue;
+            }
+            let mut pinning = Pinning::new(planned);
+            if !self.pin_region(planned, region) {
+                return;
+            }
+            if planned.state.lock().slots.missing().next().is_some() {
+                pinning.after = Phase::Returned;
+            }
+        }
     }
 
     fn pin_plan_in_a_thread(&'static self) {
@@ -122,42 +180,51 @@ impl<M: Memory> Handle<M> {
                 format!("no thread for the plan's memory: {why}")
             });
             if let Some(planned) = &self.planned {
-                drop(Pinning(planned));
+                drop(Pinning::new(planned));
             }
         }
     }
 
     /// Pins all regions that are missing, in their order, up to the first that is refused.
     fn pin_missing(&self, planned: &Planned) {
-        let _pinning = Pinning(planned);
-        let device = self.pinner.memory.device();
+        let _pinning = Pinning::new(planned);
         let (mut count, mut sum) = (0, 0);
         loop {
             let next = planned.state.lock().slots.missing().next();
             let Some((index, bytes)) = next else { break };
-            match self.pinner.pin(bytes, device, &Own(&self.cell)) {
-                Ok((region, _)) => {
-                    let mut state = planned.state.lock();
-                    state.slots.pinned(index, region.base);
-                    state.stats.region_adopted(bytes as u64, false);
-                    (count, sum) = (count + 1, sum + bytes);
-                }
-                Err(refused) => {
-                    self.once(&planned.refused, || {
-                        format!(
-                            "the plan asks for {} of pinned memory: {}. What has no place is served as \
-                             without a plan",
-                            Bytes(bytes as u64),
-                            refused.reason()
-                        )
-                    });
-                    break;
-                }
+            if !self.pin_region(planned, index) {
+                break;
             }
+            (count, sum) = (count + 1, sum + bytes);
         }
         log::info(|| {
             let size = Bytes(sum as u64);
             format!("pinned {size} in {count} regions, as the plan says")
         });
+    }
+
+    /// Pins one region that is missing; false if it is refused, which is said once.
+    fn pin_region(&self, planned: &Planned, index: usize) -> bool {
+        let bytes = planned.state.lock().slots.lengths()[index];
+        let device = self.pinner.memory.device();
+        match self.pinner.pin(bytes, device, &Own(&self.cell)) {
+            Ok((region, _)) => {
+                let mut state = planned.state.lock();
+                state.slots.pinned(index, region.base);
+                state.stats.region_adopted(bytes as u64, false);
+                true
+            }
+            Err(refused) => {
+                self.once(&planned.refused, || {
+                    format!(
+                        "the plan asks for {} of pinned memory: {}. What has no place is served as \
+                         without a plan",
+                        Bytes(bytes as u64),
+                        refused.reason()
+                    )
+                });
+                false
+            }
+        }
     }
 }

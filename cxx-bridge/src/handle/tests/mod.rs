@@ -6,6 +6,7 @@
 mod breaking;
 mod clear;
 mod ends;
+mod live;
 mod numbers;
 mod planned;
 mod refusals;

@@ -96,6 +96,21 @@ impl Seen {
             What::Use { id, stream } => format!("{} {id} on {stream}", it.at),
             What::Clear => format!("{} clear", it.at),
             What::Iteration => format!("{} iteration", it.at),
+            What::DeviceRequest {
+                id,
+                bytes,
+                device,
+                stream,
+                ..
+            } => format!(
+                "{} request {id} {bytes} of device {device}, stream {stream}",
+                it.at
+            ),
+            What::Segment {
+                device,
+                bytes,
+                gone,
+            } => format!("{} segment {bytes} of device {device}, gone: {gone}", it.at),
         };
         let lines: Vec<String> = self.events.iter().map(line).collect();
         lines.join("\n")
@@ -116,6 +131,55 @@ fn merger() -> Merger {
 
 /// Late enough for all that the tests write.
 const LATE: u64 = 1_000_000;
+
+#[test]
+fn device_memory_keeps_its_device_and_stream() {
+    let rings = Rings::default();
+    let request = Kind::DeviceRequest {
+        bytes: 9,
+        stream: 3,
+        device: 1,
+        private: false,
+    };
+    let all = [
+        entry(
+            10,
+            0,
+            Kind::SegmentAlloc {
+                bytes: 20,
+                device: 1,
+            },
+        ),
+        entry(20, 7, request),
+        entry(30, 8, Kind::Request(5)),
+        entry(40, 7, Kind::DeviceUse(4)),
+        entry(50, 7, Kind::Free(1)),
+        entry(60, 8, Kind::Free(0)),
+        entry(70, 7, Kind::Done),
+    ];
+    rings.put(0, 0, &all);
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    merger.drain(&rings, moment(LATE), &mut seen);
+    merger.drain(&rings, moment(2 * LATE), &mut seen);
+    check(&seen.events);
+    let devices: Vec<bool> = seen.events.iter().map(|it| it.device).collect();
+    assert_eq!(devices, [true, true, false, true, true, false, true]);
+    let (id, device) = (1, 1);
+    let whats: Vec<What> = seen.events.iter().map(|it| it.what).collect();
+    assert_eq!(
+        whats[1],
+        What::DeviceRequest {
+            id,
+            bytes: 9,
+            thread: 0,
+            private: false,
+            device,
+            stream: 3
+        }
+    );
+    assert_eq!(whats[3], What::Use { id, stream: 4 });
+    assert_eq!(whats[6], What::Safe { id });
+}
 
 #[test]
 fn entries_of_several_rings_are_in_the_order_of_their_times() {
@@ -283,7 +347,7 @@ fn check(events: &[Event]) {
         assert!(event.at >= at);
         at = event.at;
         match event.what {
-            What::Request { id, .. } => {
+            What::Request { id, .. } | What::DeviceRequest { id, .. } => {
                 last += 1;
                 assert_eq!(id, last);
                 blocks.insert(id, State::Live);
@@ -296,7 +360,7 @@ fn check(events: &[Event]) {
             What::Safe { id } => {
                 assert!(blocks.insert(id, State::Over) == Some(State::Pending));
             }
-            What::Clear | What::Iteration => {}
+            What::Clear | What::Iteration | What::Segment { .. } => {}
         }
     }
 }

@@ -34,9 +34,16 @@ fn broken(break_it: impl FnOnce(&mut Segment)) -> Violation {
     engine.audit().expect_err("the audit sees nothing")
 }
 
+fn tree(segment: &mut Segment) -> &mut BuddyTree {
+    match &mut segment.space {
+        Space::Leftmost(tree) => tree,
+        Space::Shortest(_) => panic!("the segment has no tree"),
+    }
+}
+
 #[test]
 fn a_granule_both_free_and_in_a_block_is_seen() {
-    let violation = broken(|segment| segment.tree.free(5..6));
+    let violation = broken(|segment| tree(segment).free(5..6));
     assert!(
         matches!(
             violation,
@@ -52,7 +59,7 @@ fn a_granule_both_free_and_in_a_block_is_seen() {
 
 #[test]
 fn a_granule_neither_free_nor_in_a_block_is_seen() {
-    let violation = broken(|segment| segment.tree.take(999..1000));
+    let violation = broken(|segment| tree(segment).take(999..1000));
     assert!(
         matches!(
             violation,
@@ -68,7 +75,7 @@ fn a_granule_neither_free_nor_in_a_block_is_seen() {
 
 #[test]
 fn a_free_granule_beyond_the_end_is_seen() {
-    let violation = broken(|segment| segment.tree.free(1000..1001));
+    let violation = broken(|segment| tree(segment).free(1000..1001));
     assert!(
         matches!(violation, Violation::Ownership { granule: 1000, .. }),
         "{violation}"
@@ -129,7 +136,7 @@ fn a_lost_record_and_wrong_counts_are_seen() {
 #[test]
 fn free_buddies_that_did_not_merge_are_seen() {
     // The buddy at 256..512 is free, so the tree must not show parts of it.
-    let violation = broken(|segment| segment.tree.corrupt_unmerge(256));
+    let violation = broken(|segment| tree(segment).corrupt_unmerge(256));
     assert!(
         matches!(
             violation,
@@ -154,11 +161,11 @@ fn a_wrong_sum_is_seen() {
             // Two more blocks make the root mixed: then its children describe the granules, and its sums
             // are only sums. Unbroken, its longest run is 201..1000.
             for start in [100, 200] {
-                segment.tree.take(start..start + 1);
+                tree(segment).take(start..start + 1);
                 segment.records.set(g(start), g(1), State::Live);
                 segment.live.add(g(1));
             }
-            let root = segment.tree.corrupt_root();
+            let root = tree(segment).corrupt_root();
             *root = root.corrupt_sums(longest, prefix, suffix);
         });
         match violation {
@@ -175,7 +182,7 @@ fn a_wrong_sum_is_seen() {
 
 #[test]
 fn a_node_that_is_needlessly_mixed_is_seen() {
-    let violation = broken(|segment| segment.tree.corrupt_unmerge(0));
+    let violation = broken(|segment| tree(segment).corrupt_unmerge(0));
     assert!(
         matches!(violation, Violation::Summary { what: "mixed", .. }),
         "{violation}"

@@ -39,6 +39,15 @@ impl Engine {
         }
     }
 
+    /// The same engine, which detects no phases: what they would teach is known.
+    #[must_use]
+    pub(crate) fn without_phases(self) -> Self {
+        Self {
+            phases: Phases::off(),
+            ..self
+        }
+    }
+
     /// Whether a request of `bytes` comes at low water, while the caller has `cached` bytes in its
     /// caches. If it does not, it is noted here; if it does, [`Self::request`] has to see it.
     #[inline]

@@ -134,13 +134,26 @@ impl Provisioner {
         }
     }
 
-    /// The same, whose engine cuts small and large blocks from the same segments.
+    /// The same, whose engine cuts small and large blocks from the same segments. Where the warm-up pins all that is
+    /// needed, sizes that differ from phase to phase are no reason to replace it.
     #[must_use]
     pub fn mixing(self) -> Self {
+        let engine = self.engine.mixing();
+        let is_amount = self.settings.count.is_some_and(|count| count > 0);
         Self {
-            engine: self.engine.mixing(),
+            engine: if is_amount {
+                engine.without_phases()
+            } else {
+                engine
+            },
             ..self
         }
+    }
+
+    /// Whether the first step of a request may be a pin; else it needs neither the time nor what the budget leaves.
+    #[inline]
+    pub fn may_pin_at_first(&self) -> bool {
+        self.engine.is_renewing()
     }
 
     /// The engine, with all that is pinned.

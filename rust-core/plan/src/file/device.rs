@@ -8,11 +8,10 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::text::Text;
-use super::{Error, MOST_TEXT, MadeFor, Mismatch, Plan};
+use super::text::{Text, VERSION, check_head};
+use super::{Error, MadeFor, Mismatch, Plan};
 
 const FORMAT: &str = "pinbuddy-device-plan";
-const VERSION: u64 = 1;
 
 /// Plans of more streams than this are refused.
 const MOST_STREAMS: usize = 256;
@@ -46,13 +45,6 @@ pub struct DevicePlan {
     pub plans: Vec<(Stream, Plan)>,
 }
 
-#[derive(Deserialize)]
-struct Head<'t> {
-    #[serde(borrow)]
-    format: Cow<'t, str>,
-    version: u64,
-}
-
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<'t> {
@@ -79,17 +71,7 @@ impl DevicePlan {
     ///
     /// What is wrong, and where.
     pub fn read(text: &str) -> Result<Self, Error> {
-        if text.len() > MOST_TEXT {
-            return Err(Error::Long(text.len()));
-        }
-        let head: Head<'_> = serde_json::from_str(text)?;
-        if head.format != FORMAT {
-            let found = head.format.chars().take(40).collect();
-            return Err(Error::Format(found, FORMAT));
-        }
-        if head.version != VERSION {
-            return Err(Error::Version(head.version));
-        }
+        check_head(text, FORMAT)?;
         let file: File<'_> = serde_json::from_str(text)?;
         let expected = file.checksum;
         let mut sum = crc32fast::Hasher::new();

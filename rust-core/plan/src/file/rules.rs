@@ -45,6 +45,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), Error> {
             },
         )?;
     }
+    let classes = plan.classes;
+    require(
+        classes == 0 || classes.is_power_of_two() && classes <= 1024,
+        || ("classes", classes, "0 or a power of two up to 1024".into()),
+    )?;
     for (index, slot) in plan.slots.iter().enumerate() {
         in_region(plan, index, slot)?;
     }

@@ -10,27 +10,31 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Facts, Lane, MOST_TEXT, MadeFor, Plan, Slot};
 
-const FORMAT: &str = "pinbuddy-plan";
-const VERSION: u64 = 1;
+/// What a plan's file calls its format.
+pub(super) const FORMAT: &str = "pinbuddy-plan";
+/// The version of all formats of plans.
+pub(super) const VERSION: u64 = 1;
 
 /// What a file says that it is; all else is not looked at.
 #[derive(Deserialize)]
-pub(super) struct Head<'t> {
+struct Head<'t> {
     #[serde(borrow)]
     format: Cow<'t, str>,
     version: u64,
 }
 
-impl Head<'_> {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        check(&self.format, self.version)
+/// Whether the text begins a file of this format.
+pub(super) fn check_head(text: &str, format: &'static str) -> Result<(), Error> {
+    if text.len() > MOST_TEXT {
+        return Err(Error::Long(text.len()));
     }
+    let head: Head<'_> = serde_json::from_str(text)?;
+    check(&head.format, head.version, format)
 }
 
-fn check(format: &str, version: u64) -> Result<(), Error> {
-    if format != FORMAT {
-        let found = format.chars().take(40).collect();
-        return Err(Error::Format(found, FORMAT));
+fn check(found: &str, version: u64, format: &'static str) -> Result<(), Error> {
+    if found != format {
+        return Err(Error::Format(found.chars().take(40).collect(), format));
     }
     if version != VERSION {
         return Err(Error::Version(version));
@@ -51,6 +55,8 @@ pub(super) struct Text<'t> {
     regions: Cow<'t, [u64]>,
     slots: Cow<'t, [Slot]>,
     lanes: Cow<'t, [Lane]>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    classes: u32,
     facts: Facts,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<u32>,
@@ -70,6 +76,7 @@ impl<'t> Text<'t> {
             regions: (&*plan.regions).into(),
             slots: (&*plan.slots).into(),
             lanes: (&*plan.lanes).into(),
+            classes: plan.classes,
             facts: rounded(plan.facts),
             checksum: None,
         }
@@ -86,13 +93,14 @@ impl<'t> Text<'t> {
             regions: self.regions.into_owned(),
             slots: self.slots.into_owned(),
             lanes: self.lanes.into_owned(),
+            classes: self.classes,
             facts: rounded(self.facts),
         }
     }
 
     /// The plan, if nothing is wrong with it and its checksum is right.
     pub(super) fn into_checked(self) -> Result<Plan, Error> {
-        check(&self.format, self.version)?;
+        check(&self.format, self.version, FORMAT)?;
         let expected = self.checksum;
         let plan = self.into_plan();
         plan.check()?;
@@ -113,6 +121,11 @@ impl<'t> Text<'t> {
         }
         Ok(sum.hasher.finalize())
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's")]
+fn is_none(classes: &u32) -> bool {
+    *classes == 0
 }
 
 /// Few digits, which survive being written and read.

@@ -1,7 +1,8 @@
 //! How much memory requests need that have no slots: the engine serves them in it, one after the other.
 
-use pinbuddy_core::{Block, Config, Decision, Engine, MAX_REGION, NewSegment, Region};
+use pinbuddy_core::{Block, Config, Decision, Engine, MAX_REGION, NewSegment, Region, SMALL};
 
+use crate::classes::Classes;
 use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::random::Random;
 use crate::record::{NEVER, Record};
@@ -20,30 +21,41 @@ const PARTS: [u64; 6] = [0, 200, 400, 600, 800, 900];
 /// One part in so many of what comes and goes is room at least: cached blocks lie in the way of others.
 const ROOM: u64 = 32;
 
+/// There is room for idle blocks of all classes if that is no more than one part in so many of the most that lives at
+/// once, or so many bytes. What has more of them flushes them now and then.
+const ROOM_OF_CLASSES: u64 = 16;
+const LEAST_ROOM: u64 = 16 << 20;
+
 /// In a run frees come at other moments than in the record, and what is left between blocks has other lengths. So
 /// the amount is what suffices most often if each request is over up to so many events later.
 const LATER: usize = 2;
+
+/// A little more than suffices for all of those runs is the amount, up to so many thousandths, where most comes and goes.
+const SURE: u64 = 1075;
 
 /// So many such runs are tried; fewer if there would be more events than that in them.
 const RUNS: usize = 7;
 const MOST_EVENTS: usize = 500_000;
 
-/// Regions in which the engine serves `requests`, which are in order.
-pub(super) fn alone(record: &Record, requests: &[u32]) -> Vec<u64> {
-    let events = events(record, requests);
+/// Regions in which the engine serves all requests, and how many classes each doubling of small sizes has.
+pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
+    let requests = &record.requests;
+    let all: Vec<u32> = (0..requests.len() as u32).collect();
+    let last = requests.last().map_or(0, |it| it.begin);
+    let goes = |&&number: &&u32| requests[number as usize].over < last;
+    let goes: Vec<u32> = all.iter().filter(goes).copied().collect();
+    let size = requests.iter().map(|it| it.granules);
+    if size.clone().min() == size.max() || goes.is_empty() {
+        // Blocks lie one beside the other, or where others of their size lay: nothing is lost between them.
+        let events = events(record, &all);
+        let peak = most_live(record, &events);
+        return (cut(length(peak, least(record, &events, peak))), 0);
+    }
+    let (classes, whole_blocks) = Classes::fitting(record);
+    let record = &classes.rounded(record);
+    let events = events(record, &all);
     let peak = most_live(record, &events);
     let thousandths = least(record, &events, peak);
-    let size = |&number: &u32| record.requests[number as usize].granules;
-    let equal = requests.iter().map(size).min() == requests.iter().map(size).max();
-    let last = requests
-        .last()
-        .map_or(0, |&it| record.requests[it as usize].begin);
-    let goes = |&&number: &&u32| record.requests[number as usize].over < last;
-    let goes: Vec<u32> = requests.iter().filter(goes).copied().collect();
-    if equal || goes.is_empty() {
-        // Blocks lie one beside the other, or where others of their size lay: nothing is lost between them.
-        return cut(length(peak, thousandths));
-    }
     let mut random = Random::new(1);
     let runs = RUNS.min(MOST_EVENTS / events.len().max(1));
     let other = |_| {
@@ -53,8 +65,26 @@ pub(super) fn alone(record: &Record, requests: &[u32]) -> Vec<u64> {
     let mut others: Vec<u64> = (0..runs).map(other).collect();
     others.sort_unstable();
     let most_often = others.get(runs / 2).copied().unwrap_or(0);
-    let room = self::peak(record, &goes) / ROOM;
-    cut(length(peak, thousandths.max(most_often)).max(granules(peak + room)))
+    let going = self::peak(record, &goes);
+    let always = others
+        .last()
+        .filter(|_| going >= peak / 2)
+        .map_or(0, |most| SURE.min(most + 2 * NEAR));
+    let thousandths = thousandths.max(most_often).max(always);
+    let idle = idle_blocks(record, &events, whole_blocks, peak);
+    let room = idle.max(going / ROOM);
+    let bytes = length(peak, thousandths).max(granules(peak + room));
+    (cut(bytes), classes.0)
+}
+
+/// By how much more lives at once, beside the most that does, if small blocks stay whole when they are freed: all of them
+/// take so many bytes then.
+fn idle_blocks(record: &Record, events: &[Event], whole_blocks: u64, peak: u64) -> u64 {
+    let is_large = |it: &&Event| record.requests[it.number as usize].bytes() >= SMALL as u64;
+    let large: Vec<Event> = events.iter().filter(is_large).copied().collect();
+    let with_all = most_live(record, &large) + whole_blocks;
+    let most = (peak / ROOM_OF_CLASSES).max(LEAST_ROOM);
+    with_all.saturating_sub(peak).min(most)
 }
 
 /// The same events, but requests are over a little later.
@@ -196,7 +226,7 @@ impl<'r> Spare<'r> {
         let base = 1 << 40;
         if let Ok(segment) = NewSegment::new(Region { base, bytes }) {
             // Without its segment the engine serves nothing.
-            let _adopted = engine.adopt(segment);
+            let _adopted = engine.adopt(segment.mixing());
         }
         Self {
             record,

@@ -1,4 +1,7 @@
 //! The line of bytes that is cut into regions: walls stand where regions end, and no block crosses one.
+//!
+//! A region is unpinned when the cache is emptied while nothing lies in it. So where a program does that in its loop, what
+//! lives then is placed apart from all else, with a wall between, unless that takes more memory.
 
 use super::Options;
 use super::spans::Spans;
@@ -9,18 +12,49 @@ use crate::{Block, Effort, Instance, solve};
 /// A solution is good enough at so many thousandths above the bound.
 const GOOD_ENOUGH: u64 = 1;
 
-/// Whether bytes lie on both sides of a wall.
-fn crosses(offset: u64, bytes: u64) -> bool {
-    offset / MOST_REGION != (offset + bytes - 1) / MOST_REGION
+/// What lives while the cache is emptied has a region of its own if that takes at most one part in so many more.
+const MOST_FOR_A_WALL: u64 = 100;
+
+/// Where regions end: where the longest one would, and at some other places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Walls(Vec<u64>);
+
+impl Walls {
+    pub(super) fn new(at: impl IntoIterator<Item = u64>) -> Self {
+        let mut walls: Vec<u64> = at.into_iter().collect();
+        walls.sort_unstable();
+        walls.dedup();
+        Self(walls)
+    }
+
+    /// Where the region begins that has this byte.
+    fn begin(&self, at: u64) -> u64 {
+        let own = self.0.partition_point(|&wall| wall <= at).checked_sub(1);
+        (at - at % MOST_REGION).max(own.map_or(0, |it| self.0[it]))
+    }
+
+    /// The first place from `offset` on at which a block crosses no wall.
+    pub(super) fn beside(&self, offset: u64, bytes: u64) -> u64 {
+        let mut offset = offset;
+        loop {
+            let begin = self.begin(offset + bytes - 1);
+            // What no region holds is nobody's: it would cross walls for ever.
+            if begin <= offset || bytes > MOST_REGION {
+                return offset;
+            }
+            offset = begin;
+        }
+    }
 }
 
-/// The first place from `offset` on at which a block crosses no wall.
+/// Whether bytes lie on both sides of a wall.
+fn crosses(offset: u64, bytes: u64) -> bool {
+    Walls::default().beside(offset, bytes) != offset
+}
+
+/// The first place from `offset` on at which a block crosses no end of the longest region.
 pub(super) fn beside_walls(offset: u64, bytes: u64) -> u64 {
-    if crosses(offset, bytes) {
-        offset.next_multiple_of(MOST_REGION)
-    } else {
-        offset
-    }
+    Walls::default().beside(offset, bytes)
 }
 
 /// Blocks of a group on the line.
@@ -32,6 +66,8 @@ pub(super) struct Placed {
     pub(super) end: u64,
     /// The least bytes that any placement takes.
     pub(super) bound: u64,
+    /// Below it lies what lives while the cache is emptied.
+    pub(super) wall: Option<u64>,
 }
 
 /// How many turns are tried.
@@ -94,20 +130,55 @@ fn enough(bound: u64) -> u64 {
     bound / 1000 * (1000 + GOOD_ENOUGH)
 }
 
-/// Places a group from `base` on. What crosses a wall is placed anew after all others.
+/// Places a group from `base` on; `across` says which of its spans live while the cache is emptied.
 pub(super) fn place(
     spans: &Spans<'_>,
+    across: Option<&[bool]>,
     base: u64,
     options: &Options,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Placed {
     let blocks = spans.blocks();
+    let together = place_some(spans, &blocks, |_| true, base, options, stop);
+    let Some(across) = across.filter(|it| !it.is_empty()) else {
+        return together;
+    };
+    // By turns.
+    let lives = |at: usize| across[at % across.len()];
+    let mut first = place_some(spans, &blocks, lives, base, options, stop);
+    let rest = place_some(spans, &blocks, |at| !lives(at), first.end, options, stop);
+    let length = together.end - base;
+    if rest.end - base > length + length / MOST_FOR_A_WALL {
+        return together;
+    }
+    for (at, offset) in rest.offsets.into_iter().enumerate() {
+        if !lives(at) {
+            first.offsets[at] = offset;
+        }
+    }
+    Placed {
+        wall: Some(first.end),
+        end: rest.end,
+        bound: together.bound,
+        offsets: first.offsets,
+    }
+}
+
+/// Places the blocks that are `chosen` from `base` on. What crosses a wall is placed anew after all others.
+fn place_some(
+    spans: &Spans<'_>,
+    blocks: &[Block],
+    chosen: impl Fn(usize) -> bool,
+    base: u64,
+    options: &Options,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Placed {
     let mut placed = Placed {
         offsets: vec![0; blocks.len()],
         end: base,
-        bound: 0,
+        ..Placed::default()
     };
-    let mut left: Vec<usize> = (0..blocks.len()).collect();
+    let mut left: Vec<usize> = (0..blocks.len()).filter(|&at| chosen(at)).collect();
     while !left.is_empty() {
         let some: Vec<Block> = left.iter().map(|&at| blocks[at]).collect();
         let Ok(instance) = Instance::cyclic(some, spans.period()) else {
@@ -152,21 +223,22 @@ pub(super) fn place(
     placed
 }
 
-/// Cuts the line at its walls. `places`: offsets and lengths, in the order of first need. Sets regions and
-/// slots, each slot once, and answers with the slot of each place.
-pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)]) -> Vec<u32> {
+/// Cuts the line at its walls, which no place crosses. `places`: offsets and lengths, in the order of first need. Sets
+/// regions and slots, each slot once, and answers with the slot of each place.
+pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)], walls: &Walls) -> Vec<u32> {
     let mut region_of = std::collections::HashMap::new();
     let mut slot_of = std::collections::HashMap::new();
     let mut slots = Vec::with_capacity(places.len());
     for &(at, bytes) in places {
-        let region = *region_of.entry(at / MOST_REGION).or_insert_with(|| {
+        let begin = walls.begin(at);
+        let region = *region_of.entry(begin).or_insert_with(|| {
             plan.regions.push(0);
             plan.regions.len() - 1
         });
         let slot = Slot {
             bytes,
             region: region as u32,
-            offset: at % MOST_REGION,
+            offset: at - begin,
         };
         plan.regions[region] = plan.regions[region].max(slot.offset + bytes);
         slots.push(*slot_of.entry(slot).or_insert_with(|| {

@@ -5,7 +5,7 @@
 //! iterations begin, beside what begins before it is over. A first iteration is much like all others: so
 //! a request goes where the same one goes in an iteration, if there is room.
 
-use super::line::{Placed, beside_walls};
+use super::line::{Placed, Walls};
 use super::spans::Spans;
 use crate::cursor::Cursor;
 use crate::record::{NEVER, Record, Request};
@@ -37,6 +37,7 @@ pub(super) fn place(
     kept: &[(u32, u64)],
 ) -> Vec<Option<u64>> {
     let mut end = placed.end;
+    let walls = Walls::new(placed.wall);
     let mut fixed = Fixed::new(spans, placed);
     let mut again = Again::new(record, requests, spans, placed);
     // Sorted, and none overlaps another.
@@ -64,7 +65,7 @@ pub(super) fn place(
         let offset = again
             .next(request)
             .filter(free)
-            .unwrap_or_else(|| first_gap(&living, &beside, from, bytes));
+            .unwrap_or_else(|| first_gap(&living, &beside, from, bytes, &walls));
         let at = living.partition_point(|it| it.0 < offset);
         living.insert(at, (offset, offset + bytes));
         ends.push(std::cmp::Reverse((request.over, offset)));
@@ -83,8 +84,8 @@ fn is_free(taken: &[Bytes], at: u64, bytes: u64) -> bool {
 }
 
 /// The lowest place from `from` on beside both, which are sorted by their begin.
-fn first_gap(living: &[Bytes], beside: &[Bytes], from: u64, bytes: u64) -> u64 {
-    let mut at = beside_walls(from, bytes);
+fn first_gap(living: &[Bytes], beside: &[Bytes], from: u64, bytes: u64, walls: &Walls) -> u64 {
+    let mut at = walls.beside(from, bytes);
     let (mut i, mut j) = (0, 0);
     loop {
         let next = match (living.get(i), beside.get(j)) {
@@ -106,7 +107,7 @@ fn first_gap(living: &[Bytes], beside: &[Bytes], from: u64, bytes: u64) -> u64 {
             return at;
         }
         if next.1 > at {
-            at = beside_walls(next.1, bytes);
+            at = walls.beside(next.1, bytes);
         }
     }
 }

@@ -99,6 +99,24 @@ impl<'s> Spans<'s> {
         covered
     }
 
+    /// Of each, whether it lives while the cache is emptied; nothing if that does not happen in the iterations again and
+    /// again.
+    pub(super) fn across_clears(&self, record: &Record) -> Option<Vec<bool>> {
+        let iterations = self.steady.begin()..self.steady.end();
+        let in_them = record.clears.iter().filter(|it| iterations.contains(it));
+        if in_them.count() < 2 {
+            return None;
+        }
+        let lives = |number: u32| {
+            let own = &record.requests[number as usize];
+            let next = record.clears.partition_point(|&it| it < own.begin);
+            let clear = record.clears.get(next);
+            own.over != NEVER && clear.is_some_and(|&it| it < own.over)
+        };
+        let across = |it: &Span| self.steady.of(it.lane, it.position).any(lives);
+        Some(self.spans.iter().map(across).collect())
+    }
+
     /// All as blocks, turn by turn.
     pub(super) fn blocks(&self) -> Vec<Block> {
         let turns = (0..self.turns).flat_map(|turn| {

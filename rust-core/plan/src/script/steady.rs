@@ -80,6 +80,11 @@ impl Steady {
         self.alike[0].begin
     }
 
+    /// The first moment after the last one.
+    pub(super) fn end(&self) -> u32 {
+        self.alike.last().map_or(0, |it| it.end)
+    }
+
     /// Lanes and sizes of regular requests.
     pub(super) fn sizes(&self) -> HashSet<(u32, u32)> {
         let lanes = (0..).zip(&self.lanes);

@@ -24,7 +24,15 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
         let mut spans = Spans::of(record, &group.steady, &group.lanes);
         let options = Options::default();
         line::ease(&mut spans, &options, &|| false);
-        let (own, early, _) = place(record, &options, &lanes, &group, &spans, end, &|| true);
+        let (own, early, _) = place(
+            record,
+            &options,
+            &lanes,
+            &group,
+            &spans,
+            (end, true),
+            &|| true,
+        );
         let mut lives = |number: u32, offset| {
             let request = &record.requests[number as usize];
             // What is not over by then may live for longer than anybody knows.

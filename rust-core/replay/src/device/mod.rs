@@ -5,6 +5,9 @@
 //!   blocks    parts of segments, their neighbours, and what is free in each pool: bookkeeping
 //!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
 //!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
+//!   planned   a plan in front of the allocator, as in a run
+//!   training  generated trainings
+//!   compare   the outcome of a training with and without its plan
 //!   replay    feeds events to a model and measures
 //!   history   events out of a snapshot that PyTorch wrote
 //! ```
@@ -17,11 +20,14 @@
 //! device. None does anything by default.
 
 mod blocks;
+pub mod compare;
 mod driver;
 pub mod history;
+pub mod planned;
 mod ranges;
 pub mod replay;
 mod torch;
+pub mod training;
 
 pub use torch::Torch;
 

@@ -10,7 +10,7 @@
 //!
 //! Invariants: to the engine a cached block is live; while caching is paused nothing is cached.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use pinbuddy_core::{Block, Cached, GRANULE, MAX_REGION};
 
@@ -20,9 +20,11 @@ use super::{Held, World};
 const NEWS_A_BLOCK: usize = 4;
 /// A thread remembers so many sizes, then forgets all.
 const MOST_SIZES: usize = 1 << 11;
+/// Of the hash of such a size.
+const HASH_BITS: u32 = 15;
 
 /// See the module's documentation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Caches {
     /// By thread; empty where nothing is cached.
     threads: Vec<ThreadCache>,
@@ -32,14 +34,57 @@ pub(super) struct Caches {
     news: usize,
     blocks: usize,
     bytes: usize,
+    /// Blocks by the power of two that holds their size.
+    alike: [usize; usize::BITS as usize + 1],
 }
 
 #[derive(Debug, Default)]
 struct ThreadCache {
     /// By size, in the order of the allocator's bins.
     blocks: BTreeMap<(u64, usize), Vec<Block>>,
-    /// Hashes of the sizes that the thread has asked for.
-    asked: HashSet<u64>,
+    asked: Asked,
+}
+
+/// The sizes that a thread has asked for, by their hashes.
+#[derive(Debug)]
+struct Asked {
+    /// A bit for each hash.
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        let bits = vec![0; 1 << (HASH_BITS - 6)];
+        Self { bits, count: 0 }
+    }
+}
+
+impl Asked {
+    fn clear(&mut self) {
+        self.bits.fill(0);
+        self.count = 0;
+    }
+
+    /// Whether it was there before; with many sizes sometimes wrong.
+    fn insert(&mut self, bytes: usize) -> bool {
+        let hash = hash(bytes, HASH_BITS);
+        let (word, bit) = ((hash / 64) as usize, 1 << (hash % 64));
+        if self.bits[word] & bit != 0 {
+            return true;
+        }
+        if self.count == MOST_SIZES {
+            self.clear();
+        }
+        self.bits[word] |= bit;
+        self.count += 1;
+        false
+    }
+}
+
+/// The power of two, in granules, that holds so many bytes.
+fn power(bytes: usize) -> usize {
+    bytes.div_ceil(GRANULE).next_power_of_two().trailing_zeros() as usize
 }
 
 /// The upper bits of a size's hash.
@@ -60,19 +105,6 @@ impl ThreadCache {
         }
         block
     }
-
-    /// Whether the thread has asked for the size before; with many sizes sometimes wrong.
-    fn ask(&mut self, bytes: usize) -> bool {
-        let size = hash(bytes, 15);
-        if self.asked.contains(&size) {
-            return true;
-        }
-        if self.asked.len() == MOST_SIZES {
-            self.asked.clear();
-        }
-        self.asked.insert(size);
-        false
-    }
 }
 
 impl Caches {
@@ -80,7 +112,11 @@ impl Caches {
     pub(super) fn new(threads: usize) -> Self {
         Self {
             threads: (0..threads).map(|_| ThreadCache::default()).collect(),
-            ..Self::default()
+            paused: 0,
+            news: 0,
+            blocks: 0,
+            bytes: 0,
+            alike: [0; usize::BITS as usize + 1],
         }
     }
 
@@ -93,13 +129,14 @@ impl Caches {
     fn take(&mut self, thread: usize, bytes: usize) -> (Option<Block>, bool) {
         let own = &mut self.threads[thread];
         let mut found = own.take(bytes);
-        let again = found.is_some() || own.ask(bytes);
+        let again = found.is_some() || own.asked.insert(bytes);
         if found.is_none() && again {
             found = self.threads.iter_mut().find_map(|it| it.take(bytes));
         }
         if found.is_some() {
             self.blocks -= 1;
             self.bytes -= bytes;
+            self.alike[power(bytes)] -= 1;
         }
         (found, again)
     }
@@ -110,6 +147,7 @@ impl Caches {
         if caches {
             self.blocks += 1;
             self.bytes += block.bytes;
+            self.alike[power(block.bytes)] += 1;
             let cache = &mut self.threads[usize::from(held.thread)];
             cache
                 .blocks
@@ -128,18 +166,16 @@ impl Caches {
 
     /// What is cached, for a request of `bytes` bytes.
     fn cached(&self, bytes: usize) -> Cached {
-        let power = |bytes: usize| bytes.div_ceil(GRANULE).next_power_of_two();
-        let sizes = self.threads.iter().flat_map(|it| &it.blocks);
-        let alike = sizes.filter(|((_, size), _)| power(*size) == power(bytes));
         Cached {
             bytes: self.bytes,
-            alike: alike.map(|(_, blocks)| blocks.len()).sum(),
+            alike: self.alike[power(bytes)],
         }
     }
 
     /// All cached blocks, in the order in which the allocator releases them.
     fn flush(&mut self) -> Vec<Block> {
         (self.news, self.blocks, self.bytes) = (0, 0, 0);
+        self.alike.fill(0);
         let caches = self.threads.iter_mut().rev();
         let blocks = caches.flat_map(|it| std::mem::take(&mut it.blocks).into_values().rev());
         blocks.flatten().collect()

@@ -126,7 +126,7 @@ impl World {
             worker: Worker::default(),
             blocks: Vec::new(),
             pending: Pending::new(Queues::PerStream),
-            caches: Caches::default(),
+            caches: Caches::new(0),
             captures: 0,
             renewals: 0,
             base: 1 << 32,

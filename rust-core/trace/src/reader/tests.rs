@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{LATEST, MOST_BYTES, Op, Unit, Writer};
+use crate::{LATEST, MOST_BYTES, Memory, Op, Unit, Writer};
 
 fn read(text: impl AsRef<[u8]>) -> Vec<Result<(u64, Event), Error>> {
     Reader::new(text.as_ref()).collect()
@@ -19,7 +19,7 @@ fn refused(text: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn the_lines_of_the_documentation() {
-    let text = r#"{"format":"pinbuddy-trace","version":3}
+    let text = r#"{"format":"pinbuddy-trace","version":4,"memory":"both"}
 {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":3}
 {"t":12,"op":"event","id":1,"stream":7}
  { "op" : "free", "id" : 1, "t" : 90 }
@@ -27,7 +27,10 @@ fn the_lines_of_the_documentation() {
 {"t":93,"op":"safe","id":1}
 {"t":95,"op":"iter"}
 {"t":97,"op":"lost","events":3}
-{"t":99,"op":"clear"}"#;
+{"t":99,"op":"clear"}
+{"t":100,"op":"alloc","id":3,"bytes":6,"thread":1,"device":2,"stream":4}
+{"t":101,"op":"segment_alloc","device":2,"bytes":20}
+{"t":102,"op":"segment_free","device":2,"bytes":20}"#;
     let (id, bytes) = (1, 135_790_592);
     let expected = [
         (
@@ -54,6 +57,31 @@ fn the_lines_of_the_documentation() {
         (95, Op::Iter),
         (97, Op::Lost { events: 3 }),
         (99, Op::Clear),
+        (
+            100,
+            Op::DeviceAlloc {
+                id: 3,
+                bytes: 6,
+                thread: 1,
+                private: false,
+                device: 2,
+                stream: 4,
+            },
+        ),
+        (
+            101,
+            Op::SegmentAlloc {
+                device: 2,
+                bytes: 20,
+            },
+        ),
+        (
+            102,
+            Op::SegmentFree {
+                device: 2,
+                bytes: 20,
+            },
+        ),
     ];
     let found: Vec<_> = read(text).into_iter().map(Result::unwrap).collect();
     let expected: Vec<_> = (2..)
@@ -104,7 +132,7 @@ fn what_is_said_of_headers_that_make_no_sense() {
         "]".repeat(100)
     );
     let lines = [
-        "{\"format\":\"pinbuddy-trace\",\"version\":4}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":5}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"ns\"}\n{\"t\":1125899906842624001,\"op\":\"iter\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551615,\"colour\":[3]}\n",
@@ -238,6 +266,7 @@ fn header() -> Header {
     let settings = [("BUDDY_GROWTH".to_owned(), "exact".into())];
     Header {
         unit: Unit::Nanoseconds,
+        memory: Memory::Both,
         torch: Some("2.15.0".to_owned()),
         rank: Some(3),
         world_size: Some(8),
@@ -255,6 +284,24 @@ fn op() -> impl Strategy<Value = Op> {
                 private,
             }
         ),
+        (
+            (any::<u64>(), 1..=MOST_BYTES, any::<u32>()),
+            (any::<bool>(), any::<u32>(), any::<u32>())
+        )
+            .prop_map(|((id, bytes, thread), (private, device, stream))| {
+                Op::DeviceAlloc {
+                    id,
+                    bytes,
+                    thread,
+                    private,
+                    device,
+                    stream,
+                }
+            }),
+        (any::<u32>(), 1..=MOST_BYTES)
+            .prop_map(|(device, bytes)| Op::SegmentAlloc { device, bytes }),
+        (any::<u32>(), 1..=MOST_BYTES)
+            .prop_map(|(device, bytes)| Op::SegmentFree { device, bytes }),
         (any::<u64>(), any::<u32>()).prop_map(|(id, thread)| Op::Free { id, thread }),
         (any::<u64>(), any::<u32>()).prop_map(|(id, stream)| Op::Event { id, stream }),
         any::<u64>().prop_map(|id| Op::Safe { id }),

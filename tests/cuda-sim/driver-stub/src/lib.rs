@@ -7,10 +7,21 @@
 //! error, and a program that starts the driver (`cuInit`) learns that there is no device. `nvml` is the same for
 //! libnvidia-ml.so.1.
 
-mod nvml;
-
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
+
+/// Defines entry points that only refuse, with the `Answer` and the `$refusal` of the library they are in; the calling
+/// convention leaves their arguments to the caller.
+macro_rules! refuse {
+    ($refusal:ident: $($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name() -> Answer {
+            $refusal
+        }
+    )*};
+}
+
+mod nvml;
 
 /// A `CUresult`.
 type Answer = c_uint;
@@ -106,18 +117,7 @@ extern "C" fn cuGetErrorString(answer: Answer, text: *mut *const c_char) -> Answ
     put(text, known.as_ptr())
 }
 
-/// Define entry points that only refuse; the calling convention leaves their arguments to the
-/// caller.
-macro_rules! refuse {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name() -> Answer {
-            NOT_SUPPORTED
-        }
-    )*};
-}
-
-refuse! {
+refuse! { NOT_SUPPORTED:
     cuDeviceGetAttribute cuFuncGetAttribute cuFuncSetAttribute cuFuncSetCacheConfig
     cuLaunchCooperativeKernel cuLaunchKernel cuLaunchKernelEx cuLinkAddData_v2 cuLinkComplete
     cuLinkCreate_v2 cuLinkDestroy cuModuleGetFunction cuModuleLoad cuModuleLoadData

@@ -71,17 +71,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
     }
 }
 
-/// Define entry points that only refuse.
-macro_rules! refuse {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name() -> Answer {
-            NOT_SUPPORTED
-        }
-    )*};
-}
-
-refuse! {
+refuse! { NOT_SUPPORTED:
     nvmlDeviceGetNvLinkRemoteDeviceType nvmlDeviceGetNvLinkRemotePciInfo_v2
     nvmlSystemGetCudaDriverVersion_v2
 }

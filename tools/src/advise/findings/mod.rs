@@ -153,7 +153,10 @@ mod fixture {
                 recorded,
                 ..about
             };
-            let advice = advise(&input, 0.0, Some(1)).unwrap();
+            let advice = advise(&input, &mut |record| {
+                crate::plan::search(record, 0.0, Some(1))
+            })
+            .unwrap();
             advice.findings.into_iter().find(|it| it.id == id)
         }
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::report::live;
 use crate::report::recording::Recording;
 use crate::show;
 
@@ -20,7 +21,7 @@ pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()>
         };
         write!(to, "{between}{event}")
     };
-    for (at, bytes) in super::super::live(recording).0.points() {
+    for (at, bytes) in live(recording).0.points() {
         put(json!({"name": "live", "ph": "C", "pid": 1, "ts": at, "args": {"bytes": bytes}}))?;
     }
     for (name, moments) in [

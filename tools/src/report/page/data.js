@@ -70,6 +70,9 @@ function showTime(us) {
   return `${Math.round(us)} µs`;
 }
 
+// Without noughts behind the point, for axes.
+const shortTime = (us) => showTime(us).replace(/\.0+ |(\.\d*[1-9])0+ /, '$1 ');
+
 const showCount = (count) => count.toLocaleString('en');
 
 // A count with its noun.
@@ -83,7 +86,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// The line of the driver's limit, the curves of allocators: which colour of the style sheet, which dashes.
+// How each allocator's curve looks: which colour of the style sheet, which dashes.
 const LOOKS = {
   stock: { colour: 'stock', dash: [] },
   '#181094': { colour: 'buddy', dash: [2, 3] },

@@ -103,7 +103,7 @@ function timeAxis(context, size, stretch = view) {
   context.textBaseline = 'top';
   const step = steps(stretch.to - stretch.from, size.width < 600 ? 3 : 7);
   for (let at = Math.ceil(stretch.from / step) * step; at <= stretch.to; at += step) {
-    context.fillText(at ? showTime(at).replace(/\.?0+ /, ' ') : '0', across(at, stretch), size.height - size.bottom + 7);
+    context.fillText(at ? shortTime(at) : '0', across(at, stretch), size.height - size.bottom + 7);
   }
 }
 

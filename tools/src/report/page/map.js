@@ -133,6 +133,8 @@ function sayBlock(i) {
   if (blocks.stream[i] >= 0) lines.push(`last used on stream ${blocks.stream[i]}`);
   if (blocks.until[i] === Infinity && blocks.freed[i] !== Infinity) lines.push('its stream was not seen done');
   else if (blocks.until[i] > blocks.freed[i]) lines.push(`waited ${showTime(blocks.until[i] - blocks.freed[i])} for its stream`);
+  const stack = report.who ? report.who.blocks[i] : 0;
+  if (stack) lines.push('', report.who.stacks[stack - 1]);
   return lines.join('\n');
 }
 

@@ -22,6 +22,13 @@ function setUpTables() {
     `${((100 * it.total) / report.peak).toFixed(1)} %`, `thread ${it.thread}`, it.waiting ? showBytes(it.waiting) : '',
   ]));
 
+  byId('at-peak-who').hidden = !report.who;
+  if (report.who) {
+    fill(byId('at-peak-who'), ['asked by', 'blocks', 'together', '', 'share'], report.who.at_peak.map((it) => [
+      it.place === null ? 'others, or not recorded' : it.place, showCount(it.blocks), showBytes(it.total), bar(it.total / report.peak), `${((100 * it.total) / report.peak).toFixed(1)} %`,
+    ]));
+  }
+
   const rounding = report.sizes.reduce((sum, it) => sum + it.rounding, 0);
   byId('sizes-how').textContent = report.exact_sizes
     ? `Stock rounds each request up to a power of two: ${showBytes(rounding)} more at the peak, ${((100 * rounding) / Math.max(report.peak, 1)).toFixed(0)} % of what lives.`

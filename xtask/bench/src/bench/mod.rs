@@ -6,6 +6,7 @@ pub mod axis;
 mod build;
 pub mod choice;
 mod context;
+mod device;
 mod effort;
 pub mod environments;
 mod figure;
@@ -220,6 +221,7 @@ fn measure(
         Part::Memory => memory::run(fixture, &args.trace, step, results),
         Part::First => first::run(fixture, step, results),
         Part::Plan => plan::run(fixture, step, results),
+        Part::Device => device::run(fixture, step, results),
         Part::WarmUp => script::warm_up(environments, results),
         Part::Overhead => script::overhead(environments, results),
         Part::Production => script::production(environments, results),

@@ -17,6 +17,8 @@ pub enum Part {
     First,
     /// Second runs with BUDDY_PLAN: their first iteration, their pairs
     Plan,
+    /// Device memory: planned pairs, and what passes through beside a plan
+    Device,
     /// A cold start by backing and page size (tests/python/cold_start.py)
     WarmUp,
     /// What is left to upstream, and imports (tests/python/measure.py)
@@ -47,6 +49,7 @@ impl Part {
         matches!(
             self,
             Self::Plan
+                | Self::Device
                 | Self::WarmUp
                 | Self::Overhead
                 | Self::Production

@@ -6,6 +6,7 @@ use anyhow::Result;
 use pinbuddy_replay::workload::Workload;
 use pinbuddy_tools::advise::{Advice, Brief, advise};
 use pinbuddy_tools::input::Input;
+use pinbuddy_tools::plan::search;
 
 use super::Comparison;
 use crate::cli;
@@ -26,7 +27,7 @@ pub(super) fn of_workloads(args: &cli::Simulate, traces: &[Comparison]) -> Resul
             Box::new(workload.events(made.seed, made.steps))
         };
         let input = Input::generated(workload.name, Box::new(events));
-        advise(&input, SECONDS, None)
+        advise(&input, &mut |record| search(record, SECONDS, None))
     })
     .collect()
 }

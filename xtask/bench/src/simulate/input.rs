@@ -25,6 +25,7 @@ struct Recorded {
     name: String,
     reader: Reader<BufReader<File>>,
     lost: u64,
+    on_device: u64,
 }
 
 impl Recorded {
@@ -33,6 +34,7 @@ impl Recorded {
             name: name.to_owned(),
             reader: Reader::lenient(BufReader::with_capacity(1 << 16, file)),
             lost: 0,
+            on_device: 0,
         }
     }
 }
@@ -43,15 +45,21 @@ impl Iterator for Recorded {
     fn next(&mut self) -> Option<Self::Item> {
         let (item, name) = (self.reader.next(), &self.name);
         match &item {
-            Some(Ok((_, event))) => {
-                if let Op::Lost { events } = event.op {
-                    self.lost = self.lost.saturating_add(events);
-                }
-            }
+            Some(Ok((_, event))) => match event.op {
+                Op::Lost { events } => self.lost = self.lost.saturating_add(events),
+                Op::DeviceAlloc { .. } => self.on_device += 1,
+                _ => {}
+            },
             Some(Err(_)) => {}
             None => {
                 if let Some(line) = self.reader.cut_off() {
                     eprintln!("{name} is cut off in line {line}; what is before is replayed");
+                }
+                if self.on_device > 0 {
+                    eprintln!(
+                        "{name} has {} requests for device memory, which are left out: pinbuddy plan is for those",
+                        self.on_device
+                    );
                 }
                 if self.lost > 0 {
                     eprintln!("{name} lacks {} events, which came too fast", self.lost);

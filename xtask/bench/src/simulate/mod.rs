@@ -4,6 +4,7 @@
 //! Knows no format (`rust-core/trace`) and no policy (`rust-core/replay`).
 
 mod advice;
+mod device;
 mod input;
 mod table;
 
@@ -60,6 +61,9 @@ struct Answer {
 }
 
 pub fn run(args: &cli::Simulate) -> Result<()> {
+    if args.device {
+        return device::run(args);
+    }
     let kinds = kinds(&args.policies);
     let mut out = std::io::stdout();
     let mut traces = Vec::new();

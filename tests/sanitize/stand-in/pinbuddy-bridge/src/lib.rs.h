@@ -37,6 +37,11 @@ struct Drained {
   std::uint64_t lost;
 };
 
+struct Caches {
+  std::uint64_t bytes;
+  std::uint64_t served;
+};
+
 struct Counter {
   std::int64_t current;
   std::int64_t peak;
@@ -56,6 +61,7 @@ bool engine_guarded() noexcept;
 void engine_report_settings() noexcept;
 bool device_planned() noexcept;
 bool device_records() noexcept;
+bool device_traces() noexcept;
 void device_absent(rust::String why) noexcept;
 std::size_t engine_threshold() noexcept;
 std::size_t engine_segment_bytes() noexcept;
@@ -64,6 +70,7 @@ bool engine_request_beside(
     std::size_t bytes, std::size_t cached, std::size_t alike, Grant& grant) noexcept;
 void engine_reused(std::size_t blocks, std::size_t bytes) noexcept;
 std::size_t engine_slots() noexcept;
+std::uint32_t engine_size_classes() noexcept;
 bool engine_is_planned(const Grant& grant) noexcept;
 bool engine_request_planned(std::uint32_t thread, std::size_t bytes, Grant& grant) noexcept;
 bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept;

@@ -1,0 +1,93 @@
+// What the allocator below says that it does, passed on: to traces, and to the recording that becomes a plan.
+//
+// It says so through its own trace tracker, under its lock: nothing here calls it, Python or the planner. Invariant: what a
+// recording has is what a run with its plan asks the plan for.
+#pragma once
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "device_trace.h"
+#include "pinbuddy-bridge/src/lib.rs.h"
+
+namespace pinbuddy {
+
+// More devices than this have no plans and no traces.
+constexpr int kDevices = 64;
+
+// Requests up to this many bytes are PyTorch's: it serves them from segments of their own.
+constexpr std::size_t kSmall = std::size_t{1} << 20;
+
+class DeviceNotes {
+ public:
+  using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
+
+  explicit DeviceNotes(bool traces) : traces_(traces), records_(device_records()) {
+    for (int device = 0; device < kDevices; ++device) {
+      all_[device].name(device);
+    }
+  }
+
+  // Whether they are wanted.
+  bool any() const {
+    return traces_ || records_;
+  }
+
+  // The trace of a device; null if none is recorded.
+  DeviceTrace* trace(c10::DeviceIndex device) {
+    const auto index = static_cast<std::uint8_t>(device);
+    return traces_ && index < kDevices ? &all_[index] : nullptr;
+  }
+
+  void take(const Entry& entry, bool capturing) {
+    DeviceTrace* to = trace(entry.device_);
+    // Whether a run with a plan would ask the plan.
+    const bool ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary && !capturing;
+    const bool recorded = records_ && entry.size_ > kSmall;
+    const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
+    switch (entry.action_) {
+      case Entry::ALLOC:
+        if (to != nullptr && asking != Asking::kRegion) {
+          to->request(entry.addr_, entry.size_, entry.stream_, !ordinary);
+        }
+        if (recorded && ordinary) {
+          device_allocated(entry.device_, stream, entry.addr_, entry.size_);
+        }
+        break;
+      case Entry::FREE_REQUESTED:
+        if (to != nullptr) {
+          to->free(entry.addr_);
+        }
+        break;
+      case Entry::FREE_COMPLETED:
+        if (to != nullptr) {
+          to->done(entry.addr_);
+        }
+        if (recorded) {
+          device_freed(entry.device_, stream, entry.addr_);
+        }
+        break;
+      case Entry::SEGMENT_ALLOC:
+      case Entry::SEGMENT_MAP:
+      case Entry::SEGMENT_FREE:
+      case Entry::SEGMENT_UNMAP:
+        if (to != nullptr) {
+          const bool gone = entry.action_ == Entry::SEGMENT_FREE || entry.action_ == Entry::SEGMENT_UNMAP;
+          to->segment(entry.size_, gone);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  const bool traces_;
+  const bool records_;
+  std::array<DeviceTrace, kDevices> all_;
+};
+
+} // namespace pinbuddy

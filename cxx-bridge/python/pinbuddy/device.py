@@ -1,0 +1,49 @@
+"""Plans and traces of the GPU's own memory, as ``BUDDY_DEVICE_PLAN`` and ``BUDDY_DEVICE_TRACE`` ask for them."""
+
+import ctypes
+import os
+
+from pinbuddy import _library
+from pinbuddy._read import stats as _stats
+from pinbuddy._types import StreamPlan
+
+_LONGEST = 1 << 12
+_WHEN = (
+    "call pinbuddy.device.enable() before the first tensor on a GPU, or set BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE "
+    "before the program starts"
+)
+
+
+def enable(
+    *, plan: str | os.PathLike[str] | None = None, trace: str | os.PathLike[str] | None = None
+) -> None:
+    """Plans or records this process's device memory, before CUDA is initialised and once.
+
+    ``plan``: a file. If it is not there, this run is recorded and the file written; if it is, requests above 1 MiB have
+    their places in a region. ``trace``: a file to which requests, frees, uses on streams and segments are recorded. In both
+    names ``{rank}`` is replaced, and added where it is missing if a launcher started several ranks; in the trace's also
+    ``{pid}``. A plan that cannot be used costs one line of warning, as with the variable.
+
+    Raises ``RuntimeError`` once CUDA is initialised, if a plan or a trace is in force already, and if the engine is off;
+    ``ValueError`` if neither file is named.
+    """
+    if plan is None and trace is None:
+        raise ValueError("expected the name of a plan's file or of a trace's, found neither: enable(plan='device.json')")
+    import torch
+
+    if torch.cuda.is_initialized():
+        raise RuntimeError(
+            f"device memory is neither planned nor recorded: expected CUDA not to be initialised yet, found that it is; {_WHEN}"
+        )
+    names = [None if it is None else os.fsencode(it) for it in (plan, trace)]
+    buffer = ctypes.create_string_buffer(_LONGEST)
+    _library.load().pinbuddy_device_enable(*names, buffer, _LONGEST)
+    if buffer.value:
+        why = buffer.value.decode(errors="replace")
+        raise RuntimeError(f"device memory is neither planned nor recorded: {why}")
+
+
+def stats() -> list[StreamPlan] | None:
+    """How the plan fares, for each stream that has asked for memory: ``pinbuddy.stats()["device"]``. Sizes are in bytes;
+    ``None`` if no plan is in use."""
+    return _stats()["device"]

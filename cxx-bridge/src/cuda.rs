@@ -1,0 +1,86 @@
+//! CUDA, through the C++ side. Decides nothing.
+
+use std::time::Duration;
+
+use pinbuddy_core::Region;
+
+use crate::backing::{Completions, Device, Driver};
+use crate::ffi;
+use crate::log;
+use crate::process::show;
+
+/// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
+#[derive(Debug)]
+pub(crate) struct Cuda;
+
+impl Completions for Cuda {
+    fn reap(&self) {
+        if let Err(error) = ffi::reap_completed() {
+            let why = first_line(error.what());
+            log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
+        }
+    }
+}
+
+impl Driver for Cuda {
+    fn available(&self) -> bool {
+        ffi::device_count() > 0
+    }
+
+    fn device(&self) -> Device {
+        Device(ffi::current_device())
+    }
+
+    fn initialise(&self, device: Device) -> Result<(), String> {
+        show(device);
+        ffi::initialise(device.0).map_err(|error| first_line(error.what()))
+    }
+
+    fn pci_address(&self, device: Device) -> Option<String> {
+        ffi::pci_address(device.0).ok()
+    }
+
+    fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
+        show(device);
+        ffi::pin_region(bytes, device.0).map_err(|error| first_line(error.what()))
+    }
+
+    fn unpin(&self, region: Region) -> Result<(), String> {
+        ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
+    }
+
+    fn register(&self, piece: Region, device: Device) -> Result<(), String> {
+        ffi::register_piece(piece.base, piece.bytes, device.0)
+            .map_err(|error| first_line(error.what()))
+    }
+
+    fn check(&self, piece: Region) -> Result<(), String> {
+        ffi::check_piece(piece.base).map_err(|error| first_line(error.what()))
+    }
+
+    fn unregister(&self, piece: Region) -> Result<(), String> {
+        ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))
+    }
+
+    fn pinned(&self, region: Region, taken: Duration) {
+        // If it cannot be traced for want of memory, it is pinned all the same.
+        let _ = ffi::segment_pinned(region.base, region.bytes, microseconds(taken));
+    }
+
+    fn goes(&self, region: Region) {
+        let _ = ffi::segment_goes(region.base, region.bytes);
+    }
+
+    fn gone(&self, taken: Duration) {
+        ffi::count_unpin(microseconds(taken));
+    }
+}
+
+fn microseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Cuts a PyTorch error before its C++ backtrace.
+pub(crate) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,93 @@
+//! What the live page says of a handle, from counters that exist; and how long requests wait.
+//!
+//! Invariant: a request that finds its block pays nothing for this.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use pinbuddy_live::{Budget, Counters};
+
+use super::Handle;
+use super::planned::Planned;
+use crate::backing::Memory;
+
+/// What thread caches have, which the engine counts as live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caches {
+    /// Bytes of cached blocks.
+    pub bytes: u64,
+    /// Requests that cached blocks have served since the engine was told.
+    pub served: u64,
+}
+
+/// Requests that waited for memory to be pinned, and for how long.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    count: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+/// A request that waits, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Waiting<'a> {
+    waits: &'a Waits,
+    since: Instant,
+}
+
+impl Waits {
+    /// A request begins to wait.
+    pub(super) fn begin(&self) -> Waiting<'_> {
+        let since = Instant::now();
+        Waiting { waits: self, since }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let nanoseconds = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.waits.count.fetch_add(1, Ordering::Relaxed);
+        let to = &self.waits.nanoseconds;
+        to.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+impl<M: Memory> Handle<M> {
+    /// How memory stands, while caches have what `caches` says. Flushes nothing. Caches change meanwhile, so numbers
+    /// may be off by what a moment changes, and never contradict each other.
+    pub fn counters(&self, caches: impl Fn() -> Caches) -> Counters {
+        let before = caches().bytes;
+        let stats = self.stats();
+        // Read after the engine's: a flush in between hides requests, and counts none twice.
+        let caches = caches();
+        let plan = self.planned.as_ref().map(Planned::counts);
+        let plan = plan.unwrap_or_default();
+        let retired = stats.is_none();
+        let stats = stats.unwrap_or_default();
+        let pinned = stats.pinned_bytes.current;
+        let active = stats.active_bytes.current.min(pinned);
+        let pending = stats.pending_bytes.current.min(active);
+        Counters {
+            retired,
+            pinned,
+            peak_pinned: stats.pinned_bytes.peak,
+            live: (active - pending).saturating_sub(caches.bytes.max(before)),
+            pending,
+            budget: self.pinner.latest_budget().map_or(Budget::Unknown, limit),
+            segments: stats.segments.current,
+            served: stats.hits + caches.served,
+            misses: stats.misses,
+            planned: plan.hits,
+            unplanned: plan.misses + plan.unplanned,
+            waits: self.waits.count.load(Ordering::Relaxed),
+            waited: self.waits.nanoseconds.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// More than a machine has stands for no limit.
+fn limit(bytes: usize) -> Budget {
+    match bytes as u64 {
+        0x4000_0000_0000_0000.. => Budget::Unlimited,
+        bytes => Budget::Bytes(bytes),
+    }
+}

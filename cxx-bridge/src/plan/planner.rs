@@ -1,0 +1,254 @@
+//! Makes plans of a record while it grows, and writes them.
+//!
+//! A plan is made each time that there are twice as many requests as the last time, and at the end; so a program that
+//! is killed leaves one, too. A thread of low priority makes it, of a copy of the record. Knows no kind of memory.
+//!
+//! Invariant: the file is whole at every moment, and no plan of fewer requests replaces one of more.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pinbuddy_plan::Options;
+use pinbuddy_plan::file::MadeFor;
+
+use crate::backing::background;
+use crate::log;
+
+/// The first plan is made of so many requests.
+const FIRST: usize = 256;
+
+/// How long planning takes at most while the program runs, and at its end.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a plan can be made of.
+pub(crate) trait Plannable: Clone + Send + 'static {
+    /// What is made of it.
+    type Plan: Made;
+
+    /// How many requests it has.
+    fn requests(&self) -> usize;
+
+    /// Its plan. Asks `stop` whether to end with the best so far.
+    fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Self::Plan;
+}
+
+/// A plan that can be written.
+pub(crate) trait Made {
+    /// Writes the text of its file.
+    fn write(&self, out: &mut io::BufWriter<fs::File>) -> io::Result<()>;
+
+    /// What it is, in a few words.
+    fn summary(&self) -> String;
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Planner {
+    target: Arc<Target>,
+    run: MadeFor,
+    /// Whether a thread makes a plan.
+    at_work: Arc<AtomicBool>,
+    /// Requests of the last plan, and of the next.
+    planned: usize,
+    next: usize,
+}
+
+impl Planner {
+    /// For this file and this run.
+    pub(crate) fn new(path: PathBuf, run: MadeFor) -> Self {
+        Self {
+            target: Arc::new(Target::new(path)),
+            run,
+            at_work: Arc::default(),
+            planned: 0,
+            next: FIRST,
+        }
+    }
+
+    /// Requests from so many bytes on are planned.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.run.threshold
+    }
+
+    /// Whether a record of so many requests is to be planned.
+    pub(crate) fn is_due(&self, requests: usize) -> bool {
+        requests >= self.next
+    }
+
+    /// Has a thread make a plan, unless one is at it.
+    pub(crate) fn in_a_thread(&mut self, record: &impl Plannable) {
+        if self.at_work.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.planned = record.requests();
+        self.next = self.planned.saturating_mul(2);
+        let (record, run) = (record.clone(), self.run.clone());
+        let target = Arc::clone(&self.target);
+        let at_work = Arc::clone(&self.at_work);
+        let work = move || {
+            background::enter();
+            make(&record, run, &target, PATIENCE);
+            at_work.store(false, Ordering::Release);
+        };
+        let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
+        if thread.spawn(work).is_err() {
+            // The next plan is made later, or at the end.
+            self.at_work.store(false, Ordering::Release);
+        }
+    }
+
+    /// The record is complete.
+    pub(crate) fn end(&self, record: &impl Plannable) {
+        // A plan that another thread is making is not of all requests.
+        if record.requests() > self.planned {
+            make(record, self.run.clone(), &self.target, LAST_PATIENCE);
+        }
+    }
+}
+
+/// Makes the plan and writes it.
+fn make(record: &impl Plannable, run: MadeFor, target: &Target, patience: Duration) {
+    let began = Instant::now();
+    let options = Options {
+        made_for: run,
+        threads: 1,
+    };
+    let made = record.planned(&options, &|| began.elapsed() > patience);
+    match target.replace(record.requests(), |out| made.write(out)) {
+        Ok(false) => {}
+        Ok(true) => log::info(|| format!("{} was written to {target}", made.summary())),
+        Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
+    }
+}
+
+/// The file. A thread may still write it when the process ends and writes it as well.
+#[derive(Debug)]
+struct Target {
+    path: PathBuf,
+    /// Of so many requests is the plan that was written last. Locked while one is written.
+    requests: Mutex<usize>,
+}
+
+impl Target {
+    fn new(path: PathBuf) -> Self {
+        let requests = Mutex::default();
+        Self { path, requests }
+    }
+
+    /// Replaces the file with the plan of so many requests that `text` writes; false, and nothing is done, where the
+    /// plan there is one of more.
+    fn replace(
+        &self,
+        requests: usize,
+        text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let lock = self.requests.lock();
+        let mut last = lock.unwrap_or_else(PoisonError::into_inner);
+        if *last > requests {
+            return Ok(false);
+        }
+        write(&self.path, text)?;
+        *last = requests;
+        Ok(true)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+/// Replaces the file at once with what `text` writes.
+fn write(
+    path: &Path,
+    text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(name);
+    let written = (|| {
+        let mut options = fs::OpenOptions::new();
+        // Not through a link that somebody else has put there.
+        let file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
+        let mut out = io::BufWriter::new(file);
+        text(&mut out)?;
+        out.flush()?;
+        out.get_ref().sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use pinbuddy_plan::Plan;
+    use pinbuddy_plan::record::{Event, Record};
+
+    use super::*;
+
+    fn record(requests: u64) -> Record {
+        let mut record = Record::new(1000);
+        for id in 1..=requests {
+            record.push(Event::Request {
+                id,
+                bytes: 1 << 20,
+                lane: 0,
+            });
+        }
+        record
+    }
+
+    fn run() -> MadeFor {
+        MadeFor {
+            torch: "2.15.0".to_owned(),
+            world_size: 1,
+            rank: 0,
+            threshold: 1 << 20,
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_late_does_not_replace_the_plan_of_the_whole_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let target = Target::new(path);
+        let written = |requests| {
+            make(&record(requests), run(), &target, LAST_PATIENCE);
+            let text = fs::read_to_string(&target.path).unwrap();
+            Plan::read(&text).unwrap().facts.requests
+        };
+        assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
+    }
+
+    #[test]
+    fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let target = Target::new(path);
+        thread::scope(|scope| {
+            for requests in 1..5 {
+                let target = &target;
+                scope.spawn(move || make(&record(requests), run(), target, LAST_PATIENCE));
+            }
+        });
+        let text = fs::read_to_string(&target.path).unwrap();
+        assert_eq!(Plan::read(&text).unwrap().facts.requests, 4);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,298 @@
+//! A plan in front of PyTorch's allocator, by the rules of a run (`cxx-bridge/cpp/device`).
+//!
+//! Requests above 1 MiB go to the slots of their stream, by the code that serves them in a run, then to what slots leave
+//! idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
+//! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
+
+use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_plan::file::Plan;
+use pinbuddy_plan::file::device::{DevicePlan, Stream};
+use pinbuddy_plan::record::Event;
+use pinbuddy_slots::{Lane, Layout, Lent, Slot, Slots};
+
+use serde::Serialize;
+
+use super::{Act, Device, OutOfMemory, Torch, Usage};
+use crate::MIB;
+use crate::policy::place;
+
+/// Requests up to this many bytes are PyTorch's.
+const SMALL: u64 = MIB;
+
+/// What a run with these acts records. Every block is live when the record ends, as in a process that is asked at once.
+pub fn record(acts: &[Act]) -> DeviceRecord {
+    let mut record = DeviceRecord::new(u32::MAX);
+    let mut streams = Streams::default();
+    let mut blocks: Vec<Option<(Stream, bool)>> = Vec::new();
+    for &act in acts {
+        match act {
+            Act::Alloc {
+                block,
+                bytes,
+                stream,
+            } if bytes > SMALL => {
+                let stream = streams.of(stream);
+                *place(&mut blocks, block) = Some((stream, false));
+                let (id, lane) = (u64::from(block), 0);
+                record.push(stream, Event::Request { id, bytes, lane });
+            }
+            Act::Use { block, stream } => {
+                if let Some((own, shared)) = place(&mut blocks, block) {
+                    *shared |= streams.find(stream) != Some(*own);
+                }
+            }
+            Act::Free { block } | Act::Complete { block } => {
+                let held = place(&mut blocks, block);
+                let over = held.take_if(|it| !it.1 || matches!(act, Act::Complete { .. }));
+                if let Some((stream, _)) = over {
+                    let id = u64::from(block);
+                    record.push(stream, Event::Over { id });
+                }
+            }
+            Act::Iter => record.iteration(),
+            Act::Alloc { .. } | Act::Clear => {}
+        }
+    }
+    record
+}
+
+/// Streams in the order in which they asked for planned memory.
+#[derive(Debug, Default)]
+struct Streams(Vec<u32>);
+
+impl Streams {
+    fn find(&self, stream: u32) -> Option<Stream> {
+        let number = self.0.iter().position(|it| *it == stream)?;
+        Some(Stream::from((0, number as u32)))
+    }
+
+    fn of(&mut self, stream: u32) -> Stream {
+        self.find(stream).unwrap_or_else(|| {
+            self.0.push(stream);
+            Stream::from((0, self.0.len() as u32 - 1))
+        })
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Planned {
+    below: Torch,
+    streams: Streams,
+    /// By the streams' numbers.
+    memory: Vec<Memory>,
+    /// Regions have the first numbers below.
+    regions: u32,
+    live: Vec<Option<Live>>,
+}
+
+/// What is planned for a stream.
+#[derive(Debug)]
+struct Memory {
+    slots: Option<Slots>,
+    /// The number of its first region below.
+    first: u32,
+    reserved: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    stream: u32,
+    number: usize,
+    at: At,
+    shared: bool,
+    freed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Slot(u32),
+    Borrowed(usize),
+}
+
+/// What was counted of requests above 1 MiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Served by their slots.
+    pub hits: u64,
+    /// Served with what was idle.
+    pub borrowed: u64,
+    /// Bytes of all regions that were planned.
+    pub planned_bytes: u64,
+}
+
+impl Planned {
+    /// A plan in front of an allocator.
+    ///
+    /// # Errors
+    ///
+    /// Why a plan cannot be used.
+    pub fn new(below: Torch, plan: &DevicePlan) -> Result<Self, String> {
+        let mut memory: Vec<Memory> = Vec::new();
+        let mut regions = 0;
+        let count = plan.plans.iter().map(|(it, _)| it.number + 1).max();
+        for number in 0..count.unwrap_or(0) {
+            let own = plan.plans.iter().find(|(it, _)| it.number == number);
+            let slots = own.map(|(_, plan)| Slots::learning(&layout(plan)));
+            let slots = slots.transpose().map_err(|why| why.to_string())?;
+            let count = slots.as_ref().map_or(0, |it| it.lengths().len());
+            memory.push(Memory {
+                slots,
+                first: regions,
+                reserved: vec![false; count],
+            });
+            regions += count as u32;
+        }
+        Ok(Self {
+            below,
+            streams: Streams::default(),
+            memory,
+            regions,
+            live: Vec::new(),
+        })
+    }
+
+    /// How its streams fared.
+    pub fn counts(&self) -> Counts {
+        let slots = self.memory.iter().filter_map(|it| it.slots.as_ref());
+        slots.fold(Counts::default(), |all, it| Counts {
+            hits: all.hits + it.counts().hits,
+            borrowed: all.borrowed + it.counts().borrowed,
+            planned_bytes: all.planned_bytes + it.lengths().iter().sum::<usize>() as u64,
+        })
+    }
+
+    fn planned(&mut self, bytes: u64, stream: u32) -> Result<Option<(usize, At)>, OutOfMemory> {
+        let number = self.streams.of(stream).number as usize;
+        let Some(memory) = self.memory.get_mut(number) else {
+            return Ok(None);
+        };
+        let Some(slots) = &mut memory.slots else {
+            return Ok(None);
+        };
+        for region in 0..memory.reserved.len() {
+            if !memory.reserved[region] {
+                let block = memory.first + region as u32;
+                let bytes = slots.lengths()[region] as u64;
+                self.below.allocate(block, bytes, stream)?;
+                slots.pinned(region, (block as usize + 1) << 40);
+                memory.reserved[region] = true;
+            }
+        }
+        let taken = slots
+            .request(0, bytes as usize)
+            .map(|it| At::Slot(it.slot))
+            .or_else(|| match slots.lend(0, bytes as usize)? {
+                Lent::Slot(it) => Some(At::Slot(it.slot)),
+                Lent::Place(it) => Some(At::Borrowed(it.address)),
+            });
+        Ok(taken.map(|it| (number, it)))
+    }
+
+    fn release(&mut self, number: usize, at: At) {
+        if let Some(slots) = &mut self.memory[number].slots {
+            let held = match at {
+                At::Slot(slot) => slots.release(slot),
+                At::Borrowed(address) => slots.give_back(address),
+            };
+            debug_assert!(held, "a place was released twice");
+        }
+    }
+
+    fn live(&mut self, block: u32) -> Option<&mut Live> {
+        self.live.get_mut(block as usize)?.as_mut()
+    }
+}
+
+impl Device for Planned {
+    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
+        if bytes > SMALL
+            && let Some((number, at)) = self.planned(bytes, stream)?
+        {
+            *place(&mut self.live, block) = Some(Live {
+                stream,
+                number,
+                at,
+                shared: false,
+                freed: false,
+            });
+            return Ok(());
+        }
+        self.below.allocate(self.regions + block, bytes, stream)
+    }
+
+    fn use_on(&mut self, block: u32, stream: u32) {
+        match self.live(block) {
+            Some(live) => live.shared |= live.stream != stream,
+            None => self.below.use_on(self.regions + block, stream),
+        }
+    }
+
+    fn free(&mut self, block: u32) {
+        match self.live(block) {
+            Some(live) if live.shared => live.freed = true,
+            Some(&mut Live { number, at, .. }) => {
+                self.live[block as usize] = None;
+                self.release(number, at);
+            }
+            None => self.below.free(self.regions + block),
+        }
+    }
+
+    fn complete(&mut self, block: u32) {
+        match self.live(block) {
+            Some(&mut Live {
+                number, at, freed, ..
+            }) => {
+                if freed {
+                    self.live[block as usize] = None;
+                    self.release(number, at);
+                }
+            }
+            None => self.below.complete(self.regions + block),
+        }
+    }
+
+    fn clear(&mut self) {
+        for block in 0..self.live.len() {
+            if self.live[block].is_some_and(|it| it.freed) {
+                self.complete(block as u32);
+            }
+        }
+        for memory in &mut self.memory {
+            let idle = memory.slots.as_mut().map(Slots::take_idle);
+            for (region, _) in idle.unwrap_or_default() {
+                memory.reserved[region] = false;
+                self.below.free(memory.first + region as u32);
+            }
+        }
+        self.below.clear();
+    }
+
+    fn usage(&self) -> Usage {
+        self.below.usage()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.below.audit()
+    }
+}
+
+/// A plan's slots, as a run has them.
+fn layout(plan: &Plan) -> Layout {
+    let slot = |it: &pinbuddy_plan::file::Slot| Slot {
+        bytes: it.bytes as usize,
+        region: it.region,
+        offset: it.offset as usize,
+    };
+    let lane = |it: &pinbuddy_plan::file::Lane| Lane {
+        prologue: it.prologue.clone(),
+        period: it.period.clone(),
+        turns: it.turns,
+    };
+    Layout {
+        regions: plan.regions.iter().map(|it| *it as usize).collect(),
+        slots: plan.slots.iter().map(slot).collect(),
+        lanes: plan.lanes.iter().map(lane).collect(),
+    }
+}

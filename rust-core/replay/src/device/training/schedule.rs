@@ -1,0 +1,111 @@
+//! Which part of a pipeline's stage works on which micro-batch, when.
+//!
+//! 1F1B (Narayanan et al., SOSP 2019), and Megatron-LM's interleaved schedule (SC 2021), in which a stage has several
+//! chunks of layers. Without a pipeline there is one stage.
+
+/// A part of the stage's layers, for one micro-batch, forward or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pass {
+    pub(super) chunk: usize,
+    pub(super) micro_batch: usize,
+    pub(super) forward: bool,
+}
+
+/// A stage in a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pipeline {
+    pub(super) stages: usize,
+    /// Which one this is.
+    pub(super) stage: usize,
+    pub(super) chunks: usize,
+    pub(super) micro_batches: usize,
+}
+
+impl Pipeline {
+    /// Every pass of a step, in order.
+    pub(super) fn passes(&self) -> Vec<Pass> {
+        let all = self.chunks * self.micro_batches;
+        let ahead = self.stages - self.stage - 1;
+        let ahead = match self.chunks {
+            1 => ahead,
+            chunks => 2 * ahead + (chunks - 1) * self.stages,
+        };
+        let ahead = ahead.min(all);
+        let mut passes: Vec<Pass> = (0..ahead).map(|n| self.pass(n, true)).collect();
+        for n in 0..all {
+            if n + ahead < all {
+                passes.push(self.pass(n + ahead, true));
+            }
+            passes.push(self.pass(n, false));
+        }
+        passes
+    }
+
+    /// The n-th pass in one direction: each chunk takes as many micro-batches as there are stages, in turn.
+    fn pass(&self, n: usize, forward: bool) -> Pass {
+        let round = self.stages * self.chunks;
+        let chunk = n % round / self.stages;
+        Pass {
+            chunk: if forward {
+                chunk
+            } else {
+                self.chunks - 1 - chunk
+            },
+            micro_batch: n / round * self.stages + n % self.stages,
+            forward,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(pipeline: Pipeline) -> usize {
+        let mut live = 0_usize;
+        let counts = pipeline.passes().into_iter().map(|it| {
+            live = if it.forward { live + 1 } else { live - 1 };
+            live
+        });
+        counts.max().unwrap_or(0)
+    }
+
+    #[test]
+    fn as_many_are_live_as_the_papers_say() {
+        let pipeline = |stage, chunks| Pipeline {
+            stages: 4,
+            stage,
+            chunks,
+            micro_batches: 16,
+        };
+        assert_eq!(live(pipeline(0, 1)), 4);
+        assert_eq!(live(pipeline(3, 1)), 1);
+        assert_eq!(live(pipeline(0, 2)), 11);
+        let alone = Pipeline {
+            stages: 1,
+            stage: 0,
+            chunks: 1,
+            micro_batches: 3,
+        };
+        assert_eq!(live(alone), 1);
+    }
+
+    #[test]
+    fn each_goes_forward_once_and_back_once() {
+        let pipeline = Pipeline {
+            stages: 4,
+            stage: 1,
+            chunks: 2,
+            micro_batches: 8,
+        };
+        let passes = pipeline.passes();
+        for (at, pass) in passes.iter().enumerate().filter(|it| !it.1.forward) {
+            let forward = Pass {
+                forward: true,
+                ..*pass
+            };
+            assert_eq!(passes[..at].iter().filter(|it| **it == forward).count(), 1);
+        }
+        assert_eq!(passes.len(), 2 * 2 * 8);
+    }
+}

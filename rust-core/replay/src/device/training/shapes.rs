@@ -1,0 +1,262 @@
+//! What the layers of known models make, in bytes, as their authors published the dimensions.
+//!
+//! A layer is a sequence of operations. Each makes a tensor, which its backward pass or the next one's may need, and
+//! perhaps masks or statistics beside it. Activations and weights are bfloat16.
+
+/// The dimensions of a transformer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) hidden: u64,
+    pub(super) heads: u64,
+    /// The width of the feed-forward part.
+    pub(super) inner: u64,
+    pub(super) vocabulary: u64,
+    /// The gated unit has two projections up; no dropout, and attention that keeps no scores.
+    pub(super) modern: bool,
+    pub(super) experts: Option<Experts>,
+}
+
+/// A mixture of experts in place of the feed-forward part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Experts {
+    /// How many serve each token.
+    pub(super) of_a_token: u64,
+    pub(super) inner: u64,
+    /// On this rank.
+    pub(super) local: u64,
+}
+
+/// GPT-2 medium, 345 million parameters.
+pub(super) const GPT_2: Shape = Shape {
+    hidden: 1024,
+    heads: 16,
+    inner: 4096,
+    vocabulary: 50_304,
+    modern: false,
+    experts: None,
+};
+
+pub(super) const LLAMA_2_7B: Shape = Shape {
+    hidden: 4096,
+    heads: 32,
+    inner: 11_008,
+    vocabulary: 32_000,
+    modern: true,
+    experts: None,
+};
+
+pub(super) const QWEN_14B: Shape = Shape {
+    hidden: 5120,
+    heads: 40,
+    inner: 13_696,
+    vocabulary: 152_064,
+    modern: true,
+    experts: None,
+};
+
+/// Qwen1.5-MoE-A2.7B, 60 experts on four ranks.
+pub(super) const QWEN_MOE: Shape = Shape {
+    hidden: 2048,
+    heads: 16,
+    inner: 5632,
+    vocabulary: 151_936,
+    modern: true,
+    experts: Some(Experts {
+        of_a_token: 4,
+        inner: 1408,
+        local: 15,
+    }),
+};
+
+/// The tokens of a micro-batch on this rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    pub(super) sequences: u64,
+    pub(super) length: u64,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Op {
+    /// Bytes that it makes.
+    pub(super) out: u64,
+    /// Whether a backward pass needs these.
+    pub(super) kept: bool,
+    /// Bytes that its backward pass needs besides.
+    pub(super) beside: u64,
+    /// Bytes that its backward pass needs for itself.
+    pub(super) scratch: u64,
+    /// Elements of its weights.
+    pub(super) weights: u64,
+    /// The residual is added: its gradient goes on beside that of the branch.
+    pub(super) adds: bool,
+    /// The branch begins behind it: both gradients are added.
+    pub(super) branches: bool,
+    /// Its length depends on which tokens the experts get.
+    pub(super) routed: bool,
+}
+
+const BFLOAT16: u64 = 2;
+const FLOAT32: u64 = 4;
+
+/// The operations of a layer, split over `ranks` by tensor parallelism.
+pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
+    let tokens = batch.sequences * batch.length;
+    let wide = tokens * shape.hidden * BFLOAT16;
+    let own = wide / ranks;
+    let square = shape.hidden * shape.hidden / ranks;
+    let none = Op::default();
+    let kept = |out| Op {
+        out,
+        kept: true,
+        ..none
+    };
+    let passed = |out| Op { out, ..none };
+    let norm = Op {
+        beside: tokens * FLOAT32,
+        branches: true,
+        weights: shape.hidden,
+        ..kept(wide)
+    };
+    let add = Op {
+        adds: true,
+        ..kept(wide)
+    };
+    let mut ops = vec![
+        norm,
+        Op {
+            weights: 3 * square,
+            ..kept(3 * own)
+        },
+    ];
+    let heads = shape.heads / ranks;
+    if shape.modern {
+        ops.push(kept(2 * own)); // rotated queries and keys
+        let softmax = tokens * heads * FLOAT32;
+        ops.push(Op {
+            beside: softmax,
+            scratch: 2 * own,
+            ..kept(own)
+        });
+    } else {
+        let scores = tokens * batch.length * heads * BFLOAT16;
+        ops.push(passed(scores));
+        ops.push(kept(scores));
+        ops.push(Op {
+            beside: scores / 2,
+            ..kept(scores)
+        });
+        ops.push(kept(own));
+    }
+    ops.push(Op {
+        weights: square,
+        ..passed(wide)
+    });
+    let dropout = Op {
+        beside: wide / 2,
+        ..passed(wide)
+    };
+    if !shape.modern {
+        ops.push(dropout);
+    }
+    ops.extend([add, norm]);
+    match shape.experts {
+        Some(experts) => ops.extend(mixture(shape, experts, tokens)),
+        None => {
+            let inner = tokens * shape.inner / ranks * BFLOAT16;
+            let up = if shape.modern { 2 } else { 1 };
+            let weights = shape.hidden * shape.inner / ranks;
+            ops.push(Op {
+                weights: up * weights,
+                ..kept(up * inner)
+            });
+            ops.push(kept(inner));
+            ops.push(Op {
+                weights,
+                ..passed(wide)
+            });
+        }
+    }
+    if !shape.modern {
+        ops.push(dropout);
+    }
+    ops.push(add);
+    ops
+}
+
+/// Tokens go to the ranks of their experts and back.
+fn mixture(shape: Shape, experts: Experts, tokens: u64) -> [Op; 6] {
+    let routed = tokens * experts.of_a_token;
+    let weights = experts.local * shape.hidden * experts.inner;
+    let none = Op {
+        routed: true,
+        ..Op::default()
+    };
+    let wide = routed * shape.hidden * BFLOAT16;
+    let inner = routed * experts.inner * BFLOAT16;
+    let router = Op {
+        out: tokens * 60 * FLOAT32,
+        kept: true,
+        ..Op::default()
+    };
+    [
+        router,
+        Op {
+            out: wide,
+            kept: true,
+            ..none
+        },
+        Op {
+            out: 2 * inner,
+            kept: true,
+            weights: 2 * weights,
+            ..none
+        },
+        Op {
+            out: inner,
+            kept: true,
+            ..none
+        },
+        Op {
+            out: wide,
+            weights,
+            ..none
+        },
+        Op {
+            out: wide,
+            kept: true,
+            routed: false,
+            ..none
+        },
+    ]
+}
+
+/// What follows the last layer: a norm, logits, and the loss in float32.
+pub(super) fn head(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
+    let tokens = batch.sequences * batch.length;
+    let words = shape.vocabulary / ranks;
+    let none = Op::default();
+    let wide = tokens * shape.hidden * BFLOAT16;
+    vec![
+        Op {
+            out: wide,
+            kept: true,
+            ..none
+        },
+        Op {
+            out: tokens * words * BFLOAT16,
+            weights: shape.hidden * words,
+            ..none
+        },
+        Op {
+            out: tokens * words * FLOAT32,
+            ..none
+        },
+        Op {
+            out: tokens * words * FLOAT32,
+            kept: true,
+            ..none
+        },
+        Op { out: 512, ..none },
+    ]
+}

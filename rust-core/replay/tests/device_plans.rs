@@ -1,0 +1,72 @@
+//! Generated trainings with a plan: what is reserved of device memory, beside PyTorch's allocator.
+#![allow(clippy::expect_used, reason = "tests")]
+
+use std::time::{Duration, Instant};
+
+use pinbuddy_replay::device::compare::{Comparison, Run, compare};
+use pinbuddy_replay::device::replay::Outcome;
+use pinbuddy_replay::device::training::TRAININGS;
+
+/// What one loses in a run that differs may be so much.
+const LOST: f64 = 0.03;
+
+fn comparisons() -> Vec<Comparison> {
+    let compared = TRAININGS.iter().map(|training| {
+        let began = Instant::now();
+        let stop = || began.elapsed() > Duration::from_secs(4);
+        compare(training, 1, &stop).expect(training.name)
+    });
+    compared.collect()
+}
+
+fn efficiency(of: &Outcome) -> f64 {
+    of.efficiency.expect("something is reserved")
+}
+
+fn run<'c>(of: &'c Comparison, differs: &str) -> &'c Run {
+    let run = of.runs.iter().find(|it| it.differs == differs);
+    run.expect("there is such a run")
+}
+
+#[test]
+fn a_plan_reserves_little_more_than_what_lives_at_once() {
+    let all = comparisons();
+    let mut less_fragmented = 0.0;
+    for it in &all {
+        let name = it.training;
+        let same = run(it, "nothing");
+        let found = efficiency(&same.plan);
+        // Of two streams each has its own peak, at another moment.
+        let target = match name {
+            "llama2-7b-zero3" => 0.89,
+            _ if it.varies => 0.95,
+            _ => 0.99,
+        };
+        assert!(found >= target, "{name}: {found}");
+        let others = [&same.stock, &same.expandable].map(efficiency);
+        assert!(others.iter().all(|it| found >= *it), "{name}: {others:?}");
+        assert!(
+            same.plan.peak_reserved <= same.stock.peak_reserved,
+            "{name}"
+        );
+        less_fragmented += 1.0 - (1.0 - found) / (1.0 - others[0]);
+        let lost = |differs| found - efficiency(&run(it, differs).plan);
+        assert!(
+            lost("an evaluation") <= LOST,
+            "{name}: {}",
+            lost("an evaluation")
+        );
+        // Where the longest requests are a large part of all, those of other sizes find no place.
+        let most = match name {
+            "gpt2-recompute" | "llama2-7b-zero3" => 0.10,
+            _ => LOST,
+        };
+        assert!(
+            lost("a shorter batch") <= most,
+            "{name}: {}",
+            lost("a shorter batch")
+        );
+    }
+    let mean = less_fragmented / all.len() as f64;
+    assert!(mean >= 0.85, "{mean}");
+}

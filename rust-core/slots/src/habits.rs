@@ -1,0 +1,117 @@
+//! What a lane has done at its steps so far: how much was live when it came to each, and for how long its blocks lived.
+//!
+//! A plan says neither. A lane that does as planned once knows both, and then they tell where it is when sizes do not, and
+//! for how long a place is needed. Where the least was live, the program is between two iterations: a *rest*. Time is
+//! the number of the lane's requests.
+
+use crate::layout::GRANULE;
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Habits {
+    now: u32,
+    /// Granules that were live, by step.
+    live: Vec<u32>,
+    /// The longest life, by step; 0 is not known.
+    lives: Vec<u32>,
+    /// Until the step's place is used again.
+    most: Vec<u32>,
+    /// No more granules than this are live at a rest; none before the first period is over.
+    rest: Option<u32>,
+    /// The fewest that were live since the period began.
+    least: u32,
+    slack: u32,
+}
+
+/// As much as a region's so manieth part may be live at a rest beyond what was at others.
+const SLACK: usize = 256;
+
+/// So many times that may be more or less live at the same step.
+const COARSE: u32 = 8;
+
+impl Habits {
+    /// Of so many steps in so many bytes of regions.
+    pub(crate) fn new(steps: usize, bytes: usize) -> Self {
+        Self {
+            rest: None,
+            least: UNKNOWN,
+            slack: (bytes / GRANULE / SLACK) as u32,
+            now: 0,
+            live: vec![UNKNOWN; steps],
+            lives: vec![0; steps],
+            most: vec![UNKNOWN; steps],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn asked(&mut self) {
+        self.now = self.now.wrapping_add(1);
+    }
+
+    pub(crate) fn now(&self) -> u32 {
+        self.now
+    }
+
+    /// The lane, which knows its place, comes to a step; with `is_over` it is the last one of the period.
+    #[inline]
+    pub(crate) fn saw(&mut self, step: usize, live: usize, is_over: bool) {
+        let live = (live / GRANULE) as u32;
+        self.live[step] = live;
+        self.least = self.least.min(live);
+        if is_over {
+            self.rest = Some(self.least.saturating_add(self.slack));
+            self.least = UNKNOWN;
+        }
+    }
+
+    /// Whether the program is between two iterations, if as much is live.
+    #[inline]
+    pub(crate) fn rests(&self, live: usize) -> bool {
+        self.rest.is_some_and(|it| live / GRANULE <= it as usize)
+    }
+
+    /// Whether it is elsewhere at this step, as far as is known.
+    #[inline]
+    pub(crate) fn works_at(&self, step: usize) -> bool {
+        self.live.get(step).is_none_or(|it| *it != UNKNOWN) && !self.rests_at(step)
+    }
+
+    /// Whether it is at this step.
+    pub(crate) fn rests_at(&self, step: usize) -> bool {
+        let live = self.live.get(step);
+        live.zip(self.rest)
+            .is_some_and(|(live, rest)| *live <= rest)
+    }
+
+    #[inline]
+    pub(crate) fn over(&mut self, step: usize, since: u32) {
+        let life = self.now.wrapping_sub(since).max(1);
+        self.lives[step] = self.lives[step].max(life);
+    }
+
+    /// A block of this step lives for so many requests at most.
+    pub(crate) fn at_most(&mut self, step: usize, requests: u32) {
+        self.most[step] = self.most[step].min(requests);
+    }
+
+    pub(crate) fn life(&self, step: usize) -> Option<usize> {
+        let (&life, &most) = (self.lives.get(step)?, self.most.get(step)?);
+        let life = if life > 0 { life } else { most };
+        (life != UNKNOWN).then_some(life as usize)
+    }
+
+    /// Whether much less is live than at this step at other times: the lane is elsewhere.
+    pub(crate) fn strayed(&self, step: usize, live: usize) -> bool {
+        let known = self.live.get(step).filter(|it| **it != UNKNOWN);
+        known.is_some_and(|&it| live / GRANULE < it as usize / 8 * 7)
+    }
+
+    /// By how much what was live at this step differs, in units that leave out what comes by chance.
+    pub(crate) fn differs(&self, step: usize, live: usize) -> u32 {
+        let known = self.live.get(step).copied().unwrap_or(UNKNOWN);
+        let unit = (self.slack * COARSE).max(1);
+        known.abs_diff((live / GRANULE) as u32) / unit
+    }
+}

@@ -1,0 +1,134 @@
+//! Places for requests that no slot serves: what is idle, and not wanted soon.
+
+use std::ops::Range;
+
+use crate::cells::Wanted;
+use crate::lane::{Course, Odd};
+use crate::layout::GRANULE;
+
+use super::{Borrowed, Lent, Loan, Slots};
+
+/// What is lent is not wanted in at least so many steps of any lane, if there is such a place; steps further ahead
+/// than the others make no difference.
+const FEWEST_STEPS: usize = 2;
+const MOST_STEPS: usize = 1 << 10;
+
+/// A free run of cells.
+struct Found {
+    region: u32,
+    base: usize,
+    /// How many of them are wanted soon.
+    wanted: u32,
+    run: Range<u32>,
+}
+
+impl Slots {
+    /// What is idle, for a request that no slot serves: what lanes want last, since who borrows it may have it for
+    /// long. O(cells + steps) for each time that it looks four times as far ahead.
+    pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
+        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let longest = self.courses.iter().map(Course::len).max().unwrap_or(0);
+        let mut found = self.find(bytes, FEWEST_STEPS)?;
+        let mut steps = FEWEST_STEPS * 4;
+        while found.wanted == 0 && steps < 4 * longest.min(MOST_STEPS) {
+            match self.find(bytes, steps) {
+                Some(it) if it.wanted == 0 => found = it,
+                _ => break,
+            }
+            steps *= 4;
+        }
+        Some(self.grant(bytes, found))
+    }
+
+    /// For the last request of this thread, if it got no slot and lanes learn: the shortest place that no lane wants for as
+    /// long as such a request lives, or the slot of the request that it may stand for. O(cells / 64), and the steps
+    /// for which it lives.
+    pub fn lend(&mut self, thread: u32, bytes: usize) -> Option<Lent> {
+        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let lane = (*self.lane_of.get(thread as usize)?)?;
+        let own = self.by_begin.last().map_or(0, |it| it.0.0 + 1);
+        let all = self.bases.len() as u32;
+        if let Some(found) = self.best_fit(bytes, own..all, None) {
+            return Some(Lent::Place(self.grant(bytes, found)));
+        }
+        let course = &self.courses[lane as usize];
+        let Odd::For(step) = course.odd() else {
+            let found = self.best_fit(bytes, 0..own, None)?;
+            return Some(Lent::Place(self.grant(bytes, found)));
+        };
+        let steps = course.life(step).unwrap_or_else(|| course.len());
+        let room = course.bytes(step);
+        if room.is_some_and(|it| (bytes..=2 * bytes).contains(&it))
+            && let Some(taken) = self.take(lane, step)
+        {
+            return Some(Lent::Slot(taken));
+        }
+        // The first of these is the step that it may stand for.
+        let wanted = self.wanted(steps + 1);
+        let found = self.best_fit(bytes, 0..own, Some(&wanted))?;
+        Some(Lent::Place(self.grant(bytes, found)))
+    }
+
+    /// The shortest run that is long enough, in some of the regions.
+    fn best_fit(&self, bytes: usize, within: Range<u32>, wanted: Option<&Wanted>) -> Option<Found> {
+        let found = within.filter_map(|region| {
+            let base = self.bases[region as usize]?;
+            let (length, run) = self.cells.best_fit(region, bytes, wanted)?;
+            Some((length, region, base, run))
+        });
+        let (_, region, base, run) = found.min_by_key(|it| it.0)?;
+        let wanted = 0;
+        Some(Found {
+            region,
+            base,
+            wanted,
+            run,
+        })
+    }
+
+    /// What the next steps of all lanes want.
+    fn wanted(&self, steps: usize) -> Wanted {
+        let soon = self.courses.iter().flat_map(|it| it.soon(steps));
+        let runs = soon.map(|slot| self.places[slot as usize].cells.clone());
+        self.cells.wanted(runs)
+    }
+
+    fn grant(&mut self, bytes: usize, found: Found) -> Borrowed {
+        let Found {
+            region, base, run, ..
+        } = found;
+        let taken = self.cells.take(region, run.clone());
+        debug_assert!(taken, "a free run");
+        let what = Borrowed {
+            address: base + self.cells.start(run.start),
+            bytes,
+            region,
+            first: run.start,
+            end: run.end,
+        };
+        let pending = false;
+        self.loans.push(Loan { what, pending });
+        if !self.serves.is_empty() {
+            self.live += bytes;
+        }
+        self.counts.borrowed += 1;
+        what
+    }
+
+    /// The place of so many bytes of which the fewest cells are wanted in the next steps.
+    fn find(&self, bytes: usize, steps: usize) -> Option<Found> {
+        let cells = self.wanted(steps);
+        let regions = (0_u32..).zip(&self.bases);
+        let found = regions.filter_map(|(region, base)| {
+            let (wanted, run) = self.cells.find(region, bytes, &cells)?;
+            let base = (*base)?;
+            Some(Found {
+                region,
+                base,
+                wanted,
+                run,
+            })
+        });
+        found.min_by_key(|it| it.wanted)
+    }
+}

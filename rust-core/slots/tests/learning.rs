@@ -1,0 +1,122 @@
+//! Lanes that learn how a program behaves, and what they lend.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use pinbuddy_slots::{GRANULE, Lane, Layout, Lent, Slot, Slots};
+
+const BASE: usize = 1 << 40;
+
+fn learning(layout: &Layout) -> Slots {
+    let mut slots = Slots::learning(layout).unwrap();
+    for region in 0..layout.regions.len() {
+        slots.pinned(region, BASE * (region + 1));
+    }
+    slots
+}
+
+/// A step: blocks that live until the way back, each with one that lives for a moment.
+fn step(slots: &mut Slots, sizes: &[usize]) -> u32 {
+    let mut hits = 0;
+    let mut live = Vec::new();
+    for &size in sizes {
+        live.extend(slots.request(0, size * GRANULE));
+        if let Some(moment) = slots.request(0, GRANULE) {
+            hits += 1;
+            slots.release(moment.slot);
+        }
+    }
+    for taken in live.into_iter().rev() {
+        hits += 1;
+        slots.release(taken.slot);
+    }
+    hits
+}
+
+/// The plan of such steps: all begin where blocks that live on end.
+fn steps(sizes: &[usize]) -> Layout {
+    let (mut slots, mut offset) = (Vec::new(), 0);
+    for &size in sizes {
+        for (granules, next) in [(size, size), (1, 0)] {
+            slots.push(Slot {
+                bytes: granules * GRANULE,
+                region: 0,
+                offset: offset * GRANULE,
+            });
+            offset += next;
+        }
+    }
+    let lane = Lane {
+        period: (0..slots.len() as u32).collect(),
+        turns: 1,
+        ..Lane::default()
+    };
+    Layout {
+        regions: vec![(offset + 1) * GRANULE, 50 * GRANULE],
+        slots,
+        lanes: vec![lane],
+    }
+}
+
+/// Layers are alike, so sizes do not say which one it is.
+const ALIKE: [usize; 12] = [3, 4, 3, 4, 3, 4, 3, 4, 3, 4, 3, 4];
+
+#[test]
+fn a_lane_that_learns_begins_again_where_nothing_is_live() {
+    let mut slots = learning(&steps(&ALIKE));
+    assert_eq!(step(&mut slots, &ALIKE), 24);
+    assert_eq!(step(&mut slots, &ALIKE), 24);
+    for _ in 0..3 {
+        // Forward only, of some layers: nothing but the input is kept.
+        let input = slots.request(0, 3 * GRANULE).unwrap();
+        for &size in &ALIKE[1..8] {
+            for granules in [1, size] {
+                let taken = slots.request(0, granules * GRANULE);
+                taken.map(|it| slots.release(it.slot));
+            }
+        }
+        slots.release(input.slot);
+        let first = slots.request(0, 3 * GRANULE).unwrap();
+        assert_eq!(first.address, BASE, "the first layer's place");
+        slots.release(first.slot);
+    }
+}
+
+#[test]
+fn what_is_lent_is_not_wanted_for_as_long_as_it_lives() {
+    let layout = steps(&ALIKE);
+    let mut slots = learning(&layout);
+    step(&mut slots, &ALIKE);
+    let first = slots.request(0, 3 * GRANULE).unwrap();
+    // In place of the moment's block, and longer: behind what the next steps want.
+    assert_eq!(slots.request(0, 2 * GRANULE), None);
+    let Some(Lent::Place(long)) = slots.lend(0, 40 * GRANULE) else {
+        panic!("the second region has room");
+    };
+    assert_eq!(long.address / BASE, 2, "what no slot names comes first");
+    let Some(Lent::Place(other)) = slots.lend(0, 20 * GRANULE) else {
+        panic!("nothing is wanted for a moment but the next step");
+    };
+    assert_eq!(other.address / BASE, 1);
+    let place = (other.address - first.address) / GRANULE;
+    assert!(place >= 7, "{place}: the next step's place");
+    assert_eq!(slots.lend(0, 40 * GRANULE), None, "no region has room");
+    assert!(slots.give_back(other.address));
+}
+
+#[test]
+fn a_smaller_request_gets_the_slot_of_the_one_that_it_stands_for() {
+    let mut slots = learning(&steps(&[8, 8, 8]));
+    let long = slots.lend(0, GRANULE);
+    assert_eq!(long, None, "the thread has no lane yet");
+    step(&mut slots, &[8, 8, 8]);
+    let whole = slots.request(0, 8 * GRANULE).unwrap();
+    let moment = slots.request(0, GRANULE).unwrap();
+    slots.release(moment.slot);
+    assert_eq!(slots.request(0, 5 * GRANULE), None);
+    let filler = slots.lend(0, 50 * GRANULE);
+    assert!(matches!(filler, Some(Lent::Place(_))), "{filler:?}");
+    let Some(Lent::Slot(taken)) = slots.lend(0, 5 * GRANULE) else {
+        panic!("the second block's slot is free");
+    };
+    assert_eq!(taken.address, whole.address + 8 * GRANULE);
+    assert_eq!(slots.bytes_of(taken.slot), 8 * GRANULE);
+}

@@ -1,0 +1,324 @@
+"""BUDDY_DEVICE_TRACE: what a program does with device memory, in the format of BUDDY_TRACE; and plans made of that."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from conftest import needs
+from device_plans import TRAINING
+from recorded import read
+
+pytestmark = needs(11, "the calls of its device allocator that traces and plans stand in front of")
+
+MIB = 1 << 20
+
+HEAD = """
+    import json, os, sys, torch, pinbuddy
+    MIB = 1 << 20
+    def block(bytes):
+        return torch.empty(int(bytes), dtype=torch.uint8, device="cuda")
+"""
+
+
+def ops(events: list[dict], *fields: str) -> list[tuple]:
+    """Each event as its op and these of its fields."""
+    return [(it["op"], *(it[field] for field in fields if field in it)) for it in events]
+
+
+def requests(events: list[dict]) -> list[tuple]:
+    """What was asked for, and on which stream."""
+    return [(it["bytes"], it["device"], it["stream"]) for it in events if it["op"] == "alloc"]
+
+
+def plan(*arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+    """``pinbuddy plan``."""
+    command = [sys.executable, "-m", "pinbuddy", "plan", *map(str, arguments)]
+    return subprocess.run(command, check=check, capture_output=True, text=True, timeout=120)
+
+
+def test_a_program_is_recorded_as_it_ran(run, tmp_path):
+    """A place that another stream uses is safe only once that stream is done, whoever asks meanwhile."""
+    file = tmp_path / "trace.jsonl"
+    outcome = run(
+        HEAD
+        + """
+    side = torch.cuda.Stream()
+    large, small = block(3 * MIB), block(1000)
+    del small
+    out = torch.zeros(3 * MIB, dtype=torch.uint8).pin_memory()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(400_000_000)
+        out.copy_(large, non_blocking=True)
+        beside = block(5 * MIB)
+    large.record_stream(side)
+    del large
+    other = block(2 * MIB)
+    pinbuddy.iteration()
+    torch.cuda.synchronize()
+    again = block(4 * MIB)
+    del other, again, beside
+    torch.cuda.empty_cache()
+    """,
+        BUDDY_DEVICE_TRACE=str(file),
+        RANK="1",
+        WORLD_SIZE="1",
+    )
+    assert outcome.warnings == []
+    header, events = read(file)
+    assert header["memory"] == "device" and (header["rank"], header["world_size"]) == (0, 1)
+    ids = {(it["bytes"], it["stream"]): it["id"] for it in events if it["op"] == "alloc"}
+    assert list(ids) == [(3 * MIB, 0), (1000, 0), (5 * MIB, 1), (2 * MIB, 0), (4 * MIB, 0)]
+    large, small, beside, other, again = ids.values()
+    blocks = [it for it in ops(events, "id") if not it[0].startswith("segment")]
+    assert blocks == [
+        ("alloc", large),
+        ("alloc", small),
+        ("free", small),
+        ("alloc", beside),
+        ("event", large),
+        ("free", large),
+        ("alloc", other),
+        ("iter",),
+        ("safe", large),
+        ("alloc", again),
+        ("free", other),
+        ("free", again),
+        ("free", beside),
+    ]
+    assert [it["stream"] for it in events if it["op"] == "event"] == [1]
+    segments = Counter()
+    for it in events:
+        if it["op"].startswith("segment"):
+            segments[it["op"]] += it["bytes"]
+    # Empty in the end, and never more than what three segments of 20 MiB and one for small blocks have.
+    assert 0 < segments["segment_alloc"] == segments["segment_free"] <= 62 * MIB
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none(run, tmp_path):
+    made, files = tmp_path / "device.json", [tmp_path / "first", tmp_path / "second"]
+    for file in files:
+        outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made), BUDDY_DEVICE_TRACE=str(file))
+        assert outcome.warnings == []
+    assert outcome.value["device"][0]["hits"] == outcome.value["asked"]
+    first, second = (read(file)[1] for file in files)
+    assert requests(first) == requests(second)
+    first, second = (Counter(it["op"] for it in events if "segment" not in it["op"]) for events in (first, second))
+    assert first == second
+
+
+@pytest.mark.parametrize("steps", ["", "mark"])
+def test_record_plan_and_replay(run, tmp_path, steps):
+    """A trace, its plan, and a run with that: every request above 1 MiB has its place."""
+    file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
+    run(TRAINING, BUDDY_DEVICE_TRACE=str(file), STEPS=steps)
+    said = plan(file, "--out", made, "--time-limit", "5")
+    assert f"To use it: BUDDY_DEVICE_PLAN={made}" in said.stdout, said.stdout
+    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made), STEPS=steps)
+    assert outcome.warnings == []
+    (stream,) = outcome.value["device"]
+    assert stream["hits"] == outcome.value["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
+    # As good as the plan that a run makes of itself.
+    own = tmp_path / "own.json"
+    run(TRAINING, BUDDY_DEVICE_PLAN=str(own), STEPS=steps)
+    reserved = [sum(json.loads(it.read_text())["plans"][0]["plan"]["regions"]) for it in (made, own)]
+    assert reserved[0] <= reserved[1], reserved
+
+
+def test_a_snapshot_becomes_a_plan(run, tmp_path):
+    file, made = tmp_path / "snapshot.pickle", tmp_path / "device.json"
+    program = HEAD + """
+    if os.environ.get("SNAPSHOT"):
+        torch.cuda.memory._record_memory_history(context=None, stacks="python")
+    for _ in range(30):
+        live = [block(mib * MIB) for mib in (3, 5, 4)]
+        del live
+    if os.environ.get("SNAPSHOT"):
+        torch.cuda.memory._dump_snapshot(os.environ["SNAPSHOT"])
+    print(json.dumps([torch.__version__.split("+")[0], pinbuddy.device.stats()]))
+    """
+    version, _ = run(program, SNAPSHOT=str(file)).value
+    refused = plan(file, "--device", "0", "--out", made, check=False)
+    assert refused.returncode == 1 and "--torch VERSION" in refused.stderr, refused.stderr
+    plan(file, "--device", "0", "--out", made, "--torch", version)
+    outcome = run(program, BUDDY_DEVICE_PLAN=str(made))
+    assert outcome.warnings == []
+    (stream,) = outcome.value[1]
+    assert (stream["hits"], stream["reserved_bytes"]) == (90, 12 * MIB)
+
+
+def test_one_file_may_have_both_memories(run, tmp_path):
+    file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
+    outcome = run(
+        HEAD
+        + """
+    for _ in range(20):
+        one = block(3 * MIB)
+        host = torch.empty(6 * MIB, dtype=torch.uint8, pin_memory=True)
+        del one, host
+    assert pinbuddy.trace.stop()
+    """,
+        BUDDY_TRACE=str(file),
+        BUDDY_DEVICE_TRACE=str(file),
+    )
+    assert outcome.warnings == []
+    header, events = read(file)
+    assert header["memory"] == "both"
+    counts = Counter((it["bytes"], it.get("device")) for it in events if it["op"] == "alloc")
+    assert counts == {(3 * MIB, 0): 20, (6 * MIB, None): 20}
+    assert "BUDDY_PLAN=FILE" in plan(file).stdout
+    plan(file, "--device", "0", "--out", made)
+    assert json.loads(made.read_text())["format"] == "pinbuddy-device-plan"
+    refused = plan(file, "--device", "3", check=False)
+    assert "it has that of: 0" in refused.stderr, refused.stderr
+
+
+def test_a_trace_of_pinned_memory_has_no_device(run, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    run(HEAD + "    torch.empty(10, pin_memory=True), block(10)\n", BUDDY_TRACE=str(file))
+    header, events = read(file)
+    assert "memory" not in header and [it["op"] for it in events] == ["alloc", "free"]
+    refused = plan(file, "--device", "0", check=False)
+    assert refused.returncode == 1 and "BUDDY_DEVICE_TRACE=FILE" in refused.stderr, refused.stderr
+
+
+def test_what_no_plan_serves_is_told_apart(run, tmp_path):
+    """Captures, private pools, and memory for a stream that is not the current one."""
+    file = tmp_path / "trace.jsonl"
+    run(
+        HEAD
+        + """
+    ordinary = block(2 * MIB)
+    graph, pool, side = torch.cuda.CUDAGraph(), torch.cuda.MemPool(), torch.cuda.Stream()
+    with torch.cuda.graph(graph):
+        inside = block(3 * MIB)
+    with torch.cuda.use_mem_pool(pool):
+        pooled = block(4 * MIB)
+    beside = torch.cuda.caching_allocator_alloc(5 * MIB, stream=side)
+    torch.cuda.caching_allocator_delete(beside)
+    """,
+        BUDDY_DEVICE_TRACE=str(file),
+    )
+    _, events = read(file)
+    found = {it["bytes"] // MIB: it.get("private", 0) for it in events if it["op"] == "alloc" and it["bytes"] >= 2 * MIB}
+    assert found == {2: 0, 3: 1, 4: 1, 5: 1}
+
+
+def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_path):
+    """A plan's streams are numbered as they ask for planned memory; this one does not."""
+    program = HEAD + """
+    side = torch.cuda.Stream()
+    kept = torch.cuda.caching_allocator_alloc(2 * MIB, stream=side)
+    for _ in range(30):
+        live = [block(mib * MIB) for mib in (3, 5)]
+        del live
+    print(json.dumps(pinbuddy.device.stats()))
+    """
+    own, file, made = tmp_path / "own.json", tmp_path / "trace", tmp_path / "made.json"
+    run(program, BUDDY_DEVICE_PLAN=str(own), BUDDY_DEVICE_TRACE=str(file))
+    plan(file, "--out", made)
+    for it in (own, made):
+        (stream,) = run(program, BUDDY_DEVICE_PLAN=str(it)).value
+        assert (stream["stream"], stream["hits"]) == (0, 60), (it, stream)
+
+
+def test_nothing_repeats_and_nothing_is_planned(run, tmp_path):
+    file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
+    run(HEAD + "    for size in (3, 7, 2): block(size * MIB)\n", BUDDY_DEVICE_TRACE=str(file))
+    refused = plan(file, "--out", made, check=False)
+    assert refused.returncode == 1 and "pinbuddy.iteration()" in refused.stderr, refused.stderr
+    assert not made.exists()
+
+
+def test_a_crash_leaves_what_came_before(run, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    program = HEAD + f"""
+    import signal, time
+    kept = [block(MIB) for _ in range(20)]
+    until = time.monotonic() + 60
+    while open({str(file)!r}).read().count('"alloc"') < 20:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    more = [block(2 * MIB) for _ in range(50)]
+    os.kill(os.getpid(), signal.SIGKILL)
+    """
+    outcome = run(program, check=False, BUDDY_DEVICE_TRACE=str(file))
+    assert outcome.returncode == -9
+    _, events = read(file, whole=False)
+    assert 20 <= len(requests(events)) <= 70
+
+
+@pytest.mark.real_start("a child runs the exit handlers of its own process")
+def test_a_child_records_nothing(run, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    program = HEAD + """
+    kept = [block(2 * MIB), block(3 * MIB)]
+    child = os.fork()
+    if child == 0:
+        pinbuddy.iteration()
+        kept.clear()
+        sys.exit(0)
+    status = os.waitpid(child, 0)[1]
+    last = block(4 * MIB)
+    print(json.dumps(status))
+    """
+    outcome = run(program, BUDDY_DEVICE_TRACE=str(file))
+    assert outcome.value == 0, outcome.stderr
+    _, events = read(file)
+    assert [it[0] // MIB for it in requests(events)] == [2, 3, 4]
+    assert "iter" not in Counter(it["op"] for it in events)
+
+
+def test_a_file_that_cannot_be_written_is_said_once(run):
+    outcome = run(HEAD + "    print(json.dumps(block(9).numel()))\n", BUDDY_DEVICE_TRACE="/no/such/folder")
+    (warning,) = outcome.warnings
+    assert outcome.value == 9 and "BUDDY_DEVICE_TRACE" in warning and "cannot be written" in warning, warning
+
+
+def test_enable_does_what_the_variables_do(run, tmp_path):
+    made, file = tmp_path / "device.json", tmp_path / "trace.jsonl"
+    enable = f"""
+    import os, pinbuddy
+    trace = os.environ.get("TRACE")
+    pinbuddy.device.enable(plan={str(made)!r}, trace=trace)
+    """
+    first = run(enable + TRAINING)
+    assert first.warnings == [] and first.value["device"] is None
+    second = run(enable + TRAINING, TRACE=str(file))
+    (stream,) = second.value["device"]
+    assert second.warnings == [] and stream["hits"] == second.value["asked"], stream
+    _, events = read(file)
+    assert len([it for it in requests(events) if it[0] > MIB]) == second.value["asked"]
+
+
+def test_enable_says_why_it_does_not(run, tmp_path):
+    program = HEAD + """
+    def refused(**what):
+        try:
+            pinbuddy.device.enable(**what)
+        except (RuntimeError, ValueError) as why:
+            return str(why)
+    path = os.environ["FILE"]
+    first = refused()
+    fine = refused(trace=path)
+    twice = refused(trace=path)
+    block(10)
+    print(json.dumps([first, fine, twice, refused(plan=path)]))
+    """
+    nothing, fine, twice, late = run(program, FILE=str(tmp_path / "file")).value
+    assert "enable(plan='device.json')" in nothing
+    assert fine is None
+    assert "in force already" in twice
+    assert "CUDA not to be initialised" in late and "BUDDY_DEVICE_PLAN" in late
+    (off,) = run(
+        HEAD + """
+    try:
+        pinbuddy.device.enable(plan="device.json")
+    except RuntimeError as why:
+        print(json.dumps([str(why)]))
+    """,
+        BUDDY_DISABLE="1",
+    ).value
+    assert "off" in off

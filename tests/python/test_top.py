@@ -1,0 +1,245 @@
+"""What `BUDDY_LIVE=1` shows to `pinbuddy top`: the program's counters, to nobody else, and nothing once it has ended."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from measure import environment
+
+HEAD = """
+from program import *
+import pinbuddy, signal, subprocess, threading
+
+def top(pid, *options):
+    command = [sys.executable, "-m", "pinbuddy", "top", "--json", *options, str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"BUDDY_LIVE": ""})
+    assert done.stderr == "", done.stderr
+    return json.loads(done.stdout)["processes"][0]
+
+def shown(pid, **expected):
+    # A page is refreshed every 200 ms.
+    row = {}
+    def there():
+        row.update(top(pid))
+        return row["state"] == "shown" and all(row[name] == value for name, value in expected.items())
+    try:
+        until(there, 20)
+    except Exception:
+        print(row, file=sys.stderr)
+        raise
+    return row
+
+def files(pid="self"):
+    links = [os.readlink(f"/proc/{pid}/fd/{it}") for it in os.listdir(f"/proc/{pid}/fd")
+             if os.path.lexists(f"/proc/{pid}/fd/{it}")]
+    return [it for it in links if "pinbuddy-live" in it]
+"""
+EXACT = {"BUDDY_LIVE": "1", "BUDDY_GROWTH": "exact", "BUDDY_WARMUP": "off", "BUDDY_MAX_MB": "1024"}
+
+
+def test_a_page_says_what_the_statistics_say(run):
+    outcome = run(
+        HEAD
+        + """
+before = (files(), top(os.getpid())["state"])
+kept, freed = pinned(8), pinned(16)
+del freed
+row = shown(os.getpid(), live_bytes=8 * MIB, served=2)
+engine = pinbuddy.stats()["engine"]
+same = [row["pinned_bytes"] == engine["pinned_bytes"]["current"], row["misses"] == engine["misses"],
+        row["segments"] == engine["segments"]["current"], row["budget_bytes"] == pinbuddy.stats()["budget"]["bytes"]]
+# Neither a flush nor a cached block misleads.
+again = [pinned(16) for _ in range(1)]
+hits = shown(os.getpid(), live_bytes=24 * MIB, served=3)["hit_rate"]
+answer(before, same, row["waits"], row["waited_ns"] > 0, hits, row["device"], row["pending_bytes"])
+""",
+        **EXACT,
+    )
+    before, same, waits, waited, hits, device, pending = outcome.value
+    assert before == [[], "silent"], "nothing is there before the first pin"
+    assert same == [True] * 4
+    assert (waits, waited, device, pending) == (2, True, 0, 0)
+    assert hits == pytest.approx(1 / 3)
+    assert outcome.warnings == []
+
+
+def test_nothing_is_there_unless_it_is_asked_for(run):
+    program = HEAD + """
+kept = pinned(8)
+threads = [open(f"/proc/self/task/{it}/comm").read().strip() for it in os.listdir("/proc/self/task")]
+row = top(os.getpid())
+answer(files(), "pinbuddy-live" in threads, row["state"], row["remark"])
+"""
+    for variables in ({}, EXACT | {"BUDDY_DISABLE": "1"}):
+        live, thread, state, remark = run(program, **variables).value
+        assert (live, thread, state) == ([], False, "silent")
+        assert "BUDDY_LIVE" in remark or variables
+
+
+def test_a_child_shows_nothing_of_its_parents(run):
+    outcome = run(
+        HEAD
+        + """
+kept = pinned(8)
+shown(os.getpid(), live_bytes=8 * MIB)
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(write, json.dumps(files()).encode())
+    time.sleep(60)
+    os._exit(0)
+of_child = json.loads(os.read(read, 100))
+seen = top(child)["state"]
+more = pinned(8)
+shown(os.getpid(), live_bytes=16 * MIB)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+answer(of_child, seen, top(child)["state"], top(os.getpid())["state"])
+""",
+        **EXACT,
+    )
+    assert outcome.value == [[], "silent", "ended", "shown"]
+
+
+def test_a_child_of_a_parent_that_never_pinned_shows_its_own_and_leaves_nothing_behind(run):
+    outcome = run(
+        HEAD
+        + """
+def left():
+    return sorted(it for folder in ("/dev/shm", "/tmp") for it in os.listdir(folder) if "live" in it)
+before = left()
+child = os.fork()
+if child == 0:
+    kept = pinned(8)
+    time.sleep(60)
+    os._exit(0)
+row = shown(child, live_bytes=8 * MIB)
+mode = [os.stat(f"/proc/{child}/fd/{it}").st_mode & 0o777 for it in os.listdir(f"/proc/{child}/fd")
+        if "pinbuddy-live" in os.readlink(f"/proc/{child}/fd/{it}")]
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+answer(row["pid"] == child, files(), mode, top(child)["remark"], left() == before)
+""",
+        **EXACT,
+    )
+    assert outcome.value == [True, [], [0o400], "there is no such process, or not any more", True]
+
+
+def test_a_page_that_cannot_be_made_is_said_and_the_program_goes_on(run):
+    program = HEAD + """
+kept = pinned(8)
+answer(files(), of_engine(kept))
+"""
+    outcome = run(program, PINBUDDY_SIM_FAULTS="memfd_create:1+=24", **EXACT)
+    assert outcome.value == [[], True]
+    assert len(outcome.warnings) == 1 and "BUDDY_LIVE=1 has no effect" in outcome.warnings[0]
+
+
+SCRIPT = """
+import os, sys, time, torch
+kept = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
+print("pinned by", os.getpid(), flush=True)
+time.sleep(float(sys.argv[1]))
+sys.exit(5)
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return str(path)
+
+
+def test_a_program_that_is_launched_is_shown_and_its_status_returned(script):
+    command = [sys.executable, "-m", "pinbuddy", "top", "--json", "--launch", sys.executable, script, "2"]
+    done = subprocess.run(command, env=environment(**EXACT), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 5, done.stderr
+    pid = int(done.stdout.split()[-1])
+    (row,) = json.loads(done.stderr.splitlines()[-1])["processes"]
+    # The last look may have been while the program ended.
+    assert (row["pid"], row["program"], row["peak_pinned_bytes"]) == (pid, "train.py", 8 << 20)
+
+
+def test_a_terminal_shows_a_table_until_q(script, tmp_path):
+    """As a user sees it, in 80 columns: the table is drawn again, keys are not shown, and q ends it."""
+    program = subprocess.Popen(
+        [sys.executable, script, "60"], env=environment(**EXACT), stdout=subprocess.PIPE, text=True
+    )
+    ours, theirs = pty.openpty()
+    try:
+        assert program.stdout.readline().startswith("pinned by")
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        before = termios.tcgetattr(theirs)
+        command = [sys.executable, "-m", "pinbuddy", "top", "--interval", "0.2", str(program.pid)]
+        shows = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+        seen = read_until(ours, lambda text: text.count("train.py") >= 3)
+        os.write(ours, b"xq")
+        seen += read_until(ours, lambda _: shows.poll() is not None)
+        assert shows.wait(timeout=20) == 0
+        assert termios.tcgetattr(theirs) == before, "the terminal is as it was"
+    finally:
+        program.kill()
+        program.wait()
+        os.close(theirs)
+        os.close(ours)
+    assert "8.00 MiB" in seen and "\x1b[J" in seen and "xq" not in seen
+    for line in re.sub(r"\x1b\[[0-9]*[A-Za-z]", "", seen).splitlines():
+        assert len(line) <= 80, line
+
+
+def read_until(terminal: int, enough, within: float = 60) -> str:
+    text, end = "", time.monotonic() + within
+    while not enough(text):
+        assert time.monotonic() < end, text
+        if select.select([terminal], [], [], 0.1)[0]:
+            text += os.read(terminal, 65536).decode()
+    return text
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "tensorboard_stats.py"
+
+
+def test_the_example_says_what_to_install_where_tensorboard_is_not(run):
+    program = f"""
+import runpy, sys
+sys.modules["tensorboard"] = None
+runpy.run_path({str(EXAMPLE)!r}, run_name="__main__")
+"""
+    outcome = run(program, check=False)
+    assert outcome.returncode == 1 and "pip install tensorboard" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
+def test_the_example_logs_each_step(run):
+    program = f"""
+from program import *
+import runpy, types
+points = []
+class SummaryWriter:
+    def __init__(self, folder): pass
+    def __enter__(self): return self
+    def __exit__(self, *why): pass
+    def add_scalars(self, name, values, step): points.append((step, values))
+    def add_scalar(self, name, value, step): points.append((step, {{name: value}}))
+module = types.ModuleType("torch.utils.tensorboard")
+module.SummaryWriter = SummaryWriter
+sys.modules["torch.utils.tensorboard"] = module
+sys.argv = ["example", "somewhere"]
+runpy.run_path({str(EXAMPLE)!r}, run_name="__main__")
+answer(len(points), points[-2][1])
+"""
+    count, last = run(program, **EXACT).value
+    assert count == 40
+    # Four buffers are kept, and one more is made before the oldest goes.
+    assert last["pinned"] == 40 and last["active"] == 32 and last["pending"] == 0

@@ -1,0 +1,92 @@
+//! A plan as one more allocator: its regions from the beginning, and stock for what it leaves out.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use pinbuddy_plan::{Plan, places};
+use pinbuddy_replay::policy::Kind;
+use pinbuddy_replay::policy::pinbuddy::Settings;
+use pinbuddy_replay::replay;
+use pinbuddy_trace::checked::{Act, Step};
+
+use super::curve::{Curve, FINE};
+use super::page::Allocator;
+use super::recording::Recording;
+use super::{map, observe};
+
+/// The plan in a file.
+pub(super) fn of_file(path: &Path) -> Result<Plan> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("there is no plan {name} that can be read"))?;
+    Plan::read(&text).with_context(|| format!("{name} is no plan that can be used"))
+}
+
+/// What a plan would have pinned, with stock for requests below the threshold; with a map of `shown`.
+pub(super) fn planned(plan: &Plan, recording: &Recording, shown: &[usize]) -> Allocator {
+    let places = places(&recording.record, plan);
+    let of_rows = served(recording);
+    let slots: Vec<_> = shown
+        .iter()
+        .map(|row| of_rows[*row].and_then(|it| places.get(it).copied().flatten()))
+        .collect();
+    let mut below = replay::on(Kind::Stock, Settings::default());
+    let rest = rest(recording);
+    let seen = observe::observe(below.as_mut(), &rest);
+    let reserved = plan.reserved();
+    let mut pinned = Curve::new(FINE);
+    pinned.push(0, reserved);
+    for (at, bytes) in seen.pinned.points() {
+        pinned.push(at, reserved.saturating_add(bytes));
+    }
+    let missed = places.iter().filter(|it| it.is_none()).count() as u64;
+    let known = !plan.slots.is_empty() || recording.record.is_empty();
+    Allocator {
+        name: "a plan",
+        pinned,
+        waits: known.then_some(seen.waits),
+        peak: reserved.saturating_add(seen.last.peak),
+        waited: known.then_some(missed + seen.last.misses),
+        calls: plan.regions.len() as u64 + seen.last.calls,
+        stopped: false,
+        map: Some(map::of_plan(&plan.regions, &slots, recording.end)),
+    }
+}
+
+/// Of each row: which request of the record it is, if it is one.
+fn served(recording: &Recording) -> Vec<Option<usize>> {
+    let mut next = 0;
+    let of = recording.rows.iter().map(|row| {
+        let served = row.bytes >= recording.planned_from && !row.private;
+        served.then(|| {
+            next += 1;
+            next - 1
+        })
+    });
+    of.collect()
+}
+
+/// What a plan leaves to stock.
+fn rest(recording: &Recording) -> Vec<Step> {
+    let mut small = HashMap::new();
+    let private = recording.rows.iter().filter(|it| it.private);
+    let mut private = private.map(|it| it.step).peekable();
+    let mut rest = Vec::new();
+    for (number, step) in recording.steps.iter().enumerate() {
+        let is_private = private.next_if_eq(&number).is_some();
+        let stays = match step.act {
+            Act::Alloc { block, bytes } => {
+                let stays = bytes < recording.planned_from || is_private;
+                small.insert(block, stays);
+                stays
+            }
+            Act::Free { block } | Act::Use { block, .. } => small.get(&block) == Some(&true),
+            _ => true,
+        };
+        if stays {
+            rest.push(*step);
+        }
+    }
+    rest
+}

@@ -1,0 +1,120 @@
+//! Traces of device memory, and the plans made of them.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use pinbuddy_plan::device::THRESHOLD;
+use pinbuddy_plan::file::device::DevicePlan;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn tools(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    command.args(arguments).output().unwrap()
+}
+
+/// What it prints; panics if it fails.
+fn told(arguments: &[&str]) -> String {
+    let output = tools(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Why it fails.
+fn refused(arguments: &[&str]) -> String {
+    let output = tools(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Two streams of a device that ask for the same in each of ten steps, and one request for another device's.
+fn trace(folder: &TempDir) -> String {
+    let mut lines = String::from(
+        "{\"format\":\"pinbuddy-trace\",\"version\":4,\"memory\":\"device\",\"torch\":\"2.15.0+cu132\"}\n",
+    );
+    let mut add = |line: String| lines.push_str(&(line + "\n"));
+    let alloc = |id: u64, mib: u64, device: u32, stream: u32| {
+        let bytes = mib << 20;
+        format!(
+            "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{bytes},\"device\":{device},\"stream\":{stream}}}"
+        )
+    };
+    add(alloc(1, 9, 1, 0));
+    add("{\"t\":1,\"op\":\"segment_alloc\",\"device\":0,\"bytes\":20971520}".to_owned());
+    // Below the threshold: not the stream that a run counts first.
+    add(alloc(2, 1, 0, 5));
+    for step in 1..=10 {
+        let ids = [10 * step, 10 * step + 1, 10 * step + 2];
+        for (id, (mib, stream)) in ids.into_iter().zip([(3, 4), (7, 4), (5, 2)]) {
+            add(alloc(id, mib, 0, stream));
+        }
+        for id in ids {
+            add(format!("{{\"t\":1,\"op\":\"free\",\"id\":{id}}}"));
+        }
+        add("{\"t\":1,\"op\":\"iter\"}".to_owned());
+    }
+    let path = folder.path().join("device.jsonl");
+    fs::write(&path, lines).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_device_plan_has_a_region_for_each_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder);
+    let out = folder.path().join("device.plan");
+    let said = told(&["plan", &trace, "--json", "--out", out.to_str().unwrap()]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let plans = DevicePlan::read(&fs::read_to_string(&out).unwrap()).unwrap();
+    let found: Vec<((u32, u32), u64)> = plans
+        .plans
+        .iter()
+        .map(|(stream, plan)| ((*stream).into(), plan.reserved() >> 20))
+        .collect();
+    assert_eq!(found, [((0, 0), 10), ((0, 1), 5)]);
+    for (_, plan) in &plans.plans {
+        assert_eq!(
+            (plan.made_for.torch.as_str(), plan.made_for.threshold),
+            ("2.15.0", THRESHOLD)
+        );
+    }
+    let numbers = [
+        "requests",
+        "hits",
+        "peak",
+        "peak_requested",
+        "run_peak",
+        "requests_below_threshold",
+    ];
+    let numbers = numbers.map(|it| said[it].as_u64().unwrap());
+    assert_eq!(numbers, [30, 30, 15 << 20, 15 << 20, 20 << 20, 1]);
+    assert!(said["stock"].is_null());
+    let text = told(&["plan", &trace]);
+    assert!(
+        text.contains("reserves 15.00 MiB") && text.contains("BUDDY_DEVICE_PLAN=FILE"),
+        "{text}"
+    );
+}
+
+#[test]
+fn of_device_memory_what_cannot_be_planned_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder);
+    for (arguments, said) in [
+        (
+            &["--device", "7"][..],
+            "has no memory of device 7; it has that of: 0, 1",
+        ),
+        (
+            &["--device", "1", "--out", "x"],
+            "has no stream whose requests above 1 MiB come again",
+        ),
+        (&["--threshold-mb", "4"], "leave out --threshold-mb"),
+    ] {
+        let found = refused(&[&["plan", &trace], arguments].concat());
+        assert!(found.contains(said), "{found}");
+    }
+    let found = refused(&["advise", &trace]);
+    assert!(found.contains("has no history of pinned memory"), "{found}");
+}

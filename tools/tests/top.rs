@@ -1,0 +1,129 @@
+//! `top`, as a user starts it, beside processes that show a page.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use pinbuddy_live::{Counters, LENGTH, NAME, Page, Process};
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn top(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    command.arg("top").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// This process shows a page until the result is dropped.
+fn shown() -> impl Sized {
+    let page = Page {
+        process: Process {
+            pid: std::process::id(),
+            program: "train.py".to_owned(),
+            ..Process::default()
+        },
+        counters: Counters {
+            pinned: 3 << 20,
+            live: 1 << 20,
+            ..Counters::default()
+        },
+        ..Page::default()
+    };
+    let mut bytes: Vec<u8> = page
+        .words()
+        .into_iter()
+        .flat_map(u64::to_ne_bytes)
+        .collect();
+    bytes.resize(LENGTH, 0);
+    let file = memfd_create(NAME, MemfdFlags::CLOEXEC).unwrap();
+    rustix::io::write(&file, &bytes).unwrap();
+    file
+}
+
+#[test]
+fn a_table_is_printed_once_where_there_is_no_terminal() {
+    let _page = shown();
+    let own = std::process::id().to_string();
+    let output = top(&[&own]);
+    assert!(output.status.success());
+    let table = text(&output.stdout);
+    assert!(
+        table.contains("train.py")
+            && table.contains("3.00 MiB")
+            && table.contains("not refreshed for")
+    );
+    let output = top(&["--all", "--json"]);
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = all["processes"].as_array().unwrap();
+    let mine = all
+        .iter()
+        .find(|it| it["pid"] == std::process::id())
+        .unwrap();
+    assert_eq!(
+        (&mine["pinned_bytes"], &mine["live_bytes"]),
+        (&Value::from(3 << 20), &Value::from(1 << 20))
+    );
+    assert_eq!(
+        (&mine["state"], &mine["budget_bytes"]),
+        (&Value::from("shown"), &Value::Null)
+    );
+}
+
+#[test]
+fn a_process_that_is_gone_has_a_row_that_says_so() {
+    let output = top(&["--once", "4294967295"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("4294967295: there is no such process"));
+    let output = top(&["--json", "4294967295"]);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["processes"][0]["state"], "ended");
+}
+
+#[test]
+fn a_command_is_started_and_its_status_passed_on() {
+    let output = top(&["--launch", "sh", "-c", "echo $BUDDY_LIVE; exit 7", "--json"]);
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(7), "1\n")
+    );
+    assert!(text(&output.stderr).contains("no process has pinned memory yet"));
+    let output = top(&["--launch", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(137));
+    let output = top(&["--launch", "/there/is/no/such/program"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/there/is/no/such/program cannot be started"));
+}
+
+#[test]
+fn samples_are_a_file_that_is_replaced() {
+    let _page = shown();
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("pinbuddy.prom");
+    let (own, name) = (std::process::id().to_string(), file.display().to_string());
+    let output = top(&["--once", "--prometheus", &name, &own]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    let samples = fs::read_to_string(&file).unwrap();
+    assert!(samples.contains(&format!(
+        "pinbuddy_pinned_bytes{{pid=\"{own}\",program=\"train.py\",rank=\"\"}} 3145728\n"
+    )));
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing else is left"
+    );
+    let output = top(&["--prometheus", "/tmp/pinbuddy.txt", &own]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("expected a name that ends with .prom"));
+}
+
+#[test]
+fn somebody_has_to_be_named() {
+    let output = top(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--all"));
+    let output = top(&["--once", "--interval", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+}
