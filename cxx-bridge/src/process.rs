@@ -233,7 +233,7 @@ pub(crate) fn engine_slots() -> usize {
 }
 
 pub(crate) fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool {
-    granted(handle().request_planned(thread, bytes), grant)
+    handle().place_planned(thread, bytes, |it| give(it, grant))
 }
 
 pub(crate) fn engine_slot_at(address: usize, slot: &mut u32) -> bool {
@@ -252,14 +252,15 @@ pub(crate) fn engine_reused(blocks: usize, bytes: usize) {
 }
 
 fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
-    let Some(handle::Grant { address, block }) = from else {
-        return false;
-    };
+    from.map(|it| give(it, to)).is_some()
+}
+
+#[inline]
+fn give(handle::Grant { address, block }: handle::Grant, to: &mut Grant) {
     to.address = address;
     to.offset = block.offset;
     to.bytes = block.bytes;
     to.segment = block.segment.to_u32();
-    true
 }
 
 pub(crate) fn engine_cache(grant: &Grant) {

@@ -224,5 +224,4 @@ def test_a_planned_pair_is_faster_than_stocks(plan):
     plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]])
     stock, fork = (torch_folder(python) for python in (os.environ["PINBUDDY_STOCK_PYTHON"], sys.executable))
     ratios = compare_pairs(stock, fork, 8 * MIB, processes=8, BUDDY_PLAN=plan)["ratios"]
-    # 0.6 is wanted; 0.63 to 0.70 was seen on a busy machine, and 0.57 before slots could learn.
-    assert at_least(ratios) <= 0.7, f"planned / stock: {ratios}"
+    assert at_least(ratios) <= 0.6, f"planned / stock: {ratios}"

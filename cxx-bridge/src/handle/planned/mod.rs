@@ -12,7 +12,7 @@ mod pins;
 use lent::Lent;
 use pinbuddy_core::{Block, Region, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
-use pinbuddy_slots::{Counts, Slots};
+use pinbuddy_slots::{Counts, Slots, Taken};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -157,10 +157,19 @@ impl State {
         stats
     }
 
-    // Reads a place field by field, as it was written: to copy it whole would wait for that.
     #[inline]
     fn request(&mut self, thread: u32, bytes: usize) -> Option<Grant> {
         let taken = self.slots.request(thread, bytes)?;
+        Some(self.grant(taken))
+    }
+
+    fn serve_needed(&mut self, slot: u32) -> Option<Grant> {
+        let taken = self.slots.serve_needed(slot)?;
+        Some(self.grant(taken))
+    }
+
+    #[inline]
+    fn grant(&mut self, taken: Taken) -> Grant {
         let bytes = self.slots.bytes_of(taken.slot);
         self.lent.block(bytes as u64);
         let block = Block {
@@ -168,22 +177,10 @@ impl State {
             offset: taken.slot as usize,
             bytes,
         };
-        Some(Grant {
+        Grant {
             address: taken.address,
             block,
-        })
-    }
-
-    fn serve_needed(&mut self, slot: u32) -> Option<Grant> {
-        let address = self.slots.serve_needed(slot)?.address;
-        let bytes = self.slots.bytes_of(slot);
-        self.lent.block(bytes as u64);
-        let block = Block {
-            segment: SLOT,
-            offset: slot as usize,
-            bytes,
-        };
-        Some(Grant { address, block })
+        }
     }
 
     fn borrow(&mut self, bytes: usize) -> Option<Grant> {
@@ -229,21 +226,38 @@ impl State {
 }
 
 impl<M: Memory> Handle<M> {
-    /// The place that a plan has for a request of this thread's, whose number is small.
+    /// Passes on the place that a plan has for a request of this thread's, whose number is small; returns whether there
+    /// is one. It is passed on under the lock, so that nothing of it is stored twice: a load of several fields would wait
+    /// for the stores of each.
     #[inline]
-    pub fn request_planned(&'static self, thread: u32, bytes: usize) -> Option<Grant> {
-        let planned = self.planned.as_ref()?;
-        self.cell.guarded(|| {
+    pub fn place_planned(
+        &'static self,
+        thread: u32,
+        bytes: usize,
+        put: impl FnOnce(Grant),
+    ) -> bool {
+        let Some(planned) = self.planned.as_ref() else {
+            return false;
+        };
+        let placed = self.cell.guarded(|| {
             if self.cell.is_off() {
                 return None;
             }
             let mut state = planned.state.lock();
-            if state.phase != Phase::Done {
-                drop(state);
-                return self.request_and_pin(planned, thread, bytes);
+            if state.phase == Phase::Done {
+                return state.request(thread, bytes).map(put);
             }
-            state.request(thread, bytes)
-        })
+            drop(state);
+            self.request_and_pin(planned, thread, bytes).map(put)
+        });
+        placed.is_some()
+    }
+
+    /// The same, as a value.
+    pub fn request_planned(&'static self, thread: u32, bytes: usize) -> Option<Grant> {
+        let mut placed = None;
+        self.place_planned(thread, bytes, |grant| placed = Some(grant));
+        placed
     }
 
     /// The same before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
