@@ -25,6 +25,14 @@ constexpr std::uint64_t kMostStreams = (std::uint64_t{1} << (kDeviceShift - kStr
 } // namespace
 
 std::uint64_t DeviceTrace::number_of(const void* stream) {
+  if (C10_UNLIKELY(stream != last_stream_)) {
+    last_number_ = find_number_of(stream);
+    last_stream_ = stream;
+  }
+  return last_number_;
+}
+
+std::uint64_t DeviceTrace::find_number_of(const void* stream) {
   const auto found = streams_.find(stream);
   if (found != streams_.end()) {
     return found->second;

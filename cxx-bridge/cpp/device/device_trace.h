@@ -69,8 +69,9 @@ class DeviceTrace {
     bool freed = false;
   };
 
-  // Under the lock.
+  // Under the lock; most requests are of the same stream as the last one.
   std::uint64_t number_of(const void* stream);
+  std::uint64_t find_number_of(const void* stream);
 
   std::uint64_t device_ = 0;
   std::mutex mutex_;
@@ -78,6 +79,9 @@ class DeviceTrace {
   ska::flat_hash_map<std::size_t, Live> live_;
   std::atomic<std::size_t> used_{0};
   ska::flat_hash_map<const void*, std::uint64_t> streams_;
+  // No stream has this address; the default stream's is null.
+  const void* last_stream_ = this;
+  std::uint64_t last_number_ = 0;
 };
 
 } // namespace pinbuddy

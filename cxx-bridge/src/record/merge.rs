@@ -5,7 +5,7 @@
 //! Knows no sink. Memory: what is live or pending, at most [`MOST_BLOCKS`], and one drain. Invariants: those of
 //! [`super::sink`].
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::clock::{Clock, Moment};
 use super::sink::{Event, What};
@@ -64,10 +64,11 @@ pub(super) struct Merger {
     held: Vec<Timed>,
     /// What a drain writes into.
     found: Vec<Entry>,
-    blocks: HashMap<Allocation, Block>,
+    /// Its keys are numbers of ours, so nobody can choose them to collide.
+    blocks: FxHashMap<Allocation, Block>,
     /// Entries that came before what they depend on.
     early: Vec<Timed>,
-    streams: HashMap<u64, u32>,
+    streams: FxHashMap<u64, u32>,
     ids: u64,
     /// The time of the last event.
     at: u64,
@@ -82,9 +83,9 @@ impl Merger {
             last: Vec::new(),
             held: Vec::new(),
             found: Vec::new(),
-            blocks: HashMap::new(),
+            blocks: FxHashMap::default(),
             early: Vec::new(),
-            streams: HashMap::new(),
+            streams: FxHashMap::default(),
             ids: 0,
             at: 0,
         }

@@ -17,11 +17,11 @@ use crate::lock::Lock;
 use crate::log;
 use crate::sync::{AtomicBool, Condvar, thread};
 
-/// How often rings are drained, and how often while they fill fast.
-const EVERY: Duration = Duration::from_millis(10);
-const EVERY_BUSY: Duration = Duration::from_millis(1);
-/// So many entries in one ring are fast.
-const BUSY: usize = 1 << 11;
+/// Rings are drained at least so often, since a crash loses what they hold, and not more often than this, since each time
+/// wakes a processor. In between, as often as the fullest gets as many entries as this, an eighth of what it holds.
+const SELDOM: Duration = Duration::from_millis(20);
+const OFTEN: Duration = Duration::from_millis(1);
+const ENTRIES: u32 = 1 << 12;
 
 /// How long a caller waits for the thread to write what it has.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -258,7 +258,7 @@ impl<S: Source> Recorder<S> {
             self.forget();
             self.source.record(session);
         }
-        let mut every = EVERY;
+        let mut every = SELDOM;
         loop {
             let (tasks, count) = self.next_tasks(every);
             let mut tasks = tasks.into_iter().peekable();
@@ -273,7 +273,7 @@ impl<S: Source> Recorder<S> {
                 thread::sleep(Duration::from_nanos(2 * BEHIND));
             }
             let most = merger.drain(&self.source, self.now(since), &mut takers);
-            every = if most >= BUSY { EVERY_BUSY } else { EVERY };
+            every = next_after(every, most);
             if most > 0 {
                 takers.pause();
             }
@@ -348,6 +348,12 @@ impl<S: Source> Recorder<S> {
         let best = all.into_iter().min_by_key(|(taken, _)| *taken);
         best.map_or(Moment { ticks: 0, ns: 0 }, |(_, moment)| moment)
     }
+}
+
+/// When to drain again, if it found so many entries in a ring after so long.
+fn next_after(every: Duration, most: usize) -> Duration {
+    let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
+    (every * ENTRIES / most).clamp(OFTEN, SELDOM)
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

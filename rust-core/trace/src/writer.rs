@@ -8,6 +8,7 @@ use super::{Event, Header, Op, header};
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
+    line: Line,
     /// Nanoseconds in what `t` counts.
     unit: u64,
 }
@@ -30,7 +31,8 @@ impl<W: Write> Writer<W> {
     pub fn with_header(mut to: W, header: &Header) -> io::Result<Self> {
         header::write(header, &mut to)?;
         let unit = header.unit.nanoseconds();
-        Ok(Self { to, unit })
+        let line = Line::default();
+        Ok(Self { to, line, unit })
     }
 
     /// Writes an event.
@@ -39,21 +41,19 @@ impl<W: Write> Writer<W> {
     ///
     /// Those of the stream; the line may then be written in part.
     pub fn write(&mut self, Event { t, op }: &Event) -> io::Result<()> {
-        let to = &mut self.to;
-        let t = t / self.unit;
-        match op {
+        let line = self.line.begin(t / self.unit);
+        match *op {
             Op::Alloc {
                 id,
                 bytes,
                 thread,
                 private,
-            } => {
-                let private = if *private { r#","private":1"# } else { "" };
-                writeln!(
-                    to,
-                    r#"{{"t":{t},"op":"alloc","id":{id},"bytes":{bytes},"thread":{thread}{private}}}"#
-                )
-            }
+            } => line
+                .op("alloc")
+                .with("id", id)
+                .with("bytes", bytes)
+                .with("thread", thread.into())
+                .only_if(private, "private"),
             Op::DeviceAlloc {
                 id,
                 bytes,
@@ -61,35 +61,33 @@ impl<W: Write> Writer<W> {
                 private,
                 device,
                 stream,
-            } => {
-                let private = if *private { r#","private":1"# } else { "" };
-                writeln!(
-                    to,
-                    r#"{{"t":{t},"op":"alloc","id":{id},"bytes":{bytes},"thread":{thread}{private},"device":{device},"stream":{stream}}}"#
-                )
-            }
-            Op::SegmentAlloc { device, bytes } => writeln!(
-                to,
-                r#"{{"t":{t},"op":"segment_alloc","device":{device},"bytes":{bytes}}}"#
-            ),
-            Op::SegmentFree { device, bytes } => writeln!(
-                to,
-                r#"{{"t":{t},"op":"segment_free","device":{device},"bytes":{bytes}}}"#
-            ),
-            Op::Free { id, thread } => {
-                writeln!(to, r#"{{"t":{t},"op":"free","id":{id},"thread":{thread}}}"#)
-            }
-            Op::Event { id, stream } => {
-                writeln!(
-                    to,
-                    r#"{{"t":{t},"op":"event","id":{id},"stream":{stream}}}"#
-                )
-            }
-            Op::Safe { id } => writeln!(to, r#"{{"t":{t},"op":"safe","id":{id}}}"#),
-            Op::Lost { events } => writeln!(to, r#"{{"t":{t},"op":"lost","events":{events}}}"#),
-            Op::Clear => writeln!(to, r#"{{"t":{t},"op":"clear"}}"#),
-            Op::Iter => writeln!(to, r#"{{"t":{t},"op":"iter"}}"#),
-        }
+            } => line
+                .op("alloc")
+                .with("id", id)
+                .with("bytes", bytes)
+                .with("thread", thread.into())
+                .only_if(private, "private")
+                .with("device", device.into())
+                .with("stream", stream.into()),
+            Op::SegmentAlloc { device, bytes } => line
+                .op("segment_alloc")
+                .with("device", device.into())
+                .with("bytes", bytes),
+            Op::SegmentFree { device, bytes } => line
+                .op("segment_free")
+                .with("device", device.into())
+                .with("bytes", bytes),
+            Op::Free { id, thread } => line.op("free").with("id", id).with("thread", thread.into()),
+            Op::Event { id, stream } => line
+                .op("event")
+                .with("id", id)
+                .with("stream", stream.into()),
+            Op::Safe { id } => line.op("safe").with("id", id),
+            Op::Lost { events } => line.op("lost").with("events", events),
+            Op::Clear => line.op("clear"),
+            Op::Iter => line.op("iter"),
+        };
+        self.to.write_all(self.line.end())
     }
 
     /// The stream, between two lines.
@@ -105,5 +103,48 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.to.flush()?;
         Ok(self.to)
+    }
+}
+
+/// A line that is being made. A recording program pays for each, so numbers are not formatted as `std::fmt` does it, which
+/// takes three times as long.
+#[derive(Debug, Default)]
+struct Line(Vec<u8>);
+
+impl Line {
+    fn begin(&mut self, t: u64) -> &mut Self {
+        self.0.clear();
+        self.0.extend(br#"{"t":"#);
+        self.number(t)
+    }
+
+    #[inline]
+    fn op(&mut self, name: &str) -> &mut Self {
+        self.0.extend(br#","op":""#);
+        self.0.extend(name.as_bytes());
+        self.0.push(b'"');
+        self
+    }
+
+    #[inline]
+    fn with(&mut self, name: &str, value: u64) -> &mut Self {
+        self.0.extend(br#",""#);
+        self.0.extend(name.as_bytes());
+        self.0.extend(br#"":"#);
+        self.number(value)
+    }
+
+    fn only_if(&mut self, set: bool, name: &str) -> &mut Self {
+        if set { self.with(name, 1) } else { self }
+    }
+
+    fn number(&mut self, value: u64) -> &mut Self {
+        self.0.extend(itoa::Buffer::new().format(value).as_bytes());
+        self
+    }
+
+    fn end(&mut self) -> &[u8] {
+        self.0.extend(b"}\n");
+        &self.0
     }
 }

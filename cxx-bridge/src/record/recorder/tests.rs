@@ -218,3 +218,15 @@ fn a_child_records_only_if_its_parent_had_not_begun() {
     recorder.close();
     assert_eq!(heard.ended(), 0, "it is the parent's");
 }
+
+#[test]
+fn rings_are_drained_before_they_are_full_and_no_oftener_than_needed() {
+    let entries = ENTRIES as usize;
+    assert_eq!(next_after(SELDOM, 0), SELDOM);
+    assert_eq!(next_after(OFTEN, entries / 100), SELDOM);
+    assert_eq!(next_after(SELDOM, 4 * entries), SELDOM / 4);
+    assert_eq!(next_after(OFTEN, 8 * entries), OFTEN);
+    // A steady rate is met at once.
+    let every = next_after(SELDOM, 2 * entries);
+    assert_eq!(next_after(every, entries), every);
+}
