@@ -294,23 +294,29 @@ def test_enable_does_what_the_variables_do(run, tmp_path):
 
 
 def test_enable_says_why_it_does_not(run, tmp_path):
-    program = HEAD + """
+    refused = HEAD + """
     def refused(**what):
         try:
             pinbuddy.device.enable(**what)
         except (RuntimeError, ValueError) as why:
             return str(why)
     path = os.environ["FILE"]
+    """
+    program = refused + """
     first = refused()
     fine = refused(trace=path)
     twice = refused(trace=path)
-    block(10)
-    print(json.dumps([first, fine, twice, refused(plan=path)]))
+    print(json.dumps([first, fine, twice]))
     """
-    nothing, fine, twice, late = run(program, FILE=str(tmp_path / "file")).value
+    nothing, fine, twice = run(program, FILE=str(tmp_path / "file")).value
     assert "enable(plan='device.json')" in nothing
     assert fine is None
     assert "in force already" in twice
+    program = refused + """
+    block(10)
+    print(json.dumps([refused(plan=path)]))
+    """
+    (late,) = run(program, FILE=str(tmp_path / "plan")).value
     assert "CUDA not to be initialised" in late and "BUDDY_DEVICE_PLAN" in late
     (off,) = run(
         HEAD + """

@@ -8,10 +8,6 @@ from pinbuddy._read import stats as _stats
 from pinbuddy._types import StreamPlan
 
 _LONGEST = 1 << 12
-_WHEN = (
-    "call pinbuddy.device.enable() before the first tensor on a GPU, or set BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE "
-    "before the program starts"
-)
 
 
 def enable(
@@ -29,12 +25,6 @@ def enable(
     """
     if plan is None and trace is None:
         raise ValueError("expected the name of a plan's file or of a trace's, found neither: enable(plan='device.json')")
-    import torch
-
-    if torch.cuda.is_initialized():
-        raise RuntimeError(
-            f"device memory is neither planned nor recorded: expected CUDA not to be initialised yet, found that it is; {_WHEN}"
-        )
     names = [None if it is None else os.fsencode(it) for it in (plan, trace)]
     buffer = ctypes.create_string_buffer(_LONGEST)
     _library.load().pinbuddy_device_enable(*names, buffer, _LONGEST)
