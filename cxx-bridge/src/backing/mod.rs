@@ -11,6 +11,7 @@ mod areas;
 pub(crate) mod background;
 mod collapse;
 mod compaction;
+mod crew;
 mod driver;
 mod huge;
 mod machine;

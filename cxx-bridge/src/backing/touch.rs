@@ -7,14 +7,13 @@
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::collapse::{self, Kernel};
 use super::mapping::Mapping;
 use super::pages::{LARGE, Pages};
 use super::tally::Tally;
-use super::{Control, background};
+use super::{Control, background, crew};
 use crate::lock::Lock;
 
 /// More threads gain little: zeroing is limited by memory bandwidth.
@@ -135,16 +134,8 @@ impl Toucher<'_> {
             }
         };
         let slices = part.len().div_ceil(slice);
-        thread::scope(|scope| {
-            for _ in 1..self.threads.min(slices) {
-                let thread = thread::Builder::new().name("pinbuddy-touch".to_owned());
-                // If no thread can be started, this one does its part.
-                if thread.spawn_scoped(scope, work).is_err() {
-                    break;
-                }
-            }
-            work();
-        });
+        let helpers = self.threads.min(slices).saturating_sub(1);
+        crew::run(helpers, "pinbuddy-touch", &work);
         let worked = outcome.into_inner()?;
         self.tally.idled(start.elapsed().saturating_sub(worked));
         Ok(until.into_inner())
@@ -185,6 +176,8 @@ impl Kernel for Asked<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::super::Foreground;
     use super::*;
     use crate::config::memory::Fork;
