@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::claims::Claims;
+use super::heard::Heard;
 use super::{Budget, Capacity};
 use crate::lock::{self, Lock};
 use pinbuddy_machine::{Files, Limits, LockLimit};
@@ -15,7 +15,7 @@ use pinbuddy_machine::{Files, Limits, LockLimit};
 pub struct Account {
     /// Where `/proc` and `/sys` are.
     root: PathBuf,
-    claims: Claims,
+    heard: Heard,
     /// When a pin last had no room, and its length.
     full: Lock<Option<(Instant, usize)>>,
 }
@@ -28,8 +28,8 @@ impl Account {
     /// The account of the machine below `root`.
     pub fn new(root: PathBuf) -> Self {
         Self {
+            heard: Heard::below(root.clone()),
             root,
-            claims: Claims::default(),
             full: Lock::default(),
         }
     }
@@ -42,7 +42,8 @@ impl Account {
 impl Capacity for Account {
     fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
         lock::assert_none_held("reading limits");
-        Budget::on(&self.root, max_mb, taken, &self.claims)
+        let own = (self.heard.own().pinned(), taken as u64);
+        Budget::on(&self.root, max_mb, own, || self.heard.others())
     }
 
     fn has_room(&self, bytes: usize) -> bool {
@@ -70,11 +71,11 @@ impl Capacity for Account {
     }
 
     fn claim(&self, bytes: usize) {
-        self.claims.add(bytes);
+        self.heard.own().add(bytes);
     }
 
     fn unclaim(&self, bytes: usize) {
-        self.claims.take_away(bytes);
+        self.heard.own().take_away(bytes);
         *self.full.lock() = None;
     }
 }
@@ -83,6 +84,7 @@ impl Capacity for Account {
 mod tests {
     use std::fs;
 
+    use super::super::claims::Claims;
     use super::*;
     use crate::config::MIB;
 

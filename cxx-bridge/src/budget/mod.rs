@@ -9,6 +9,7 @@
 
 mod account;
 mod claims;
+mod heard;
 mod quota;
 mod share;
 
@@ -22,7 +23,7 @@ pub(crate) use quota::Quota;
 use crate::config::MIB;
 use crate::launcher;
 use crate::log::Bytes;
-use claims::{Claim, Claims};
+use claims::Claim;
 use share::{Other, Share};
 
 /// A pin takes at most one of so many parts of what is free.
@@ -60,8 +61,14 @@ pub trait Capacity: std::fmt::Debug + Send + Sync {
 }
 
 impl Budget {
-    /// The budget of this process, which has `taken` bytes of it, on the machine below `root`, now.
-    pub(crate) fn on(root: &Path, max_mb: Option<usize>, taken: usize, claims: &Claims) -> Self {
+    /// The budget on the machine below `root`, now, of a process that has pinned and taken so many bytes
+    /// ([`Self::decide`]), beside others' claims.
+    pub(crate) fn on(
+        root: &Path,
+        max_mb: Option<usize>,
+        own: (u64, u64),
+        others: impl FnOnce() -> Vec<Claim>,
+    ) -> Self {
         if let Some(max) = max_mb {
             return Self::chosen(max);
         }
@@ -73,8 +80,7 @@ impl Budget {
             grows: it.grew.abs_diff(now) < GROWS,
             inside: matches!(&limits.cgroup, Some(tightest) if tightest.group.has(&files, it.process)),
         };
-        let others: Vec<Other> = claims.of_others(root).iter().map(other).collect();
-        let own = (claims.pinned(), taken as u64);
+        let others: Vec<Other> = others().iter().map(other).collect();
         Self::decide(&limits, launcher::processes(), own, &others)
     }
 

@@ -2,6 +2,7 @@
 
 use pinbuddy_machine::{Cgroup, LockLimit};
 
+use super::claims::Claims;
 use super::*;
 
 const GIB: u64 = 1 << 30;
@@ -63,7 +64,7 @@ fn eight_ranks_on_a_small_node_share_one_half() {
 
 #[test]
 fn a_chosen_maximum_is_taken_as_it_is() {
-    let budget = Budget::on("/".as_ref(), Some(500), 0, &Claims::default());
+    let budget = Budget::on("/".as_ref(), Some(500), (0, 0), Vec::new);
     assert_eq!(budget.bytes, 500 * MIB);
 }
 
@@ -77,7 +78,7 @@ fn with_no_limit_known_nothing_is_held_back() {
 
 #[test]
 fn this_machine_has_a_budget() {
-    let budget = Budget::on("/".as_ref(), None, 0, &Claims::default());
+    let budget = Budget::on("/".as_ref(), None, (0, 0), Vec::new);
     assert!(
         budget.bytes < usize::MAX && !budget.why.is_empty(),
         "{budget:?}"
@@ -151,12 +152,19 @@ fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
     (root, held.map(|it| it << 20))
 }
 
+/// The budget beside what the machine's list says.
+fn on(root: &Path, claims: &Claims, taken: u64) -> Budget {
+    Budget::on(root, None, (claims.pinned(), taken), || {
+        claims.of_others(root)
+    })
+}
+
 #[test]
 fn processes_that_nobody_launched_share_by_what_they_say() {
     let (root, held) = four(claims::now());
     let group = root.path().join("sys/fs/cgroup/job/memory.max");
     let all = 22 * GIB + held.iter().sum::<u64>();
-    let mine = || Budget::on(root.path(), None, 0, &Claims::default());
+    let mine = || on(root.path(), &Claims::default(), 0);
     // In the group, which leaves less than the machine, there is one of them.
     let budget = mine();
     assert_eq!(budget.bytes as u64, (GIB + held[2]) / 2 - held[2]);
@@ -183,7 +191,7 @@ fn who_pinned_long_ago_has_what_it_holds() {
         let theirs: u64 = held.iter().sum();
         let claims = Claims::default();
         claims.add(3 << 20);
-        let budget = Budget::on(root.path(), None, 3 << 20, &claims);
+        let budget = on(root.path(), &claims, 3 << 20);
         assert_eq!(
             budget.bytes as u64,
             (22 * GIB + theirs + (3 << 20)) / 2 - theirs
