@@ -83,7 +83,7 @@ impl Claims {
     /// The claims of others, from the list below `root`.
     pub(crate) fn of_others(&self, root: &Path) -> Vec<Claim> {
         let mine = self.0.lock().file.as_ref().map(listed_as);
-        let mut text = String::new();
+        let mut text = String::with_capacity(1 << 16);
         let read = File::open(root.join("proc/locks"))
             .and_then(|file| file.take(MOST_TEXT).read_to_string(&mut text));
         match read {
