@@ -122,7 +122,7 @@ pub extern "C" fn pinbuddy_trace_stop() -> c_int {
     catch_unwind(|| c_int::from(stop_trace())).unwrap_or(0)
 }
 
-/// Says that an iteration of the program is over. Does nothing unless it is recorded.
+/// Says that an iteration of the program is over, to what is recorded and to plans.
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_iteration() {
     let _ = catch_unwind(iteration);
@@ -178,7 +178,8 @@ unsafe fn answer(
     buffer: *mut c_char,
     capacity: usize,
 ) -> usize {
-    let text = catch_unwind(text).unwrap_or_default();
+    // Where no text means that all is well, this does not.
+    let text = catch_unwind(text).unwrap_or_else(|_| "it panicked".to_owned());
     // SAFETY: the caller's promise is `copy_out`'s.
     unsafe { copy_out(&text, buffer, capacity) }
 }

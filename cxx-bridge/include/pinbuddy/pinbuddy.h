@@ -33,7 +33,7 @@ size_t pinbuddy_device_enable(const char* plan, const char* trace, char* buffer,
 /* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
 int pinbuddy_trace_stop(void);
 
-/* Says that an iteration of the program is over: a mark in the trace. Does nothing if there is none. */
+/* Says that an iteration of the program is over: a mark in the trace, and to plans where the program is. */
 void pinbuddy_iteration(void);
 
 /* 1 if the library was built with assertions, which cost time; no released wheel is. */

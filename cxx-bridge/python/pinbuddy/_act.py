@@ -52,6 +52,6 @@ def empty_cache() -> None:
 
 
 def iteration() -> None:
-    """Says that an iteration of the program, such as a training step, is over. Costs a microsecond, and
-    does nothing unless a trace is recorded (``BUDDY_TRACE``, ``pinbuddy.trace``)."""
+    """Says that an iteration of the program, such as a training step, is over. Costs a microsecond. It is a mark in a
+    recorded trace (``BUDDY_TRACE``, ``pinbuddy.trace``), and tells a plan where the program is."""
     _library.load().pinbuddy_iteration()

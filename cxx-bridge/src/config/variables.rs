@@ -154,7 +154,7 @@ pub(super) const DISABLE: Variable = variable(
     "1 leaves PyTorch's own allocator in place, unchanged",
 );
 
-/// All of them, in the README's order.
+/// All of them, in the order of docs/variables.md.
 pub const VARIABLES: [Variable; 21] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,

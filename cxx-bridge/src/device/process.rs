@@ -76,8 +76,7 @@ impl DeviceMemory {
         let to_do = "call pinbuddy.device.enable before the first tensor on a GPU, or set BUDDY_DEVICE_PLAN and \
                      BUDDY_DEVICE_TRACE before the program starts";
         if self.asked.get().is_some() {
-            let is = "a plan or a trace of device memory is in force already";
-            return Some(format!("expected it once in a process, found that {is}"));
+            return Some(ASKED_ALREADY.to_owned());
         }
         ffi::device_initialised()
             .then(|| format!("expected CUDA not to be initialised yet, found that it is: {to_do}"))
@@ -192,6 +191,8 @@ fn begin_trace() {
     }
 }
 
+const ASKED_ALREADY: &str = "expected it once in a process, found that a plan or a trace of device memory is in force already";
+
 /// Plans and traces device memory from now on, as the variables do from the start.
 pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), String> {
     if !handle().is_on() {
@@ -204,7 +205,9 @@ pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), Stri
     if let Some(warning) = warning {
         log::warn(|| warning);
     }
-    device_memory().ask(choice, trace.map(str::to_owned));
+    if !device_memory().ask(choice, trace.map(str::to_owned)) {
+        return Err(ASKED_ALREADY.to_owned());
+    }
     ffi::install_device_allocator();
     Ok(())
 }

@@ -93,7 +93,10 @@ impl Recording {
         let Some(mut state) = self.state() else {
             return;
         };
-        let stream = state.stream(device, stream);
+        // Streams have the numbers that they have in a run with the plan, in which frees are not seen.
+        let Some(&stream) = state.streams.get(&(device, stream)) else {
+            return;
+        };
         let id = address as u64;
         state.record.push(stream, Event::Over { id });
     }
@@ -159,6 +162,8 @@ mod tests {
     /// Two streams of a device and one of another, whose address is the same.
     fn record(recording: &Recording, steps: usize) {
         for _ in 0..steps {
+            // Of a pool, whose requests no plan serves.
+            recording.freed(0, 0x77, 0x9000);
             for (device, stream, mib) in [(0, 0x10, 3), (0, 0, 5), (1, 0x10, 4)] {
                 let address = 0x1000 * mib;
                 recording.allocated(device, stream, address, mib * MIB);

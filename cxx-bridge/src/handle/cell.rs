@@ -108,8 +108,8 @@ impl EngineCell {
     /// Runs `act`; a panic retires the engine and returns `None`.
     #[inline]
     pub(super) fn guarded<T>(&self, act: impl FnOnce() -> Option<T>) -> Option<T> {
-        // Unwind safety: state that a panic leaves half changed is behind the provisioner's lock, which is
-        // poisoned then and never taken again.
+        // Unwind safety: state that a panic leaves half changed is behind the provisioner's lock, which is poisoned then
+        // and never taken again; or it is a plan's, which grants nothing any more once the engine is off.
         catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| {
             self.retire("it panicked");
             None

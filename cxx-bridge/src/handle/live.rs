@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use pinbuddy_live::{Budget, Counters};
+use pinbuddy_live::{Budget, Counters, MOST_BYTES};
 
 use super::Handle;
 use super::planned::Planned;
@@ -87,7 +87,7 @@ impl<M: Memory> Handle<M> {
 /// More than a machine has stands for no limit.
 fn limit(bytes: usize) -> Budget {
     match bytes as u64 {
-        0x4000_0000_0000_0000.. => Budget::Unlimited,
-        bytes => Budget::Bytes(bytes),
+        bytes @ ..=MOST_BYTES => Budget::Bytes(bytes),
+        _ => Budget::Unlimited,
     }
 }

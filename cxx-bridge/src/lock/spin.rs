@@ -2,8 +2,8 @@
 //! atomic exchange.
 //!
 //! A thread that finds it taken looks a few times, then yields, then sleeps for short times: the holder may have lost its
-//! processor, or do what takes long but is rare. After a panic the lock is free, as a [`Lock`](super::Lock) that is not
-//! poisoned: for values that no panic leaves half changed. Under shuttle it is a mutex, so that shuttle sees it.
+//! processor, or do what takes long but is rare. After a panic the lock is free: for values that no panic leaves half
+//! changed, or that are not asked any more then. Under shuttle it is a mutex, so that shuttle sees it.
 #![allow(unsafe_code)]
 
 #[cfg(feature = "shuttle")]
@@ -15,6 +15,7 @@ pub(crate) use spinning::{SpinGuard, SpinLock};
 mod spinning {
     use std::cell::UnsafeCell;
     use std::hint;
+    use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
@@ -42,6 +43,8 @@ mod spinning {
     pub(crate) struct SpinGuard<'a, T> {
         lock: &'a SpinLock<T>,
         _held: Held,
+        /// It stays with its thread, which is the one that holds the lock.
+        _here: PhantomData<*const ()>,
     }
 
     impl<T> SpinLock<T> {
@@ -72,6 +75,7 @@ mod spinning {
             SpinGuard {
                 lock: self,
                 _held: Held::count(),
+                _here: PhantomData,
             }
         }
 

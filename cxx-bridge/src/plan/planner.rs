@@ -88,8 +88,8 @@ impl Planner {
         if self.at_work.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.planned = record.requests();
-        self.next = self.planned.saturating_mul(2);
+        let requests = record.requests();
+        self.next = requests.saturating_mul(2);
         let (record, run) = (record.clone(), self.run.clone());
         let target = Arc::clone(&self.target);
         let at_work = Arc::clone(&self.at_work);
@@ -99,16 +99,17 @@ impl Planner {
             at_work.store(false, Ordering::Release);
         };
         let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
-        if thread.spawn(work).is_err() {
+        match thread.spawn(work) {
+            Ok(_) => self.planned = requests,
             // The next plan is made later, or at the end.
-            self.at_work.store(false, Ordering::Release);
+            Err(_) => self.at_work.store(false, Ordering::Release),
         }
     }
 
     /// The record is complete.
     pub(crate) fn end(&self, record: &impl Plannable) {
-        // A plan that another thread is making is not of all requests.
-        if record.requests() > self.planned {
+        // The process does not wait for a thread that is making one.
+        if record.requests() > self.planned || self.at_work.load(Ordering::Acquire) {
             make(record, self.run.clone(), &self.target, LAST_PATIENCE);
         }
     }
@@ -234,6 +235,39 @@ mod tests {
             Plan::read(&text).unwrap().facts.requests
         };
         assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
+    }
+
+    /// Whose plan takes for ever in a thread of the planner's.
+    #[derive(Clone)]
+    struct Slow(Record);
+
+    impl Plannable for Slow {
+        type Plan = Plan;
+
+        fn requests(&self) -> usize {
+            self.0.requests()
+        }
+
+        fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+            if thread::current().name() == Some("pinbuddy-planner") {
+                loop {
+                    thread::park();
+                }
+            }
+            self.0.planned(options, stop)
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let mut planner = Planner::new(path.clone(), run());
+        let record = Slow(record(FIRST as u64));
+        planner.in_a_thread(&record);
+        planner.end(&record);
+        let plan = Plan::read(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(plan.facts.requests, FIRST as u64);
     }
 
     #[test]

@@ -96,8 +96,12 @@ impl<S: Source> Recorder<S> {
                 // They hear of the first request.
                 self.wait_for(task, PATIENCE);
             }
-        } else if !running {
-            self.source.record(0);
+        } else {
+            let state = self.state.lock();
+            // A recording may have begun meanwhile.
+            if !state.running {
+                self.source.record(0);
+            }
         }
     }
 

@@ -30,8 +30,8 @@ const NAME_BYTES: usize = (WORDS - NAME_FROM) * 8;
 /// No number: no rank, no device.
 const NONE: u64 = u64::MAX;
 
-/// More than any machine has.
-const MOST_BYTES: u64 = 1 << 52;
+/// More than any machine has: a reader takes no number beyond.
+pub const MOST_BYTES: u64 = 1 << 52;
 
 /// Why bytes are no page.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

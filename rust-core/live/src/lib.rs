@@ -10,7 +10,7 @@ mod layout;
 
 use serde::Serialize;
 
-pub use layout::{Fault, LENGTH, NAME, SEQUENCE, VERSION, WORDS};
+pub use layout::{Fault, LENGTH, MOST_BYTES, NAME, SEQUENCE, VERSION, WORDS};
 
 /// What a page says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -82,9 +82,7 @@ impl DeviceRecord {
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
         let plans = self.records.iter().filter_map(|(stream, record)| {
-            let mut record = record.clone();
-            record.forget_the_end();
-            let plan = plan(&record, options, stop);
+            let plan = plan(record, options, stop);
             // Regions that no slot names are for requests whose sizes vary; they alone are no plan.
             plan.slots.first()?;
             Some((*stream, plan))

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::layout::{GRANULE, Layout};
 
 /// No cell is longer, so that what is lent does not take much more than it needs; but where that would be more cells than
-/// so many, they are longer.
+/// so many in all regions, they are longer.
 const LONGEST: usize = 1 << 20;
 const MOST: usize = 1 << 14;
 
@@ -43,11 +43,12 @@ impl Cells {
         for slot in &layout.slots {
             bounds[slot.region as usize].extend([slot.offset, slot.offset + slot.bytes]);
         }
+        let all: usize = layout.regions.iter().sum();
+        let longest = (all / MOST).next_multiple_of(GRANULE).max(LONGEST);
         for (bounds, &length) in bounds.iter_mut().zip(&layout.regions) {
             if !short {
                 break;
             }
-            let longest = (length / MOST).next_multiple_of(GRANULE).max(LONGEST);
             bounds.extend((0..length).step_by(longest));
         }
         let mut starts = Vec::new();

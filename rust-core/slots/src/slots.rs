@@ -115,6 +115,8 @@ pub struct Slots {
     live: usize,
     /// The slot that the last request would have, were its region there.
     needed: Option<u32>,
+    /// Whether the last request that got no slot counts as a miss; else as unplanned.
+    missed: bool,
     counts: Counts,
 }
 
@@ -186,6 +188,7 @@ impl Slots {
             loans: Vec::new(),
             live: 0,
             needed: None,
+            missed: false,
             counts: Counts::default(),
             cells,
         })
@@ -208,6 +211,7 @@ impl Slots {
             }
             Said::Nothing => {
                 self.needed = None;
+                self.missed = false;
                 self.counts.unplanned += 1;
                 return None;
             }
@@ -223,6 +227,7 @@ impl Slots {
         course.missed(step);
         let passed = course.passed(bytes);
         let taken = passed.into_iter().find_map(|step| self.take(lane, step));
+        self.missed = true;
         self.counts.misses += u64::from(taken.is_none());
         taken
     }

@@ -1,7 +1,7 @@
 //! Lanes that learn how a program behaves, and what they lend.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use pinbuddy_slots::{GRANULE, Lane, Layout, Lent, Slot, Slots};
+use pinbuddy_slots::{Counts, GRANULE, Lane, Layout, Lent, Slot, Slots};
 
 const BASE: usize = 1 << 40;
 
@@ -114,9 +114,14 @@ fn a_smaller_request_gets_the_slot_of_the_one_that_it_stands_for() {
     assert_eq!(slots.request(0, 5 * GRANULE), None);
     let filler = slots.lend(0, 50 * GRANULE);
     assert!(matches!(filler, Some(Lent::Place(_))), "{filler:?}");
+    let before = slots.counts();
     let Some(Lent::Slot(taken)) = slots.lend(0, 5 * GRANULE) else {
         panic!("the second block's slot is free");
     };
+    let counts = slots.counts();
+    assert_eq!(counts.hits, before.hits + 1, "a request is counted once");
+    let requests = |it: Counts| it.hits + it.misses + it.unplanned;
+    assert_eq!(requests(counts), requests(before));
     assert_eq!(taken.address, whole.address + 8 * GRANULE);
     assert_eq!(slots.bytes_of(taken.slot), 8 * GRANULE);
 }

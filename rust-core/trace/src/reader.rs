@@ -8,7 +8,7 @@ use std::io::{BufRead, ErrorKind};
 use super::error::{Error, Excerpt, What};
 use super::{Event, Header, header, line};
 
-/// The longest line of an event, in bytes and without its end. The writer's longest line has 110.
+/// The longest line of an event, in bytes and without its end. The writer's longest line has 160.
 pub const LONGEST_LINE: usize = 1024;
 
 /// The longest header.

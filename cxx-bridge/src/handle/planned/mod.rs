@@ -31,6 +31,8 @@ const BORROWED: SegmentId = SegmentId::outside(1);
 pub(super) struct Planned {
     /// Nearly all of a planned pair is two turns with this lock.
     state: SpinLock<State>,
+    /// How many slots there are. Outside the lock, which a child of a fork may never get.
+    slots: usize,
     /// Notified, with its lock held, when pinning has ended. That lock is taken before the state's.
     waiting: Lock<()>,
     changed: Condvar,
@@ -79,6 +81,7 @@ impl Planned {
             stats: Stats::default(),
         };
         Self {
+            slots: state.slots.len(),
             state: SpinLock::new(state),
             waiting: Lock::default(),
             changed: Condvar::new(),
@@ -89,7 +92,7 @@ impl Planned {
 
     /// How many slots there are.
     pub(super) fn len(&self) -> usize {
-        self.state.lock().slots.len()
+        self.slots
     }
 
     /// Whether a thread of the parent held the lock at the fork.

@@ -61,6 +61,12 @@ impl Slots {
         if room.is_some_and(|it| (bytes..=2 * bytes).contains(&it))
             && let Some(taken) = self.take(lane, step)
         {
+            // It is a hit after all.
+            if self.missed {
+                self.counts.misses -= 1;
+            } else {
+                self.counts.unplanned -= 1;
+            }
             return Some(Lent::Slot(taken));
         }
         // The first of these is the step that it may stand for.

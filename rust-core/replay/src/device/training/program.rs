@@ -44,7 +44,7 @@ pub(super) struct Program {
 pub struct Differs {
     /// How many in a thousand requests ask for something else.
     pub changed: u32,
-    /// Before the last step but two, a phase of forward passes alone.
+    /// Before the last step but one, a phase of forward passes alone.
     pub evaluates: bool,
     /// One step's sequences are so many percent of the others' length; 0: none.
     pub length: u64,
