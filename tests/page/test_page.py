@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import random
 import subprocess
 import tempfile
@@ -157,6 +158,35 @@ class Page(unittest.TestCase):
                 it.value = '{allocator}'; it.dispatchEvent(new Event('change')); }})()""")
             self.assertNotEqual(before, self.pixels("map"))
         self.quiet()
+
+    def test_a_snapshot_is_drawn_at_its_own_addresses(self) -> None:
+        event = {"stream": 0, "frames": []}
+        base, mib, trace = 0x7F00_0000_0000, 1 << 20, []
+        for number in range(3):
+            trace.append(event | {"action": "segment_alloc", "addr": base + (number << 30), "size": 64 * mib, "time_us": number})
+        for number in range(60):
+            where = {"addr": base + (number % 3 << 30) + number // 3 * 3 * mib, "size": 2 * mib}
+            trace.append(event | where | {"action": "alloc", "time_us": 10 + number})
+        file = self.folder / "own.pickle"
+        file.write_bytes(pickle.dumps({"device_traces": [trace], "segments": []}))
+        self.browser.open(self.report(file))
+        self.assertEqual(self.browser.run("document.getElementById('map-of').value"), "as recorded")
+        self.assertIn("in 3 ranges", self.text("map-note"))
+        self.browser.run("document.getElementById('map').scrollIntoView()")
+        box = self.browser.run("(() => { const it = document.getElementById('map').getBoundingClientRect(); return [it.right - 60, it.top, it.height]; })()")
+        said = set()
+        for part in range(5, 95):
+            self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1] + box[2] * part / 100)
+            self.browser.frame()
+            if not self.browser.run("document.getElementById('map-hint').hidden"):
+                said.update(line[5:] for line in self.text("map-hint").split("\n") if line.startswith("at 0x"))
+        there = {f"{it['addr']:x}" for it in trace if it["action"] == "alloc"}
+        self.assertGreater(len(said), 20)
+        self.assertLessEqual(said, there, "each is an address of the file")
+        self.keep("snapshot")
+        self.quiet()
+        self.browser.open(self.report(file), width=390, height=800, dark=True)
+        self.keep("snapshot-phone")
 
     def test_a_hundred_thousand_events_open_in_three_seconds(self) -> None:
         large = self.report(trace(self.folder / "large.jsonl", 45_000), "--time-limit", "1")
