@@ -138,6 +138,9 @@ class Page(unittest.TestCase):
         times = (20_000, 100_000, 2_500_000, 600_000_000, 200)
         said = [self.browser.run(f"(() => {{ {text}; return shortTime({us}); }})()") for us in times]
         self.assertEqual(said, ["20 ms", "100 ms", "2.5 s", "10 min", "200 µs"])
+        sizes = (64 << 20, 1 << 30, 5 << 28, 100 << 20)
+        said = [self.browser.run(f"(() => {{ {text}; return shortBytes({bytes}); }})()") for bytes in sizes]
+        self.assertEqual(said, ["64 MiB", "1 GiB", "1.25 GiB", "100 MiB"])
 
     def test_the_map_names_the_block_under_the_pointer(self) -> None:
         self.browser.open(self.small)
@@ -173,7 +176,8 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.run("document.getElementById('map-of').value"), "as recorded")
         self.assertIn("in 3 ranges", self.text("map-note"))
         self.browser.run("document.getElementById('map').scrollIntoView()")
-        box = self.browser.run("(() => { const it = document.getElementById('map').getBoundingClientRect(); return [it.right - 60, it.top, it.height]; })()")
+        # Towards the end, where most of them live.
+        box = self.browser.run("(() => { const it = document.getElementById('map').getBoundingClientRect(); return [it.right - 180, it.top, it.height]; })()")
         said = set()
         for part in range(5, 95):
             self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1] + box[2] * part / 100)

@@ -154,7 +154,8 @@ function key() {
   const items = [];
   if (by === 'size') {
     const edge = (part) => showBytes(Math.round(2 ** (smallest + (largest - smallest) * part)));
-    SCALE.forEach((it, i) => { if (i % 4 === 0) items.push(item(it, edge((i + 0.5) / SCALE.length))); });
+    // Where all are of one size, that is one colour.
+    SCALE.forEach((it, i) => { if (i % 4 === 0 && (i === 0 || largest - smallest > 0.1)) items.push(item(it, edge((i + 0.5) / SCALE.length))); });
   } else {
     const numbers = [...new Set(blocks[by])].sort((one, it) => one - it);
     for (const number of numbers.slice(0, 6)) items.push(item(KINDS[number < 0 ? KINDS.length - 1 : number % (by === 'stream' ? KINDS.length - 1 : KINDS.length)], number < 0 ? 'none' : `${by} ${number}`));
