@@ -58,34 +58,6 @@ fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> String {
     path.display().to_string()
 }
 
-/// As the wheel's command is called, whatever the program's file is.
-#[test]
-fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
-    for (arguments, says) in [
-        (&["plan", "--help"][..], "Usage: pinbuddy plan"),
-        (&["report", "x", "--bogus"], "Usage: pinbuddy report"),
-        (&["top", "train.py"], "to start a program, --launch CMD"),
-        (
-            &["report", "x", "--time-limit", "-1"],
-            "expected a number of seconds, 0 or more",
-        ),
-    ] {
-        let output = tools(arguments);
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8(said).unwrap();
-        assert!(said.contains(says), "{said}");
-        assert!(!said.contains("pinbuddy-tools"), "{said}");
-    }
-}
-
-#[test]
-fn a_plan_of_all_sizes_names_no_smallest_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = trace(&folder, "tensors-155", 2);
-    let said = told(&["plan", &file.display().to_string()]);
-    assert!(said.starts_with("310 requests, at most "), "{said}");
-}
-
 #[test]
 fn a_table_is_placed_and_written_with_offsets() {
     let folder = tempfile::tempdir().unwrap();
