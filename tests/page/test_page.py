@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import random
 import subprocess
 import tempfile
@@ -137,6 +138,9 @@ class Page(unittest.TestCase):
         times = (20_000, 100_000, 2_500_000, 600_000_000, 200)
         said = [self.browser.run(f"(() => {{ {text}; return shortTime({us}); }})()") for us in times]
         self.assertEqual(said, ["20 ms", "100 ms", "2.5 s", "10 min", "200 µs"])
+        sizes = (64 << 20, 1 << 30, 5 << 28, 100 << 20)
+        said = [self.browser.run(f"(() => {{ {text}; return shortBytes({bytes}); }})()") for bytes in sizes]
+        self.assertEqual(said, ["64 MiB", "1 GiB", "1.25 GiB", "100 MiB"])
 
     def test_the_map_names_the_block_under_the_pointer(self) -> None:
         self.browser.open(self.small)
@@ -157,6 +161,36 @@ class Page(unittest.TestCase):
                 it.value = '{allocator}'; it.dispatchEvent(new Event('change')); }})()""")
             self.assertNotEqual(before, self.pixels("map"))
         self.quiet()
+
+    def test_a_snapshot_is_drawn_at_its_own_addresses(self) -> None:
+        event = {"stream": 0, "frames": []}
+        base, mib, trace = 0x7F00_0000_0000, 1 << 20, []
+        for number in range(3):
+            trace.append(event | {"action": "segment_alloc", "addr": base + (number << 30), "size": 64 * mib, "time_us": number})
+        for number in range(60):
+            where = {"addr": base + (number % 3 << 30) + number // 3 * 3 * mib, "size": 2 * mib}
+            trace.append(event | where | {"action": "alloc", "time_us": 10 + number})
+        file = self.folder / "own.pickle"
+        file.write_bytes(pickle.dumps({"device_traces": [trace], "segments": []}))
+        self.browser.open(self.report(file))
+        self.assertEqual(self.browser.run("document.getElementById('map-of').value"), "as recorded")
+        self.assertIn("in 3 ranges", self.text("map-note"))
+        self.browser.run("document.getElementById('map').scrollIntoView()")
+        # Towards the end, where most of them live.
+        box = self.browser.run("(() => { const it = document.getElementById('map').getBoundingClientRect(); return [it.right - 180, it.top, it.height]; })()")
+        said = set()
+        for part in range(5, 95):
+            self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1] + box[2] * part / 100)
+            self.browser.frame()
+            if not self.browser.run("document.getElementById('map-hint').hidden"):
+                said.update(line[5:] for line in self.text("map-hint").split("\n") if line.startswith("at 0x"))
+        there = {f"{it['addr']:x}" for it in trace if it["action"] == "alloc"}
+        self.assertGreater(len(said), 20)
+        self.assertLessEqual(said, there, "each is an address of the file")
+        self.keep("snapshot")
+        self.quiet()
+        self.browser.open(self.report(file), width=390, height=800, dark=True)
+        self.keep("snapshot-phone")
 
     def test_a_hundred_thousand_events_open_in_three_seconds(self) -> None:
         large = self.report(trace(self.folder / "large.jsonl", 45_000), "--time-limit", "1")

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// Plans pinned memory and advises on it, from what a program asked for.
 #[derive(Debug, Parser)]
-#[command(name = "pinbuddy", version)]
+#[command(name = "pinbuddy", bin_name = "pinbuddy", version)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -45,7 +45,7 @@ pub struct Plan {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Stop searching after S seconds
-    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: f64,
     /// How many threads search [default: the number of cores]
     #[arg(long, value_name = "N")]
@@ -84,7 +84,7 @@ pub struct Advise {
     #[arg(long)]
     pub json: bool,
     /// Stop searching for a plan after S seconds
-    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: f64,
     /// How many threads search [default: the number of cores]
     #[arg(long, value_name = "N")]
@@ -117,7 +117,7 @@ pub struct Report {
     #[arg(long, value_name = "N")]
     pub device: Option<usize>,
     /// Stop each search, for a plan and among settings, after S seconds
-    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: f64,
     /// How many threads search [default: the number of cores]
     #[arg(long, value_name = "N")]
@@ -133,7 +133,7 @@ pub struct Report {
 )]
 pub struct Top {
     /// Show these processes
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = process)]
     pub pids: Vec<u32>,
     /// Show all processes of this user
     #[arg(long)]
@@ -151,7 +151,7 @@ pub struct Top {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub prometheus: Option<PathBuf>,
     /// Look every S seconds
-    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds, allow_negative_numbers = true)]
     pub interval: f64,
 }
 
@@ -181,6 +181,12 @@ impl Format {
             Self::Snapshot => "viz.pickle",
         })
     }
+}
+
+fn process(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        "expected the number of a process; to start a program, --launch CMD".to_owned()
+    })
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

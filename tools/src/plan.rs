@@ -19,6 +19,7 @@ use crate::effort::{Limits, threads};
 use crate::flow::{Lifetimes, step};
 use crate::input::{Input, What};
 use crate::show;
+use summary::MORE_STEPS;
 pub use summary::{Planned, Search};
 
 /// The most events of a trace that are planned: 16 bytes for each.
@@ -99,7 +100,7 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
         if made.plans.is_empty() {
             bail!(
                 "{} has no stream whose requests above 1 MiB come again, so there is nothing to plan: expected some steps \
-                 that ask for the same, found {}. Record more steps, or end each with pinbuddy.iteration()",
+                 that ask for the same, found {}; to do: {MORE_STEPS}",
                 input.name,
                 show::count(read.record.len() as u64, "request"),
             );

@@ -98,6 +98,28 @@ fn a_device_plan_has_a_region_for_each_stream() {
 }
 
 #[test]
+fn where_no_stream_has_a_plan_none_is_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = told(&["plan", &trace(&folder), "--device", "1"]);
+    assert!(
+        said.starts_with(
+            "1 request of 1.00 MiB or more, at most 9.00 MiB at once; no stream's come again: no plan\n"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(
+            "To have a plan: record more steps, or end each with pinbuddy.iteration()\n"
+        ),
+        "{said}"
+    );
+    assert!(
+        !said.contains("the plan reserves") && !said.contains("To use it"),
+        "{said}"
+    );
+}
+
+#[test]
 fn of_device_memory_what_cannot_be_planned_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder);

@@ -214,6 +214,20 @@ fn a_snapshot_with_stacks_says_who_asked() {
         who["stacks"][third],
         "function_212, /somewhere/model.py:212\nalloc, /somewhere/model.py"
     );
+    // Seven places, in no segment that was recorded, at the addresses that the file has.
+    let lay = &data["as_recorded"];
+    let mut places: Vec<String> = (0..7_u64)
+        .map(|it| format!("{:#x}", (1_u64 << 63) + (it << 20)))
+        .collect();
+    places.sort_unstable();
+    let found = lay["address"].as_array().unwrap().iter();
+    let found: Vec<&str> = found.map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(found, places);
+    assert_eq!(lay["map"]["elsewhere"], 0);
+    assert_eq!(
+        lay["map"]["blocks"].as_array().unwrap().len() as u64,
+        data["requests"].as_u64().unwrap()
+    );
     // Equal ones are there once.
     let mut stacks: Vec<&str> = who["stacks"]
         .as_array()

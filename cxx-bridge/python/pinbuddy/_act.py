@@ -10,7 +10,8 @@ def warm_up(wait: bool = False) -> bool:
 
     A thread of its own pins them, whatever ``BUDDY_WARMUP`` says; requests are served meanwhile.
     With ``wait`` the call returns when the thread has ended; other Python threads run on. Does
-    nothing if all of them are pinned already.
+    nothing if all of them are pinned already. Where no count is set, it pins as much as 8 blocks,
+    within the budget, in regions that are short at first.
 
     Returns ``True``, or ``False`` if nothing can be pinned: on a machine with no GPU, and if the
     engine is off. ``stats()["warm_up"]`` says what was pinned; a pin that fails is no error here,

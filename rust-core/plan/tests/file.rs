@@ -167,6 +167,22 @@ fn a_file_that_was_cut_off_is_refused_with_the_place() {
         let message = Plan::read(&good[..end]).unwrap_err().to_string();
         assert!(message.contains("line 1 column"), "{end}: {message}");
     }
+    let message = Plan::read(&good[..100]).unwrap_err().to_string();
+    assert_eq!(message, "it is no plan: it is cut off at line 1 column 100");
+}
+
+/// A trace has an object a line; its first one says what it is.
+#[test]
+fn a_file_of_another_format_is_named() {
+    let trace = "{\"format\":\"pinbuddy-trace\",\"version\":4}\n{\"t\":1}\n";
+    let message = Plan::read(trace).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "its format is \"pinbuddy-trace\"; expected \"pinbuddy-plan\""
+    );
+    let twice = text(&small()).repeat(2);
+    let message = Plan::read(&twice).unwrap_err().to_string();
+    assert!(message.contains("trailing characters"), "{message}");
 }
 
 #[test]

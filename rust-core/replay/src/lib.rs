@@ -6,6 +6,7 @@
 //!   streams    when streams are done with blocks, where a trace does not say
 //!   policy     models of allocators: stock PyTorch, the proposal of #181094, pinbuddy's engine
 //!   replay     feeds events to a policy and measures what it pinned
+//!   prepared   a trace made ready for many replays on our engine
 //!   world      a process in simulated time: threads, a worker, a driver, a budget
 //!   programs   random programs, run in such a world and compared with stock
 //!   device     PyTorch's allocator of device memory, and what feeds it
@@ -18,6 +19,7 @@
 
 pub mod device;
 pub mod policy;
+pub mod prepared;
 pub mod programs;
 pub mod replay;
 pub mod streams;

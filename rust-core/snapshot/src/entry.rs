@@ -41,7 +41,8 @@ pub struct Entry {
 
 impl Entry {
     /// Whether a program asked for memory; nobody is given none.
-    pub(crate) fn is_request(&self) -> bool {
+    #[must_use]
+    pub fn is_request(&self) -> bool {
         self.action == Action::Alloc && self.bytes > 0
     }
 }

@@ -14,7 +14,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pinbuddy_snapshot::{Snapshot, Stacks, Whose};
+use pinbuddy_snapshot::{Entry, Snapshot, Stacks, Whose};
 use pinbuddy_trace::Event;
 
 /// An event, with where it stands in the file.
@@ -198,6 +198,14 @@ impl Input {
                 &snapshot.stacks,
                 snapshot.stacks_of_requests(*whose).collect(),
             )),
+            Source::Trace(..) | Source::Generated(_) => None,
+        }
+    }
+
+    /// What a snapshot recorded of this memory, with addresses; none of other files.
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.source {
+            Source::Snapshot(snapshot, whose) => Some(snapshot.entries(*whose)),
             Source::Trace(..) | Source::Generated(_) => None,
         }
     }

@@ -60,6 +60,9 @@ pub struct Planned {
     pub run_peak: Option<u64>,
 }
 
+/// What to do where no stream's requests come again.
+pub(super) const MORE_STEPS: &str = "record more steps, or end each with pinbuddy.iteration()";
+
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let repeats = match self.iterations {
@@ -71,13 +74,23 @@ impl fmt::Display for Planned {
                 show::count(self.slots as u64, "place")
             ),
         };
+        let least = match self.threshold {
+            0 => String::new(),
+            least => format!(" of {} or more", show::bytes(least)),
+        };
         writeln!(
             f,
-            "{} of {} or more, at most {} at once; {repeats}",
+            "{}{least}, at most {} at once; {repeats}",
             show::count(self.requests, "request"),
-            show::bytes(self.threshold),
             show::bytes(self.peak_requested),
         )?;
+        if self.regions.is_empty() && self.stock.is_none() {
+            if let Some(peak) = self.run_peak {
+                let peak = show::bytes(peak);
+                writeln!(f, "  the run's own allocator had {peak}")?;
+            }
+            return writeln!(f, "To have a plan: {MORE_STEPS}");
+        }
         writeln!(
             f,
             "  the plan {} {} in {}, {:.2} % above the lower bound; {:.2} s",

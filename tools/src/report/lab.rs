@@ -3,18 +3,17 @@
 //! The engine itself cannot run in a page: that would take a compiler for WebAssembly. So every setting of a grid is
 //! replayed beforehand, until the time is up.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use pinbuddy_core::Growth;
-use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
-use pinbuddy_replay::replay;
+use pinbuddy_replay::prepared::Prepared;
 use pinbuddy_trace::checked::{Act, Step};
 use serde::Serialize;
 
-use super::curve::Curve;
-use super::observe::glance;
+use super::curve::{COARSE, Curve};
+use crate::baseline::MOST_PINNED;
 
 const MIB: u64 = 1 << 20;
 
@@ -66,13 +65,20 @@ pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool +
     };
     let grid: Vec<_> = all.into_iter().filter(replayed).collect();
     let (next, tried) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    // By threshold, made by the first who needs it.
+    let ready: [OnceLock<Prepared>; THRESHOLDS_MB.len()] = Default::default();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while !stop()
                     && let Some((exact, settings)) = grid.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let one = try_one(steps, *exact, *settings);
+                    let at = THRESHOLDS_MB
+                        .iter()
+                        .take_while(|it| **it * MIB < settings.threshold_bytes);
+                    let ready = ready[at.count()]
+                        .get_or_init(|| Prepared::new(steps, settings.threshold_bytes));
+                    let one = try_one(ready, *exact, *settings);
                     // Nobody panics while holding it.
                     if let Ok(mut tried) = tried.lock() {
                         tried.push(one);
@@ -152,10 +158,13 @@ fn grid() -> Vec<(bool, Settings)> {
     all
 }
 
-fn try_one(steps: &[Step], exact: bool, settings: Settings) -> Tried {
+fn try_one(ready: &Prepared, exact: bool, settings: Settings) -> Tried {
     debug_assert_eq!(exact, settings.growth == Growth::Exact, "of the grid");
-    let mut run = replay::on(Kind::Pinbuddy, settings);
-    let (pinned, last) = glance(run.as_mut(), steps);
+    let mut pinned = Curve::new(COARSE);
+    let last = ready.replay(settings, &mut |at, bytes| {
+        pinned.push(at, bytes);
+        bytes <= MOST_PINNED
+    });
     Tried {
         block_mb: settings.block_bytes / MIB,
         count: settings.block_count,
@@ -199,9 +208,10 @@ mod tests {
         let lab = explore(&steps, 1, &|| false);
         assert_eq!((lab.tried.len(), lab.of), (148, 148));
         for (exact, settings) in grid() {
+            let ready = Prepared::new(&steps, settings.threshold_bytes);
             let shown = |it: &Tried| serde_json::to_string(it).unwrap();
             let key = |it: &Tried| (it.exact, it.block_mb, it.count, it.threshold_mb);
-            let one = try_one(&steps, exact, settings);
+            let one = try_one(&ready, exact, settings);
             let there = lab.tried.iter().find(|it| key(it) == key(&one)).unwrap();
             assert_eq!(shown(there), shown(&one));
         }

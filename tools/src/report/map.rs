@@ -1,6 +1,6 @@
 //! Where blocks were: pinned memory one piece upon another, and each block in its piece.
 //!
-//! Pieces are stacked without gaps, so a height in the picture is no address. Knows models only by what they say of
+//! Pieces are stacked without gaps, so a height in the picture is no address (`lay` has those of snapshots). Knows models only by what they say of
 //! themselves: what is pinned, and where a block is.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use super::stack::Stack;
 
 /// A piece of pinned memory, or a region of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
-    height: u64,
-    bytes: u64,
-    from: u64,
-    to: u64,
+pub(super) struct Segment {
+    pub(super) height: u64,
+    pub(super) bytes: u64,
+    pub(super) from: u64,
+    pub(super) to: u64,
 }
 
 /// Where blocks were, in one allocator.
@@ -108,7 +108,8 @@ pub(super) fn of_plan(regions: &[u64], slots: &[Option<Slot>], end: u64) -> Map 
     made(stack.height, &segments, &blocks)
 }
 
-fn made(height: u64, segments: &[Segment], blocks: &[Option<u64>]) -> Map {
+/// The map of these; each of the page's blocks begins at its height, if it has one.
+pub(super) fn made(height: u64, segments: &[Segment], blocks: &[Option<u64>]) -> Map {
     let column = |of: fn(&Segment) -> u64| segments.iter().map(of).collect();
     Map {
         height,

@@ -3,6 +3,7 @@
 //! ```text
 //!   recording  the file in memory: steps of a replay, and a row for each block
 //!   observe    an allocator's model replayed on it; curve, map: what that looked like
+//!   lay        where segments and blocks of a snapshot were
 //!   plan       a plan beside them
 //!   tables     what lived at the peak, sizes; who: who asked
 //!   lab        many settings replayed, for a page where they can be changed
@@ -14,6 +15,7 @@
 mod curve;
 mod formats;
 mod lab;
+mod lay;
 mod map;
 mod observe;
 mod page;
@@ -142,6 +144,7 @@ fn report(
         live,
         waiting,
         allocators,
+        as_recorded: input.entries().map(|it| lay::lay(it, recording, &shown)),
         blocks: blocks(&recording.rows, &shown),
         at_peak: tables::at_peak(recording, peak_at),
         who: input

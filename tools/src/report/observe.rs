@@ -26,21 +26,6 @@ pub(super) fn observe(run: &mut dyn Run, steps: &[Step]) -> Seen {
     watch(run, steps, &mut |_, _| {})
 }
 
-/// What was pinned over time alone, in a coarse curve.
-pub(super) fn glance(run: &mut dyn Run, steps: &[Step]) -> (Curve, State) {
-    let mut pinned = Curve::new(COARSE);
-    let mut last = State::default();
-    for step in steps {
-        run.step(*step);
-        last = run.state();
-        pinned.push(step.at, last.pinned);
-        if last.pinned > MOST_PINNED {
-            break;
-        }
-    }
-    (pinned, last)
-}
-
 /// The same, and where `rows` are.
 pub(super) fn observe_with_map(
     run: &mut dyn Run,

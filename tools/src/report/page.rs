@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::curve::Curve;
 use super::lab::Lab;
+use super::lay::Lay;
 use super::map::Map;
 use super::tables::{AtPeak, Sizes};
 use super::who::Who;
@@ -58,6 +59,8 @@ pub struct Report {
     pub waiting: Curve,
     /// What allocators would have done.
     pub allocators: Vec<Allocator>,
+    /// How memory lay in the run itself, where a snapshot says it.
+    pub as_recorded: Option<Lay>,
     /// Blocks that the map shows.
     pub blocks: Blocks,
     /// What lived at the peak.

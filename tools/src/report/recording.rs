@@ -52,6 +52,8 @@ pub(super) struct Recording {
     pub(super) clears: Vec<u64>,
     /// Events that the file has lost.
     pub(super) lost: u64,
+    /// When the first event was, by the file.
+    pub(super) begin: u64,
     /// The last moment. The first event's is 0.
     pub(super) end: u64,
     /// The file has more events than these.
@@ -87,6 +89,7 @@ pub(super) fn empty() -> Recording {
         iterations: Vec::new(),
         clears: Vec::new(),
         lost: 0,
+        begin: 0,
         end: 0,
         cut_after: None,
         events: 0,
@@ -120,7 +123,8 @@ impl Reading {
     fn see(&mut self, item: &Item) {
         let to = &mut self.recording;
         to.events += 1;
-        let at = item.at.saturating_sub(*self.first.get_or_insert(item.at));
+        to.begin = *self.first.get_or_insert(item.at);
+        let at = item.at.saturating_sub(to.begin);
         to.end = to.end.max(at);
         let item = &Item { at, ..*item };
         self.lifetimes.push(item, &mut |event| {

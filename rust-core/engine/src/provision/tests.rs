@@ -387,3 +387,5 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
         "{pins} pins, stock {rival}, passed {passed}"
     );
 }
+
+mod warming;

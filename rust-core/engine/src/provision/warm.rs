@@ -23,7 +23,7 @@ pub(super) struct Warm {
     told: bool,
     /// Segments that are still missing.
     deficit: usize,
-    /// Bytes that requests pinned themselves and that do not add up to a segment yet.
+    /// Bytes that were pinned and do not add up to a segment yet.
     credit: usize,
     pinned: usize,
     /// Bytes that requests must pin before segments that a clear unpinned are pinned again.
@@ -119,19 +119,29 @@ impl Warm {
         }
         self.demanded = self.demanded.saturating_sub(bytes);
         if self.deficit > 0 {
-            self.credit += bytes;
-            self.deficit = self
-                .deficit
-                .saturating_sub(self.credit / settings.segment_bytes);
-            self.credit %= settings.segment_bytes;
+            self.give_credit(bytes, settings);
         }
+    }
+
+    /// Returns how many whole segments there are more.
+    fn give_credit(&mut self, bytes: usize, settings: &Settings) -> usize {
+        self.credit += bytes;
+        let segments = (self.credit / settings.segment_bytes).min(self.deficit);
+        self.deficit -= segments;
+        self.credit %= settings.segment_bytes;
+        segments
     }
 
     /// The worker pinned a region of `bytes`.
     pub(super) fn count_segment(&mut self, bytes: usize, settings: &Settings) {
-        if self.has_deficit() && bytes >= settings.segment_bytes {
+        if !self.has_deficit() {
+            return;
+        }
+        if bytes >= settings.segment_bytes {
             self.deficit -= 1;
             self.pinned += 1;
+        } else {
+            self.pinned += self.give_credit(bytes, settings);
         }
     }
 

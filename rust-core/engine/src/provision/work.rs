@@ -43,6 +43,9 @@ pub enum GoOn {
 /// region is being registered.
 const LOST: Duration = Duration::from_millis(8);
 
+/// The first region of a warm-up whose size nobody has set.
+const FIRST: usize = 64 << 20;
+
 /// The shortest region that is pinned ahead of demand.
 const LEAST: usize = 16 << 20;
 
@@ -104,7 +107,7 @@ impl Provisioner {
             return Work::Unpin(leaving);
         }
         let bytes = if self.is_warming() {
-            self.settings.segment_bytes
+            self.next_of_the_warm_up()
         } else {
             let bytes = self.ahead_of_demand().unwrap_or(usize::MAX);
             self.ahead
@@ -162,6 +165,17 @@ impl Provisioner {
         self.warm.has_deficit()
             && !self.warm.stands_back()
             && self.held() + self.settings.segment_bytes <= self.allowance(0)
+    }
+
+    /// Bytes of the warm-up's next region. A user who named no number of segments does not know what is needed, and may
+    /// ask for memory at any moment: so regions are short at first, and double what is pinned.
+    fn next_of_the_warm_up(&self) -> usize {
+        let segment = self.settings.segment_bytes;
+        if self.settings.count.is_some() || self.settings.warm_up == WarmUp::Sync {
+            segment
+        } else {
+            self.held().max(FIRST).min(segment)
+        }
     }
 
     /// Bytes of the next region ahead of demand, if one is to be pinned.

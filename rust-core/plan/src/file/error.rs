@@ -10,7 +10,10 @@ pub enum Error {
     Long(usize),
     /// No JSON, or not the shape of a plan; the message ends with line and column.
     #[error("it is no plan: {0}")]
-    Text(#[from] serde_json::Error),
+    Text(String),
+    /// The text ends before the plan does.
+    #[error("it is no plan: it is cut off at line {0} column {1}")]
+    CutOff(usize, usize),
     /// Something else's file.
     #[error("its format is {0:?}; expected {1:?}")]
     Format(String, &'static str),
@@ -35,6 +38,16 @@ pub enum Error {
         /// That of what was read.
         found: u32,
     },
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        if error.is_eof() {
+            Self::CutOff(error.line(), error.column())
+        } else {
+            Self::Text(error.to_string())
+        }
+    }
 }
 
 /// A plan was made for another run than this one.

@@ -28,7 +28,11 @@ pub(super) fn check_head(text: &str, format: &'static str) -> Result<(), Error> 
     if text.len() > MOST_TEXT {
         return Err(Error::Long(text.len()));
     }
-    let head: Head<'_> = serde_json::from_str(text)?;
+    // Other formats have an object a line: then the first one says what the file is.
+    let head: Head<'_> = serde_json::from_str(text).or_else(|error| {
+        let first = text.lines().next().unwrap_or_default();
+        serde_json::from_str(first).map_err(|_| error)
+    })?;
     check(&head.format, head.version, format)
 }
 

@@ -83,12 +83,33 @@ impl Pinbuddy {
     }
 
     /// Lets everything happen that does by `at`, in microseconds.
+    #[inline]
     fn come_to(&mut self, at: u64) {
-        let at = at.saturating_mul(1000);
-        while self.0.next_event() <= at {
-            self.0.advance(at);
-        }
-        self.0.advance(at);
+        self.0.come_to(at.saturating_mul(1000));
+    }
+
+    /// Bytes pinned now.
+    #[inline]
+    pub(crate) fn pinned(&self) -> u64 {
+        self.0.pinned_bytes()
+    }
+
+    /// Whether [`Self::beside`] would do nothing, if nothing was freed since it was last called.
+    #[inline]
+    pub(crate) fn is_still(&self) -> bool {
+        self.0.is_still()
+    }
+
+    /// A request of stock's, which was replayed beforehand; what stock has asked of the driver since, if anything.
+    pub(crate) fn beside(&mut self, at: u64, pins: Option<Pins>) {
+        self.come_to(at);
+        self.0.stocks_request(pins);
+    }
+
+    /// `empty_cache`, after stock's, which was replayed beforehand.
+    pub(crate) fn clear_beside(&mut self, at: u64, pins: Pins) {
+        self.come_to(at);
+        self.0.clear_beside(pins);
     }
 }
 
@@ -96,9 +117,7 @@ impl Policy for Pinbuddy {
     #[inline]
     fn allocate(&mut self, at: u64, block: u32, bytes: u64) -> bool {
         self.come_to(at);
-        self.0.request(0, block, bytes);
-        while self.0.advance(u64::MAX - 1).is_none() {}
-        self.0.served(0).missed
+        self.0.request_at_once(block, bytes)
     }
 
     #[inline]

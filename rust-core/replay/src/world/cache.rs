@@ -26,7 +26,7 @@ const HASH_BITS: u32 = 15;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Caches {
-    /// By thread; empty where nothing is cached.
+    /// By thread; none where nothing is ever cached.
     threads: Vec<ThreadCache>,
     /// How many requests pause caching.
     paused: u32,
@@ -40,7 +40,7 @@ pub(super) struct Caches {
 
 #[derive(Debug, Default)]
 struct ThreadCache {
-    /// By size, in the order of the allocator's bins.
+    /// By size, in the order of the allocator's bins. Those that were cached before stay.
     blocks: BTreeMap<(u64, usize), Vec<Block>>,
     asked: Asked,
 }
@@ -98,12 +98,7 @@ fn key(bytes: usize) -> (u64, usize) {
 
 impl ThreadCache {
     fn take(&mut self, bytes: usize) -> Option<Block> {
-        let blocks = self.blocks.get_mut(&key(bytes))?;
-        let block = blocks.pop();
-        if blocks.is_empty() {
-            self.blocks.remove(&key(bytes));
-        }
-        block
+        self.blocks.get_mut(&key(bytes))?.pop()
     }
 }
 
@@ -176,9 +171,17 @@ impl Caches {
     fn flush(&mut self) -> Vec<Block> {
         (self.news, self.blocks, self.bytes) = (0, 0, 0);
         self.alike.fill(0);
-        let caches = self.threads.iter_mut().rev();
-        let blocks = caches.flat_map(|it| std::mem::take(&mut it.blocks).into_values().rev());
-        blocks.flatten().collect()
+        let mut flushed = Vec::new();
+        for cache in self.threads.iter_mut().rev() {
+            for blocks in cache.blocks.values_mut().rev() {
+                flushed.append(blocks);
+            }
+            // Few sizes come again and again; of many, most do not.
+            if cache.blocks.len() > MOST_SIZES {
+                cache.blocks.clear();
+            }
+        }
+        flushed
     }
 }
 

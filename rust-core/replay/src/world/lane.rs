@@ -70,6 +70,15 @@ impl World {
     /// A thread without a request makes one of `bytes` bytes now; the block is called `block` until it is
     /// freed.
     pub fn request(&mut self, lane: usize, block: u32, bytes: u64) {
+        self.begin(lane, block, bytes);
+        let lane = &mut self.lanes[lane];
+        lane.doing = Doing::Asking;
+        lane.at = self.now;
+    }
+
+    /// The same, whose first step is the caller's.
+    #[inline]
+    pub(super) fn begin(&mut self, lane: usize, block: u32, bytes: u64) {
         let asked = self.now;
         let lane = &mut self.lanes[lane];
         debug_assert!(matches!(lane.doing, Doing::Nothing), "one at a time");
@@ -80,8 +89,6 @@ impl World {
             beside: self.renewals > 0,
             ..Served::default()
         };
-        lane.doing = Doing::Asking;
-        lane.at = asked;
     }
 
     /// The outcome of a thread's last request.
@@ -126,7 +133,8 @@ impl World {
         }
     }
 
-    fn ask_first(&mut self, index: usize) -> bool {
+    #[inline]
+    pub(super) fn ask_first(&mut self, index: usize) -> bool {
         // The allocator queries events before each request.
         self.reap();
         match self.before_the_engine(index, self.lanes[index].want.bytes()) {
@@ -224,7 +232,7 @@ impl World {
         self.resume(index);
         let lane = &mut self.lanes[index];
         lane.served.at = self.now;
-        lane.doing = Doing::Nothing;
+        debug_assert!(matches!(lane.doing, Doing::Nothing), "it was taken out");
         lane.at = NEVER;
         *place(&mut self.blocks, lane.block) = held;
     }

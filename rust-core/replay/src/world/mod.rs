@@ -9,6 +9,7 @@
 //! Invariants: a thread has one request at a time; memory counts as taken from before it is pinned until
 //! after it is unpinned; nothing is random.
 
+mod at_once;
 mod cache;
 mod lane;
 mod machine;
@@ -85,6 +86,8 @@ pub struct World {
     machine: Machine,
     pub(crate) provisioner: Provisioner,
     stock: Stock,
+    /// What stock asked of the driver for requests that were replayed on it beforehand.
+    beside: Pins,
     now: Nanos,
     /// When the driver has done its queue.
     driver: Nanos,
@@ -120,6 +123,7 @@ impl World {
             threshold: settings.threshold_bytes,
             provisioner: Provisioner::new(settings),
             stock: Stock::default(),
+            beside: Pins::default(),
             now: 0,
             driver: 0,
             lanes: (0..threads).map(|_| Lane::default()).collect(),
@@ -218,7 +222,8 @@ impl World {
 
     /// What the engine and stock asked of the driver.
     pub fn pins(&self) -> Pins {
-        self.pins.with(self.stock.pins(), self.peak)
+        let stocks = self.stock.pins().with(self.beside, 0);
+        self.pins.with(stocks, self.peak)
     }
 
     /// Where a live block is.
@@ -344,9 +349,7 @@ impl World {
     }
 
     fn note_peak(&mut self) {
-        self.peak = self
-            .peak
-            .max(self.pins.bytes.saturating_add(self.stock.pins().bytes));
+        self.peak = self.peak.max(self.pinned_bytes());
     }
 
     /// Waiting threads ask again.

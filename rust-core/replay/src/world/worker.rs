@@ -50,13 +50,14 @@ impl World {
     /// Hires, wakes, pauses or stops the worker, after anything has happened.
     pub(super) fn tend_worker(&mut self) {
         let now = self.now;
-        match std::mem::replace(&mut self.worker.doing, Doing::Nothing) {
-            Doing::Nothing => {
-                if self.provisioner.hire() {
-                    self.worker.in_front = false;
-                    self.set(Doing::Asking, now);
-                }
+        if matches!(self.worker.doing, Doing::Nothing) {
+            if self.provisioner.hire() {
+                self.worker.in_front = false;
+                self.set(Doing::Asking, now);
             }
+            return;
+        }
+        match std::mem::replace(&mut self.worker.doing, Doing::Nothing) {
             Doing::Filling(permit, since, left) => match self.provisioner.go_on(permit.id) {
                 GoOn::Stop => {
                     self.taken -= permit.bytes as u64;

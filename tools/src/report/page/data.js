@@ -73,6 +73,8 @@ function showTime(us) {
 // Without noughts behind the point, for axes.
 const shortTime = (us) => showTime(us).replace(/\.0+ |(\.\d*[1-9])0+ /, '$1 ');
 
+const shortBytes = (bytes) => showBytes(bytes).replace(/\.0+ |(\.\d*[1-9])0+ /, '$1 ');
+
 const showCount = (count) => count.toLocaleString('en');
 
 // A count with its noun.

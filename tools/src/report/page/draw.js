@@ -92,7 +92,7 @@ function byteAxis(context, size, up, from, to) {
     context.moveTo(size.left, y);
     context.lineTo(size.width - size.right, y);
     context.stroke();
-    context.fillText(bytes ? showBytes(bytes) : '0', size.left - 6, y);
+    context.fillText(bytes ? shortBytes(bytes) : '0', size.left - 6, y);
   }
 }
 

@@ -1,14 +1,17 @@
 // Where blocks were: pinned memory over time, and who had which of it.
 
 const blocks = blocksOf(report.blocks);
-const maps = report.allocators.filter((it) => it.map).map(({ name, map }) => ({
+// The run's own comes first, where a snapshot has it: its heights are addresses.
+const recorded = report.as_recorded ? [{ name: 'as recorded', ...report.as_recorded }] : [];
+const maps = [...recorded, ...report.allocators].filter((it) => it.map).map(({ name, map, height, address }) => ({
   name,
+  addresses: address ? { height, address: address.map(BigInt) } : null,
   height: Math.max(map.height, 1),
   segments: map.segments,
   places: sums(map.blocks),
   elsewhere: map.elsewhere,
 }));
-const layer = { map: maps.find((it) => it.name === 'pinbuddy') || maps[0], by: 'size', from: 0, to: 1, hovered: -1, chosen: -1 };
+const layer = { map: maps.find((it) => it.addresses) || maps.find((it) => it.name === 'pinbuddy') || maps[0], by: 'size', from: 0, to: 1, hovered: -1, chosen: -1 };
 
 // Even to the eye from dark to light, and told apart by the colour-blind.
 const SCALE = ['#3b2f80', '#3f4b8c', '#38658c', '#2f7d8d', '#28958a', '#3bac7c', '#6cc064', '#a8cf4b', '#e3d83f'];
@@ -123,11 +126,18 @@ function blockAt(canvas, [x, y]) {
   return -1;
 }
 
+// Where a block was in memory, by its height in the picture.
+function addressOf({ addresses, places }, i) {
+  const range = lastBefore(addresses.height, places[i] - 1);
+  return `0x${(addresses.address[range] + BigInt(places[i] - 1 - addresses.height[range])).toString(16)}`;
+}
+
 function sayBlock(i) {
   const lines = [
     `${showBytes(blocks.bytes[i])}${blocks.bytes[i] >= 1024 ? ` (${showCount(blocks.bytes[i])} bytes)` : ''}`,
     `requested at ${showTime(blocks.from[i])} by thread ${blocks.thread[i]}, line ${showCount(blocks.line[i])}`,
   ];
+  if (layer.map.addresses && layer.map.places[i]) lines.push(`at ${addressOf(layer.map, i)}`);
   if (blocks.freed[i] === Infinity) lines.push('never freed');
   else lines.push(`freed after ${showTime(blocks.freed[i] - blocks.from[i])}`);
   if (blocks.stream[i] >= 0) lines.push(`last used on stream ${blocks.stream[i]}`);
@@ -144,7 +154,8 @@ function key() {
   const items = [];
   if (by === 'size') {
     const edge = (part) => showBytes(Math.round(2 ** (smallest + (largest - smallest) * part)));
-    SCALE.forEach((it, i) => { if (i % 4 === 0) items.push(item(it, edge((i + 0.5) / SCALE.length))); });
+    // Where all are of one size, that is one colour.
+    SCALE.forEach((it, i) => { if (i % 4 === 0 && (i === 0 || largest - smallest > 0.1)) items.push(item(it, edge((i + 0.5) / SCALE.length))); });
   } else {
     const numbers = [...new Set(blocks[by])].sort((one, it) => one - it);
     for (const number of numbers.slice(0, 6)) items.push(item(KINDS[number < 0 ? KINDS.length - 1 : number % (by === 'stream' ? KINDS.length - 1 : KINDS.length)], number < 0 ? 'none' : `${by} ${number}`));
@@ -192,6 +203,7 @@ function setUpMap() {
     byId('block').textContent = '';
     const notes = [];
     if (blocks.count < report.blocks.of) notes.push(`Of ${showCount(report.blocks.of)} blocks the ${showCount(blocks.count)} with most bytes for longest are drawn.`);
+    if (layer.map.addresses) notes.push(`Segments and blocks at the addresses that they had, in ${plural(layer.map.addresses.height.length, 'range')}; gaps between ranges are left out.`);
     if (layer.map.elsewhere) notes.push(`${plural(layer.map.elsewhere, 'block')} had no place here: ${layer.map.name === 'a plan' ? 'no slot of the plan was theirs' : 'the replay was stopped before'}.`);
     byId('map-note').textContent = notes.join(' ');
     key();

@@ -1,0 +1,316 @@
+//! Pinned memory as a snapshot recorded it: segments and blocks at the addresses that they had.
+//!
+//! Addresses of a process are far apart, so memory that lies together is a *range*, and ranges stand upon one another in the
+//! order of their addresses, without the gaps between them. A history may begin in the middle of a program: a segment whose
+//! end alone was recorded was there from the beginning, and blocks in no segment stand for the one that they were in.
+//!
+//! Invariant: what overlaps in the picture overlapped in memory.
+
+use std::collections::BTreeMap;
+
+use pinbuddy_snapshot::{Action, Entry};
+use serde::Serialize;
+
+use super::map::{Map, Segment, made};
+use super::recording::Recording;
+
+/// The map, and the addresses of its heights.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lay {
+    /// Where segments and blocks were.
+    pub map: Map,
+    /// Where each range begins in the picture.
+    height: Vec<u64>,
+    /// Its address there, as text: more than a page's numbers hold.
+    address: Vec<String>,
+}
+
+/// Memory from one address to another, from one moment to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    address: u64,
+    end: u64,
+    from: u64,
+    to: u64,
+}
+
+/// Segments, in the order of a history.
+#[derive(Debug, Default)]
+struct Pieces {
+    /// Pinned now, by address: where it ends, and since when.
+    open: BTreeMap<u64, (u64, u64)>,
+    closed: Vec<Piece>,
+}
+
+impl Pieces {
+    fn open(&mut self, address: u64, bytes: u64, at: u64) {
+        let end = address.saturating_add(bytes);
+        // An end that was not recorded.
+        self.cut(address, end, at);
+        self.open.insert(address, (end, at));
+    }
+
+    fn close(&mut self, address: u64, bytes: u64, at: u64) {
+        let end = address.saturating_add(bytes);
+        if !self.cut(address, end, at) {
+            let from = 0;
+            self.closed.push(Piece {
+                address,
+                end,
+                from,
+                to: at,
+            });
+        }
+    }
+
+    /// Ends what is pinned there; an expandable segment may lose a part. Returns whether there was any.
+    fn cut(&mut self, address: u64, end: u64, at: u64) -> bool {
+        let within = self.open.range(..end).rev();
+        let hit: Vec<(u64, u64, u64)> = within
+            .take_while(|it| it.1.0 > address)
+            .map(|(begin, (to, from))| (*begin, *to, *from))
+            .collect();
+        for &(begin, to, from) in &hit {
+            self.open.remove(&begin);
+            if begin < address {
+                self.open.insert(begin, (address, from));
+            }
+            if to > end {
+                self.open.insert(end, (to, from));
+            }
+            self.closed.push(Piece {
+                address: begin.max(address),
+                end: to.min(end),
+                from,
+                to: at,
+            });
+        }
+        !hit.is_empty()
+    }
+
+    fn end(mut self, at: u64) -> Vec<Piece> {
+        let open = self.open.into_iter();
+        let rest = open.map(|(address, (end, from))| Piece {
+            address,
+            end,
+            from,
+            to: at,
+        });
+        self.closed.extend(rest);
+        self.closed.retain(|it| it.address < it.end);
+        self.closed
+    }
+}
+
+/// Ranges of addresses, by where they begin: where they end.
+fn ranges(pieces: impl Iterator<Item = (u64, u64)>) -> BTreeMap<u64, u64> {
+    let mut pieces: Vec<(u64, u64)> = pieces.collect();
+    pieces.sort_unstable();
+    let mut ranges: BTreeMap<u64, u64> = BTreeMap::new();
+    for (address, end) in pieces {
+        match ranges.last_entry() {
+            Some(mut last) if *last.get() >= address => {
+                let to = (*last.get()).max(end);
+                last.insert(to);
+            }
+            _ => {
+                ranges.insert(address, end);
+            }
+        }
+    }
+    ranges
+}
+
+fn range_of(ranges: &BTreeMap<u64, u64>, address: u64, end: u64) -> Option<u64> {
+    let (begin, to) = ranges.range(..=address).next_back()?;
+    (end <= *to).then_some(*begin)
+}
+
+/// How memory lay, with the blocks of `shown`; `entries` are the history that was recorded.
+pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> Lay {
+    let mut pieces = Pieces::default();
+    let (first, mut now) = (entries.first().map_or(0, |it| it.at), 0);
+    for it in entries {
+        now = it.at.saturating_sub(first).max(now);
+        let at = now.saturating_sub(recording.begin).min(recording.end);
+        match it.action {
+            Action::SegmentAlloc => pieces.open(it.address, it.bytes, at),
+            Action::SegmentFree => pieces.close(it.address, it.bytes, at),
+            Action::Alloc | Action::FreeRequested | Action::FreeCompleted => {}
+        }
+    }
+    let mut pieces = pieces.end(recording.end);
+    // By the number of the request.
+    let requests: Vec<u64> = entries
+        .iter()
+        .filter(|it| it.is_request())
+        .map(|it| it.address)
+        .collect();
+    let blocks = shown.iter().map(|row| {
+        let address = requests.get(*row).copied()?;
+        Some((address, address.checked_add(recording.rows[*row].bytes)?))
+    });
+    let blocks: Vec<Option<(u64, u64)>> = blocks.collect();
+    let known = ranges(pieces.iter().map(|it| (it.address, it.end)));
+    let is_lost = |it: &&(u64, u64)| range_of(&known, it.0, it.1).is_none();
+    let lost = ranges(blocks.iter().flatten().filter(is_lost).copied());
+    pieces.extend(lost.into_iter().map(|(address, end)| Piece {
+        address,
+        end,
+        from: 0,
+        to: recording.end,
+    }));
+
+    let ranges = ranges(pieces.iter().map(|it| (it.address, it.end)));
+    let mut top = 0_u64;
+    let mut heights = BTreeMap::new();
+    for (address, end) in &ranges {
+        heights.insert(*address, top);
+        top = top.saturating_add(end - address);
+    }
+    let height = |address, end| {
+        let range = range_of(&ranges, address, end)?;
+        Some(heights[&range] + (address - range))
+    };
+    let segments: Vec<Segment> = pieces
+        .iter()
+        .filter_map(|it| {
+            Some(Segment {
+                height: height(it.address, it.end)?,
+                bytes: it.end - it.address,
+                from: it.from,
+                to: it.to,
+            })
+        })
+        .collect();
+    let blocks: Vec<Option<u64>> = blocks
+        .iter()
+        .map(|it| it.and_then(|it| height(it.0, it.1)))
+        .collect();
+    Lay {
+        map: made(top, &segments, &blocks),
+        height: heights.values().copied().collect(),
+        address: heights.keys().map(|it| format!("{it:#x}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::recording::{Row, empty};
+
+    fn entry(action: Action, address: u64, bytes: u64, at: u64) -> Entry {
+        Entry {
+            address,
+            bytes,
+            at: 1000 + at,
+            stream: 0,
+            stack: None,
+            action,
+        }
+    }
+
+    fn row(bytes: u64, from: u64) -> Row {
+        Row {
+            line: 1,
+            step: 0,
+            number: 0,
+            bytes,
+            from,
+            freed: u64::MAX,
+            until: u64::MAX,
+            thread: 0,
+            stream: None,
+            private: false,
+        }
+    }
+
+    /// Heights of blocks, from their columns.
+    fn blocks(lay: &Lay) -> Vec<i64> {
+        let json = serde_json::to_value(&lay.map).unwrap();
+        let mut sum = 0;
+        let differences = json["blocks"].as_array().unwrap().iter();
+        differences
+            .map(|it| {
+                sum += it.as_i64().unwrap();
+                sum - 1
+            })
+            .collect()
+    }
+
+    fn segments(lay: &Lay, column: &str) -> Vec<u64> {
+        let json = serde_json::to_value(&lay.map).unwrap();
+        let column = json["segments"][column].as_array().unwrap().iter();
+        column.map(|it| it.as_u64().unwrap()).collect()
+    }
+
+    #[test]
+    fn segments_and_blocks_lie_at_their_addresses_without_the_gaps() {
+        let entries = [
+            entry(Action::SegmentAlloc, 9000, 100, 0),
+            entry(Action::Alloc, 9040, 20, 1),
+            entry(Action::SegmentAlloc, 500, 50, 2),
+            entry(Action::Alloc, 510, 8, 3),
+            entry(Action::SegmentFree, 9000, 100, 5),
+            // Where the other had been.
+            entry(Action::SegmentAlloc, 9000, 30, 6),
+            entry(Action::Alloc, 9000, 30, 6),
+        ];
+        let mut recording = empty();
+        recording.rows = vec![row(20, 1), row(8, 3), row(30, 6)];
+        recording.end = 10;
+        let lay = lay(&entries, &recording, &[0, 1, 2]);
+        assert_eq!((lay.map.height, lay.map.elsewhere), (150, 0));
+        assert_eq!(blocks(&lay), [90, 10, 50]);
+        assert_eq!(segments(&lay, "height"), [50, 0, 50]);
+        assert_eq!(segments(&lay, "from"), [0, 2, 6]);
+        assert_eq!(segments(&lay, "to"), [5, 10, 10]);
+        assert_eq!(
+            (lay.height, lay.address),
+            (vec![0, 50], vec!["0x1f4".to_owned(), "0x2328".to_owned()])
+        );
+    }
+
+    #[test]
+    fn what_was_there_before_the_history_is_shown_as_far_as_it_is_known() {
+        let entries = [
+            entry(Action::Alloc, 100, 10, 0),
+            entry(Action::Alloc, 110, 10, 1),
+            entry(Action::Alloc, 700, 10, 2),
+            entry(Action::SegmentFree, 690, 40, 4),
+        ];
+        let mut recording = empty();
+        recording.rows = vec![row(10, 0), row(10, 1), row(10, 2)];
+        recording.end = 9;
+        let lay = lay(&entries, &recording, &[0, 1, 2]);
+        assert_eq!(segments(&lay, "bytes"), [40, 20]);
+        assert_eq!(segments(&lay, "from"), [0, 0]);
+        assert_eq!(segments(&lay, "to"), [4, 9]);
+        assert_eq!(blocks(&lay), [0, 10, 30]);
+    }
+
+    #[test]
+    fn an_expandable_segment_loses_a_part() {
+        let mut pieces = Pieces::default();
+        pieces.open(0, 20, 0);
+        pieces.open(20, 20, 1);
+        pieces.close(10, 20, 5);
+        let mut left = pieces.end(9);
+        left.sort_unstable_by_key(|it| (it.address, it.to));
+        let piece = |address, end, from, to| Piece {
+            address,
+            end,
+            from,
+            to,
+        };
+        assert_eq!(
+            left,
+            [
+                piece(0, 10, 0, 9),
+                piece(10, 20, 0, 5),
+                piece(20, 30, 1, 5),
+                piece(30, 40, 1, 9),
+            ]
+        );
+    }
+}
