@@ -37,5 +37,6 @@ fn lane(lane: &Lane) -> slots::Lane {
         prologue: lane.prologue.clone(),
         period: lane.period.clone(),
         turns: lane.turns,
+        clears: lane.clears.clone(),
     }
 }

@@ -25,6 +25,8 @@ fn wrong(granules: usize) -> impl Strategy<Value = Layout> {
         let lane = |(prologue, period)| Lane {
             prologue: steps(prologue),
             period: steps(period),
+            // Any clear may look foreseen.
+            clears: (0..most).step_by(2).collect(),
             turns: 1,
         };
         Layout {
