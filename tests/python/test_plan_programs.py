@@ -87,8 +87,9 @@ def test_small_requests_are_planned_and_nothing_is_pinned_after_the_warm_up(run,
     assert counts["hits"] >= 0.9 * asked, counts
     # A loader's own thread is ahead of the program by another number of batches each time.
     most = first.value["pins"] // 10 if "workers" in steps else 0
-    # A clear in the loop returns the region of what does not live then; the next iteration pins it again.
-    most += 8 if "clear" in steps else 0
+    # A clear of the loop leaves what the loop needs again. A loader's own thread and evaluations leave the lane in doubt
+    # now and then: then the clear returns what is idle, and that is pinned again.
+    most += 8 if steps == "workers evaluation clear" else 0
     assert second.value["pins"] <= most, second.value
 
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) use super::stream::StreamPlan;
 use crate::ffi::{self, StreamCounts};
 use crate::log::{self, Bytes};
-use crate::plan::{self, Choice};
+use crate::plan::Choice;
 use crate::process::{device_memory, engine_record_begin, handle, recorder};
 use crate::record;
 
@@ -230,7 +230,7 @@ pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
             number,
         };
         let (_, plan) = plans.plans.iter().find(|(it, _)| *it == stream)?;
-        Slots::learning(&plan::layout(plan, plan.regions.len())).ok()
+        Slots::learning(&plan.layout(plan.regions.len())).ok()
     };
     Box::new(StreamPlan::new(catch_unwind(slots).ok().flatten()))
 }

@@ -11,7 +11,7 @@ impl<M: Memory> Handle<M> {
         self.cell.guarded(|| {
             let idle = self.cell.provisioner()?.clear();
             self.cell.has_changed();
-            let planned = self.take_idle_plan();
+            let planned = self.clear_plan();
             if self.pinner.was_used() {
                 self.notices.may_go_on();
             }
@@ -31,9 +31,16 @@ impl<M: Memory> Handle<M> {
             .guarded(|| {
                 drop(self.cell.provisioner()?);
                 self.completions.reap();
-                let left = self.pinner.free();
+                let planned = self.idle_plan_bytes();
+                let left = self.pinner.free().map(|it| it.saturating_add(planned));
                 let idle = self.cell.provisioner()?.give_way(bytes, left);
-                let unpinned = self.unpin_all(idle);
+                let is_enough = left.is_none_or(|left| left >= bytes) || !idle.is_empty();
+                let planned = if is_enough {
+                    self.take_idle_plan()
+                } else {
+                    Vec::new()
+                };
+                let unpinned = self.unpin_all(idle) + self.unpin_regions(planned);
                 if unpinned > 0 {
                     self.notices
                         .stopped("PyTorch could not pin memory of its own");

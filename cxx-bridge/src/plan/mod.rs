@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::{MOST_TEXT, MadeFor};
-use pinbuddy_slots::{Lane, Layout, Slot, Slots};
+use pinbuddy_slots::Slots;
 
 use crate::config::{Config, MIB, Origin};
 use crate::launcher;
@@ -142,12 +142,7 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
     if let Some(own) = own_threshold(plan, config) {
         config.threshold_mb.value = own as usize / MIB;
     }
-    let own = plan
-        .slots
-        .iter()
-        .map(|slot| slot.region as usize + 1)
-        .max()
-        .unwrap_or(0);
+    let own = plan.with_slots();
     let engines = &plan.regions[own..];
     let as_set = config.of_the_provisioner();
     let settings = Settings {
@@ -160,28 +155,8 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
         warm_up: unless_set(config.warm_up.origin, WarmUp::Sync, as_set.warm_up),
         ..as_set
     };
-    let layout = layout(plan, own);
     // A plan that was read has no mistake.
-    Some((settings, Slots::new(&layout).ok()?))
-}
-
-/// What the slots of a plan are, which lie in its first `own` regions.
-pub(crate) fn layout(plan: &Plan, own: usize) -> Layout {
-    let lane = |lane: &pinbuddy_plan::file::Lane| Lane {
-        prologue: lane.prologue.clone(),
-        turns: lane.turns,
-        period: lane.period.clone(),
-    };
-    let slot = |slot: &pinbuddy_plan::file::Slot| Slot {
-        bytes: slot.bytes as usize,
-        region: slot.region,
-        offset: slot.offset as usize,
-    };
-    Layout {
-        regions: plan.regions[..own].iter().map(|it| *it as usize).collect(),
-        slots: plan.slots.iter().map(slot).collect(),
-        lanes: plan.lanes.iter().map(lane).collect(),
-    }
+    Some((settings, Slots::new(&plan.layout(own)).ok()?))
 }
 
 fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {

@@ -74,6 +74,10 @@ pub struct Lane {
     /// longer than one, so that their slots take turns. In the file only if it is not 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub turns: u32,
+    /// The program's loop empties the cache before these steps, of the prologue and then of one iteration: what is
+    /// returned there is needed again. In the file only if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clears: Vec<u32>,
 }
 
 impl Default for Lane {
@@ -82,6 +86,7 @@ impl Default for Lane {
             prologue: Vec::new(),
             period: Vec::new(),
             turns: 1,
+            clears: Vec::new(),
         }
     }
 }

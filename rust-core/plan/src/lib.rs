@@ -26,6 +26,7 @@ pub mod file;
 mod first_fit;
 mod improve;
 mod instance;
+mod layout;
 mod lifetimes;
 mod order;
 mod random;

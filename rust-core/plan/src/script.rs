@@ -11,6 +11,7 @@
 
 mod align;
 mod amount;
+mod clears;
 mod clock;
 mod groups;
 mod iterations;
@@ -36,7 +37,7 @@ use steady::Steady;
 /// One of so many requests at least must come again; else what does may be chance.
 const COMING_AGAIN: usize = 8;
 
-/// The most groups that have regions of their own where the cache is emptied in the loop: each region is a pin.
+/// The most groups that have regions of their own where the cache is emptied: each region is a pin.
 const MOST_APART: usize = 8;
 
 /// Slots that serve less than one of so many requests are not worth it.
@@ -155,7 +156,15 @@ fn with_slots(
         line::ease(&mut spans, options, stop);
         let apart = groups.len() <= MOST_APART;
         let (own, before, least) = place(record, options, lanes, group, &spans, (end, apart), stop);
-        walls.extend(own.wall.into_iter().flat_map(|wall| [end, wall, own.end]));
+        if own.is_cleared {
+            let wall = own.wall.unwrap_or(own.end);
+            let again = own.offsets.iter().copied().zip(spans.sizes());
+            let early = before
+                .iter()
+                .map(|&(number, at)| (at, bytes_of(record, number)));
+            walls.extend(line::parts(again.chain(early), end..wall));
+            walls.extend([end, wall, own.end]);
+        }
         end = own.end;
         bound += least;
         early.extend(before);
@@ -164,6 +173,11 @@ fn with_slots(
     early.sort_unstable();
     let walls = Walls::new(walls);
     let mut plan = written(record, options, lanes.len(), &early, &placed, &walls);
+    let of_the_clock = early.iter().map(|it| it.0);
+    let of_the_clock: Vec<u32> = of_the_clock
+        .filter(|&it| record.requests[it as usize].lane as usize == main)
+        .collect();
+    plan.lanes[main].clears = clears::foreseen(record, &placed[0].0, main, &of_the_clock);
     plan.facts = Facts {
         lower_bound: bound,
         gap_percent: (plan.reserved() as f64 / bound.max(1) as f64 - 1.0).max(0.0) * 100.0,
@@ -175,8 +189,8 @@ fn with_slots(
     (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
 }
 
-/// Places a group from `base` on, what lives while the cache is emptied `apart` from all else: its blocks, the requests of its prologue with their offsets, and the
-/// least bytes that any placement takes.
+/// Places a group from `base` on, what lives where the cache is emptied `apart` from all else: its blocks, the requests
+/// of its prologue with their offsets, and the least bytes that any placement takes.
 fn place(
     record: &Record,
     options: &Options,
@@ -210,13 +224,17 @@ fn place(
         places.push((number, at));
         ends.push((request(number).begin, end));
     }
-    let across = spans.across_clears(record).filter(|_| apart);
+    let across = clears::across(spans, record).filter(|_| apart);
     let mut placed = line::place(spans, across.as_deref(), end, options, stop);
     let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
     let found = early.into_iter().zip(offsets);
     places.extend(found.filter_map(|(number, offset)| Some((number, offset?))));
     least += placed.bound;
     (placed, places, least)
+}
+
+fn bytes_of(record: &Record, number: u32) -> u64 {
+    record.requests[number as usize].bytes()
 }
 
 /// The plan of places on the line: slots and sequences.
@@ -233,19 +251,17 @@ fn written(
         lanes: vec![Lane::default(); lanes],
         ..Plan::default()
     };
-    let request = |number: u32| &record.requests[number as usize];
     let early = places
         .iter()
-        .map(|&(number, at)| (at, request(number).bytes()));
-    let again = groups.iter().flat_map(|(spans, placed)| {
-        let bytes = spans.spans.iter().map(|span| span.bytes).cycle();
-        placed.offsets.iter().copied().zip(bytes)
-    });
+        .map(|&(number, at)| (at, bytes_of(record, number)));
+    let again = groups
+        .iter()
+        .flat_map(|(spans, placed)| placed.offsets.iter().copied().zip(spans.sizes()));
     let all: Vec<(u64, u64)> = early.chain(again).collect();
     let slots = line::cut(&mut plan, &all, walls);
     let (early, mut again) = slots.split_at(places.len());
     for (&(number, _), &slot) in places.iter().zip(early) {
-        let lane = request(number).lane as usize;
+        let lane = record.requests[number as usize].lane as usize;
         plan.lanes[lane].prologue.push(slot);
     }
     for (spans, placed) in groups {

@@ -32,12 +32,13 @@ fn small() -> Plan {
             Lane {
                 prologue: vec![2],
                 period: vec![0, 1, 0],
-                turns: 1,
+                ..Lane::default()
             },
             Lane {
                 prologue: vec![],
                 period: vec![1, 1],
                 turns: 2,
+                clears: vec![1],
             },
         ],
         classes: 0,
@@ -76,10 +77,16 @@ fn plans() -> impl Strategy<Value = Plan> {
         let entries = || prop::collection::vec(0..slots.len() as u32, 0..9);
         let lane = (entries(), entries(), any::<bool>()).prop_map(|(prologue, period, all)| {
             let turns = if all { period.len().max(1) as u32 } else { 1 };
+            let clears = if all {
+                vec![prologue.len() as u32]
+            } else {
+                vec![]
+            };
             Lane {
                 prologue,
                 period,
                 turns,
+                clears,
             }
         });
         let lanes = prop::collection::vec(lane, 0..4);
@@ -256,6 +263,11 @@ fn what_is_wrong_is_named() {
             "\"turns\":2",
             "\"turns\":0",
             "lane 1's number of turns is 0; expected a number that 2, the length of its period, is a multiple of",
+        ),
+        (
+            "\"clears\":[1]",
+            "\"clears\":[1,2]",
+            "a step before which lane 1 empties the cache is 2; expected 1 at most, the steps of its prologue and an iteration",
         ),
         (
             "\"rank\":3",

@@ -5,28 +5,13 @@ use std::collections::HashMap;
 
 use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_plan::{Event, Options, Plan, plan};
-use pinbuddy_slots::{Lane, Layout, Slot, Slots};
+use pinbuddy_slots::Slots;
 
 mod programs;
 use programs::{Training, changed, record, shifted, twice};
 
 fn slots(plan: &Plan) -> Slots {
-    let slot = |it: &pinbuddy_plan::file::Slot| Slot {
-        bytes: it.bytes as usize,
-        region: it.region,
-        offset: it.offset as usize,
-    };
-    let lane = |it: &pinbuddy_plan::file::Lane| Lane {
-        prologue: it.prologue.clone(),
-        period: it.period.clone(),
-        turns: it.turns,
-    };
-    let mut slots = Slots::new(&Layout {
-        regions: plan.regions.iter().map(|&it| it as usize).collect(),
-        slots: plan.slots.iter().map(slot).collect(),
-        lanes: plan.lanes.iter().map(lane).collect(),
-    })
-    .unwrap();
+    let mut slots = Slots::new(&plan.layout(plan.regions.len())).unwrap();
     for region in 0..plan.regions.len() {
         slots.pinned(region, (region + 1) << 40);
     }
@@ -48,8 +33,7 @@ struct Without {
 
 impl Without {
     fn new(plan: &Plan) -> Self {
-        let own = plan.slots.iter().map(|it| it.region as usize + 1).max();
-        let spare = &plan.regions[own.unwrap_or(0)..];
+        let spare = &plan.regions[plan.with_slots()..];
         let config = Config {
             segment_bytes: spare.iter().max().map_or(1 << 30, |it| *it as usize),
             threshold_bytes: 0,
@@ -303,54 +287,6 @@ fn equal_layers_find_their_slots_although_requests_differ() {
         let least = found.into_iter().fold(100.0, f64::min);
         assert!(least >= 90.0, "{ahead}, {batches}: {least}");
     }
-}
-
-/// Batches that are loaded ahead, and a state that is staged and freed before the cache is emptied, if it is.
-fn staging(clears: bool) -> Vec<Event> {
-    let (mut events, mut next) = (Vec::new(), 0);
-    let mut ask = |events: &mut Vec<Event>, bytes| {
-        let id = next;
-        next += 1;
-        events.push(Event::Request { id, bytes, lane: 0 });
-        id
-    };
-    let mut ahead = ask(&mut events, 1 << 20);
-    for _ in 0..20 {
-        let batch = std::mem::replace(&mut ahead, ask(&mut events, 1 << 20));
-        let staged: Vec<u64> = (0..10).map(|_| ask(&mut events, 64 << 20)).collect();
-        events.extend(staged.into_iter().map(|id| Event::Over { id }));
-        events.push(Event::Over { id: batch });
-        if clears {
-            events.push(Event::Clear);
-        }
-    }
-    events
-}
-
-#[test]
-fn what_lives_while_the_cache_is_emptied_has_a_region_of_its_own() {
-    let of = |clears| plan(&record(&staging(clears)), &Options::default(), &|| true);
-    assert_eq!(of(false).regions, [642 << 20]);
-    let plan = of(true);
-    assert_eq!(plan.regions, [2 << 20, 640 << 20]);
-    let mut slots = slots(&plan);
-    let mut live = HashMap::new();
-    let mut returned = Vec::new();
-    for event in staging(true) {
-        match event {
-            Event::Request { id, bytes, lane } => {
-                let missing: Vec<usize> = slots.missing().map(|it| it.0).collect();
-                for region in missing {
-                    slots.pinned(region, (region + 1) << 40);
-                }
-                live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
-            }
-            Event::Over { id } => assert!(slots.release(live[&id])),
-            Event::Clear => returned.extend(slots.take_idle().into_iter().map(|it| it.0)),
-            Event::Iteration => {}
-        }
-    }
-    assert_eq!(returned, [1; 20], "the large one, each time");
 }
 
 #[test]

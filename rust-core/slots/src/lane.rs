@@ -235,6 +235,13 @@ impl Course {
         true
     }
 
+    /// The step that comes next, if the lane is sure of it: of the period's iterations, the first one's.
+    pub(crate) fn next(&self) -> Option<usize> {
+        let past = self.at.checked_sub(self.period);
+        let next = past.map_or(self.at, |past| self.period + past % self.iteration.max(1));
+        matches!(self.sure, Sure::Yes).then_some(next)
+    }
+
     /// How many steps it has.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()

@@ -23,6 +23,8 @@ pub struct Lane {
     pub period: Vec<u32>,
     /// How many iterations the period holds, all of them equally long; 0 is 1.
     pub turns: u32,
+    /// The loop empties the cache before these steps, of the prologue and then of one iteration.
+    pub clears: Vec<u32>,
 }
 
 /// The regions, the slots in them and the lanes that use them.

@@ -3,6 +3,7 @@
 //! Invariants: a place that was handed out overlaps no other until it is released; what the counts say is live is live.
 //! A region whose memory is not there (not pinned yet, or unpinned) has nothing in it.
 
+mod clears;
 mod lend;
 mod view;
 
@@ -107,6 +108,8 @@ pub struct Slots {
     by_begin: Vec<((u32, usize), u32)>,
     cells: Cells,
     courses: Vec<Course>,
+    /// By lane: the steps before which the loop empties the cache.
+    clears: Vec<Vec<u32>>,
     /// By thread: its lane.
     lane_of: Vec<Option<u32>>,
     has_thread: Vec<bool>,
@@ -178,6 +181,7 @@ impl Slots {
             bases: vec![None; layout.regions.len()],
             lengths: layout.regions.clone(),
             courses: layout.lanes.iter().map(course).collect(),
+            clears: layout.lanes.iter().map(|it| it.clears.clone()).collect(),
             serves: match learning {
                 true => vec![Serves::default(); places.len()],
                 false => Vec::new(),
@@ -338,17 +342,6 @@ impl Slots {
     /// The region lies at this address from now on.
     pub fn pinned(&mut self, region: usize, base: usize) {
         self.bases[region] = Some(base);
-    }
-
-    /// Regions in which nothing lies any more, with their addresses: they are the caller's, to be unpinned.
-    pub fn take_idle(&mut self) -> Vec<(usize, Range<usize>)> {
-        let idle = (0..self.bases.len()).filter(|&region| self.cells.is_idle(region as u32));
-        let idle: Vec<usize> = idle.collect();
-        let take = |region: usize| {
-            let base = self.bases[region].take()?;
-            Some((region, base..base + self.lengths[region]))
-        };
-        idle.into_iter().filter_map(take).collect()
     }
 
     /// Gives a thread a lane that nobody has: the first that may begin with this request, else the first.

@@ -48,6 +48,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
                 prologue: steps(prologue),
                 period: steps(period),
                 turns: most % 4,
+                clears: (0..most).step_by(2).collect(),
             };
             let lanes = lanes.into_iter().map(lane).collect();
             Layout {
@@ -167,7 +168,16 @@ proptest! {
                 Act::Free { .. } => {}
                 Act::Iteration { thread } => slots.iteration(thread),
                 Act::Clear => {
-                    for (region, range) in slots.take_idle() {
+                    let idle = slots.idle_bytes();
+                    let mut taken = if slots.foresees_a_clear() {
+                        slots.take_unwanted()
+                    } else {
+                        vec![]
+                    };
+                    taken.extend(slots.take_idle());
+                    let bytes: usize = taken.iter().map(|it| it.1.len()).sum();
+                    prop_assert_eq!((bytes, slots.idle_bytes()), (idle, 0));
+                    for (region, range) in taken {
                         let inside = model.0.range(range).count();
                         prop_assert_eq!(inside, 0);
                         gone.push(region);

@@ -6,11 +6,12 @@
 //! Invariants: no lock is held while memory is pinned or unpinned (I5); a region is unpinned only while nothing lies in
 //! it; once a region was refused, requests go on without it.
 
+mod clears;
 mod lent;
 mod pins;
 
 use lent::Lent;
-use pinbuddy_core::{Block, Region, SegmentId, Stats};
+use pinbuddy_core::{Block, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
 use pinbuddy_slots::{Counts, Slots, Taken};
 use std::ops::Range;
@@ -48,6 +49,8 @@ struct State {
     lent: Lent,
     /// All else.
     stats: Stats,
+    /// What had been counted when a clear left idle regions to the loop.
+    left: Option<Counts>,
 }
 
 /// Whether the regions are pinned.
@@ -79,6 +82,7 @@ impl Planned {
             phase: Phase::Cold,
             lent: Lent::default(),
             stats: Stats::default(),
+            left: None,
         };
         Self {
             slots: state.slots.len(),
@@ -316,33 +320,5 @@ impl<M: Memory> Handle<M> {
             planned.of_its_own(block, act);
         }
         true
-    }
-
-    /// Regions of the plan in which nothing lies, to be unpinned; a request that needs one pins it again.
-    pub(super) fn take_idle_plan(&self) -> Vec<Region> {
-        let Some(planned) = &self.planned else {
-            return Vec::new();
-        };
-        let mut state = planned.state.lock();
-        let idle: Vec<Region> = state.slots.take_idle().into_iter().map(region).collect();
-        for region in &idle {
-            state.stats.region_unpinned(region.bytes as u64, false);
-        }
-        // What was refused may be had now.
-        if state.phase == Phase::Done && state.slots.missing().next().is_some() {
-            state.phase = if planned.waits {
-                Phase::Returned
-            } else {
-                Phase::Cold
-            };
-        }
-        idle
-    }
-}
-
-fn region((_, at): (usize, Range<usize>)) -> Region {
-    Region {
-        base: at.start,
-        bytes: at.end - at.start,
     }
 }

@@ -9,6 +9,7 @@ mod ends;
 mod live;
 mod numbers;
 mod planned;
+mod planned_clears;
 mod refusals;
 mod renew;
 mod serving;

@@ -32,7 +32,7 @@ pub(super) fn on(layout: &Layout, warm_up: WarmUp, max_mb: usize) -> Tested {
 }
 
 /// Regions of 64 and of 32 MiB, each with two slots of half its length, asked for in this order by one thread.
-fn layout() -> Layout {
+pub(super) fn layout() -> Layout {
     let slot = |mib: usize, region, at: usize| Slot {
         bytes: mib * MIB,
         region,

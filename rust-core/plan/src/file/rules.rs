@@ -93,6 +93,17 @@ fn named(plan: &Plan, index: usize, lane: &Lane) -> Result<(), Error> {
         let whole = format!("a number that {steps}, the length of its period, is a multiple of");
         (format!("lane {index}'s number of turns"), turns, whole)
     })?;
+    let once = lane.prologue.len() + steps / turns;
+    let wrong = lane.clears.iter().find(|&&step| step as usize > once);
+    require(wrong.is_none(), || {
+        let found = wrong.copied().unwrap_or_default();
+        let place = format!("a step before which lane {index} empties the cache");
+        (
+            place,
+            found,
+            format!("{once} at most, the steps of its prologue and an iteration"),
+        )
+    })?;
     for (part, entries) in [("prologue", &lane.prologue), ("period", &lane.period)] {
         let wrong = entries.iter().position(|&slot| slot as usize >= slots);
         if let Some(entry) = wrong {

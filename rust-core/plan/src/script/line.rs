@@ -1,7 +1,9 @@
 //! The line of bytes that is cut into regions: walls stand where regions end, and no block crosses one.
 //!
-//! A region is unpinned when the cache is emptied while nothing lies in it. So where a program does that in its loop, what
-//! lives then is placed apart from all else, with a wall between, unless that takes more memory.
+//! A region is unpinned when the cache is emptied while nothing lies in it. So where a program does that, what lives then
+//! is placed apart from all else, with a wall between, unless that takes more memory; and in parts that go one by one.
+
+use std::ops::Range;
 
 use super::Options;
 use super::spans::Spans;
@@ -12,7 +14,7 @@ use crate::{Block, Effort, Instance, solve};
 /// A solution is good enough at so many thousandths above the bound.
 const GOOD_ENOUGH: u64 = 1;
 
-/// What lives while the cache is emptied has a region of its own if that takes at most one part in so many more.
+/// What lives where the cache is emptied has regions of its own if that takes at most one part in so many more.
 const MOST_FOR_A_WALL: u64 = 100;
 
 /// Where regions end: where the longest one would, and at some other places.
@@ -66,8 +68,10 @@ pub(super) struct Placed {
     pub(super) end: u64,
     /// The least bytes that any placement takes.
     pub(super) bound: u64,
-    /// Below it lies what lives while the cache is emptied.
+    /// Below it lies what lives where the cache may be emptied; none if nothing is apart.
     pub(super) wall: Option<u64>,
+    /// Whether the cache is emptied.
+    pub(super) is_cleared: bool,
 }
 
 /// How many turns are tried.
@@ -130,7 +134,7 @@ fn enough(bound: u64) -> u64 {
     bound / 1000 * (1000 + GOOD_ENOUGH)
 }
 
-/// Places a group from `base` on; `across` says which of its spans live while the cache is emptied.
+/// Places a group from `base` on; `across` says which of its spans live where the cache may be emptied.
 pub(super) fn place(
     spans: &Spans<'_>,
     across: Option<&[bool]>,
@@ -139,10 +143,11 @@ pub(super) fn place(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Placed {
     let blocks = spans.blocks();
-    let together = place_some(spans, &blocks, |_| true, base, options, stop);
+    let mut together = place_some(spans, &blocks, |_| true, base, options, stop);
     let Some(across) = across.filter(|it| !it.is_empty()) else {
         return together;
     };
+    together.is_cleared = true;
     // By turns.
     let lives = |at: usize| across[at % across.len()];
     let mut first = place_some(spans, &blocks, lives, base, options, stop);
@@ -158,6 +163,7 @@ pub(super) fn place(
     }
     Placed {
         wall: Some(first.end),
+        is_cleared: true,
         end: rest.end,
         bound: together.bound,
         offsets: first.offsets,
@@ -221,6 +227,26 @@ fn place_some(
         left = crossing;
     }
     placed
+}
+
+/// Into so many regions at most what lives where the cache is emptied is cut, so that those that are idle are returned.
+const MOST_PARTS: u64 = 8;
+
+/// Where a piece of the line may be cut so that no place is: into parts of much the same length, not too many.
+pub(super) fn parts(places: impl Iterator<Item = (u64, u64)>, piece: Range<u64>) -> Vec<u64> {
+    let mut places: Vec<(u64, u64)> = places.filter(|it| piece.contains(&it.0)).collect();
+    places.sort_unstable();
+    let least = (piece.end - piece.start).div_ceil(MOST_PARTS);
+    let (mut last, mut end) = (piece.start, piece.start);
+    let mut cuts = Vec::new();
+    for (offset, bytes) in places {
+        if offset >= end && offset - last >= least.max(1) {
+            cuts.push(offset);
+            last = offset;
+        }
+        end = end.max(offset + bytes);
+    }
+    cuts
 }
 
 /// Cuts the line at its walls, which no place crosses. `places`: offsets and lengths, in the order of first need. Sets

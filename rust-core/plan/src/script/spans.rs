@@ -90,31 +90,53 @@ impl<'s> Spans<'s> {
 
     /// The numbers of all requests that have a lifetime here, in order.
     pub(super) fn covered(&self) -> Vec<u32> {
-        let mut covered: Vec<u32> = self
-            .spans
-            .iter()
-            .flat_map(|it| self.steady.of(it.lane, it.position))
-            .collect();
+        let mut covered: Vec<u32> = self.spans.iter().flat_map(|it| self.requests(it)).collect();
         covered.sort_unstable();
         covered
     }
 
-    /// Of each, whether it lives while the cache is emptied; nothing if that does not happen in the iterations again and
-    /// again.
-    pub(super) fn across_clears(&self, record: &Record) -> Option<Vec<bool>> {
-        let iterations = self.steady.begin()..self.steady.end();
-        let in_them = record.clears.iter().filter(|it| iterations.contains(it));
-        if in_them.count() < 2 {
-            return None;
-        }
-        let lives = |number: u32| {
-            let own = &record.requests[number as usize];
-            let next = record.clears.partition_point(|&it| it < own.begin);
-            let clear = record.clears.get(next);
-            own.over != NEVER && clear.is_some_and(|&it| it < own.over)
-        };
-        let across = |it: &Span| self.steady.of(it.lane, it.position).any(lives);
-        Some(self.spans.iter().map(across).collect())
+    /// The first moment of the iterations alike, and the first after them.
+    pub(super) fn first_begin(&self) -> u32 {
+        self.steady.begin()
+    }
+
+    pub(super) fn end(&self) -> u32 {
+        self.steady.end()
+    }
+
+    /// The length of an iteration.
+    pub(super) fn iteration(&self) -> u64 {
+        self.clock.iteration()
+    }
+
+    /// Which of the iterations alike a moment lies in.
+    pub(super) fn iteration_at(&self, moment: u32) -> Option<usize> {
+        let alike = &self.steady.alike;
+        let begun = alike.partition_point(|it| it.begin <= moment);
+        let own = begun.checked_sub(1)?;
+        (moment < alike[own].end).then_some(own)
+    }
+
+    /// Those of a lane, in its order.
+    pub(super) fn of_lane(&self, lane: usize) -> Vec<Span> {
+        let own = self.spans.iter().filter(|it| it.lane == lane);
+        own.copied().collect()
+    }
+
+    /// The requests with this lifetime, one of each iteration that has it.
+    pub(super) fn requests(&self, span: &Span) -> impl Iterator<Item = u32> {
+        self.steady.of(span.lane, span.position)
+    }
+
+    /// The one of an iteration.
+    pub(super) fn request(&self, span: &Span, iteration: usize) -> Option<u32> {
+        let number = self.steady.lanes[span.lane].requests[iteration][span.position];
+        (number != NONE).then_some(number)
+    }
+
+    /// Of all blocks, the bytes that their requests ask for.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.spans.iter().map(|it| it.bytes).cycle()
     }
 
     /// All as blocks, turn by turn.

@@ -5,10 +5,9 @@
 //! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
 use pinbuddy_plan::device::DeviceRecord;
-use pinbuddy_plan::file::Plan;
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_plan::record::Event;
-use pinbuddy_slots::{Lane, Layout, Lent, Slot, Slots};
+use pinbuddy_slots::{Lent, Slots};
 
 use serde::Serialize;
 
@@ -133,7 +132,7 @@ impl Planned {
         let count = plan.plans.iter().map(|(it, _)| it.number + 1).max();
         for number in 0..count.unwrap_or(0) {
             let own = plan.plans.iter().find(|(it, _)| it.number == number);
-            let slots = own.map(|(_, plan)| Slots::learning(&layout(plan)));
+            let slots = own.map(|(_, plan)| Slots::learning(&plan.layout(plan.regions.len())));
             let slots = slots.transpose().map_err(|why| why.to_string())?;
             let count = slots.as_ref().map_or(0, |it| it.lengths().len());
             memory.push(Memory {
@@ -275,24 +274,5 @@ impl Device for Planned {
 
     fn audit(&self) -> Result<(), String> {
         self.below.audit()
-    }
-}
-
-/// A plan's slots, as a run has them.
-fn layout(plan: &Plan) -> Layout {
-    let slot = |it: &pinbuddy_plan::file::Slot| Slot {
-        bytes: it.bytes as usize,
-        region: it.region,
-        offset: it.offset as usize,
-    };
-    let lane = |it: &pinbuddy_plan::file::Lane| Lane {
-        prologue: it.prologue.clone(),
-        period: it.period.clone(),
-        turns: it.turns,
-    };
-    Layout {
-        regions: plan.regions.iter().map(|it| *it as usize).collect(),
-        slots: plan.slots.iter().map(slot).collect(),
-        lanes: plan.lanes.iter().map(lane).collect(),
     }
 }

@@ -1,0 +1,72 @@
+//! What a clear, and a pin of PyTorch's own, leave of a plan's regions.
+
+use pinbuddy_core::WarmUp;
+
+use super::planned::{layout, on};
+use super::*;
+
+#[test]
+fn a_clear_of_the_loop_leaves_what_the_loop_needs_again() {
+    let mut layout = layout();
+    // Before the request for the third slot.
+    layout.lanes[0].clears = vec![2];
+    let handle = on(&layout, WarmUp::Sync, 1 << 20);
+    for _ in 0..3 {
+        let first = [32, 32].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
+        first.iter().for_each(|it| handle.release(it.block));
+        handle.empty_cache();
+        assert_eq!(pinned(handle), [32, 64]);
+        let rest = [16, 16].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
+        rest.iter().for_each(|it| handle.release(it.block));
+    }
+    assert_eq!(asked(handle), [64, 32], "each once");
+    handle.empty_cache();
+    assert_eq!(pinned(handle), NONE, "behind the loop");
+}
+
+#[test]
+fn a_second_clear_in_a_row_returns_what_the_first_one_left() {
+    let mut layout = layout();
+    layout.lanes[0].clears = vec![0];
+    let handle = on(&layout, WarmUp::Sync, 1 << 20);
+    for mib in [32, 32, 16, 16] {
+        let grant = handle.request_planned(0, mib * MIB).unwrap();
+        handle.release(grant.block);
+    }
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [32, 64]);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), NONE);
+}
+
+#[test]
+fn where_the_machine_is_short_a_clear_of_the_loop_returns_all_that_is_idle() {
+    let mut layout = layout();
+    layout.lanes[0].clears = vec![0];
+    let handle = on(&layout, WarmUp::Sync, 1 << 20);
+    for (free, left) in [(96, vec![32, 64]), (95, vec![])] {
+        for mib in [32, 32, 16, 16] {
+            let grant = handle.request_planned(0, mib * MIB).unwrap();
+            handle.release(grant.block);
+        }
+        handle
+            .pinner
+            .memory
+            .free
+            .store(free * MIB, Ordering::Relaxed);
+        handle.empty_cache();
+        assert_eq!(pinned(handle), left);
+    }
+}
+
+#[test]
+fn pytorchs_own_pin_gets_what_the_plan_leaves_idle() {
+    let handle = on(&layout(), WarmUp::Sync, 1 << 20);
+    let live = handle.request_planned(0, 32 * MIB).unwrap();
+    handle.pinner.memory.free.store(10 * MIB, Ordering::Relaxed);
+    assert!(!handle.give_way(43 * MIB), "not enough");
+    assert_eq!(pinned(handle), [32, 64]);
+    assert!(handle.give_way(42 * MIB));
+    assert_eq!(pinned(handle), [64], "the other has a live block");
+    handle.release(live.block);
+}

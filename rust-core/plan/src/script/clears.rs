@@ -1,0 +1,159 @@
+//! What is known of clears: where the loop empties the cache, and what should not lie beside what a clear can return.
+//!
+//! A region is unpinned only while nothing lies in it. Programs empty the cache where little is in use, but not in each
+//! run at the same place: in the loop, and once more at the end. So all that lives at such times is placed apart from
+//! what never does, whether the record has a clear there or not.
+
+use super::spans::{Span, Spans};
+use crate::record::{NEVER, Record};
+
+/// Little is in use: one part of the most in so many at most, as at the engine's low-water marks.
+const LITTLE: i128 = 8;
+
+/// What is in use then is so many times less than what is at the next level, or else it is the least of all.
+const GAP: i128 = 4;
+
+/// The loop empties the cache where it did so this often in the record; once may be its end.
+const AGAIN: usize = 2;
+
+/// Of each of `spans`, whether it lives where the cache may be emptied; nothing if the program never does that.
+pub(super) fn across(spans: &Spans<'_>, record: &Record) -> Option<Vec<bool>> {
+    let begin = spans.first_begin();
+    if record.clears.iter().all(|&it| it < begin) {
+        return None;
+    }
+    let low = LowWater::of(spans);
+    let iterations = begin..spans.end();
+    let in_them = record.clears.iter().filter(|it| iterations.contains(it));
+    let emptied = in_them.count() >= AGAIN;
+    let across = |span: &Span| {
+        let lives = |number| lives_at_a_clear(record, number);
+        low.meets(span) || emptied && spans.requests(span).any(lives)
+    };
+    Some(spans.spans.iter().map(across).collect())
+}
+
+fn lives_at_a_clear(record: &Record, number: u32) -> bool {
+    let own = &record.requests[number as usize];
+    let next = record.clears.partition_point(|&it| it < own.begin);
+    let clear = record.clears.get(next);
+    own.over != NEVER && clear.is_some_and(|&it| it < own.over)
+}
+
+/// The steps of a lane before which the loop empties the cache. `early` are its requests that have places before the
+/// iterations begin; steps behind them are those of one iteration. In order.
+pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &[u32]) -> Vec<u32> {
+    let begun = |numbers: &[u32], moment: u32| {
+        numbers.partition_point(|&it| record.requests[it as usize].begin < moment)
+    };
+    let positions = spans.of_lane(lane);
+    let mut steps = Vec::new();
+    for &moment in &record.clears {
+        if moment < spans.first_begin() {
+            steps.push(begun(early, moment));
+        } else if let Some(iteration) = spans.iteration_at(moment) {
+            let numbers: Vec<(usize, u32)> = positions
+                .iter()
+                .enumerate()
+                .filter_map(|(at, span)| Some((at + 1, spans.request(span, iteration)?)))
+                .collect();
+            let before = |it: &&(usize, u32)| record.requests[it.1 as usize].begin < moment;
+            let last = numbers.iter().rev().find(before);
+            let step = last.map_or(0, |it| it.0) % positions.len().max(1);
+            steps.push(early.len() + step);
+        }
+    }
+    steps.sort_unstable();
+    let often = |run: &[usize]| run[0] < early.len() || run.len() >= AGAIN;
+    let runs = steps.chunk_by(|a, b| a == b).filter(|run| often(run));
+    let found: Vec<u32> = runs.map(|run| run[0] as u32).collect();
+    // Once the iterations have begun the cache is not emptied any more: that the program begins does not foresee it.
+    if found.iter().any(|&step| step as usize >= early.len()) {
+        found
+    } else {
+        Vec::new()
+    }
+}
+
+/// When little is in use in an iteration.
+struct LowWater {
+    iteration: u64,
+    /// Moments at which something begins or ends, from 0 on.
+    moments: Vec<u64>,
+    /// How many of the times between two moments are low, up to each.
+    low: Vec<u32>,
+}
+
+impl LowWater {
+    fn of(spans: &Spans<'_>) -> Self {
+        let iteration = spans.iteration();
+        let mut changes: Vec<(u64, i128)> = vec![(0, 0)];
+        for span in &spans.spans {
+            let bytes = i128::from(span.bytes);
+            let whole = (span.upper - span.lower) / iteration;
+            changes.push((0, bytes * i128::from(whole)));
+            for (from, to) in parts(span, iteration) {
+                changes.extend([(from, bytes), (to, -bytes)]);
+            }
+        }
+        changes.sort_unstable_by_key(|it| it.0);
+        let (mut moments, mut live, mut used) = (Vec::new(), 0, Vec::new());
+        for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
+            live += at_once.iter().map(|it| it.1).sum::<i128>();
+            moments.push(at_once[0].0);
+            used.push(live);
+        }
+        // Behind the last moment of an iteration is the next one's first.
+        if moments.last() == Some(&iteration) {
+            moments.pop();
+            used.pop();
+        }
+        let little = little(&used);
+        let mut count = 0;
+        let low = used.iter().map(|&it| {
+            count += u32::from(it <= little);
+            count
+        });
+        Self {
+            low: std::iter::once(0).chain(low).collect(),
+            iteration,
+            moments,
+        }
+    }
+
+    /// Whether it lives while little is in use.
+    fn meets(&self, span: &Span) -> bool {
+        let within = |from: u64, to: u64| {
+            let at = |moment| self.moments.partition_point(|&it| it < moment);
+            self.low[at(to)] > self.low[at(from)]
+        };
+        if span.upper - span.lower >= self.iteration {
+            return within(0, self.iteration);
+        }
+        parts(span, self.iteration).any(|(from, to)| within(from, to))
+    }
+}
+
+/// The most that counts as little, of what is in use at all times: below the widest gap between two levels.
+fn little(used: &[i128]) -> i128 {
+    let mut levels = used.to_vec();
+    levels.sort_unstable();
+    levels.dedup();
+    let (Some(&least), Some(&most)) = (levels.first(), levels.last()) else {
+        return 0;
+    };
+    let pairs = levels.windows(2).map(|it| (it[0], it[1]));
+    let low = pairs.filter(|it| it.0 > 0 && it.0 * LITTLE <= most);
+    let wide = low.map(|(below, above)| (above / below, below));
+    let widest = wide.max().filter(|it| it.0 >= GAP);
+    widest.map_or(least, |it| it.1)
+}
+
+/// The times of an iteration in which a span lives, without whole iterations: two where it goes on in the next one.
+fn parts(span: &Span, iteration: u64) -> impl Iterator<Item = (u64, u64)> {
+    let from = span.lower % iteration;
+    let to = from + (span.upper - span.lower) % iteration;
+    let wrapped = (0, to.saturating_sub(iteration));
+    let parts = [(from, to.min(iteration)), wrapped];
+    parts.into_iter().filter(|(from, to)| from < to)
+}

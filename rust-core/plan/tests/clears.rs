@@ -1,0 +1,106 @@
+//! Plans of programs that empty the cache, in the hands of what serves requests: what a clear leaves.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+
+use pinbuddy_plan::{Event, Options, Plan, plan};
+use pinbuddy_slots::Slots;
+
+#[allow(dead_code, reason = "shared with other tests")]
+mod programs;
+use programs::record;
+
+fn slots(plan: &Plan) -> Slots {
+    let mut slots = Slots::new(&plan.layout(plan.regions.len())).unwrap();
+    for region in 0..plan.regions.len() {
+        slots.pinned(region, (region + 1) << 40);
+    }
+    slots
+}
+
+/// Batches that are loaded ahead, and a state that is staged and freed before the cache is emptied, if it is.
+fn staging(clears: bool) -> Vec<Event> {
+    let (mut events, mut next) = (Vec::new(), 0);
+    let mut ask = |events: &mut Vec<Event>, bytes| {
+        let id = next;
+        next += 1;
+        events.push(Event::Request { id, bytes, lane: 0 });
+        id
+    };
+    let mut ahead = ask(&mut events, 1 << 20);
+    for _ in 0..20 {
+        let batch = std::mem::replace(&mut ahead, ask(&mut events, 1 << 20));
+        let staged: Vec<u64> = (0..10).map(|_| ask(&mut events, 64 << 20)).collect();
+        events.extend(staged.into_iter().map(|id| Event::Over { id }));
+        events.push(Event::Over { id: batch });
+        if clears {
+            events.push(Event::Clear);
+        }
+    }
+    events
+}
+
+#[test]
+fn what_lives_where_the_cache_is_emptied_has_regions_of_its_own() {
+    let of = |clears| plan(&record(&staging(clears)), &Options::default(), &|| true);
+    assert_eq!(of(false).regions, [642 << 20]);
+    let plan = of(true);
+    assert_eq!(plan.regions, [1 << 20, 1 << 20, 640 << 20]);
+    // Wherever it is emptied while nothing is staged, one batch is all that stays.
+    for at in [0, 1, 7, 19] {
+        let mut slots = slots(&plan);
+        let mut live = HashMap::new();
+        let mut clears = 0..;
+        let mut foreseen = 0;
+        for event in staging(true) {
+            match event {
+                Event::Request { id, bytes, lane } => {
+                    live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
+                }
+                Event::Over { id } => assert!(slots.release(live[&id])),
+                Event::Clear => {
+                    foreseen += u32::from(slots.foresees_a_clear());
+                    if clears.next() == Some(at) {
+                        break;
+                    }
+                    assert_eq!(slots.take_unwanted(), []);
+                }
+                Event::Iteration => {}
+            }
+        }
+        assert_eq!(foreseen, at + 1, "each of them");
+        let left: Vec<usize> = slots.take_idle().into_iter().map(|it| it.1.len()).collect();
+        assert_eq!(left.into_iter().sum::<usize>(), 641 << 20, "clear {at}");
+    }
+}
+
+#[test]
+fn a_last_clear_behind_the_loop_returns_all_but_what_lives() {
+    // A batch more is asked for than at the clears of the loop.
+    let mut events = staging(true);
+    let is_request = |it: &&Event| matches!(it, Event::Request { .. });
+    let id = events.iter().filter(is_request).count() as u64;
+    let (bytes, lane) = (1 << 20, 0);
+    events.extend([
+        Event::Request { id, bytes, lane },
+        Event::Over { id: id - 11 },
+    ]);
+    events.push(Event::Clear);
+    let plan = plan(&record(&events), &Options::default(), &|| true);
+    let mut slots = slots(&plan);
+    let mut live = HashMap::new();
+    let mut foreseen = Vec::new();
+    for event in events {
+        match event {
+            Event::Request { id, bytes, lane } => {
+                live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
+            }
+            Event::Over { id } => assert!(slots.release(live[&id])),
+            Event::Clear => foreseen.push(slots.foresees_a_clear()),
+            Event::Iteration => {}
+        }
+    }
+    let (last, before) = foreseen.split_last().unwrap();
+    assert!(!last && before.iter().all(|it| *it), "{foreseen:?}");
+    assert_eq!(plan.reserved() as usize - slots.idle_bytes(), 1 << 20);
+}

@@ -1,0 +1,107 @@
+//! A second run of `checkpoint`, which empties its cache in its loop and behind it: what is pinned, beside stock.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+
+use pinbuddy_plan::file::GRANULE;
+use pinbuddy_plan::{Event, Options, Record, plan};
+use pinbuddy_replay::policy::{Policy as _, stock::Stock};
+use pinbuddy_replay::workload::Workload;
+use pinbuddy_slots::Slots;
+use pinbuddy_trace::Op;
+
+/// What a run asks for. A block may be used again as soon as it is freed: streams are done by then.
+fn events(steps: u32) -> Vec<Event> {
+    let workload = Workload::named("checkpoint").unwrap();
+    let event = |op: Op| match op {
+        Op::Alloc { id, bytes, .. } => Some(Event::Request { id, bytes, lane: 0 }),
+        Op::Free { id, .. } => Some(Event::Over { id }),
+        Op::Clear => Some(Event::Clear),
+        _ => None,
+    };
+    workload
+        .events(1, steps)
+        .filter_map(|it| event(it.op))
+        .collect()
+}
+
+/// A run with slots: pins after the warm-up, and of each clear the bytes that live and those that stay pinned.
+fn second_run(events: &[Event], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
+    let pin = |slots: &mut Slots, region: usize| slots.pinned(region, (region + 1) << 40);
+    (0..slots.lengths().len()).for_each(|region| pin(&mut slots, region));
+    let (mut live, mut clears, mut pins) = (HashMap::new(), Vec::new(), 0);
+    for event in events {
+        match *event {
+            Event::Request { id, bytes, lane } => {
+                let mut taken = slots.request(lane, bytes as usize);
+                if taken.is_none() {
+                    let (slot, region) = slots.take_needed(bytes as usize).unwrap();
+                    pin(&mut slots, region);
+                    pins += 1;
+                    taken = slots.serve_needed(slot);
+                }
+                live.insert(id, (taken.unwrap().slot, bytes.next_multiple_of(GRANULE)));
+            }
+            Event::Over { id } => assert!(slots.release(live.remove(&id).unwrap().0)),
+            Event::Clear => {
+                let returned = if slots.foresees_a_clear() {
+                    slots.take_unwanted()
+                } else {
+                    slots.take_idle()
+                };
+                drop(returned);
+                let missing: usize = slots.missing().map(|it| it.1).sum();
+                let pinned = slots.lengths().iter().sum::<usize>() - missing;
+                let bytes = live.values().map(|it| it.1).sum();
+                clears.push((bytes, pinned as u64));
+            }
+            Event::Iteration => {}
+        }
+    }
+    (pins, clears)
+}
+
+/// Stock's pins after the first clear.
+fn stocks_pins(events: &[Event]) -> u64 {
+    let mut stock = Stock::default();
+    let mut first = None;
+    for event in events {
+        match *event {
+            Event::Request { id, bytes, .. } => {
+                stock.allocate(0, id as u32, bytes);
+            }
+            Event::Over { id } => stock.free(id as u32, &[]),
+            Event::Clear => {
+                first.get_or_insert(stock.pins().pins);
+                stock.clear(0);
+            }
+            Event::Iteration => {}
+        }
+    }
+    stock.pins().pins - first.unwrap()
+}
+
+#[test]
+fn nothing_is_pinned_after_the_warm_up_and_a_last_clear_returns_all_that_is_idle() {
+    // Steps of the run that is recorded, and of the other: as many, more, fewer, and an end while a state is staged.
+    for (recorded, steps) in [(25, 25), (25, 55), (40, 30), (25, 52)] {
+        let mut record = Record::new(u32::MAX);
+        for event in events(recorded) {
+            assert!(record.push(event));
+        }
+        let plan = plan(&record, &Options::default(), &|| false);
+        // Batches that lie apart cost a megabyte.
+        assert!(plan.reserved() <= record.peak() + record.peak() / 1000);
+        let slots = Slots::new(&plan.layout(plan.regions.len())).unwrap();
+        let events = events(steps);
+        let (pins, clears) = second_run(&events, slots);
+        assert_eq!(pins, 0, "{recorded}, {steps}");
+        assert!(stocks_pins(&events) > 1_000, "pins what it has unpinned");
+        let &(live, pinned) = clears.last().unwrap();
+        assert_eq!(live == 512 << 10, steps != 52);
+        assert!(
+            pinned <= live + live / 1000,
+            "{recorded}, {steps}: {pinned} for {live}"
+        );
+    }
+}

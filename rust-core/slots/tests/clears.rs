@@ -1,0 +1,65 @@
+//! Clears that the plan foresees, and those that it does not.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
+
+/// Three regions, of which the first is needed once; the loop asks for the second and the third, and empties the cache
+/// before it comes to the third.
+fn slots() -> Slots {
+    let slot = |region, granules: usize| Slot {
+        bytes: granules * GRANULE,
+        region,
+        offset: 0,
+    };
+    let layout = Layout {
+        regions: [1, 2, 3].map(|it| it * GRANULE).to_vec(),
+        slots: vec![slot(0, 1), slot(1, 2), slot(2, 3)],
+        lanes: vec![Lane {
+            prologue: vec![0],
+            period: vec![1, 2, 1, 2],
+            turns: 2,
+            clears: vec![2],
+        }],
+    };
+    let mut slots = Slots::new(&layout).unwrap();
+    (0..3).for_each(|region| slots.pinned(region, (region + 1) << 30));
+    slots
+}
+
+fn use_once(slots: &mut Slots, granules: usize) {
+    let taken = slots.request(0, granules * GRANULE).unwrap();
+    assert!(slots.release(taken.slot));
+}
+
+fn numbers(taken: Vec<(usize, std::ops::Range<usize>)>) -> Vec<usize> {
+    taken.into_iter().map(|it| it.0).collect()
+}
+
+#[test]
+fn where_the_loop_empties_the_cache_what_it_needs_again_is_not_unwanted() {
+    let mut slots = slots();
+    assert!(!slots.foresees_a_clear(), "before the first request");
+    for granules in [1, 2] {
+        use_once(&mut slots, granules);
+    }
+    for turn in 0..4 {
+        assert!(slots.foresees_a_clear(), "turn {turn}");
+        assert_eq!(slots.idle_bytes(), if turn == 0 { 6 } else { 5 } * GRANULE);
+        let unwanted = numbers(slots.take_unwanted());
+        assert_eq!(unwanted, if turn == 0 { vec![0] } else { vec![] });
+        use_once(&mut slots, 3);
+        assert!(!slots.foresees_a_clear(), "turn {turn}, behind it");
+        use_once(&mut slots, 2);
+    }
+    assert_eq!(numbers(slots.take_idle()), [1, 2], "all the same");
+}
+
+#[test]
+fn a_lane_that_is_in_doubt_foresees_nothing() {
+    let mut slots = slots();
+    for granules in [1, 2] {
+        use_once(&mut slots, granules);
+    }
+    assert_eq!(slots.request(0, 9 * GRANULE), None);
+    assert!(!slots.foresees_a_clear());
+}
