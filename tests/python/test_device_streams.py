@@ -122,6 +122,28 @@ def test_each_stream_has_its_own_region(run, tmp_path):
     assert (side["stream"], side["hits"], side["reserved_bytes"]) == (1, 60, 7 * MIB)
 
 
+def test_the_region_of_another_stream_is_no_block(run, tmp_path):
+    """Peaks are asked for where a stream has its region for longer than the next one."""
+    program = """
+    import json, torch
+    MIB = 1 << 20
+    def use(mib):
+        return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda").data_ptr()
+    side, peaks = torch.cuda.Stream(), []
+    for step in range(30):
+        use(40), use(24)
+        torch.cuda.reset_peak_memory_stats()
+        with torch.cuda.stream(side):
+            use(3), use(5)
+        peaks.append(torch.cuda.max_memory_allocated())
+    print(json.dumps(peaks))
+    """
+    path = str(tmp_path / "device.json")
+    stock = run(program, BUDDY_DEVICE_PLAN=path).value
+    planned = run(program, BUDDY_DEVICE_PLAN=path).value
+    assert stock == planned == [5 * MIB] * 30
+
+
 def test_captures_and_pools_are_pytorchs(with_plan):
     outcome = with_plan("""
     graph, there = torch.cuda.CUDAGraph(), block(12)

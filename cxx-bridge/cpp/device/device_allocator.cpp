@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
@@ -153,7 +154,9 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
-    streams(device).each([&](StreamMemory& it) { add_planned(stats, it); });
+    Planned planned;
+    streams(device).each([&](StreamMemory& it) { planned.add(it); });
+    add_planned(stats, planned);
     return stats;
   }
 
@@ -189,7 +192,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     }
     const c10::DeviceIndex device = c10::cuda::current_device();
     StreamMemory* memory = streams(device).of(
-        c10::cuda::getCurrentCUDAStream(device), *below_, notes_.trace(device));
+        c10::cuda::getCurrentCUDAStream(device), *below_, *this, notes_.trace(device));
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
@@ -272,6 +275,19 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   std::array<Streams, kDevices> streams_;
 };
 
+// c10's registry is another way to the allocator: of torch.accelerator's functions, and of libraries.
+void register_beside(const CUDAAllocator* below) {
+  // A program's own allocator stays.
+  if (c10::GetAllocator(c10::kCUDA) != below) {
+    return;
+  }
+  // With the built-in allocator's priority, which is 0 in some releases and 1 in others: a lower one has no effect, and with a
+  // higher one a program could not set its own.
+  for (int priority = 0; priority <= UINT8_MAX && c10::GetAllocator(c10::kCUDA) == below; ++priority) {
+    c10::SetAllocator(c10::kCUDA, the_device_allocator, static_cast<std::uint8_t>(priority));
+  }
+}
+
 void delete_device_memory(void* address) {
   the_device_allocator->raw_delete(address);
 }
@@ -295,8 +311,7 @@ void install_device_allocator() {
     the_device_allocator->begin(c10::cuda::device_count());
   }
   device_memory::allocator.store(the_device_allocator);
-  // With the built-in allocator's priority, so that a program can still set another one.
-  c10::SetAllocator(c10::kCUDA, the_device_allocator);
+  register_beside(below);
   std::atexit(device_record_close);
 }
 

@@ -32,14 +32,31 @@ void replace(device_memory_stat& stats, const Stat& regions, std::int64_t before
 
 } // namespace
 
-void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, StreamMemory& memory) {
-  const auto counted = memory.counted();
+void Planned::add(const StreamMemory::Counted& more, std::int64_t peak_before) {
+  const auto sum = [](Stat& all, const Stat& one) {
+    all.current += one.current;
+    all.peak += one.peak;
+    all.allocated += one.allocated;
+    all.freed += one.freed;
+  };
+  sum(counted.blocks, more.blocks);
+  sum(counted.bytes, more.bytes);
+  sum(counted.requested, more.requested);
+  sum(counted.active_blocks, more.active_blocks);
+  sum(counted.active_bytes, more.active_bytes);
+  sum(counted.regions, more.regions);
+  sum(counted.reserved, more.reserved);
+  before = std::max(before, peak_before);
+}
+
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned) {
+  const auto& counted = planned.counted;
   const Stat& regions = counted.regions;
   const Stat& reserved = counted.reserved;
   replace(stats.allocation, regions, 0, counted.blocks);
   replace(stats.active, regions, 0, counted.active_blocks);
-  replace(stats.allocated_bytes, reserved, memory.peak_before(), counted.bytes);
-  replace(stats.active_bytes, reserved, memory.peak_before(), counted.active_bytes);
+  replace(stats.allocated_bytes, reserved, planned.before, counted.bytes);
+  replace(stats.active_bytes, reserved, planned.before, counted.active_bytes);
   replace(stats.requested_bytes, reserved, 0, counted.requested);
   const auto idle = reserved.current - counted.active_bytes.current;
   for (const std::size_t type : {kAll, kLarge}) {

@@ -6,14 +6,27 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "stream_memory.h"
 
 namespace pinbuddy {
 
-// The statistics of the allocator below, with this stream's blocks in place of its regions. Peaks are upper bounds: what
-// the allocator below and the plan had at most may not have been at the same time.
-void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, StreamMemory& memory);
+// What the plans of a device's streams count, together.
+struct Planned {
+  StreamMemory::Counted counted;
+  // The most that was handed out before a region came.
+  std::int64_t before = 0;
+
+  void add(const StreamMemory::Counted& more, std::int64_t peak_before);
+  void add(StreamMemory& memory) {
+    add(memory.counted(), memory.peak_before());
+  }
+};
+
+// The statistics of the allocator below, with the streams' blocks in place of their regions. Peaks are upper bounds: what
+// the allocator below and each stream had at most may not have been at the same time.
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned);
 
 // The same for a snapshot's list of blocks.
 void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory);

@@ -23,10 +23,12 @@ constexpr std::size_t kStep = std::size_t{2} << 20;
 
 StreamMemory::StreamMemory(
     Below& below,
+    Below& whole,
     c10::cuda::CUDAStream stream,
     std::uint32_t number,
     DeviceTrace* trace)
     : below_(below),
+      whole_(whole),
       stream_(stream),
       number_(number),
       trace_(trace),
@@ -80,7 +82,8 @@ void StreamMemory::reserve() {
   assert_no_lock_held("reserving a region");
   const c10::DeviceIndex device = stream_.device_index();
   c10::cuda::CUDAGuard device_guard(device);
-  const auto before = below_.getDeviceStats(device).allocated_bytes[0].peak;
+  // Of the whole: to the allocator below, other streams' regions are blocks.
+  const auto before = whole_.getDeviceStats(device).allocated_bytes[0].peak;
   peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
   std::vector<std::pair<std::size_t, void*>> taken;
   const AskingFor region(Asking::kRegion);

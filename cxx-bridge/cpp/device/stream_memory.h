@@ -44,8 +44,14 @@ class StreamMemory {
     Stat reserved;
   };
 
-  // `number`: how many of the device's streams were asked for planned memory before this one. `trace` may be null.
-  StreamMemory(Below& below, c10::cuda::CUDAStream stream, std::uint32_t number, DeviceTrace* trace);
+  // `whole` answers for the device with its plans. `number`: how many of the device's streams were asked for planned
+  // memory before this one. `trace` may be null.
+  StreamMemory(
+      Below& below,
+      Below& whole,
+      c10::cuda::CUDAStream stream,
+      std::uint32_t number,
+      DeviceTrace* trace);
 
   c10::cuda::CUDAStream stream() const {
     return stream_;
@@ -93,7 +99,7 @@ class StreamMemory {
     return !regions_.empty();
   }
 
-  // The most that the allocator below had handed out before the regions came.
+  // The most that the device had handed out before the regions came.
   std::int64_t peak_before() const {
     return peak_before_.load(std::memory_order_relaxed);
   }
@@ -137,6 +143,7 @@ class StreamMemory {
   void give_back(const std::vector<void*>& regions);
 
   Below& below_;
+  Below& whole_;
   const c10::cuda::CUDAStream stream_;
   const std::uint32_t number_;
   DeviceTrace* const trace_;

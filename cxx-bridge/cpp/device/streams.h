@@ -23,7 +23,11 @@ class Streams {
   static constexpr std::size_t kMost = 64;
 
   // The stream's memory, which is recorded in `trace` unless that is null; null if it has none.
-  StreamMemory* of(c10::cuda::CUDAStream stream, StreamMemory::Below& below, DeviceTrace* trace) {
+  StreamMemory* of(
+      c10::cuda::CUDAStream stream,
+      StreamMemory::Below& below,
+      StreamMemory::Below& whole,
+      DeviceTrace* trace) {
     const std::size_t count = count_.load(std::memory_order_acquire);
     for (std::size_t index = 0; index < count; ++index) {
       // By their numbers: to ask for a stream's handle sets the device.
@@ -31,7 +35,7 @@ class Streams {
         return all_[index].get();
       }
     }
-    return add(stream, below, trace);
+    return add(stream, below, whole, trace);
   }
 
   template <class Act>
@@ -52,6 +56,7 @@ class Streams {
   [[gnu::noinline]] StreamMemory* add(
       c10::cuda::CUDAStream stream,
       StreamMemory::Below& below,
+      StreamMemory::Below& whole,
       DeviceTrace* trace) {
     Lock guard(mutex_);
     const std::size_t count = count_.load(std::memory_order_relaxed);
@@ -64,7 +69,7 @@ class Streams {
       return nullptr;
     }
     all_[count] = std::make_unique<StreamMemory>(
-        below, stream, static_cast<std::uint32_t>(count), trace);
+        below, whole, stream, static_cast<std::uint32_t>(count), trace);
     count_.store(count + 1, std::memory_order_release);
     return all_[count].get();
   }

@@ -1,0 +1,79 @@
+"""Every way to PyTorch's allocator of device memory leads to the one with the plan: torch.cuda, torch.accelerator, storages."""
+
+import json
+
+from conftest import needs
+
+pytestmark = needs(12, "functions of torch.accelerator for memory that ask c10's registry")
+
+# Asks by each way, and compares what they answer.
+PROGRAM = """
+    import json, torch
+    MIB = 1 << 20
+    for _ in range(30):
+        for mib in (12, 20, 16):
+            torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
+    it = torch.empty(12 * MIB, dtype=torch.uint8, device="cuda")
+    # A storage asks the registry of allocators for its own.
+    storage = torch.UntypedStorage(3 * MIB, device="cuda")
+    storage.resize_(5 * MIB)
+    cuda, accelerator = torch.cuda, torch.accelerator
+    def figures():
+        one = {
+            "allocated": cuda.memory_allocated(),
+            "most": cuda.max_memory_allocated(),
+            "reserved": cuda.memory_reserved(),
+            "stats": cuda.memory_stats(),
+        }
+        other = {
+            "allocated": accelerator.memory_allocated(),
+            "most": accelerator.max_memory_allocated(),
+            "reserved": accelerator.memory_reserved(),
+            "stats": accelerator.memory_stats(),
+        }
+        shared = one["stats"].keys() & other["stats"].keys()
+        for which in (one, other):
+            which["stats"] = {name: which["stats"][name] for name in sorted(shared)}
+        return one, other
+    def check(what):
+        one, other = figures()
+        assert one == other, (what, one, other)
+        assert len(one["stats"]) > 50, one["stats"]
+        return [one["allocated"], one["most"], one["reserved"]]
+    seen = [check("live")]
+    del it, storage
+    seen.append(check("freed"))
+    accelerator.reset_peak_memory_stats()
+    seen.append(check("peaks reset"))
+    accelerator.reset_accumulated_memory_stats()
+    seen.append(check("sums reset"))
+    accelerator.empty_cache()
+    seen.append(check("emptied"))
+    free, total = accelerator.get_memory_info()
+    assert (free, total) == cuda.mem_get_info()
+    print(json.dumps(seen))
+"""
+
+
+def test_the_accelerators_functions_answer_as_cudas_do(run, tmp_path):
+    path = str(tmp_path / "device.json")
+    stock = run(PROGRAM, "stock").value
+    recorded = run(PROGRAM, BUDDY_DEVICE_PLAN=path).value
+    assert recorded == stock
+    planned = run(PROGRAM, BUDDY_DEVICE_PLAN=path).value
+    assert json.loads((tmp_path / "device.json").read_text())["plans"], "something is planned"
+    # What is allocated is the same, as long as all of it are whole pages; emptying gives all of it back.
+    assert [it[0] for it in planned] == [it[0] for it in stock]
+    assert planned[-1] == stock[-1] == [0, 0, 0]
+    assert planned[0][2] <= stock[0][2]
+
+
+def test_before_cuda_is_initialised_nothing_is_asked(run, tmp_path):
+    """Neither way may initialise CUDA, nor fail."""
+    program = """
+    import json, torch
+    ways = [torch.cuda, torch.accelerator]
+    print(json.dumps([[way.memory_allocated(), way.memory_reserved(), way.empty_cache()] for way in ways]))
+    """
+    trace = str(tmp_path / "run.jsonl")
+    assert run(program, BUDDY_DEVICE_TRACE=trace).value == run(program, "stock").value == [[0, 0, None]] * 2
