@@ -181,6 +181,8 @@ void StreamMemory::record(Block block) {
   }
   Lock guard(mutex_);
   pending_.push_back(std::move(pending));
+  // Since the block was freed, another thread may have settled all there was and found nothing left.
+  unsettled_.store(true, std::memory_order_relaxed);
 }
 
 void StreamMemory::use(void* address, c10::cuda::CUDAStream stream) {

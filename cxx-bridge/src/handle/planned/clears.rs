@@ -61,14 +61,21 @@ impl State {
             self.stats.region_unpinned(region.bytes as u64, false);
         }
         // What was refused may be had now.
-        if self.phase == Phase::Done && self.slots.missing().next().is_some() {
-            self.phase = if planned.waits {
-                Phase::Returned
-            } else {
-                Phase::Cold
-            };
+        self.refused.clear();
+        if self.phase == Phase::Done {
+            self.phase = self.after_pins(planned);
         }
         idle
+    }
+
+    /// Where nobody pins: whether regions are missing that can be asked for.
+    pub(super) fn after_pins(&self, planned: &Planned) -> Phase {
+        let mut missing = self.slots.missing();
+        match missing.any(|it| !self.refused.contains(&it.0)) {
+            false => Phase::Done,
+            true if planned.waits => Phase::Returned,
+            true => Phase::Cold,
+        }
     }
 }
 

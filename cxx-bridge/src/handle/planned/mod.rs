@@ -46,6 +46,8 @@ pub(super) struct Planned {
 struct State {
     slots: Slots,
     phase: Phase,
+    /// Regions that could not be pinned since the last clear: no request asks for them again.
+    refused: Vec<usize>,
     lent: Lent,
     /// All else.
     stats: Stats,
@@ -80,6 +82,7 @@ impl Planned {
         let state = State {
             slots,
             phase: Phase::Cold,
+            refused: Vec::new(),
             lent: Lent::default(),
             stats: Stats::default(),
             left: None,
@@ -286,8 +289,15 @@ impl<M: Memory> Handle<M> {
             return grant;
         }
         let (slot, region) = state.slots.take_needed(bytes)?;
+        if state.refused.contains(&region) {
+            return None;
+        }
         drop(state);
         self.pin_again(planned, region);
+        if self.cell.is_closed() {
+            self.stay_if_closed();
+            return None;
+        }
         planned.state.lock().serve_needed(slot)
     }
 

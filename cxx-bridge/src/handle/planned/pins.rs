@@ -26,26 +26,18 @@ impl Control for Own<'_> {
     }
 }
 
-/// The thread that pins the plan's regions; dropping it ends that, after a panic too. What is missing then is pinned no
-/// more, unless it was returned.
+/// The thread that pins the plan's regions; dropping it ends that, after a panic too. A region that was refused is asked
+/// for no more; one that was returned can be.
 #[derive(Debug)]
-struct Pinning<'a> {
-    planned: &'a Planned,
-    after: Phase,
-}
-
-impl<'a> Pinning<'a> {
-    fn new(planned: &'a Planned) -> Self {
-        let after = Phase::Done;
-        Self { planned, after }
-    }
-}
+struct Pinning<'a>(&'a Planned);
 
 impl Drop for Pinning<'_> {
     fn drop(&mut self) {
-        let _waiting = self.planned.waiting.lock();
-        self.planned.state.lock().phase = self.after;
-        self.planned.changed.notify_all();
+        let _waiting = self.0.waiting.lock();
+        let mut state = self.0.state.lock();
+        state.phase = state.after_pins(self.0);
+        drop(state);
+        self.0.changed.notify_all();
     }
 }
 
@@ -54,10 +46,19 @@ impl Planned {
         self.state.lock().phase
     }
 
-    /// Whether regions are not pinned and nobody pins: then the caller does.
+    /// Whether nothing is pinned yet and nobody pins: then the caller does.
     fn begins(&self) -> bool {
+        self.begins_from(|it| it == Phase::Cold)
+    }
+
+    /// Whether regions are not pinned and nobody pins: then the caller does.
+    fn begins_again(&self) -> bool {
+        self.begins_from(|it| matches!(it, Phase::Cold | Phase::Returned))
+    }
+
+    fn begins_from(&self, phase: impl FnOnce(Phase) -> bool) -> bool {
         let mut state = self.state.lock();
-        let begins = matches!(state.phase, Phase::Cold | Phase::Returned);
+        let begins = phase(state.phase);
         if begins {
             state.phase = Phase::Pinning;
         }
@@ -68,6 +69,13 @@ impl Planned {
     fn has(&self, region: usize) -> bool {
         let state = self.state.lock();
         state.slots.missing().all(|it| it.0 != region)
+    }
+
+    /// What is missing from this region on counts as refused.
+    fn give_up(&self, from: usize) {
+        let mut state = self.state.lock();
+        let missing = state.slots.missing().map(|it| it.0);
+        state.refused = missing.filter(|it| *it >= from).collect();
     }
 
     /// Returns once another thread has pinned regions, or a little later.
@@ -84,9 +92,9 @@ impl<M: Memory> Handle<M> {
     pub(in crate::handle) fn warm_up_plan(&'static self, wait: bool) {
         if let Some(planned) = &self.planned {
             if wait {
-                self.wait_for_plan(planned);
-            } else {
-                self.begin_in_a_thread(planned);
+                self.wait_for_all(planned);
+            } else if planned.begins_again() {
+                self.pin_plan_in_a_thread();
             }
         }
     }
@@ -118,23 +126,29 @@ impl<M: Memory> Handle<M> {
                 self.stay_if_closed();
                 return None;
             }
-        } else {
-            self.begin_in_a_thread(planned);
+        } else if planned.begins() {
+            self.pin_plan_in_a_thread();
         }
         Some(planned.state.lock())
     }
 
-    fn begin_in_a_thread(&'static self, planned: &Planned) {
-        if planned.begins() {
-            self.pin_plan_in_a_thread();
+    /// Pins all regions at first, unless another thread does; returns when nobody pins.
+    fn wait_for_plan(&self, planned: &Planned) {
+        let _waiting = background::wait();
+        while matches!(planned.phase(), Phase::Cold | Phase::Pinning) && !self.cell.is_closed() {
+            if planned.begins() {
+                self.pin_missing(planned);
+            } else {
+                planned.wait_while_pinning();
+            }
         }
     }
 
-    /// Pins the missing regions, unless another thread does; returns when that is over.
-    fn wait_for_plan(&self, planned: &Planned) {
+    /// Pins all regions that are missing, those that were returned as well; returns when that is over.
+    fn wait_for_all(&self, planned: &Planned) {
         let _waiting = background::wait();
         while planned.phase() != Phase::Done && !self.cell.is_closed() {
-            if planned.begins() {
+            if planned.begins_again() {
                 self.pin_missing(planned);
             } else {
                 planned.wait_while_pinning();
@@ -145,21 +159,18 @@ impl<M: Memory> Handle<M> {
     /// Pins a region that was returned, and that a request needs.
     #[cold]
     pub(super) fn pin_again(&self, planned: &Planned, region: usize) {
-        let _waiting = background::wait();
+        let (_waiting, _waits) = (background::wait(), self.waits.begin());
         while !planned.has(region) && !self.cell.is_closed() {
-            if !planned.begins() {
+            if !planned.begins_again() {
                 planned.wait_while_pinning();
                 if planned.phase() == Phase::Done {
                     return;
                 }
                 continue;
             }
-            let mut pinning = Pinning::new(planned);
+            let _pinning = Pinning(planned);
             if !self.pin_region(planned, region) {
                 return;
-            }
-            if planned.state.lock().slots.missing().next().is_some() {
-                pinning.after = Phase::Returned;
             }
         }
     }
@@ -180,19 +191,21 @@ impl<M: Memory> Handle<M> {
                 format!("no thread for the plan's memory: {why}")
             });
             if let Some(planned) = &self.planned {
-                drop(Pinning::new(planned));
+                planned.give_up(0);
+                drop(Pinning(planned));
             }
         }
     }
 
     /// Pins all regions that are missing, in their order, up to the first that is refused.
     fn pin_missing(&self, planned: &Planned) {
-        let _pinning = Pinning::new(planned);
+        let _pinning = Pinning(planned);
         let (mut count, mut sum) = (0, 0);
         loop {
             let next = planned.state.lock().slots.missing().next();
             let Some((index, bytes)) = next else { break };
             if !self.pin_region(planned, index) {
+                planned.give_up(index);
                 break;
             }
             (count, sum) = (count + 1, sum + bytes);
@@ -215,6 +228,7 @@ impl<M: Memory> Handle<M> {
                 true
             }
             Err(refused) => {
+                planned.state.lock().refused.push(index);
                 self.once(&planned.refused, || {
                     format!(
                         "the plan asks for {} of pinned memory: {}. What has no place is served as \

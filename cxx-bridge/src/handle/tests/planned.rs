@@ -327,3 +327,63 @@ fn after_the_end_nothing_is_pinned_and_what_is_there_serves() {
     handle.empty_cache();
     assert_eq!(asked(handle), [64, 32]);
 }
+
+/// All that was pinned is returned.
+fn returned() -> Tested {
+    let handle = planned();
+    handle.warm_up(true);
+    handle.empty_cache();
+    assert_eq!((asked(handle), pinned(handle)), (vec![64, 32], vec![]));
+    handle
+}
+
+#[test]
+fn the_end_of_the_process_keeps_a_thread_that_pins_again() {
+    let handle = returned();
+    let _endless = endless(handle, MIB);
+    let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
+    until("it pins", || asked(handle) == [64, 32, 64]);
+    handle.close();
+    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert!(!request.is_finished());
+}
+
+#[test]
+fn who_waits_for_a_returned_region_does_not_pin_the_others() {
+    let handle = returned();
+    let endless = endless(handle, MIB);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| handle.request_planned(0, 32 * MIB));
+        until("it pins", || asked(handle) == [64, 32, 64]);
+        // It has no lane.
+        let other = scope.spawn(|| handle.request_planned(1, 7 * MIB));
+        thread::sleep(Duration::from_millis(20));
+        drop(endless);
+        assert!(first.join().unwrap().is_some());
+        assert_eq!(other.join().unwrap(), None);
+    });
+    assert_eq!(pinned(handle), [64]);
+    assert_eq!(handle.report()["plan"]["pinned"], false);
+}
+
+#[test]
+fn what_is_returned_while_another_region_is_refused_can_be_pinned_again() {
+    let mut layout = layout();
+    layout.regions.swap(0, 1);
+    for slot in &mut layout.slots {
+        slot.region = 1 - slot.region;
+    }
+    let handle = on(&layout, WarmUp::Sync, 1 << 20);
+    let endless = endless(handle, 64 * MIB);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| handle.request_planned(0, 32 * MIB));
+        until("it pins", || asked(handle) == [32, 64]);
+        handle.empty_cache();
+        let memory = &handle.pinner.memory;
+        memory.largest.store(40 * MIB, Ordering::Relaxed);
+        drop(endless);
+        assert_eq!(first.join().unwrap(), None);
+    });
+    assert!(handle.request_planned(0, 16 * MIB).is_some());
+    assert_eq!(pinned(handle), [32]);
+}
