@@ -148,7 +148,11 @@ def _device(it: dict) -> str:
             row.append(ranged(figures[what]) + (f"; {ranged(over, 'ratio')} of stock's" if over else ""))
         rows.append(row)
     title = f"device memory, {it['parameters'] / 1e9:.2f} billion parameters, six lengths"
-    said = [f"- {name}: " + ", ".join(f"{value} {what}" for what, value in own.items()) for name, own in it["served"].items()]
+    said = [
+        f"- {name}: " + ", ".join(f"{own[what]} {what}" for what in ("hits", "misses", "unplanned", "borrowed"))
+        + ("; dropped, since memory was short" if own["dropped"] else "")
+        for name, own in it["served"].items()
+    ]
     return table([title, *it["figures"]], rows) + "\n\nRequests of the plan's streams:\n\n" + "\n".join(said)
 
 
