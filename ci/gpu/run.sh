@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows within twelve minutes what only a GPU can, with this machine's python3 and torch: tests, measurements,
+# Shows within thirteen minutes what only a GPU can, with this machine's python3 and torch: tests, measurements,
 # results.json, a table and plots. Run it in the folder that ci/gpu/pack.sh made, or in a checkout with --stock and
 # --fork.
 #

@@ -132,6 +132,30 @@ def _clients(it: dict) -> str:
     return text + ("\n\nThese did not come to their end:\n\n" + "\n".join(wrong) if wrong else "")
 
 
+DEVICE_ROWS = {
+    "reserved_gib": "reserved at most, GiB",
+    "efficiency": "requested at most, over it",
+    "step_s": "a step, s",
+}
+
+
+def _device(it: dict) -> str:
+    rows = []
+    for what, words in DEVICE_ROWS.items():
+        row = [words]
+        for name, figures in it["figures"].items():
+            over = it["ratio"].get(name, {}).get(what)
+            row.append(ranged(figures[what]) + (f"; {ranged(over, 'ratio')} of stock's" if over else ""))
+        rows.append(row)
+    title = f"device memory, {it['parameters'] / 1e9:.2f} billion parameters, six lengths"
+    said = [
+        f"- {name}: " + ", ".join(f"{own[what]} {what}" for what in ("hits", "misses", "unplanned", "borrowed"))
+        + ("; dropped, since memory was short" if own["dropped"] else "")
+        for name, own in it["served"].items()
+    ]
+    return table([title, *it["figures"]], rows) + "\n\nRequests of the plan's streams:\n\n" + "\n".join(said)
+
+
 PARTS = {
     "questions": questions,
     "pins": _pins,
@@ -140,5 +164,6 @@ PARTS = {
     "bandwidth": _bandwidth,
     "transformer": _steps("a transformer, activations offloaded"),
     "optimizer": _steps("an offloaded optimizer's step"),
+    "device": _device,
     "clients": _clients,
 }

@@ -47,6 +47,24 @@ def _bandwidth(direction: str):
     return figure
 
 
+def _efficiency(results: dict):
+    it = results["measured"]["device"]["figures"]["planned"]["efficiency"]
+    return it["median"], it["quartiles"]
+
+
+def _reserved(results: dict):
+    """Over what expandable segments reserve, where that is less than stock's."""
+    it = results["measured"]["device"]["ratio"]
+    planned, expandable = it["planned"]["reserved_gib"], it["expandable segments"]["reserved_gib"]["ratio"]
+    best = min(1, expandable)
+    return planned["ratio"] / best, [value / best for value in planned["quartiles"]]
+
+
+def _device_step(results: dict):
+    it = results["measured"]["device"]["ratio"]["planned"]["step_s"]
+    return it["ratio"], it["quartiles"]
+
+
 def default_pages(pins: dict) -> str:
     """The row of transparent huge pages with the default number of threads."""
     threads = [int(name.split(", ")[1]) for name in pins["times_faster"] if name.startswith("THP, ")]
@@ -74,6 +92,9 @@ TARGETS = [
         Target(f"{workload}: a steady step, over stock's", _step(workload, "steady_step_s"), 1.01),
     )
 ] + [
+    Target("device memory: requested over reserved, with a plan", _efficiency, 0.99, least=True),
+    Target("device memory: reserved with a plan, over the better of PyTorch's", _reserved, 1),
+    Target("device memory: a step with a plan, over stock's", _device_step, 1.01),
     Target("bandwidth to the GPU, over cudaHostAlloc's", _bandwidth("h2d"), 0.98, least=True),
     Target("bandwidth from the GPU, over cudaHostAlloc's", _bandwidth("d2h"), 0.98, least=True),
     Target("warm-up with THP, seconds a GiB", _pin_cost, 0.1),

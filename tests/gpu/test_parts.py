@@ -7,6 +7,7 @@ import time
 import pytest
 import ratios
 import fixture
+import measure_device
 import stage
 import suites
 import tables
@@ -90,7 +91,33 @@ def test_what_is_met_and_what_is_missed():
     assert verdicts(results(False, transformer=steps(0.09)))[name] == "met"
     assert verdicts(results(False, transformer=steps(0.11)))[name] == "missed"
     assert set(verdicts(results(False)).values()) == {"not measured"}
-    assert len(targets.TARGETS) == 10
+    assert len(targets.TARGETS) == 13
+
+
+def device(planned: float, expandable: float) -> dict:
+    def gib(value):
+        return {"reserved_gib": {"ratio": value, "quartiles": [value, value]}}
+
+    return {"ratio": {"planned": gib(planned), "expandable segments": gib(expandable)}}
+
+
+def test_a_plan_is_held_to_the_better_of_pytorchs_two():
+    name = "device memory: reserved with a plan, over the better of PyTorch's"
+    for planned, expandable, verdict in [(0.9, 0.95, "met"), (0.9, 0.8, "missed"), (1.1, 1.2, "missed")]:
+        assert verdicts(results(False, device=device(planned, expandable)))[name] == verdict
+
+
+def test_figures_of_device_memory():
+    def run(reserved, streams=None):
+        # With a plan, the peak of what is requested is an upper bound.
+        return {"requested": (10 if streams else 9) << 30, "reserved": reserved << 30, "step_s": 0.5, "streams": streams}
+
+    stream = {"hits": 5, "misses": 1, "unplanned": 0, "borrowed": 2, "dropped": False}
+    ours = {name: [run(10, [stream, stream])] for name, way in measure_device.RUNS.items() if way == "ours"}
+    it = measure_device.results({"stock": [run(12)], "expandable segments": [run(11)]} | ours)
+    assert it["figures"]["planned"]["efficiency"]["median"] == 0.9
+    assert it["ratio"]["planned"]["reserved_gib"]["ratio"] == 10 / 12
+    assert it["served"]["planned"] == {"hits": 10, "misses": 2, "unplanned": 0, "borrowed": 4, "dropped": False}
 
 
 def test_nothing_is_judged_in_the_simulator():

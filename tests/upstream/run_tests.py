@@ -1,15 +1,18 @@
 """Run the tests of a PyTorch test file whose names match, and say how each ended.
 
-    python run_tests.py FILE PATTERNS REPORT
+    python run_tests.py FILE PATTERNS REPORT [LAST [WITHOUT]]
 
-FILE is PyTorch's, unchanged. The name of a test contains one of PATTERNS, with commas between them.
+FILE is PyTorch's, unchanged. The name of a test contains one of PATTERNS, with commas between them. Tests whose
+names contain one of LAST run behind all others; those named in WITHOUT do not run.
 REPORT gets a line of JSON when a test starts and one when it ends, so that a crash names the test that it
 happened in: {"test", "id", "outcome", "detail"}, outcome being one of started, passed, failed and
-skipped. In a fork the last line says what its engine served: {"served": N}. Tests that REPORT names
+skipped. In a fork the last line says what its engine served, and the plan of its device memory: {"served": N,
+"planned": N}. Tests that REPORT names
 already are left out, so that the same command goes on after a crash. The exit status says nothing; the
 report does.
 """
 
+import gc
 import importlib.util
 import json
 import sys
@@ -23,6 +26,7 @@ class Report(unittest.TestResult):
     def __init__(self, lines):
         super().__init__()
         self._lines = lines
+        self._failed = False
 
     def write(self, **line):
         self._lines.write(json.dumps(line) + "\n")
@@ -35,6 +39,13 @@ class Report(unittest.TestResult):
     def startTest(self, test):
         super().startTest(test)
         self._say(test, "started")
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if self._failed:
+            # What the traceback held is not to be there in the next test.
+            self._failed = False
+            gc.collect()
 
     def addSuccess(self, test):
         self._say(test, "passed")
@@ -63,15 +74,23 @@ class Report(unittest.TestResult):
         kind, value, _ = error
         first = next(iter(str(value).strip().splitlines()), "")
         self._say(test, "failed", f"{kind.__name__}: {first}")
+        self._failed = True
 
 
-def engine_requests():
-    """How many requests the fork's engine has served; None where torch is not a fork."""
+def served():
+    """How many requests the fork's engine and the plan of device memory have served; None where torch is not a fork."""
     try:
         import pinbuddy
     except ImportError:
         return None
-    return pinbuddy.stats()["engine"]["hits"] if pinbuddy.enabled() else 0
+    stats = pinbuddy.stats() if pinbuddy.enabled() else {}
+    planned = sum(stream["hits"] + stream["borrowed"] for stream in stats.get("device") or [])
+    return {"served": stats["engine"]["hits"] if stats else 0, "planned": planned}
+
+
+def named(test, patterns):
+    """Whether the name of a test contains one of them."""
+    return any(it and it in test.id() for it in patterns)
 
 
 def reported(report):
@@ -84,7 +103,7 @@ def reported(report):
     return {line.get("id") for line in whole}
 
 
-def main(file, patterns, report):
+def main(file, patterns, report, last="", without=""):
     path = Path(file).resolve()
     # The file's own name, because PyTorch's test helpers look for the module they test.
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -95,18 +114,25 @@ def main(file, patterns, report):
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{it}*" for it in patterns.split(",")]
     done = reported(report)
+    left_out = without.split(",")
     with open(report, "a") as lines:
         result = Report(lines)
         # Not loadTestsFromModule, which would ask upstream's own load_tests for a shard.
         # A dictionary, because a class can have two names, and each is to run once.
         cases = {it: None for it in vars(module).values() if isinstance(it, type)}
-        for case in cases:
-            if issubclass(case, unittest.TestCase):
-                tests = loader.loadTestsFromTestCase(case)
-                unittest.TestSuite(it for it in tests if it.id() not in done).run(result)
-        served = engine_requests()
-        if served is not None:
-            result.write(served=served)
+        tests = [list(loader.loadTestsFromTestCase(it)) for it in cases if issubclass(it, unittest.TestCase)]
+        for late in (False, True):
+            for of_one_class in tests:
+                unittest.TestSuite(
+                    it
+                    for it in of_one_class
+                    if named(it, last.split(",")) == late
+                    and it.id() not in done
+                    and it.id().rsplit(".", 1)[-1] not in left_out
+                ).run(result)
+        counts = served()
+        if counts is not None:
+            result.write(**counts)
 
 
 if __name__ == "__main__":

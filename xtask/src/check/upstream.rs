@@ -15,6 +15,7 @@ pub fn run(_effort: Effort) -> Result<Explored> {
         stock: false,
         real: false,
         seam: false,
+        device: false,
     })?;
     Ok(Explored::default()
         .figure("upstream tests passed", tally.passed as u64)

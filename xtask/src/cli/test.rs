@@ -50,6 +50,9 @@ pub struct TestUpstream {
     /// Test the extension points alone, as `upstream-pr` proposes them, with the official wheel's libraries
     #[arg(long, conflicts_with_all = ["torch", "stock"])]
     pub seam: bool,
+    /// Run the tests of device memory instead, with and without a plan
+    #[arg(long, conflicts_with_all = ["torch", "stock", "real", "seam"])]
+    pub device: bool,
 }
 
 /// Options of `test-clients`.

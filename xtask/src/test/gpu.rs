@@ -15,7 +15,7 @@ use crate::support::tally::Tally;
 use crate::support::{paths, relay};
 
 const SUITE: &str = "GPU tests";
-const MEASUREMENTS: [&str; 8] = [
+const MEASUREMENTS: [&str; 9] = [
     "questions",
     "pins",
     "first",
@@ -23,6 +23,7 @@ const MEASUREMENTS: [&str; 8] = [
     "bandwidth",
     "transformer",
     "optimizer",
+    "device",
     "clients",
 ];
 /// Tests that only a real driver can answer, and that have to be skipped in the simulator.

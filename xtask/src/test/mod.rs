@@ -141,7 +141,7 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn has(&self, row: &str) -> bool {
-        let newest = self.newest || ![MODEL, BENCH, GPU, CLIENTS].contains(&row);
+        let newest = self.newest || ![MODEL, BENCH, GPU, CLIENTS, UPSTREAM_DEVICE].contains(&row);
         newest && (self.nightly || ![SAME_BYTES, GPU].contains(&row))
     }
 }
@@ -151,7 +151,8 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     let in_environments = [SIMULATOR, MODEL, FORK, BENCH, GPU, CLIENTS, ASSERTING];
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
-        let rows = first.into_iter().chain(in_environments).chain([UPSTREAM]);
+        let last = [UPSTREAM, UPSTREAM_DEVICE];
+        let rows = first.into_iter().chain(in_environments).chain(last);
         for row in rows.filter(|row| scope.has(row)) {
             table.not_run(row, "there is no fork wheel");
         }
@@ -198,6 +199,9 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
         }
     }
     table.row(UPSTREAM, || upstream_tests(torch, scope.source));
+    if scope.has(UPSTREAM_DEVICE) {
+        table.row(UPSTREAM_DEVICE, || upstream::device::count(scope.source));
+    }
 }
 
 fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(Environment, Environment)> {
@@ -211,6 +215,7 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";
+const UPSTREAM_DEVICE: &str = "PyTorch's own tests of device memory";
 const PAGE: &str = "reports in a browser";
 const SEAM: &str = "the same with the seam alone, no fork";
 
@@ -222,6 +227,7 @@ fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
         stock: false,
         real: false,
         seam: false,
+        device: false,
     })
 }
 
@@ -233,6 +239,7 @@ fn seam_tests(source: Option<&Path>) -> Result<Tally> {
         stock: false,
         real: false,
         seam: true,
+        device: false,
     })
 }
 

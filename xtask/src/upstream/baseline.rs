@@ -1,6 +1,6 @@
 //! Caches the official wheel's outcomes in the simulator, by their inputs.
 //!
-//! Only outcomes without errors are kept, so that a failure is always seen again.
+//! Only outcomes that are explained are kept, so that a failure is always seen again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,35 +8,41 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::environment::Environment;
-use super::outcome::{self, Outcomes};
-use super::source::Source;
+use super::outcome::Outcomes;
+use super::python::Choice;
 use crate::support::paths;
 use crate::support::progress::Step;
+use crate::support::stamp::Inputs;
 
-/// The cached outcomes, or those of `run`. `program` is the C++ test.
-pub fn outcomes(
-    environment: &Environment,
-    program: &Path,
-    source: &Source,
-    requirements: &Path,
-    step: &Step,
-    run: impl FnOnce() -> Result<Outcomes>,
-) -> Result<Outcomes> {
+/// What the outcomes of a choice of Python tests depend on.
+pub fn inputs(environment: &Environment, choice: &Choice, requirements: &Path) -> Result<Inputs> {
     let mut inputs = environment
         .inputs()?
-        .file(program)?
-        .file(&source.python())?
+        .file(&choice.file)?
         .file(&paths::root().join("tests/upstream/run_tests.py"))?
-        .text(&requirements.display().to_string())?
-        .text(&source.selection.patterns().join(","))?;
+        .text(&requirements.display().to_string())?;
+    for names in [&choice.patterns, &choice.last, &choice.without] {
+        inputs = inputs.text(&names.join(","))?;
+    }
     for library in libraries(&paths::target().join("cuda-sim"))? {
         inputs = inputs.file(&library)?;
     }
-    let kept = paths::target().join("upstream/stock.json");
+    Ok(inputs)
+}
+
+/// The outcomes cached as `name`, or those of `run`, which are cached if `whole`.
+pub fn outcomes(
+    name: &str,
+    inputs: Inputs,
+    step: &Step,
+    whole: impl FnOnce(&Outcomes) -> bool,
+    run: impl FnOnce() -> Result<Outcomes>,
+) -> Result<Outcomes> {
+    let kept = paths::target().join(format!("upstream/{name}.json"));
     let mut found = None;
     let made = inputs.make(&kept, || {
         let outcomes = run()?;
-        let whole = outcome::is_explained(&outcomes);
+        let whole = whole(&outcomes);
         fs::write(&kept, serde_json::to_vec(&outcomes)?)?;
         found = Some(outcomes);
         anyhow::ensure!(whole, "not to be kept");

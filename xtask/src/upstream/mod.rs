@@ -2,12 +2,14 @@
 //!
 //! The tests are upstream's, unchanged: the C++ allocator test and test_cuda.py's pinned-memory tests, on a real
 //! GPU also those of graphs and copies. The official wheel is the baseline: its failures are shown and, in the
-//! simulator, have to be explained. A test that only the fork fails is a failure of the run.
+//! simulator, have to be explained. A test that only the fork fails is a failure of the run. `--device`: its tests
+//! of device memory.
 
 mod archive;
 mod baseline;
 mod cpp;
 mod debian;
+pub mod device;
 pub mod environment;
 mod outcome;
 pub mod portable;
@@ -93,6 +95,9 @@ struct Bench {
 }
 
 pub fn run(args: &cli::TestUpstream) -> Result<()> {
+    if args.device {
+        return device::count(args.source.as_deref()).map(drop);
+    }
     count(args).map(drop)
 }
 
@@ -251,14 +256,9 @@ impl Bench {
                 .run(configuration, environment, program, None)?
                 .outcomes)
         };
-        let outcomes = baseline::outcomes(
-            environment,
-            program,
-            &self.source,
-            &self.requirements,
-            step,
-            run,
-        )?;
+        let choice = self.source.python();
+        let inputs = baseline::inputs(environment, &choice, &self.requirements)?.file(program)?;
+        let outcomes = baseline::outcomes("stock", inputs, step, outcome::is_explained, run)?;
         Ok(Run {
             title: configuration.title,
             baseline: true,
@@ -292,7 +292,7 @@ impl Bench {
         )?;
         let report = python::run(
             command(&environment.python)?,
-            &self.source,
+            &self.source.python(),
             &self.requirements,
             &log("Python"),
         )?;

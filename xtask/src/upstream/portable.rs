@@ -51,7 +51,7 @@ pub fn write(
             .run()
             .context("taking this machine's folders out of the program")?;
         copy(&program, &out.join("bin/cuda_caching_host_allocator_test"))?;
-        copy(&source.python(), &out.join("pytorch/test_cuda.py"))?;
+        copy(&source.python().file, &out.join("pytorch/test_cuda.py"))?;
         let patterns = json!({
             "pinned": Selection::Pinned.patterns(),
             "gpu": Selection::Gpu.patterns(),

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::outcome::{Outcome, Outcomes};
 use super::process;
-use super::source::Source;
 use crate::python::Python;
 use crate::python::pip;
 use crate::python::tools::Tools;
@@ -35,6 +35,21 @@ pub fn ensure_requirements(python: &Python, tools: &Tools, step: &Step) -> Resul
 /// The most processes; with more crashes everything is broken.
 const PROCESSES: usize = 6;
 
+/// A choice of tests, as `tests/upstream/run_tests.py` takes it.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The file with the tests.
+    pub file: PathBuf,
+    /// Parts of names.
+    pub patterns: Vec<String>,
+    /// Of the tests that run behind all others.
+    pub last: Vec<String>,
+    /// Whole names of tests that do not run.
+    pub without: Vec<String>,
+    /// The time limit of a process.
+    pub limit: Duration,
+}
+
 /// The results of a run.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -42,18 +57,19 @@ pub struct Report {
     pub outcomes: Outcomes,
     /// How many requests the engine served; `None` without an engine.
     pub served: Option<u64>,
+    /// The same of device memory's plan.
+    pub planned: Option<u64>,
 }
 
 /// Runs the tests. `command` is the environment's Python, under the simulator.
 pub fn run(
     mut command: Command,
-    source: &Source,
+    choice: &Choice,
     requirements: &Path,
     log: &Path,
 ) -> Result<Report> {
     let report = log.with_extension("json");
-    let test = source.python();
-    let folder = test.parent().context("the test is in no folder")?;
+    let folder = choice.file.parent().context("the test is in no folder")?;
     let python_path = std::env::join_paths([requirements, folder])
         .context("a folder with a colon in its name cannot be on PYTHONPATH")?;
     // Upstream's tests write files to the current folder.
@@ -61,9 +77,11 @@ pub fn run(
     command
         .current_dir(work.path())
         .arg(paths::root().join("tests/upstream/run_tests.py"))
-        .arg(&test)
-        .arg(source.selection.patterns().join(","))
+        .arg(&choice.file)
+        .arg(choice.patterns.join(","))
         .arg(&report)
+        .arg(choice.last.join(","))
+        .arg(choice.without.join(","))
         .env("PYTHONPATH", python_path)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env_remove("PYTHONHOME");
@@ -78,7 +96,7 @@ pub fn run(
             1 => log.to_path_buf(),
             _ => log.with_extension(format!("{part}.log")),
         };
-        let ended = process::run(&mut command, source.selection.limit(), &log)?;
+        let ended = process::run(&mut command, choice.limit, &log)?;
         let text = fs::read_to_string(&report).unwrap_or_default();
         if !known.take(read(&text, &ended.how)?) || ended.stopped {
             break;
@@ -99,6 +117,7 @@ impl Report {
             }
         }
         self.served = later.served;
+        self.planned = later.planned;
         crashed
     }
 }
@@ -114,19 +133,27 @@ enum Line {
     },
     Served {
         served: u64,
+        #[serde(default)]
+        planned: u64,
     },
 }
 
 fn read(report: &str, how: &str) -> Result<Report> {
     let mut outcomes = Outcomes::new();
-    let mut served = None;
+    let (mut served, mut planned) = (None, None);
     for line in report.lines() {
         // The last line of a stopped process may be cut off.
         let Ok(line) = serde_json::from_str::<Line>(line) else {
             continue;
         };
         match line {
-            Line::Served { served: count } => served = Some(served.unwrap_or(0) + count),
+            Line::Served {
+                served: engine,
+                planned: plan,
+            } => {
+                served = Some(served.unwrap_or(0) + engine);
+                planned = Some(planned.unwrap_or(0) + plan);
+            }
             Line::Test {
                 test,
                 outcome,
@@ -147,7 +174,11 @@ fn read(report: &str, how: &str) -> Result<Report> {
             }
         }
     }
-    Ok(Report { outcomes, served })
+    Ok(Report {
+        outcomes,
+        served,
+        planned,
+    })
 }
 
 #[cfg(test)]
@@ -201,5 +232,7 @@ mod tests {
             read("{\"served\": 12}\n", "exit status 0").unwrap().served,
             Some(12)
         );
+        let both = read("{\"served\": 1, \"planned\": 7}\n", "exit status 0");
+        assert_eq!(both.unwrap().planned, Some(7));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::python::Choice;
 use crate::runtime::Runtime;
 use crate::support::refusal::refuse;
 
@@ -130,8 +131,19 @@ impl Source {
     }
 
     /// The Python tests.
-    pub fn python(&self) -> PathBuf {
-        self.root.join(PYTHON_TEST)
+    pub fn python(&self) -> Choice {
+        Choice {
+            file: self.root.join(PYTHON_TEST),
+            patterns: self
+                .selection
+                .patterns()
+                .iter()
+                .map(|&it| it.into())
+                .collect(),
+            last: Vec::new(),
+            without: Vec::new(),
+            limit: self.selection.limit(),
+        }
     }
 }
 

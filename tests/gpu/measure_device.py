@@ -1,0 +1,104 @@
+"""Device memory of a training of one billion parameters on batches of several lengths: `measure_device.py FIXTURE OUT`.
+
+With PyTorch's allocator as it comes, with expandable segments, and with a plan that a recorded run has made; with the
+plan also on the same batches in another order. Each run has its own process and the device to itself.
+"""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import fixture
+from crew import in_order
+from ratios import ratio, spread
+
+HERE = Path(__file__).parent
+SIZES = {"words": 16000, "width": 2048, "heads": 16, "layers": 20, "batch": 4}
+SMALL = {"words": 512, "width": 256, "heads": 4, "layers": 2, "batch": 4}
+# Tokens of the batches of an epoch.
+LENGTHS = [2048, 1024, 1536, 512, 1792, 1280]
+SMALL_LENGTHS = [1024, 512, 768, 256, 896, 640]
+EPOCHS = 3
+# More, for the planner to see what repeats.
+RECORDED_EPOCHS = 4
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+RUNS = {
+    "stock": "stock",
+    "expandable segments": "stock",
+    "planned": "ours",
+    "planned, another order": "ours",
+}
+COMPARED = ("reserved_gib", "step_s")
+GIB = 1 << 30
+
+
+def measure(it: fixture.Fixture) -> None:
+    plan = it.out.with_suffix(".plan")
+    plan.unlink(missing_ok=True)
+    lengths = SMALL_LENGTHS if it.simulated else LENGTHS
+    sizes = (SMALL if it.simulated else SIZES) | {"lengths": lengths, "epochs": EPOCHS}
+    recorded = train(it, "ours", sizes | {"epochs": RECORDED_EPOCHS}, BUDDY_DEVICE_PLAN=plan)
+    if not plan.exists():
+        raise RuntimeError("the recorded run has written no plan")
+    shuffled = random.Random(3).sample(lengths, len(lengths))
+    settings = {
+        "stock": {},
+        "expandable segments": EXPANDABLE,
+        "planned": {"BUDDY_DEVICE_PLAN": plan},
+        "planned, another order": {"BUDDY_DEVICE_PLAN": plan},
+    }
+    seen: dict[str, list[dict]] = {name: [] for name in RUNS}
+    for number in it.rounds(3):
+        for name in in_order(RUNS, number):
+            its = sizes | {"lengths": shuffled} if "another" in name else sizes
+            seen[name].append(train(it, RUNS[name], its, **settings[name]))
+        it.write(results(seen) | {"sizes": sizes, "parameters": recorded["parameters"]})
+
+
+def train(it: fixture.Fixture, way: str, sizes: dict, **settings) -> dict:
+    command = [it.ways[way].python, str(HERE / "train_lengths.py"), json.dumps(sizes), way]
+    environment = it.ways[way].environment(**settings)
+    # For `release`, which tests share.
+    environment["PYTHONPATH"] = ":".join(filter(None, [environment.get("PYTHONPATH"), str(HERE.parent / "python")]))
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} with {settings} exited with {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# Of a run, and of stock's in the same round. What is requested is the program's, and with a plan its peak is an upper
+# bound (docs/device.md): so stock's counts for all.
+FIGURES = {
+    "reserved_gib": lambda it, _: it["reserved"] / GIB,
+    "efficiency": lambda it, stock: stock["requested"] / it["reserved"],
+    "step_s": lambda it, _: it["step_s"],
+}
+
+
+def results(seen: dict[str, list[dict]]) -> dict:
+    by_run = {
+        name: {what: [of(*both) for both in zip(rounds, seen["stock"])] for what, of in FIGURES.items()}
+        for name, rounds in seen.items()
+    }
+    stock = by_run["stock"]
+    return {
+        "figures": {name: {what: spread(own) for what, own in by.items()} for name, by in by_run.items()},
+        "ratio": {
+            name: {what: ratio(by[what], stock[what]) for what in COMPARED}
+            for name, by in by_run.items()
+            if name != "stock"
+        },
+        "served": {name: served(rounds[0]) for name, rounds in seen.items() if RUNS[name] == "ours"},
+    }
+
+
+def served(run: dict) -> dict:
+    """What the plan has done with requests, all streams together."""
+    streams = run["streams"] or []
+    counts = {what: sum(it[what] for it in streams) for what in ("hits", "misses", "unplanned", "borrowed")}
+    return counts | {"dropped": any(it["dropped"] for it in streams)}
+
+
+if __name__ == "__main__":
+    fixture.main(measure)
