@@ -173,11 +173,12 @@ impl Caches {
         self.alike.fill(0);
         let mut flushed = Vec::new();
         for cache in self.threads.iter_mut().rev() {
+            let before = flushed.len();
             for blocks in cache.blocks.values_mut().rev() {
                 flushed.append(blocks);
             }
-            // Few sizes come again and again; of many, most do not.
-            if cache.blocks.len() > MOST_SIZES {
+            // Sizes that come again have their places ready; passing over those that do not takes longer than that saves.
+            if cache.blocks.len() > 2 * (flushed.len() - before) {
                 cache.blocks.clear();
             }
         }
