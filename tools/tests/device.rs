@@ -1,32 +1,14 @@
 //! Traces of device memory, and the plans made of them.
 
 use std::fs;
-use std::process::{Command, Output};
 
 use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::device::DevicePlan;
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn tools(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    command.args(arguments).output().unwrap()
-}
-
-/// What it prints; panics if it fails.
-fn told(arguments: &[&str]) -> String {
-    let output = tools(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Why it fails.
-fn refused(arguments: &[&str]) -> String {
-    let output = tools(arguments);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
+mod started;
+use started::{refused, told};
 
 /// Two streams of a device that ask for the same in each of ten steps, and one request for another device's.
 fn trace(folder: &TempDir) -> String {

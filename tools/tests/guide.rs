@@ -1,32 +1,22 @@
 //! docs/settings.md: its figures are what `advise` says of the workloads.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::{Header, Writer};
+use pinbuddy_trace::Header;
 use serde_json::Value;
+
+mod started;
+use started::told;
 
 /// The choices that `advise` compares, by name.
 fn choices(folder: &Path, workload: &str) -> HashMap<String, Value> {
-    let path = folder.join(workload);
-    let file = BufWriter::new(File::create(&path).unwrap());
-    let mut writer = Writer::with_header(file, &Header::default()).unwrap();
-    let workload = Workload::named(workload).unwrap();
-    for event in workload.events(1, workload.steps) {
-        writer.write(&event).unwrap();
-    }
-    writer.finish().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    let output = command
-        .args(["advise", "--json"])
-        .arg(path)
-        .output()
-        .unwrap();
-    let advice: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let steps = Workload::named(workload).unwrap().steps;
+    let path = started::trace(folder, workload, steps, &Header::default());
+    let said = told(&["advise", "--json", path.to_str().unwrap()]);
+    let advice: Value = serde_json::from_str(&said).unwrap();
     let all = advice["choices"].as_array().unwrap().iter();
     all.map(|it| (it["name"].as_str().unwrap().to_owned(), it.clone()))
         .collect()

@@ -4,52 +4,30 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pinbuddy_plan::{Block, Plan, check};
-use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::{Header, Writer};
+use pinbuddy_trace::Header;
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn tools(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    command.args(arguments).output().unwrap()
-}
-
-/// What it prints; panics if it fails.
-fn told(arguments: &[&str]) -> String {
-    let output = tools(arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
+mod started;
+use started::{command, told, tools};
 
 /// Why it fails, with `folder` as FOLDER.
 fn refused(arguments: &[&str], folder: &Path) -> String {
-    let output = tools(arguments);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    let text = String::from_utf8(output.stderr).unwrap();
-    text.replace(&folder.display().to_string(), "FOLDER")
+    started::refused(arguments).replace(&folder.display().to_string(), "FOLDER")
 }
 
-/// A workload as a trace of the second of two processes. Nothing says that it was recorded, so a copy of a block ends when
-/// the model says so.
+/// A workload as a trace of the second of two processes.
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
-    let path = folder.path().join(format!("{name}.jsonl"));
     let header = Header {
         rank: Some(1),
         world_size: Some(2),
         ..Header::default()
     };
-    let file = BufWriter::new(File::create(&path).unwrap());
-    let mut writer = Writer::with_header(file, &header).unwrap();
-    for event in Workload::named(name).unwrap().events(1, steps) {
-        writer.write(&event).unwrap();
-    }
-    writer.finish().unwrap();
-    path
+    started::trace(folder.path(), name, steps, &header)
 }
 
 fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> String {
@@ -300,7 +278,7 @@ fn absurd_sizes_take_no_memory_in_proportion() {
     );
     // The most memory that it had, and what it said.
     let watched = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+        let mut command = command();
         // A file, since nobody reads a pipe before the end.
         let said = folder.path().join("said.json");
         command.args(arguments).stdout(File::create(&said).unwrap());
@@ -357,7 +335,7 @@ fn an_interrupt_keeps_the_best_so_far() {
         .unwrap();
     }
     table.flush().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    let mut command = command();
     command
         .args(["plan", "--time-limit", "500", "--json", "--instance"])
         .arg(&path);

@@ -1,52 +1,29 @@
 //! `report`, as a user starts it: the page, and what other programs get.
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pinbuddy_replay::workload::Workload;
 use pinbuddy_snapshot::{Snapshot, Whose};
-use pinbuddy_trace::{Header, Writer};
+use pinbuddy_trace::Header;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod started;
+use started::{refused, told};
+
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
-    let path = folder.path().join(format!("{name}.jsonl"));
-    let file = BufWriter::new(File::create(&path).unwrap());
-    let mut writer = Writer::with_header(file, &Header::default()).unwrap();
-    for event in Workload::named(name).unwrap().events(1, steps) {
-        writer.write(&event).unwrap();
-    }
-    writer.finish().unwrap();
-    path
+    started::trace(folder.path(), name, steps, &Header::default())
 }
 
 /// Runs it on a file; returns what it wrote, and where.
 fn report(file: &Path, arguments: &[&str]) -> (PathBuf, Vec<u8>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    let output = command
-        .arg("report")
-        .arg(file)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let (out, error) = (
-        output.stdout,
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    assert!(output.status.success(), "{error}");
-    let out = String::from_utf8(out).unwrap();
+    let file = file.to_str().unwrap();
+    let out = told(&[&["report", file], arguments].concat());
     let path = PathBuf::from(out.split(':').next().unwrap());
     let written = fs::read(&path).unwrap();
     (path, written)
-}
-
-fn refused(arguments: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    let output = command.arg("report").args(arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
 }
 
 #[test]
@@ -253,17 +230,17 @@ fn what_cannot_be_shown_is_said() {
     let empty = folder.path().join("empty.jsonl");
     fs::write(&empty, "{\"format\":\"pinbuddy-trace\",\"version\":3}\n").unwrap();
     let empty = empty.display().to_string();
-    let nothing = refused(&[&empty]);
+    let nothing = refused(&["report", &empty]);
     assert!(
         nothing.contains("has no request, so there is nothing to show"),
         "{nothing}"
     );
     let file = trace(&folder, "tensors-155", 1).display().to_string();
-    let plan = refused(&[&file, "--plan", &file]);
+    let plan = refused(&["report", &file, "--plan", &file]);
     assert!(plan.contains("is no plan that can be used"), "{plan}");
-    let absent = refused(&[&file, "--compare", "/nowhere"]);
+    let absent = refused(&["report", &file, "--compare", "/nowhere"]);
     assert!(absent.contains("/nowhere"), "{absent}");
-    let out = refused(&[&file, "-o", "/nowhere/x.html"]);
+    let out = refused(&["report", &file, "-o", "/nowhere/x.html"]);
     assert!(out.contains("/nowhere/x.html cannot be written"), "{out}");
     assert!(!folder.path().join("tensors-155.report.html").exists());
 }

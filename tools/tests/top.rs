@@ -1,16 +1,18 @@
 //! `top`, as a user starts it, beside processes that show a page.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use pinbuddy_live::{Counters, LENGTH, NAME, Page, Process};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod started;
+use started::tools;
+
 fn top(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    command.arg("top").args(arguments).output().unwrap()
+    tools(&[&["top"], arguments].concat())
 }
 
 fn text(bytes: &[u8]) -> &str {

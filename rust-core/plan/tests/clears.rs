@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use pinbuddy_plan::{Event, Options, Plan, plan};
 use pinbuddy_slots::Slots;
 
-#[allow(dead_code, reason = "shared with other tests")]
 mod programs;
 use programs::record;
 
