@@ -30,10 +30,13 @@ use known::Known;
 mod known;
 
 const LIMIT: Duration = Duration::from_secs(600);
-const EXPANDABLE: (&str, &str) = ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True");
+const EXPANDABLE: Setting = ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True");
+
+/// A variable and its value.
+type Setting = (&'static str, &'static str);
 
 /// The official wheel's runs: the title, the name of what is cached, and a setting.
-const STOCK: [(&str, &str, Option<(&str, &str)>); 2] = [
+const STOCK: [(&str, &str, Option<Setting>); 2] = [
     ("stock", "stock-device", None),
     (
         "stock, expandable",
