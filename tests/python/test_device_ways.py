@@ -65,7 +65,6 @@ def test_the_accelerators_functions_answer_as_cudas_do(run, tmp_path):
     # What is allocated is the same, as long as all of it are whole pages; emptying gives all of it back.
     assert [it[0] for it in planned] == [it[0] for it in stock]
     assert planned[-1] == stock[-1] == [0, 0, 0]
-    assert planned[0][2] <= stock[0][2]
 
 
 def test_before_cuda_is_initialised_nothing_is_asked(run, tmp_path):
