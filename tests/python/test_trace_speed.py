@@ -58,11 +58,14 @@ def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(t
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("size", [64 << 10, 8 << 20])
-def test_recording_costs_a_pair_at_most_30_ns(torch_folders, tmp_path, size):
-    """So few pairs a turn that no ring is full, and rests in which they are drained."""
+@pytest.mark.parametrize("size, most", [(64 << 10, 2.6), (8 << 20, 2.4)])
+def test_what_a_recorded_pair_costs(torch_folders, tmp_path, size, most):
+    """So few pairs a turn that no ring is full, and rests in which they are drained.
+
+    Two reads of the processor's counter are two thirds of it. A ratio, since a busy neighbour makes both slower.
+    """
     count, rounds = 2000, 8
-    more = []
+    times = []
     for _ in range(rounds):
         with (
             pairs_of(torch_folders, size) as off,
@@ -71,13 +74,13 @@ def test_recording_costs_a_pair_at_most_30_ns(torch_folders, tmp_path, size):
             for process in (off, on):
                 process.turn(count)
             elsewhere(on.process.pid)
-            differences = []
+            ratios = []
             for _ in range(50):
                 time.sleep(0.012)
                 without = off.turn(count)
-                differences.append(on.turn(count) - without)
-        more.append(statistics.median(differences))
-    assert at_least(more) <= 30, f"nanoseconds a pair: {more}"
+                ratios.append(on.turn(count) / without)
+        times.append(statistics.median(ratios))
+    assert at_least(times) <= most, f"of an unrecorded pair: {times}"
 
 
 def elsewhere(pid: int) -> None:
