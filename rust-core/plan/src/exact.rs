@@ -9,10 +9,7 @@
 //! Invariant: `heights` has, of every block that is not placed, the highest end of those that are
 //! placed and live at the same time.
 
-mod moments;
-
-use crate::instance::Instance;
-use moments::stretches;
+use crate::problem::{Problem, first_bare};
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,89 +31,39 @@ struct Last {
 
 struct GaveUp;
 
-/// Blocks as the search sees them: the same for every capacity and ranking.
-pub(crate) struct Problem {
-    bound: u64,
-    sizes: Vec<u64>,
-    /// Of each block the moments, half-open, at which most live; one or two stretches.
-    stretches: Vec<Vec<(usize, usize)>>,
-    neighbours: Vec<Vec<u32>>,
-    /// Of each moment, the bytes that live then.
-    loads: Vec<u64>,
-    /// All blocks, sorted by their begin.
-    blocks: Vec<u32>,
-}
-
-impl Problem {
-    pub(crate) fn of(instance: &Instance) -> Self {
-        let sizes: Vec<u64> = instance.blocks.iter().map(|block| block.size).collect();
-        let (stretches, moments) = stretches(instance);
-        let mut loads = vec![0; moments];
-        for (&size, own) in sizes.iter().zip(&stretches) {
-            for &(from, to) in own {
-                loads[from..to].iter_mut().for_each(|load| *load += size);
-            }
-        }
-        let every = 0..u32::try_from(sizes.len()).expect("checked by the instance");
-        let meet = |one: u32, other: u32| {
-            instance.lifetimes.of(one).any(|one| {
-                let mut others = instance.lifetimes.of(other);
-                others.any(|other| one.lower < other.upper && other.lower < one.upper)
-            })
-        };
-        let neighbours = every
-            .clone()
-            .map(|one| {
-                let others = every.clone().filter(|&other| other != one);
-                others.filter(|&other| meet(one, other)).collect()
-            })
-            .collect();
-        let mut blocks: Vec<u32> = every.collect();
-        blocks.sort_by_key(|&block| stretches[block as usize][0]);
-        Self {
-            bound: instance.lower_bound(),
-            sizes,
-            stretches,
-            neighbours,
-            loads,
-            blocks,
-        }
+/// Searches for at most so many `steps`; `ranks` decides what is tried first at the same height.
+pub(crate) fn search(
+    problem: &Problem,
+    capacity: u64,
+    ranks: &[u32],
+    steps: u64,
+    stop: &dyn Fn() -> bool,
+) -> Outcome {
+    if problem.bound > capacity {
+        return Outcome::Impossible;
     }
-
-    /// Searches for at most so many `steps`; `ranks` decides what is tried first at the same height.
-    pub(crate) fn search(
-        &self,
-        capacity: u64,
-        ranks: &[u32],
-        steps: u64,
-        stop: &dyn Fn() -> bool,
-    ) -> Outcome {
-        if self.bound > capacity {
-            return Outcome::Impossible;
-        }
-        let count = self.sizes.len();
-        let mut search = Search {
-            problem: self,
-            ranks,
-            capacity,
-            left: self.loads.clone(),
-            heights: vec![0; count],
-            offsets: vec![0; count],
-            placed: vec![false; count],
-            trail: Vec::new(),
-            next_bare: vec![0; self.loads.len() + 1],
-            steps,
-            stop,
-        };
-        let ground = Last {
-            offset: 0,
-            rank: None,
-        };
-        match search.parts(&self.blocks, ground) {
-            Ok(true) => Outcome::Found(search.offsets),
-            Ok(false) => Outcome::Impossible,
-            Err(GaveUp) => Outcome::Unknown,
-        }
+    let count = problem.sizes.len();
+    let mut search = Search {
+        problem,
+        ranks,
+        capacity,
+        left: problem.loads.clone(),
+        heights: vec![0; count],
+        offsets: vec![0; count],
+        placed: vec![false; count],
+        trail: Vec::new(),
+        next_bare: vec![0; problem.loads.len() + 1],
+        steps,
+        stop,
+    };
+    let ground = Last {
+        offset: 0,
+        rank: None,
+    };
+    match search.parts(&problem.blocks, ground) {
+        Ok(true) => Outcome::Found(search.offsets),
+        Ok(false) => Outcome::Impossible,
+        Err(GaveUp) => Outcome::Unknown,
     }
 }
 
@@ -248,7 +195,7 @@ impl<'s> Search<'s> {
         for &(height, _, block) in by_height {
             for stretch in 0..self.problem.stretches[block as usize].len() {
                 let (from, to) = self.problem.stretches[block as usize][stretch];
-                let mut moment = self.bare(from);
+                let mut moment = first_bare(&mut self.next_bare, from);
                 while moment < to {
                     let room = self.capacity.checked_sub(self.left[moment])?;
                     if height > room {
@@ -256,24 +203,11 @@ impl<'s> Search<'s> {
                     }
                     highest = highest.min(room);
                     self.next_bare[moment] = moment + 1;
-                    moment = self.bare(moment + 1);
+                    moment = first_bare(&mut self.next_bare, moment + 1);
                 }
             }
         }
         Some(highest)
-    }
-
-    /// The first moment from this one on that no block covers yet.
-    fn bare(&mut self, moment: usize) -> usize {
-        let mut found = moment;
-        while self.next_bare[found] != found {
-            found = self.next_bare[found];
-        }
-        let mut at = moment;
-        while self.next_bare[at] != found {
-            at = std::mem::replace(&mut self.next_bare[at], found);
-        }
-        found
     }
 
     fn place(&mut self, block: u32, offset: u64) {

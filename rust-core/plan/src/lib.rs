@@ -5,8 +5,8 @@
 //! bound*, the most bytes that live at once.
 //!
 //! - [`Instance`]: what is to be placed, checked.
-//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, and exact search
-//!   for few blocks. Anytime: what it has so far is always valid.
+//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, or for few blocks beam search and
+//!   exact search. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
 //! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`mod@file`] reads and writes.
@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beam;
 mod check;
 mod classes;
 mod cursor;
@@ -29,6 +30,7 @@ mod instance;
 mod layout;
 mod lifetimes;
 mod order;
+mod problem;
 mod random;
 pub mod record;
 mod replay;

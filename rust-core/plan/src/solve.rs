@@ -1,21 +1,24 @@
 //! All ways to place blocks, side by side, until the bound is reached or the caller says stop.
 //!
-//! First every way of first fit, each once. Then, for few blocks, exact search within capacities
-//! between the bound and the best that is known, with as many steps as the round before and half as
-//! many again; for many, local search. Threads share nothing but the best placement.
+//! First every way of first fit, each once. Then, for few blocks, beam search and exact search within capacities
+//! between the bound and the best that is known, each round with half as much effort again; for many, local search. Threads share nothing but the best placement.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::exact::{Outcome, Problem};
+use crate::beam::{self, Style};
+use crate::exact::{self, Outcome};
 use crate::first_fit::Packer;
 use crate::improve::Climb;
 use crate::instance::Instance;
 use crate::order::{WAYS, Way, rankings, ways};
+use crate::problem::Problem;
 use crate::random::Random;
 
-/// Up to so many blocks are searched exactly.
+/// Up to so many blocks are searched by beams and exactly.
 const FEW: usize = 1_000;
+/// How many beams a round has.
+const BEAMS: usize = 3;
 
 /// What a search may take.
 #[derive(Clone, Copy)]
@@ -38,7 +41,7 @@ pub struct Solution {
     pub peak: u64,
     /// No placement is lower than this: the most that lives at once, or what exact search showed.
     pub bound: u64,
-    /// What found it: `first fit`, `local search` or `exact search`.
+    /// What found it: `first fit`, `local search`, `beam search` or `exact search`.
     pub by: &'static str,
 }
 
@@ -96,7 +99,7 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
             let (best, way) = (&best, ways[thread % ways.len()]);
             scope.spawn(move || {
                 if instance.blocks.len() <= FEW {
-                    exact(instance, best, thread, effort);
+                    Rounds::run(instance, best, thread, effort);
                 } else {
                     climb(instance, best, way, thread, effort);
                 }
@@ -180,44 +183,96 @@ fn climb(instance: &Instance, best: &Best, way: Way, seed: usize, effort: Effort
     }
 }
 
-/// How far above the bound exact search looks, in eighths of the way to the best that is known.
+/// How far above the bound searches look, in eighths of the way to the best that is known.
 const EIGHTHS: [u64; 5] = [0, 8, 4, 2, 1];
 
-fn exact(instance: &Instance, best: &Best, thread: usize, effort: Effort<'_>) {
-    let stop: &dyn Fn() -> bool = &|| (effort.stop)() || best.reached();
-    if stop() {
-        return;
+/// Of few blocks: beam search and exact search in turns, each round with more effort than the one before.
+struct Rounds<'r> {
+    instance: &'r Instance,
+    problem: Problem,
+    rankings: [Vec<u32>; 4],
+    best: &'r Best,
+    thread: usize,
+    random: Random,
+    effort: Effort<'r>,
+}
+
+impl<'r> Rounds<'r> {
+    fn run(instance: &'r Instance, best: &'r Best, thread: usize, effort: Effort<'r>) {
+        let mut rounds = Rounds {
+            instance,
+            problem: Problem::of(instance),
+            rankings: rankings(instance),
+            best,
+            thread,
+            random: Random::new(thread as u64),
+            effort,
+        };
+        let (mut width, mut steps) = (8, 10_000);
+        for round in 0.. {
+            if rounds.stop() {
+                return;
+            }
+            rounds.exact(round, steps);
+            rounds.beams(round, width);
+            width += width / 2;
+            steps += steps / 2;
+        }
     }
-    let (problem, rankings) = (Problem::of(instance), rankings(instance));
-    let mut random = Random::new(thread as u64);
-    let mut steps = 10_000;
-    for round in 0.. {
-        for ranks in &rankings {
-            for turn in 0..EIGHTHS.len() {
-                if stop() {
-                    return;
-                }
-                let (bound, peak) = (best.bound(), best.peak());
-                let eighths = EIGHTHS[(turn + thread) % EIGHTHS.len()];
-                let capacity = bound + (peak - 1 - bound) / 8 * eighths;
-                let mut ranks = ranks.clone();
-                if round > 0 || thread > 2 {
-                    shuffle(&mut ranks, &mut random);
-                }
-                match problem.search(capacity, &ranks, steps, stop) {
-                    Outcome::Found(offsets) => {
-                        let blocks = instance.blocks.iter().zip(&offsets);
-                        let peak = blocks.map(|(block, offset)| block.size + offset).max();
-                        best.offer(peak.unwrap_or(0), &offsets, "exact search", effort);
-                    }
-                    Outcome::Impossible => {
-                        best.bound.fetch_max(capacity + 1, Ordering::Relaxed);
-                    }
-                    Outcome::Unknown => {}
+
+    fn stop(&self) -> bool {
+        (self.effort.stop)() || self.best.reached()
+    }
+
+    fn capacity(&self, eighths: u64) -> u64 {
+        let (bound, peak) = (self.best.bound(), self.best.peak());
+        // Another thread may have reached the bound just now.
+        bound + peak.saturating_sub(1 + bound) / 8 * eighths
+    }
+
+    fn offer(&self, offsets: &[u64], by: &'static str) {
+        let blocks = self.instance.blocks.iter().zip(offsets);
+        let peak = blocks.map(|(block, offset)| block.size + offset).max();
+        self.best.offer(peak.unwrap_or(0), offsets, by, self.effort);
+    }
+
+    /// Halfway to the best that is known for as long as something is found, then nearer to the bound.
+    fn beams(&mut self, round: usize, width: usize) {
+        for turn in 0..BEAMS {
+            let turn = (turn + self.thread) % BEAMS + round * BEAMS;
+            let style = Style::of(turn, width, &mut self.random);
+            for eighths in [4, 2, 1, 0] {
+                while !self.stop()
+                    && let Some(offsets) =
+                        beam::search(&self.problem, self.capacity(eighths), style, &|| {
+                            self.stop()
+                        })
+                {
+                    self.offer(&offsets, "beam search");
                 }
             }
         }
-        steps += steps / 2;
+    }
+
+    /// By one of the rankings.
+    fn exact(&mut self, round: usize, steps: u64) {
+        for turn in 0..EIGHTHS.len() {
+            if self.stop() {
+                return;
+            }
+            let mut ranks = self.rankings[round % self.rankings.len()].clone();
+            if round >= self.rankings.len() || self.thread > 2 {
+                shuffle(&mut ranks, &mut self.random);
+            }
+            let capacity = self.capacity(EIGHTHS[(turn + self.thread) % EIGHTHS.len()]);
+            match exact::search(&self.problem, capacity, &ranks, steps, &|| self.stop()) {
+                Outcome::Found(offsets) => self.offer(&offsets, "exact search"),
+                Outcome::Impossible => {
+                    self.best.bound.fetch_max(capacity + 1, Ordering::Relaxed);
+                }
+                Outcome::Unknown => {}
+            }
+        }
     }
 }
 

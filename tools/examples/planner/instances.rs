@@ -205,6 +205,8 @@ pub(crate) fn trace(folder: &Path, steps: u32) -> Result<String> {
 /// stack once, and then by its number.
 pub(crate) fn snapshot(folder: &Path, requests: u64) -> Result<String> {
     const STACKS: u64 = 200;
+    // Python puts at most a thousand values into a list at a time.
+    const BATCH: u64 = 333;
     let path = folder.join("snapshot.pickle");
     let mut to = Pickle(BufWriter::new(File::create(&path)?), 0);
     to.0.write_all(b"\x80\x04}(")?;
@@ -214,6 +216,9 @@ pub(crate) fn snapshot(folder: &Path, requests: u64) -> Result<String> {
     let mut actions: [Option<u32>; 3] = [None; 3];
     let mut stacks: Vec<Option<u32>> = vec![None; STACKS as usize];
     for number in 0..requests {
+        if number % BATCH == 0 && number > 0 {
+            to.0.write_all(b"e(")?;
+        }
         for (at, action) in ["alloc", "free_requested", "free_completed"]
             .into_iter()
             .enumerate()

@@ -104,8 +104,9 @@ fn alone(words: &[&str]) -> Result<Value> {
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "{words:?}: {said}");
-    eprintln!("{}", words.join(" "));
-    Ok(serde_json::from_slice(&output.stdout)?)
+    let value: Value = serde_json::from_slice(&output.stdout)?;
+    eprintln!("{}: {value}", words.join(" "));
+    Ok(value)
 }
 
 /// Places blocks within so many seconds.
