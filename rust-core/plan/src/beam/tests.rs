@@ -1,3 +1,5 @@
+//! Packings without a gap, and blocks at random.
+
 #![allow(clippy::expect_used, reason = "tests")]
 
 use proptest::prelude::*;
