@@ -236,22 +236,27 @@ impl<'r> Rounds<'r> {
         self.best.offer(peak.unwrap_or(0), offsets, by, self.effort);
     }
 
-    /// Halfway to the best that is known for as long as something is found, then nearer to the bound.
+    /// At the bound; then halfway to the best that is known, or nearer to that, for as long as something is found.
     fn beams(&mut self, round: usize, width: usize) {
         for turn in 0..BEAMS {
             let turn = (turn + self.thread) % BEAMS + round * BEAMS;
             let style = Style::of(turn, width, &mut self.random);
-            for eighths in [4, 2, 1, 0] {
-                while !self.stop()
-                    && let Some(offsets) =
-                        beam::search(&self.problem, self.capacity(eighths), style, &|| {
-                            self.stop()
-                        })
-                {
-                    self.offer(&offsets, "beam search");
-                }
-            }
+            self.beam(0, style);
+            while self.beam(4, style) || self.beam(7, style) {}
         }
+    }
+
+    /// Whether it found something.
+    fn beam(&self, eighths: u64, style: Style) -> bool {
+        if self.stop() {
+            return false;
+        }
+        let capacity = self.capacity(eighths);
+        let found = beam::search(&self.problem, capacity, style, &|| self.stop());
+        if let Some(offsets) = &found {
+            self.offer(offsets, "beam search");
+        }
+        found.is_some()
     }
 
     /// By one of the rankings.
