@@ -178,7 +178,7 @@ Drained record_drain(std::size_t ring, rust::Slice<Entry> into) {
   return Rings::drain(ring, into);
 }
 
-uint64_t record_lost() {
+Lost record_lost() {
   return Rings::take_lost();
 }
 

@@ -11,6 +11,7 @@ namespace pinbuddy {
 // Of the bridge.
 struct Caches;
 struct Drained;
+struct Lost;
 struct Entry;
 
 // How many GPUs there are; 0 without a driver.
@@ -76,7 +77,7 @@ uint64_t record_ticks();
 // since the last call.
 std::size_t record_rings();
 Drained record_drain(std::size_t ring, rust::Slice<Entry> into);
-uint64_t record_lost();
+Lost record_lost();
 
 // The version of PyTorch that this was compiled for.
 rust::String torch_version();

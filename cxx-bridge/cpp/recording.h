@@ -32,15 +32,20 @@ enum class Kind : std::uint64_t {
   kClear = 5,
   kIteration = 6,
   kPrivateRequest = 7, // bytes; the engine never serves it
-  // Of device memory (device/device_trace.cpp): whose, for which stream, and bytes; the number of a stream; and bytes.
+  // From here on of device memory, which the highest bit says.
+  // device/device_trace.cpp: whose, for which stream, and bytes; the number of a stream; and bytes.
   kDeviceRequest = 8,
   kDeviceUse = 9,
   kSegmentAlloc = 10,
   kSegmentFree = 11,
+  // As `kFree` and `kDone`.
+  kDeviceFree = 12,
+  kDeviceDone = 13,
 };
 
 constexpr unsigned kKindShift = 60;
 constexpr unsigned kSessionShift = 48;
+static_assert(static_cast<std::uint64_t>(Kind::kDeviceRequest) << kKindShift == std::uint64_t{1} << Losses::kDeviceShift);
 
 inline std::uint64_t entry(Kind kind, std::uint64_t value) {
   return static_cast<std::uint64_t>(kind) << kKindShift | value;
@@ -49,13 +54,14 @@ inline std::uint64_t entry(Kind kind, std::uint64_t value) {
 // `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`.
 inline void request(Block* block, Kind kind, std::size_t bytes) {
   const std::uint64_t now = session.load(std::memory_order_relaxed);
+  const std::uint64_t what = entry(kind, bytes);
   Ring* ring = Rings::own();
   if (C10_UNLIKELY(ring == nullptr)) {
-    Rings::lose();
+    Rings::lose(what);
     return;
   }
   const std::uint64_t allocation = now << kSessionShift | ring->number();
-  if (C10_LIKELY(ring->push(allocation, entry(kind, bytes), Ring::kReserve))) {
+  if (C10_LIKELY(ring->push(allocation, what, Ring::kReserve))) {
     block->allocation = allocation;
     block->recorded = true;
   }
@@ -70,7 +76,7 @@ inline void push(std::uint64_t allocation, Kind kind, std::uint64_t value) {
   if (Ring* ring = Rings::own(); C10_LIKELY(ring != nullptr)) {
     ring->push(allocation, entry(kind, value), 0);
   } else {
-    Rings::lose();
+    Rings::lose(entry(kind, value));
   }
 }
 

@@ -13,6 +13,14 @@ constexpr unsigned kPatience = 1024;
 // Guards the making of rings: once for each of them.
 std::mutex making;
 
+// What was lost since this was told, which it is now.
+Lost news_of(const Losses& losses, Lost& told) {
+  const Lost all = losses.total();
+  const Lost news{all.pinned - told.pinned, all.device - told.device};
+  told = all;
+  return news;
+}
+
 } // namespace
 
 Drained Ring::drain(rust::Slice<Entry> into) {
@@ -28,9 +36,7 @@ Drained Ring::drain(rust::Slice<Entry> into) {
     into[i] = Entry{raw.ticks, raw.allocation, raw.what};
   }
   taken_.store(at, std::memory_order_release);
-  const std::uint64_t lost = lost_.load(std::memory_order_relaxed);
-  const std::uint64_t news = lost - lost_told_;
-  lost_told_ = lost;
+  const Lost news = news_of(lost_, lost_told_);
   // Not with its last entries, which have the owner's number.
   if (left && count == 0) {
     state_.store(State::kVacant, std::memory_order_release);
@@ -45,6 +51,10 @@ bool Ring::claim(std::uint32_t thread) {
   }
   thread_ = thread;
   return true;
+}
+
+Lost Rings::take_lost() {
+  return news_of(lost_, lost_told_);
 }
 
 // Leaves the thread's ring when the thread ends.

@@ -2,7 +2,8 @@
 //
 // A ring has one producer and one consumer and takes no lock. A full ring drops what comes, and counts it: memory is
 // bounded, and nobody waits. Requests are dropped first, so that the end of a recorded block nearly always finds room.
-// A thread that ends leaves its ring, which gets another thread once it is drained. Knows no block.
+// A thread that ends leaves its ring, which gets another thread once it is drained. Knows no block; of what an entry says,
+// only whether it is about device memory (recording.h), since what is lost is counted apart.
 // Invariant: only the owner writes entries and `published_`, only the consumer `taken_`.
 #pragma once
 
@@ -36,6 +37,30 @@ inline std::uint64_t ticks() {
 #endif
 }
 
+// What was dropped, of pinned and of device memory. One thread adds at a time, unless `add` says otherwise.
+class Losses {
+ public:
+  static constexpr unsigned kDeviceShift = 63;
+
+  // Of an entry that says so.
+  void count(std::uint64_t what) {
+    std::atomic<std::uint64_t>& of = of_[what >> kDeviceShift];
+    of.store(of.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  // The same, whoever else does.
+  void add(std::uint64_t what) {
+    of_[what >> kDeviceShift].fetch_add(1, std::memory_order_relaxed);
+  }
+
+  Lost total() const {
+    return Lost{of_[0].load(std::memory_order_relaxed), of_[1].load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, 2> of_{};
+};
+
 // On cache lines of its own: the first is the owner's, the second the consumer's.
 class alignas(64) Ring {
  public:
@@ -53,7 +78,7 @@ class alignas(64) Ring {
     if (at - taken_seen_ >= kEntries - spare) [[unlikely]] {
       taken_seen_ = taken_.load(std::memory_order_acquire);
       if (at - taken_seen_ >= kEntries - spare) {
-        lost_.store(lost_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        lost_.count(what);
         return false;
       }
     }
@@ -96,11 +121,11 @@ class alignas(64) Ring {
   std::uint64_t taken_seen_ = 0;
   std::uint64_t allocations_ = 0;
   const std::uint64_t index_;
-  std::atomic<std::uint64_t> lost_{0};
+  Losses lost_;
   std::uint32_t thread_;
 
   alignas(64) std::atomic<std::uint64_t> taken_{0};
-  std::uint64_t lost_told_ = 0;
+  Lost lost_told_{};
   std::atomic<State> state_{State::kOwned};
 
   alignas(64) std::array<Raw, kEntries> entries_;
@@ -119,8 +144,8 @@ class Rings {
   }
 
   // An entry that found no ring is lost.
-  static void lose() {
-    lost_.fetch_add(1, std::memory_order_relaxed);
+  static void lose(std::uint64_t what) {
+    lost_.add(what);
   }
 
   // The consumer's.
@@ -130,9 +155,7 @@ class Rings {
   static Drained drain(std::size_t index, rust::Slice<Entry> into) {
     return rings_[index].load(std::memory_order_acquire)->drain(into);
   }
-  static std::uint64_t take_lost() {
-    return lost_.exchange(0, std::memory_order_relaxed);
-  }
+  static Lost take_lost();
 
  private:
   struct Owner;
@@ -144,7 +167,8 @@ class Rings {
   static inline std::array<std::atomic<Ring*>, kMost> rings_{};
   static inline std::atomic<std::size_t> count_{0};
   static inline std::atomic<std::uint32_t> threads_{0};
-  static inline std::atomic<std::uint64_t> lost_{0};
+  static inline Losses lost_;
+  static inline Lost lost_told_{};
 };
 
 } // namespace pinbuddy

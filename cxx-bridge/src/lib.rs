@@ -92,7 +92,13 @@ mod ffi {
     struct Drained {
         count: usize,
         thread: u32,
-        lost: u64,
+        lost: Lost,
+    }
+
+    /// How many entries were dropped, by the memory that they are about.
+    struct Lost {
+        pinned: u64,
+        device: u64,
     }
 
     /// A place in planned device memory; `slot` is `u32::MAX` where it lies in what the plan leaves idle.
@@ -235,7 +241,7 @@ mod ffi {
         fn record_ticks() -> u64;
         fn record_rings() -> usize;
         fn record_drain(ring: usize, into: &mut [Entry]) -> Drained;
-        fn record_lost() -> u64;
+        fn record_lost() -> Lost;
         fn torch_version() -> String;
     }
 }

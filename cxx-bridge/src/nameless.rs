@@ -26,14 +26,13 @@ pub(crate) struct Nameless {
 impl Nameless {
     /// A file that is empty; `name` is what `/proc/PID/fd` shows.
     pub(crate) fn new(name: &CStr) -> io::Result<Self> {
-        let (name, flags) = (name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name ends in a zero, and the kernel returns a descriptor or -1.
-        // Newer kernels may require the last flag; older ones refuse it.
-        let descriptor = unsafe {
-            match libc::memfd_create(name, flags | libc::MFD_NOEXEC_SEAL) {
-                -1 => libc::memfd_create(name, flags),
-                descriptor => descriptor,
-            }
+        let make = |flags| unsafe { libc::memfd_create(name.as_ptr(), flags) };
+        // Kernels from 6.3 on may be set to refuse files that could be executed; older ones refuse this flag.
+        let descriptor = match make(flags | libc::MFD_NOEXEC_SEAL) {
+            -1 => make(flags),
+            descriptor => descriptor,
         };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());

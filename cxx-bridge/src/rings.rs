@@ -1,7 +1,7 @@
 //! The rings of the C++ side, as the recorder's source. Translates between the bridge's types and the recorder's.
 
 use crate::ffi;
-use crate::record::{Drained, Entry, Source};
+use crate::record::{Drained, Entry, Lost, Source};
 
 /// The rings of `cpp/rings.h`.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Source for Rings {
         // A ring that is filled meanwhile is left after so many.
         for _ in 0..MOST_AT_ONCE {
             let drained = ffi::record_drain(ring, &mut found);
-            all.lost += drained.lost;
+            all.lost += lost(&drained.lost);
             if drained.count == 0 {
                 break;
             }
@@ -45,7 +45,12 @@ impl Source for Rings {
         all
     }
 
-    fn lost(&self) -> u64 {
-        ffi::record_lost()
+    fn lost(&self) -> Lost {
+        lost(&ffi::record_lost())
     }
+}
+
+fn lost(it: &ffi::Lost) -> Lost {
+    let &ffi::Lost { pinned, device } = it;
+    Lost { pinned, device }
 }

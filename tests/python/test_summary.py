@@ -47,6 +47,7 @@ STATS = {
         "hits": 1_234_567,
         "misses": 1029,
     },
+    "plan": None,
     "segments": [
         segment("dedicated", 2 * GIB, 0, 0),
         segment("large", GIB, 865 * MIB - 4096, 700 * MIB, GIB, 2 * MIB, 1),
@@ -89,6 +90,17 @@ TABLE = """\
 
 def test_the_whole_table_is_what_people_read():
     assert _summary.summary(STATS) == TABLE.rstrip("\n")
+
+
+def test_a_plan_has_a_row_and_its_regions_are_counted():
+    counts = {"pinned": True, "hits": 987, "misses": 3, "unplanned": 10, "borrowed": 0, "resyncs": 1}
+    segments = [segment("planned", GIB, 0, 0), *STATS["segments"]]
+    table = _summary.summary(STATS | {"plan": counts, "segments": segments})
+    assert cells(table, "Segments by kind")[0].startswith("1 planned, 1 large")
+    text = " ".join(it.strip("| ") for it in table.splitlines()[-4:])
+    assert "98.7 % of 1000 requests got their place; 3 found it taken, 10 not in the plan, 1 time back in" in text
+    nothing = dict.fromkeys(counts, 0) | {"pinned": False}
+    assert cells(_summary.summary(STATS | {"plan": nothing}), "Plan") == ["no request yet"]
 
 
 def test_the_table_in_the_documentation_is_this_one():

@@ -52,15 +52,16 @@ void DeviceTrace::request(std::size_t address, std::size_t bytes, const void* st
   Lock guard(mutex_);
   // In their order, whether or not the entry finds room.
   const std::uint64_t number = number_of(stream);
+  const std::uint64_t value = std::min<std::uint64_t>(bytes, kMostBytes) | number << kStreamShift |
+      device_ << kDeviceShift | std::uint64_t{planless} << kPlanlessShift;
+  const std::uint64_t what = recording::entry(Kind::kDeviceRequest, value);
   Ring* ring = Rings::own();
   if (C10_UNLIKELY(ring == nullptr)) {
-    Rings::lose();
+    Rings::lose(what);
     return;
   }
   const std::uint64_t allocation = now << recording::kSessionShift | ring->number();
-  const std::uint64_t what = std::min<std::uint64_t>(bytes, kMostBytes) | number << kStreamShift |
-      device_ << kDeviceShift | std::uint64_t{planless} << kPlanlessShift;
-  if (C10_LIKELY(ring->push(allocation, recording::entry(Kind::kDeviceRequest, what), Ring::kReserve))) {
+  if (C10_LIKELY(ring->push(allocation, what, Ring::kReserve))) {
     live_[address] = Live{allocation};
   }
 }
@@ -73,8 +74,8 @@ void DeviceTrace::free(std::size_t address) {
   const auto found = live_.find(address);
   if (found != live_.end() && found->second.used) {
     found->second.freed = true;
-    // One `kDone` follows.
-    recording::push(found->second.allocation, Kind::kFree, 1);
+    // One `kDeviceDone` follows.
+    recording::push(found->second.allocation, Kind::kDeviceFree, 1);
   }
 }
 
@@ -89,7 +90,7 @@ void DeviceTrace::done(std::size_t address) {
   if (C10_UNLIKELY(block.used)) {
     used_.fetch_sub(1, std::memory_order_relaxed);
   }
-  recording::push(block.allocation, block.freed ? Kind::kDone : Kind::kFree, 0);
+  recording::push(block.allocation, block.freed ? Kind::kDeviceDone : Kind::kDeviceFree, 0);
 }
 
 void DeviceTrace::use(std::size_t address, const void* stream) {

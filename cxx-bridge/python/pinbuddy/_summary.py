@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 
-from pinbuddy._types import Budget, Counters, Gauge, Segment, Stats, WarmUp
+from pinbuddy._types import Budget, Counters, Gauge, Plan, Segment, Stats, WarmUp
 
 _LABEL, _CELL = 20, 10
 _INNER = _LABEL + 3 + 4 * (_CELL + 3) - 1
@@ -20,7 +20,7 @@ _WHY_OFF = {
     "absent": "the plug-in was not loaded; `python -m pinbuddy doctor` says why",
     "forked": "this is a forked child, and the engine and what it pinned are its parent's",
 }
-_KINDS = ("large", "small", "dedicated", "idle")
+_KINDS = ("planned", "large", "small", "dedicated", "idle")
 # More than a machine has: the engine's way to say that it knows no limit.
 _NO_LIMIT = 1 << 62
 
@@ -105,6 +105,8 @@ def _facts(stats: Stats, engine: Counters) -> list[str]:
         "Warm-up": _warm_up(stats["warm_up"]),
         "Budget": _budget(stats["budget"]),
     }
+    if stats["plan"] is not None:
+        facts["Plan"] = _plan(stats["plan"])
     return [line for label, text in facts.items() for line in _fact(label, text)]
 
 
@@ -160,6 +162,22 @@ def _budget(budget: Budget | None) -> str:
         return "decided when something is first pinned"
     size = "none" if budget["bytes"] >= _NO_LIMIT else _short(budget["bytes"])
     return f"{size}, {budget['why']}"
+
+
+def _plan(plan: Plan) -> str:
+    asked = plan["hits"] + plan["misses"] + plan["unplanned"]
+    if asked == 0:
+        return "no request yet"
+    text = f"{100 * plan['hits'] / asked:.1f} % of {_plural(asked, 'request')} got their place"
+    counts = {
+        "found it taken": plan["misses"],
+        "not in the plan": plan["unplanned"],
+        "served with what is idle": plan["borrowed"],
+    }
+    others = [f"{count} {what}" for what, count in counts.items() if count]
+    if plan["resyncs"]:
+        others.append(f"{_plural(plan['resyncs'], 'time')} back in step")
+    return "; ".join([text, ", ".join(others)]) if others else text
 
 
 def _gauge(label: str, gauge: Gauge, text: Callable[[int], str]) -> str:

@@ -14,7 +14,7 @@ use pinbuddy_plan::{Options, Plan, plan};
 
 use super::planner::{Made, Plannable, Planner};
 use crate::log::{self, Bytes};
-use crate::record::{Event, Sink, What};
+use crate::record::{Event, Lost, Sink, What};
 
 /// So many events are recorded; with them, less than 100 MiB are in use.
 pub(crate) const MOST_EVENTS: u32 = 2_000_000;
@@ -71,13 +71,14 @@ impl Sink for Recording {
         }
     }
 
-    fn lost(&mut self, events: u64) {
-        if !self.is_torn {
+    fn lost(&mut self, lost: Lost) {
+        let events = lost.pinned;
+        if events > 0 && !self.is_torn {
             log::warn(|| {
                 format!("{events} events were lost: the plan is made of what was recorded before")
             });
         }
-        self.is_torn = true;
+        self.is_torn |= events > 0;
     }
 
     fn pause(&mut self) {
@@ -118,5 +119,21 @@ impl Made for Plan {
     fn summary(&self) -> String {
         let (size, slots) = (Bytes(self.reserved()), self.slots.len());
         format!("a plan of {size} and {slots} slots")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_memory_that_is_lost_tears_no_plan_of_pinned_memory() {
+        let mut recording = Recording::new(PathBuf::from("never written"), MadeFor::default());
+        let mut lose = |pinned, device| {
+            recording.lost(Lost { pinned, device });
+            recording.wants_more()
+        };
+        assert!(lose(0, 5));
+        assert!(!lose(1, 0));
     }
 }

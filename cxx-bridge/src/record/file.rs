@@ -11,6 +11,7 @@ use pinbuddy_trace::{Event as Line, Header, Memory, Op, Writer};
 
 use super::place;
 use super::sink::{Event, Sink, What};
+use super::source::Lost;
 use crate::log;
 
 /// So many bytes are written at once, though there is no pause.
@@ -131,8 +132,15 @@ impl Sink for FileSink {
         });
     }
 
-    fn lost(&mut self, events: u64) {
-        self.line(Op::Lost { events });
+    fn lost(&mut self, lost: Lost) {
+        let events = match self.memory {
+            Memory::Pinned => lost.pinned,
+            Memory::Device => lost.device,
+            Memory::Both => lost.pinned + lost.device,
+        };
+        if events > 0 {
+            self.line(Op::Lost { events });
+        }
     }
 
     fn pause(&mut self) {
@@ -211,7 +219,15 @@ mod tests {
         for event in events() {
             sink.event(event);
         }
-        sink.lost(7);
+        // The file is about pinned memory.
+        sink.lost(Lost {
+            pinned: 7,
+            device: 2,
+        });
+        sink.lost(Lost {
+            pinned: 0,
+            device: 2,
+        });
         sink.end();
         let text = fs::read(&path).unwrap();
         let mut reader = Reader::new(text.as_slice());

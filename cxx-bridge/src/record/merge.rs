@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::clock::{Clock, Moment};
 use super::sink::{Event, What};
-use super::source::{Allocation, Entry, Kind, Source};
+use super::source::{Allocation, Entry, Kind, Lost, Source};
 
 /// The most blocks that are followed at once; requests beyond are dropped.
 const MOST_BLOCKS: usize = 1 << 20;
@@ -26,8 +26,8 @@ pub(super) const BEHIND: u64 = 20_000;
 pub(super) trait Output {
     /// The next event.
     fn event(&mut self, event: Event);
-    /// So many entries were dropped.
-    fn lost(&mut self, entries: u64);
+    /// These entries were dropped.
+    fn lost(&mut self, entries: Lost);
 }
 
 /// An entry of a thread, with its time.
@@ -43,13 +43,11 @@ struct Timed {
 enum Block {
     Live {
         id: u64,
-        device: bool,
     },
     /// Freed, and so many events are outstanding.
     Pending {
         id: u64,
         events: u64,
-        device: bool,
     },
 }
 
@@ -114,7 +112,7 @@ impl Merger {
             most = most.max(self.found.len());
             self.hold(ring, drained.thread);
         }
-        if lost > 0 {
+        if lost != Lost::default() {
             to.lost(lost);
         }
         self.pass(now.ns.saturating_sub(BEHIND), to);
@@ -150,11 +148,13 @@ impl Merger {
         self.held = held;
         self.held.drain(..count);
         // Twice too early: what it depends on was dropped.
-        let mut dropped = 0;
+        let mut dropped = Lost::default();
         for timed in before {
-            dropped += u64::from(!self.apply(timed, to));
+            if !self.apply(timed, to) {
+                dropped += Lost::one(timed.entry.kind);
+            }
         }
-        if dropped > 0 {
+        if dropped != Lost::default() {
             to.lost(dropped);
         }
     }
@@ -172,7 +172,7 @@ impl Merger {
         let mut waiting: Vec<Timed> = self.early.extract_if(.., same).collect();
         waiting.sort_by_key(|it| match it.entry.kind {
             Kind::Use(_) | Kind::DeviceUse(_) => 0,
-            Kind::Free(_) => 1,
+            Kind::Free(_) | Kind::DeviceFree(_) => 1,
             _ => 2,
         });
         for timed in waiting {
@@ -186,43 +186,33 @@ impl Merger {
     fn apply(&mut self, timed: Timed, to: &mut impl Output) -> bool {
         let Timed { at, thread, entry } = timed;
         let known = self.blocks.get_mut(&entry.allocation);
-        let (device, what) = match (entry.kind, known) {
-            (Kind::Clear, _) => (false, What::Clear),
-            (Kind::Iteration, _) => (false, What::Iteration),
-            (Kind::SegmentAlloc { bytes, device }, _) => (
-                true,
-                What::Segment {
-                    device,
-                    bytes,
-                    gone: false,
-                },
-            ),
-            (Kind::SegmentFree { bytes, device }, _) => (
-                true,
-                What::Segment {
-                    device,
-                    bytes,
-                    gone: true,
-                },
-            ),
+        let what = match (entry.kind, known) {
+            (Kind::Clear, _) => What::Clear,
+            (Kind::Iteration, _) => What::Iteration,
+            (Kind::SegmentAlloc { bytes, device }, _) => What::Segment {
+                device,
+                bytes,
+                gone: false,
+            },
+            (Kind::SegmentFree { bytes, device }, _) => What::Segment {
+                device,
+                bytes,
+                gone: true,
+            },
             (kind @ (Kind::Request(bytes) | Kind::PrivateRequest(bytes)), None) => {
-                let Some(id) = self.begin(&entry, bytes, false) else {
-                    to.lost(1);
+                let Some(id) = self.begin(&entry, bytes) else {
+                    to.lost(Lost::one(kind));
                     return true;
                 };
-                let private = matches!(kind, Kind::PrivateRequest(_));
-                (
-                    false,
-                    What::Request {
-                        id,
-                        bytes,
-                        thread,
-                        private,
-                    },
-                )
+                What::Request {
+                    id,
+                    bytes,
+                    thread,
+                    private: matches!(kind, Kind::PrivateRequest(_)),
+                }
             }
             (
-                Kind::DeviceRequest {
+                kind @ Kind::DeviceRequest {
                     bytes,
                     stream,
                     device,
@@ -230,26 +220,21 @@ impl Merger {
                 },
                 None,
             ) => {
-                let Some(id) = self.begin(&entry, bytes, true) else {
-                    to.lost(1);
+                let Some(id) = self.begin(&entry, bytes) else {
+                    to.lost(Lost::one(kind));
                     return true;
                 };
-                (
-                    true,
-                    What::DeviceRequest {
-                        id,
-                        bytes,
-                        thread,
-                        private,
-                        device,
-                        stream,
-                    },
-                )
+                What::DeviceRequest {
+                    id,
+                    bytes,
+                    thread,
+                    private,
+                    device,
+                    stream,
+                }
             }
-            (Kind::DeviceUse(stream), Some(Block::Live { id, .. })) => {
-                (true, What::Use { id: *id, stream })
-            }
-            (Kind::Use(stream), Some(Block::Live { id, .. })) => {
+            (Kind::DeviceUse(stream), Some(Block::Live { id })) => What::Use { id: *id, stream },
+            (Kind::Use(stream), Some(Block::Live { id })) => {
                 let id = *id;
                 let next = (self.streams.len() as u32).min(MOST_STREAMS);
                 let stream = if next < MOST_STREAMS {
@@ -257,38 +242,36 @@ impl Merger {
                 } else {
                     self.streams.get(&stream).copied().unwrap_or(next)
                 };
-                (false, What::Use { id, stream })
+                What::Use { id, stream }
             }
-            (Kind::Free(events), Some(block @ Block::Live { .. })) => {
-                let Block::Live { id, device } = *block else {
+            (Kind::Free(events) | Kind::DeviceFree(events), Some(block @ Block::Live { .. })) => {
+                let Block::Live { id } = *block else {
                     return false;
                 };
                 let pending = events > 0;
                 if pending {
-                    *block = Block::Pending { id, events, device };
+                    *block = Block::Pending { id, events };
                 } else {
                     self.blocks.remove(&entry.allocation);
                 }
-                (
-                    device,
-                    What::Free {
-                        id,
-                        thread,
-                        pending,
-                    },
-                )
+                What::Free {
+                    id,
+                    thread,
+                    pending,
+                }
             }
-            (Kind::Done, Some(Block::Pending { id, events, device })) => {
+            (Kind::Done | Kind::DeviceDone, Some(Block::Pending { id, events })) => {
                 *events -= 1;
                 if *events > 0 {
                     return true;
                 }
-                let (id, device) = (*id, *device);
+                let id = *id;
                 self.blocks.remove(&entry.allocation);
-                (device, What::Safe { id })
+                What::Safe { id }
             }
             _ => return false,
         };
+        let device = entry.kind.is_device();
         self.at = self.at.max(at);
         let at = self.at;
         to.event(Event { at, device, what });
@@ -296,14 +279,13 @@ impl Merger {
     }
 
     /// The number of a new block; `None` if it cannot be followed.
-    fn begin(&mut self, entry: &Entry, bytes: u64, device: bool) -> Option<u64> {
+    fn begin(&mut self, entry: &Entry, bytes: u64) -> Option<u64> {
         if self.blocks.len() >= MOST_BLOCKS || !(1..=MOST_BYTES).contains(&bytes) {
             return None;
         }
         self.ids += 1;
         let id = self.ids;
-        self.blocks
-            .insert(entry.allocation, Block::Live { id, device });
+        self.blocks.insert(entry.allocation, Block::Live { id });
         Some(id)
     }
 }

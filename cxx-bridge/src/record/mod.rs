@@ -19,7 +19,7 @@ mod takers;
 pub use file::FileSink;
 pub use recorder::Recorder;
 pub use sink::{Event, Sink, What};
-pub use source::{Allocation, Drained, Entry, Kind, Source};
+pub use source::{Allocation, Drained, Entry, Kind, Lost, Source};
 
 use pinbuddy_trace::{Header, Memory, Unit};
 use serde_json::{Map, Value};

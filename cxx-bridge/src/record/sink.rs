@@ -4,6 +4,8 @@
 //! request before anything else names it, and by no other request ever; of each block there is at most one
 //! free, and at most one safe after it.
 
+use super::source::Lost;
+
 /// What a program did, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -99,8 +101,8 @@ pub trait Sink: Send {
     /// The next event. Blocks that were requested before the sink was added are never named.
     fn event(&mut self, event: Event);
 
-    /// So many events were dropped about here, for want of room in the rings.
-    fn lost(&mut self, events: u64);
+    /// These events were dropped about here, for want of room in the rings.
+    fn lost(&mut self, events: Lost);
 
     /// Whether it is a trace, which `pinbuddy.trace.stop()` ends.
     fn is_trace(&self) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! A trait, so that merging is tested without C++.
 
+use std::ops::AddAssign;
+
 /// What a thread recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -54,6 +56,10 @@ pub enum Kind {
     },
     /// A use of device memory on the stream of this number.
     DeviceUse(u32),
+    /// A free of device memory, after which so many `DeviceDone` follow.
+    DeviceFree(u64),
+    /// One of the uses of freed device memory is over.
+    DeviceDone,
     /// A device's allocator got so many bytes from the driver.
     SegmentAlloc {
         /// Its bytes.
@@ -68,6 +74,54 @@ pub enum Kind {
         /// Which device's.
         device: u32,
     },
+}
+
+impl Kind {
+    /// Whether it is about device memory; of an iteration, no.
+    pub fn is_device(self) -> bool {
+        match self {
+            Self::Request(_)
+            | Self::PrivateRequest(_)
+            | Self::Free(_)
+            | Self::Done
+            | Self::Use(_)
+            | Self::Clear
+            | Self::Iteration => false,
+            Self::DeviceRequest { .. }
+            | Self::DeviceUse(_)
+            | Self::DeviceFree(_)
+            | Self::DeviceDone
+            | Self::SegmentAlloc { .. }
+            | Self::SegmentFree { .. } => true,
+        }
+    }
+}
+
+/// How many entries were dropped, by the memory that they are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Of pinned memory, and iterations.
+    pub pinned: u64,
+    /// Of device memory.
+    pub device: u64,
+}
+
+impl Lost {
+    /// One entry of this kind.
+    pub fn one(kind: Kind) -> Self {
+        let device = u64::from(kind.is_device());
+        Self {
+            pinned: 1 - device,
+            device,
+        }
+    }
+}
+
+impl AddAssign for Lost {
+    fn add_assign(&mut self, other: Self) {
+        self.pinned += other.pinned;
+        self.device += other.device;
+    }
 }
 
 impl Entry {
@@ -94,6 +148,8 @@ impl Entry {
             9 => Kind::DeviceUse(value as u32),
             10 => Kind::SegmentAlloc { bytes, device },
             11 => Kind::SegmentFree { bytes, device },
+            12 => Kind::DeviceFree(value),
+            13 => Kind::DeviceDone,
             _ => return None,
         };
         Some(Self {
@@ -109,8 +165,8 @@ impl Entry {
 pub struct Drained {
     /// The number of the thread that wrote them.
     pub thread: u32,
-    /// How many entries were dropped since the last drain.
-    pub lost: u64,
+    /// What was dropped since the last drain.
+    pub lost: Lost,
 }
 
 /// The rings. All but [`Self::record`] and [`Self::ticks`] are for one thread at a time.
@@ -123,8 +179,8 @@ pub trait Source: Send + Sync {
     fn rings(&self) -> usize;
     /// Appends what a ring holds to `into`, the oldest first.
     fn drain(&self, ring: usize, into: &mut Vec<Entry>) -> Drained;
-    /// How many entries found no ring since the last call.
-    fn lost(&self) -> u64;
+    /// What found no ring since the last call.
+    fn lost(&self) -> Lost;
 }
 
 #[cfg(test)]
@@ -147,6 +203,13 @@ mod tests {
             device: 2,
         };
         assert_eq!(Entry::of(1, 2, packed).unwrap().kind, kind);
-        assert_eq!(Entry::of(1, 2, 15 << 60), None);
+        let of = |kind: u64| Entry::of(1, 2, kind << 60 | 5).map(|it| it.kind);
+        assert_eq!(of(12), Some(Kind::DeviceFree(5)));
+        assert_eq!(of(13), Some(Kind::DeviceDone));
+        assert_eq!(of(15), None);
+        // What C++ counts as lost is about the same memory.
+        for (kind, known) in (0..16).filter_map(|it| Some((it, of(it)?))) {
+            assert_eq!(known.is_device(), kind >= 8, "{known:?}");
+        }
     }
 }

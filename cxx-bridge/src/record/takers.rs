@@ -4,6 +4,7 @@
 
 use super::merge::Output;
 use super::sink::{Event, Sink, What};
+use super::source::Lost;
 
 struct Taker {
     sink: Box<dyn Sink>,
@@ -61,7 +62,7 @@ impl Output for Takers {
         }
     }
 
-    fn lost(&mut self, entries: u64) {
+    fn lost(&mut self, entries: Lost) {
         self.0.iter_mut().for_each(|it| it.sink.lost(entries));
     }
 }

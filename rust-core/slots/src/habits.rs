@@ -20,9 +20,21 @@ pub(crate) struct Habits {
     most: Vec<u32>,
     /// No more granules than this are live at a rest; none before the first period is over.
     rest: Option<u32>,
-    /// The fewest that were live since the period began.
+    /// The fewest that were live since the period began. The prologue's count, too, when a program has just begun: so rests
+    /// are known one period later. Knowing them earlier gained nothing in `simulate --device`, and lost places where
+    /// requests differ at random.
     least: u32,
     slack: u32,
+}
+
+/// What a lane has learned about rests by coming to a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    None,
+    /// This step did not rest and does now, or the other way round.
+    Step,
+    /// How much may be live at a rest.
+    Rest,
 }
 
 /// As much as a region's so manieth part may be live at a rest beyond what was at others.
@@ -56,13 +68,21 @@ impl Habits {
 
     /// The lane, which knows its place, comes to a step; with `is_over` it is the last one of the period.
     #[inline]
-    pub(crate) fn saw(&mut self, step: usize, live: usize, is_over: bool) {
+    pub(crate) fn saw(&mut self, step: usize, live: usize, is_over: bool) -> News {
         let live = (live / GRANULE) as u32;
-        self.live[step] = live;
+        let before = std::mem::replace(&mut self.live[step], live);
         self.least = self.least.min(live);
         if is_over {
-            self.rest = Some(self.least.saturating_add(self.slack));
+            let rest = Some(self.least.saturating_add(self.slack));
             self.least = UNKNOWN;
+            if std::mem::replace(&mut self.rest, rest) != rest {
+                return News::Rest;
+            }
+        }
+        let rests = |live| self.rest.is_some_and(|rest| live <= rest);
+        match rests(before) == rests(live) {
+            true => News::None,
+            false => News::Step,
         }
     }
 

@@ -6,15 +6,13 @@
 //! is. A period holds several iterations where blocks live for longer than one: their slots take turns. Knows sizes and
 //! indexes; no memory.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use crate::align::{Doubt, REACH, State};
-use crate::habits::Habits;
+use crate::clues::{CLUE, Clues};
+use crate::habits::{Habits, News};
 use crate::layout::{Lane, Slot};
-
-/// A lost lane looks for its place by so many sizes.
-const CLUE: usize = 3;
+use crate::rests::Rests;
 
 /// So many steps that it has passed may serve a request whose own slot is not free.
 const PASSED: usize = 32;
@@ -35,10 +33,12 @@ pub(crate) struct Course {
     /// request has stored.
     last: [usize; CLUE],
     oldest: usize,
-    /// What leads up to each step, sorted: a hash of the sizes up to it, and the step.
-    clues: Vec<(u64, u32)>,
+    /// What leads up to each step.
+    clues: Clues,
     /// Where the lane learns how it behaves.
     habits: Option<Box<Habits>>,
+    /// Where it rests by them, once somebody has asked since that changed.
+    rests: Option<Rests>,
     /// What the last request was, if it got no step.
     odd: Odd,
 }
@@ -75,7 +75,9 @@ impl Course {
     pub(crate) fn new(lane: &Lane, slots: &[Slot]) -> Self {
         let step = |&slot: &u32| (slot, slots[slot as usize].bytes);
         let steps: Vec<_> = lane.prologue.iter().chain(&lane.period).map(step).collect();
-        let mut course = Self {
+        let sizes: Vec<_> = steps.iter().map(|it| it.1).collect();
+        Self {
+            clues: Clues::new(&sizes, lane.prologue.len()),
             iteration: lane.period.len() / lane.turns.max(1) as usize,
             steps,
             period: lane.prologue.len(),
@@ -83,12 +85,10 @@ impl Course {
             sure: Sure::Yes,
             last: [0; CLUE],
             oldest: 0,
-            clues: Vec::new(),
             habits: None,
+            rests: None,
             odd: Odd::Lost,
-        };
-        course.clues = course.make_clues();
-        course
+        }
     }
 
     /// From now on the lane learns how it behaves, in regions of so many bytes; at first, from the plan, how long blocks
@@ -142,7 +142,10 @@ impl Course {
                 let is_over = next == self.steps.len();
                 self.at = if is_over { self.period } else { next };
                 if let Some(habits) = &mut self.habits {
-                    habits.saw(step, live, is_over);
+                    let news = habits.saw(step, live, is_over);
+                    if news != News::None {
+                        self.hear(news, step);
+                    }
                 }
                 Said::Step(step)
             }
@@ -154,13 +157,7 @@ impl Course {
     /// The program is between two iterations, and the lane is elsewhere: goes to the next step at which it may be.
     #[cold]
     fn ask_at_rest(&mut self, bytes: usize, live: usize) -> Said {
-        let begins = (self.period..self.steps.len()).step_by(self.iteration.max(1));
-        let all = begins
-            .chain(self.at..self.steps.len())
-            .chain(self.period..self.at);
-        let rests = |step: usize| self.habits.as_ref().is_some_and(|it| it.rests_at(step));
-        let mut fitting = all.filter(|&step| self.steps[step].1 == bytes);
-        let Some(step) = fitting.find(|&step| rests(step)) else {
+        let Some(step) = self.step_at_rest(bytes) else {
             let said = self.ask_in_doubt(bytes, live);
             self.odd = Odd::Lost;
             return said;
@@ -169,6 +166,37 @@ impl Course {
         self.at = self.at_distance(1).unwrap_or(self.steps.len());
         self.sure = Sure::Yes;
         Said::Found(step)
+    }
+
+    /// The step at which a request of so many bytes may begin where the program rests. O(log steps), and O(steps) once
+    /// after each period that has changed what a rest is.
+    fn step_at_rest(&mut self, bytes: usize) -> Option<usize> {
+        if self.rests.is_none() {
+            let habits = self.habits.as_ref()?;
+            let mut rests = Rests::default();
+            for step in (0..self.steps.len()).filter(|&step| habits.rests_at(step)) {
+                rests.flip(self.steps[step].1, self.is_inside(step), step);
+            }
+            self.rests = Some(rests);
+        }
+        self.rests.as_ref()?.find(bytes, self.at, self.period)
+    }
+
+    /// Keeps the list of steps at rest what it says.
+    #[cold]
+    fn hear(&mut self, news: News, step: usize) {
+        let is_inside = self.is_inside(step);
+        match (news, &mut self.rests) {
+            (News::Step, Some(rests)) => rests.flip(self.steps[step].1, is_inside, step),
+            (News::Rest, rests) => *rests = None,
+            _ => {}
+        }
+    }
+
+    /// Whether no iteration of the period begins with this step.
+    fn is_inside(&self, step: usize) -> bool {
+        let past = step.checked_sub(self.period);
+        past.is_none_or(|past| past % self.iteration.max(1) != 0)
     }
 
     /// The slot of a step.
@@ -309,12 +337,9 @@ impl Course {
         self.odd = Odd::Lost;
         let mut last = self.last;
         last.rotate_left(self.oldest);
-        let clue = hash(last);
-        let first = self.clues.partition_point(|it| it.0 < clue);
-        let places = self.clues[first..].iter().take_while(|it| it.0 == clue);
         let differs = |step| self.habits.as_ref().map_or(0, |it| it.differs(step, live));
         let far = |step: usize| (differs(step), step.abs_diff(self.at));
-        let nearest = places.map(|it| it.1 as usize).min_by_key(|&step| far(step));
+        let nearest = self.clues.places(last).min_by_key(|&step| far(step));
         let Some(step) = nearest else {
             return Said::Nothing;
         };
@@ -342,26 +367,7 @@ impl Course {
             .ok()
             .filter(|&step| step < self.steps.len())
     }
-
-    fn make_clues(&self) -> Vec<(u64, u32)> {
-        let size = |at: usize| self.steps[at].1;
-        let straight = (CLUE - 1..self.steps.len())
-            .map(|at| (hash([size(at - 2), size(at - 1), size(at)]), at as u32));
-        // A period's first steps follow its last ones.
-        let length = self.steps.len() - self.period;
-        let back = |at: usize, by: usize| size(self.period + (at + 2 * length - by) % length);
-        let around = (0..length.min(CLUE - 1)).map(|at| {
-            let clue = hash([back(at, 2), back(at, 1), back(at, 0)]);
-            (clue, (self.period + at) as u32)
-        });
-        let mut clues: Vec<_> = straight.chain(around).collect();
-        clues.sort_unstable();
-        clues
-    }
 }
 
-fn hash(sizes: [usize; CLUE]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    sizes.hash(&mut hasher);
-    hasher.finish()
-}
+#[cfg(test)]
+mod tests;

@@ -10,8 +10,10 @@
 //!
 //! - `align`: where in its sequence a thread is, when it does not do as planned.
 //! - `cells`: which parts of the regions are taken.
+//! - `clues`: which steps the last sizes lead up to.
 //! - `habits`: how much is live at a lane's steps, and for how long its blocks live.
 //! - `lane`: what a thread is about to ask for, and how its place is found again.
+//! - `rests`: at which of a lane's steps the program rests.
 //! - `slots`: both together, and what was counted.
 //!
 //! Sans-IO: addresses and sizes in, places out. Knows no file, no thread and no driver.
@@ -20,9 +22,11 @@
 
 mod align;
 mod cells;
+mod clues;
 mod habits;
 mod lane;
 mod layout;
+mod rests;
 mod slots;
 
 pub use layout::{GRANULE, Lane, Layout, Mistake, Slot};

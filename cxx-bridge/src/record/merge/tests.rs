@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::*;
-use crate::record::source::Drained;
+use crate::record::source::{Drained, Lost};
 
 /// Rings that a test fills.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Rings {
         rings[ring].1.thread = thread;
     }
 
-    fn lose(&self, ring: usize, lost: u64) {
+    fn lose(&self, ring: usize, lost: Lost) {
         self.put(ring, 0, &[]);
         self.0.lock().unwrap()[ring].1.lost = lost;
     }
@@ -48,11 +48,11 @@ impl Source for Rings {
         let (entries, drained) = &mut self.0.lock().unwrap()[ring];
         into.append(entries);
         let found = *drained;
-        drained.lost = 0;
+        drained.lost = Lost::default();
         found
     }
-    fn lost(&self) -> u64 {
-        0
+    fn lost(&self) -> Lost {
+        Lost::default()
     }
 }
 
@@ -60,14 +60,14 @@ impl Source for Rings {
 #[derive(Default)]
 struct Seen {
     events: Vec<Event>,
-    lost: u64,
+    lost: Lost,
 }
 
 impl Output for Seen {
     fn event(&mut self, event: Event) {
         self.events.push(event);
     }
-    fn lost(&mut self, entries: u64) {
+    fn lost(&mut self, entries: Lost) {
         self.lost += entries;
     }
 }
@@ -153,9 +153,9 @@ fn device_memory_keeps_its_device_and_stream() {
         entry(20, 7, request),
         entry(30, 8, Kind::Request(5)),
         entry(40, 7, Kind::DeviceUse(4)),
-        entry(50, 7, Kind::Free(1)),
+        entry(50, 7, Kind::DeviceFree(1)),
         entry(60, 8, Kind::Free(0)),
-        entry(70, 7, Kind::Done),
+        entry(70, 7, Kind::DeviceDone),
     ];
     rings.put(0, 0, &all);
     let (mut merger, mut seen) = (merger(), Seen::default());
@@ -217,7 +217,7 @@ fn entries_of_several_rings_are_in_the_order_of_their_times() {
     140 iteration
     180 clear
     ");
-    assert_eq!((seen.lost, merger.blocks.len()), (0, 0));
+    assert_eq!((seen.lost, merger.blocks.len()), (Lost::default(), 0));
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn processors_whose_counters_differ_make_no_invalid_order() {
     206 1: free 1 pending
     206 safe 1
     ");
-    assert_eq!(seen.lost, 0);
+    assert_eq!(seen.lost, Lost::default());
 }
 
 #[test]
@@ -285,7 +285,11 @@ fn what_lacks_its_beginning_is_dropped_and_counted() {
     rings.put(
         0,
         0,
-        &[entry(1, 9, Kind::Free(0)), entry(2, 3, Kind::Request(0))],
+        &[
+            entry(1, 9, Kind::Free(0)),
+            entry(2, 3, Kind::Request(0)),
+            entry(3, 8, Kind::DeviceFree(0)),
+        ],
     );
     // Of another recording: not lost, since nobody wants it.
     let other = Entry {
@@ -293,10 +297,18 @@ fn what_lacks_its_beginning_is_dropped_and_counted() {
         ..entry(3, 0, Kind::Clear)
     };
     rings.put(0, 0, &[other]);
-    rings.lose(1, 10);
+    let dropped = Lost {
+        pinned: 10,
+        device: 100,
+    };
+    rings.lose(1, dropped);
     merger.drain(&rings, moment(LATE), &mut seen);
     merger.drain(&rings, moment(2 * LATE), &mut seen);
-    assert_eq!((seen.text().as_str(), seen.lost), ("", 12));
+    let lost = Lost {
+        pinned: 12,
+        device: 101,
+    };
+    assert_eq!((seen.text().as_str(), seen.lost), ("", lost));
     assert!(merger.early.is_empty() && merger.held.is_empty());
 }
 

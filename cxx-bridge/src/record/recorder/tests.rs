@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU16, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use super::super::source::{Allocation, Drained, Entry, Kind};
+use super::super::source::{Allocation, Drained, Entry, Kind, Lost};
 use super::*;
 use crate::record::sink::{Event, What};
 
@@ -29,8 +29,8 @@ impl Source for Arc<Rings> {
         into.append(&mut self.entries.lock().unwrap());
         Drained::default()
     }
-    fn lost(&self) -> u64 {
-        0
+    fn lost(&self) -> Lost {
+        Lost::default()
     }
 }
 
@@ -58,7 +58,7 @@ impl Sink for Listener {
     fn event(&mut self, event: Event) {
         self.0.lock().unwrap().whats.push(event.what);
     }
-    fn lost(&mut self, _: u64) {}
+    fn lost(&mut self, _: Lost) {}
     fn is_trace(&self) -> bool {
         self.1
     }
@@ -186,7 +186,7 @@ fn a_panic_of_a_sink_ends_the_recording_alone() {
         fn event(&mut self, _: Event) {
             panic!("a defect of ours");
         }
-        fn lost(&mut self, _: u64) {}
+        fn lost(&mut self, _: Lost) {}
         fn end(&mut self) {}
     }
     let (recorder, rings) = recorder();

@@ -31,10 +31,15 @@ struct Entry {
   std::uint64_t what;
 };
 
+struct Lost {
+  std::uint64_t pinned;
+  std::uint64_t device;
+};
+
 struct Drained {
   std::size_t count;
   std::uint32_t thread;
-  std::uint64_t lost;
+  Lost lost;
 };
 
 struct Caches {

@@ -1,0 +1,60 @@
+//! The list of steps at rest beside a look at all steps.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::layout::GRANULE;
+
+/// Steps of these granules, the first of which are the prologue, in a period of two iterations.
+fn course(granules: &[usize], prologue: usize) -> Course {
+    let slot = |(index, &it): (usize, &usize)| Slot {
+        bytes: it * GRANULE,
+        region: 0,
+        offset: index * 8 * GRANULE,
+    };
+    let slots: Vec<_> = granules.iter().enumerate().map(slot).collect();
+    let (prologue, period) = (0..slots.len() as u32).partition(|&it| (it as usize) < prologue);
+    let lane = Lane {
+        prologue,
+        period,
+        turns: 2,
+        ..Lane::default()
+    };
+    let mut course = Course::new(&lane, &slots);
+    course.learn(1 << 30, |slot| slot..slot + 1, slots.len());
+    course
+}
+
+/// Every step in turn, as [`Course::step_at_rest`] prefers them.
+fn by_looking_at_all(course: &Course, bytes: usize) -> Option<usize> {
+    let (period, at, count) = (course.period, course.at, course.steps.len());
+    let begins = (period..count).step_by(course.iteration.max(1));
+    let mut all = begins.chain(at..count).chain(period..at);
+    let habits = course.habits.as_ref().unwrap();
+    all.find(|&step| course.steps[step].1 == bytes && habits.rests_at(step))
+}
+
+proptest! {
+    #[test]
+    fn the_list_of_rests_answers_as_a_look_at_all_steps(
+        granules in prop::collection::vec(1..4_usize, 2..40),
+        prologue in 0..6_usize,
+        asked in prop::collection::vec((0..8_u8, 1..4_usize, 0..4_usize), 1..400),
+    ) {
+        let mut course = course(&granules, prologue.min(granules.len()));
+        for (odd, other, live) in asked {
+            // Mostly as planned, so that periods end.
+            let planned = course.bytes(course.at).filter(|_| odd > 0);
+            course.ask(planned.unwrap_or(other * GRANULE), live << 23);
+            for bytes in (1..5).map(|it| it * GRANULE) {
+                let expected = by_looking_at_all(&course, bytes);
+                // From a list of its own as well as from the one that has been kept.
+                if odd == 1 {
+                    prop_assert_eq!(course.clone().step_at_rest(bytes), expected);
+                } else {
+                    prop_assert_eq!(course.step_at_rest(bytes), expected);
+                }
+            }
+        }
+    }
+}
