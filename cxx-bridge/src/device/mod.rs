@@ -33,8 +33,8 @@ pub fn choose(
     };
     let run = plan::this_run(torch, THRESHOLD);
     plan::decide(name, config, run, |text, run| {
-        let plan = DevicePlan::read(text).map_err(|why| why.to_string())?;
-        plan.fits(run).map_err(|why| why.to_string())?;
+        let plan = DevicePlan::read(text)?;
+        plan.fits(run)?;
         Ok(plan)
     })
 }
