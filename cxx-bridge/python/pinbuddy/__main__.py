@@ -1,6 +1,7 @@
 """``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
 place (``doctor``); where the library for a C++ program is (``library``); and, without torch, plans and
-advice from traces (``plan``, ``advise``, ``report``), and what other processes show (``top``). Also installed as the command ``pinbuddy``."""
+advice from traces (``plan``, ``advise``, ``report``), what other processes show (``top``), and what a
+message means (``explain``). Also installed as the command ``pinbuddy``."""
 
 import argparse
 import difflib
