@@ -21,9 +21,20 @@ const LONGEST: u64 = 1 << 16;
 /// The most entries that are shown where no message was recognised.
 const MOST_NEAR: usize = 3;
 
+/// The text of the page.
+const PAGE: &str = include_str!("../../docs/troubleshooting.md");
+
+/// The message in a text that is explained here, if there is one: of several, the longest.
+#[must_use]
+pub fn known(text: &str) -> Option<&'static str> {
+    let page = Page::read(PAGE);
+    let titles = page.messages_in(text).map(|it| it.title);
+    titles.max_by_key(|it| it.len())
+}
+
 /// The command. Fails if nothing is known of what was asked.
 pub fn run(args: &cli::Explain) -> Result<ExitCode> {
-    let page = Page::read(include_str!("../../docs/troubleshooting.md"));
+    let page = Page::read(PAGE);
     let asked = args.message.join(" ");
     let out = &mut io::stdout().lock();
     let is_known = if !asked.trim().is_empty() {

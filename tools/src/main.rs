@@ -16,6 +16,9 @@ fn main() -> ExitCode {
             for cause in error.chain().skip(1) {
                 eprintln!("  because   {cause}");
             }
+            if let Some(message) = explain::known(&format!("{error:#}")) {
+                eprintln!("  see       pinbuddy explain '{message}'");
+            }
             ExitCode::FAILURE
         }
     }
