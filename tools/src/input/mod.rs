@@ -3,6 +3,7 @@
 //! A trace is read anew for each pass, so that one of any length takes little memory; a snapshot is read once. What
 //! their formats allow and forbid is theirs; here every event is valid after those before.
 
+mod counts;
 mod item;
 mod numbers;
 mod snapshot;
@@ -91,7 +92,7 @@ impl Input {
         }
         let is_none = || format!("{name} is no trace");
         let (about, memory) = trace::about(path).with_context(is_none)?;
-        let counts = trace::counts(path, memory).with_context(is_none)?;
+        let counts = counts::counts(path, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;
         Ok(Self {
             name,
