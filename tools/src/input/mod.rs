@@ -32,6 +32,8 @@ pub struct About {
     pub threshold: Option<u64>,
     /// The budget, if one was set, in bytes.
     pub budget: Option<u64>,
+    /// The most that the control groups of the run allowed, in bytes.
+    pub group_limit: Option<u64>,
     /// Whether it was recorded in a run: it then says when streams were done.
     pub recorded: bool,
     /// Whether it says which streams used a block.

@@ -41,6 +41,7 @@ pub(super) fn about(path: &Path) -> Result<(About, Memory)> {
         rank: small(header.rank).zip(small(header.world_size)),
         threshold: setting("BUDDY_THRESHOLD_MB"),
         budget: setting("BUDDY_MAX_MB"),
+        group_limit: header.group_limit,
         recorded: header.torch.is_some() || !header.settings.is_empty(),
         uses: true,
         exact_sizes: true,
