@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use serde::Serialize;
 
@@ -37,6 +37,9 @@ impl Level {
     ];
 }
 
+/// Behind the first warning.
+const EXPLAINED: &str = " (see: pinbuddy explain)";
+
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
 
 /// Leaves out messages above `level` from now on.
@@ -44,9 +47,16 @@ pub fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
-/// A message that a user should act on.
+/// A message that a user should act on. The first one of a process says where such messages are explained.
 pub fn warn(line: impl FnOnce() -> String) {
-    say(Level::Warn, "warning: ", line);
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    say(Level::Warn, "warning: ", || {
+        let line = line();
+        match TOLD.swap(true, Ordering::Relaxed) {
+            true => line,
+            false => line + EXPLAINED,
+        }
+    });
 }
 
 /// A milestone.

@@ -82,6 +82,19 @@ class Page(unittest.TestCase):
         self.keep("small")
         self.quiet()
 
+    def test_limits_of_the_run_are_drawn_where_they_are_near(self) -> None:
+        header, rest = (self.folder / "small.jsonl").read_text().split("\n", 1)
+        drawn = []
+        for limit in (2 << 30, 1 << 50):
+            told = json.loads(header) | {"group_limit": limit, "settings": {"BUDDY_MAX_MB": limit >> 21}}
+            file = self.folder / f"{limit}.jsonl"
+            file.write_text(f"{json.dumps(told)}\n{rest}")
+            self.browser.open(self.report(file, "--time-limit", "1"))
+            drawn.append(self.pixels("curves"))
+            self.keep("limits" if limit == 2 << 30 else "no-limits")
+            self.quiet()
+        self.assertNotEqual(*drawn)
+
     def test_a_slider_changes_the_curve_and_what_is_said(self) -> None:
         self.browser.open(self.small)
         move = """(() => {{ const it = document.querySelector('#settings input[name={}]');

@@ -147,6 +147,30 @@ def test_plans_and_advice_come_from_a_program_beside_the_package(command, tmp_pa
     assert "plan" in command("--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["reprot", "run.jsonl"], "there is no command 'reprot'; did you mean 'report'?"),
+        (["--json", "docter"], "there is no command 'docter'; did you mean 'doctor'?"),
+        (["advice"], "there is no command 'advice'; did you mean 'advise'?"),
+        ([__file__], f"to look at a trace or a snapshot: report {__file__}"),
+        (["xyz"], "there is no command 'xyz'; there are doctor, library, plan, "),
+    ],
+)
+def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(typed)
+    assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_help_and_version_are_where_they_are_looked_for(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["help"])
+    assert ended.value.code == 0 and "advise" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{pinbuddy.version()}\n"
+
+
 def test_the_command_pinbuddy_is_installed():
     script = Path(sys.executable).with_name("pinbuddy")
     done = subprocess.run([script, "plan", "--help"], capture_output=True, text=True, timeout=300)

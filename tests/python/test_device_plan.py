@@ -2,6 +2,7 @@
 
 import json
 
+import plans
 import pytest
 from conftest import needs
 from device_plans import MIB, TRAINING
@@ -95,6 +96,15 @@ def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
     assert str(plan) in warning and "is not used" in warning and "BUDDY_PLAN_UPDATE=1" in warning
     assert outcome.value["device"] is None
     assert plan.read_text() == text
+
+
+def test_a_plan_of_pinned_memory_is_led_to_its_variable_and_kept(run, plan):
+    plans.write(plan, [MIB], [[MIB, 0, 0]], [[0]])
+    text = plan.read_text()
+    for update in ("0", "1"):
+        (warning,) = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), BUDDY_PLAN_UPDATE=update).warnings
+        assert "is not used: it is a plan of pinned memory" in warning and "BUDDY_PLAN takes it" in warning
+        assert plan.read_text() == text
 
 
 def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan):

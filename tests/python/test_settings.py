@@ -191,10 +191,12 @@ def test_a_longer_request_never_gets_a_shorter_block(run):
 
 
 def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
-    outcome = run(PROBE, **SMALL, BUDDY_BLOCKSIZE_MB=4, BUDDY_LOG="warn")
+    outcome = run(PROBE, **SMALL, BUDDY_BLOCKSIZE_MB=4, BUDDY_LGO="warn", BUDDY_LOG="warn")
+    no_setting = "is no setting and has no effect; did you mean"
+    # The first one says where messages are explained.
     assert outcome.warnings == [
-        "pinbuddy: warning: BUDDY_BLOCKSIZE_MB is no setting and has no effect; "
-        "did you mean BUDDY_BLOCK_SIZE_MB?"
+        f"pinbuddy: warning: BUDDY_BLOCKSIZE_MB {no_setting} BUDDY_BLOCK_SIZE_MB? (see: pinbuddy explain)",
+        f"pinbuddy: warning: BUDDY_LGO {no_setting} BUDDY_LOG?",
     ]
 
 

@@ -26,6 +26,8 @@ pub enum Command {
     Top(Top),
     /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
     Report(Report),
+    /// Say what a message of pinbuddy's means, and what to do about it
+    Explain(Explain),
 }
 
 /// Options of `plan`.
@@ -155,6 +157,22 @@ pub struct Top {
     pub interval: f64,
 }
 
+/// Options of `explain`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Without a message, a log is read from standard input; on a terminal, all symptoms and messages are listed. \
+                  Exit status 1 if nothing is known."
+)]
+pub struct Explain {
+    /// The message or a part of it, or words of a symptom
+    #[arg(
+        value_name = "MESSAGE",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub message: Vec<String>,
+}
+
 /// What a report is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -210,7 +228,7 @@ mod tests {
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        for name in ["plan", "advise", "report", "top"] {
+        for name in ["plan", "advise", "report", "top", "explain"] {
             let command = cli.find_subcommand_mut(name).unwrap();
             let help = command.render_long_help().to_string();
             insta::assert_snapshot!(format!("help_{name}"), help);

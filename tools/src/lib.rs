@@ -7,6 +7,7 @@
 //!   advise   a trace in, findings and settings to paste out (`advise`)
 //!   report   a trace in, a page to look at out (`report`)
 //!   top      programs that run in, how their memory stands out (`top`)
+//!   explain  a message in, what it means and what to do out (`explain`)
 //! ```
 //!
 //! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
@@ -18,6 +19,7 @@ pub mod advise;
 pub mod baseline;
 pub mod cli;
 pub mod effort;
+pub mod explain;
 mod flow;
 pub mod input;
 mod output;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser as _;
 use pinbuddy_tools::cli::{Cli, Command};
-use pinbuddy_tools::{advise, place, plan, report, top};
+use pinbuddy_tools::{advise, explain, place, plan, report, top};
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
@@ -16,6 +16,9 @@ fn main() -> ExitCode {
             for cause in error.chain().skip(1) {
                 eprintln!("  because   {cause}");
             }
+            if let Some(message) = explain::known(&format!("{error:#}")) {
+                eprintln!("  see       pinbuddy explain '{message}'");
+            }
             ExitCode::FAILURE
         }
     }
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Top(args) => return top::run(args),
+        Command::Explain(args) => return explain::run(args),
         Command::Advise(args) => advise::run(args),
         Command::Report(args) => report::run(args),
         Command::Plan(args) => match &args.instance {

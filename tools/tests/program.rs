@@ -204,6 +204,7 @@ fn what_cannot_be_used_is_refused_with_its_place() {
     let wrong = file(&folder, "wrong.jsonl", lines);
     let hostile = file(&folder, "hostile.pickle", b"\x80\x04cos\nsystem\n.");
     let zip = file(&folder, "snapshot.pt", b"PK\x03\x04");
+    let packed = file(&folder, "run.jsonl.gz", b"\x1f\x8b\x08\0");
     let table = file(&folder, "blocks.csv", b"id,lower,upper,size\n1,5,5,3\n");
     let small = file(
         &folder,
@@ -227,6 +228,11 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         (
             ["advise", &wrong],
             "error: FOLDER/wrong.jsonl is no trace\n  because   line 2: expected free to name a block",
+        ),
+        (
+            ["report", &packed],
+            "error: FOLDER/run.jsonl.gz is compressed: unpack it first, with gunzip or unzstd\n  see       pinbuddy explain 'is \
+             compressed: unpack it first'\n",
         ),
         (
             ["advise", &hostile],

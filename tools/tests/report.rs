@@ -42,6 +42,22 @@ fn a_page_is_one_file_beside_the_trace() {
 }
 
 #[test]
+fn limits_of_the_run_are_in_its_report() {
+    let folder = TempDir::new().unwrap();
+    let settings = [("BUDDY_MAX_MB".to_owned(), 3000.into())];
+    let header = Header {
+        group_limit: Some(4 << 30),
+        settings: settings.into_iter().collect(),
+        ..Header::default()
+    };
+    let file = started::trace(folder.path(), "tensors-155", 1, &header);
+    let (_, json) = report(&file, &["--format", "json", "--time-limit", "0"]);
+    let data: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(data["budget"], 3000_u64 << 20);
+    assert_eq!(data["group_limit"], 4_u64 << 30);
+}
+
+#[test]
 fn what_is_drawn_agrees_with_what_is_advised() {
     let folder = TempDir::new().unwrap();
     let file = trace(&folder, "tensors-155", 4);

@@ -39,3 +39,54 @@ fn a_plan_of_all_sizes_names_no_smallest_one() {
     let said = String::from_utf8(said).unwrap();
     assert!(said.starts_with("2 requests, at most "), "{said}");
 }
+
+/// What `explain` answers, with `log` as its standard input.
+fn explained(arguments: &[&str], log: &str) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("train.log");
+    fs::write(&file, log).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+    command.arg("explain").args(arguments);
+    let output = command.stdin(fs::File::open(&file).unwrap()).output();
+    let output = output.unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
+}
+
+#[test]
+fn a_message_is_explained_by_itself_and_in_a_log() {
+    let line = "pinbuddy: rank 3: warning: could not pin 1 GiB: out of memory. The warm-up ends with 2 of 8 blocks";
+    let (code, said) = explained(&[line], "");
+    assert_eq!(code, Some(0));
+    assert!(
+        said.starts_with("could not pin\n  The driver refused."),
+        "{said}"
+    );
+    let log =
+        format!("epoch 1\n{line}\nsomebody could not register\n{line}\nerror: x is no trace\n");
+    let (code, said) = explained(&[], &log);
+    assert_eq!(
+        (code, said.matches("The driver refused.").count()),
+        (Some(0), 1)
+    );
+    assert!(
+        said.contains("error: x is no trace\nis no trace\n"),
+        "{said}"
+    );
+    assert!(!said.contains("somebody"), "{said}");
+}
+
+#[test]
+fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
+    let (code, said) = explained(&["first", "step", "is", "slow"], "");
+    assert_eq!(code, Some(0));
+    assert!(said.contains("To do: call pinbuddy.warm_up()"), "{said}");
+    let (code, said) = explained(&["xyzzy"], "");
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with("Nothing is known of that."), "{said}");
+    let (code, said) = explained(&[], "epoch 1\n");
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with("No message of pinbuddy's"), "{said}");
+}

@@ -65,6 +65,9 @@ pub enum Command {
     /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
     #[command(disable_help_flag = true)]
     Report(Handed),
+    /// Say what a message of pinbuddy's means, and what to do about it
+    #[command(disable_help_flag = true)]
+    Explain(Handed),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
     /// Build and try the fork of every supported release, one after the other

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         Command::Advise(words) => match TOOLS.hand_on(&["advise"], words)? {},
         Command::Top(words) => match TOOLS.hand_on(&["top"], words)? {},
         Command::Report(words) => match TOOLS.hand_on(&["report"], words)? {},
+        Command::Explain(words) => match TOOLS.hand_on(&["explain"], words)? {},
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
@@ -88,7 +89,7 @@ fn help() -> Option<anyhow::Error> {
     let (program, path): (_, &[&str]) = match words[..] {
         ["help", "bench" | "simulate" | "trace"] => (BENCH, &words[1..]),
         ["help", "gpu", "plot"] => (BENCH, &["gpu", "plot"]),
-        ["help", "plan" | "advise" | "report" | "top"] => (TOOLS, &words[1..]),
+        ["help", "plan" | "advise" | "report" | "top" | "explain"] => (TOOLS, &words[1..]),
         _ => return None,
     };
     let words = vec!["--help".into()];

@@ -11,12 +11,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-const DOCUMENTS: [&str; 5] = [
+/// Documents that have figures of committed runs.
+const DOCUMENTS: [&str; 7] = [
     "README.md",
-    "docs/measured.md",
-    "docs/comparison.md",
     "docs/bench.md",
+    "docs/comparison.md",
     "docs/device.md",
+    "docs/measured.md",
+    "docs/plans.md",
+    "docs/worst.md",
 ];
 
 /// The numbers in a text, as they are written.
@@ -96,6 +99,18 @@ fn every_figure_is_of_the_run_that_it_names() {
             }
         }
         assert!(rows > 2, "{document} has {rows} rows with figures");
+    }
+}
+
+#[test]
+fn every_document_with_such_figures_is_looked_at() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    for entry in fs::read_dir(docs).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("docs/{}", path.file_name().unwrap().to_str().unwrap());
+        if name.ends_with(".md") && read(&name).contains("<!-- =") {
+            assert!(DOCUMENTS.contains(&name.as_str()), "{name}");
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 """``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
 place (``doctor``); where the library for a C++ program is (``library``); and, without torch, plans and
-advice from traces (``plan``, ``advise``, ``report``), and what other processes show (``top``). Also installed as the command ``pinbuddy``."""
+advice from traces (``plan``, ``advise``, ``report``), what other processes show (``top``), and what a
+message means (``explain``). Also installed as the command ``pinbuddy``."""
 
 import argparse
+import difflib
 import json
 import sys
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "in a process that has just begun. Within a program: pinbuddy.memory_summary().",
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON, for machines")
+    parser.add_argument("--version", action="store_true", help="print PyTorch's version and pinbuddy's")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and why not")
     doctor.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
@@ -37,16 +40,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for command, about in _tools.COMMANDS.items():
         commands.add_parser(command, help=about, add_help=False)
+    first = next((it for it in words if not it.startswith("-")), None)
+    if first == "help":
+        words = ["--help"]
+    elif first is not None and first not in commands.choices:
+        parser.error(_unknown(first, list(commands.choices)))
     options = parser.parse_args(words)
     try:
         if options.command == "doctor":
             return _print_doctor(options.json)
         if options.command == "library":
             return _print_library(options.torch)
+        if options.version:
+            print(pinbuddy.version())
+            return 0
         return _print_settings(options.json)
     except ImportError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _unknown(word: str, commands: list[str]) -> str:
+    """What to say where a command stands that is none."""
+    near = difflib.get_close_matches(word, commands, n=1, cutoff=0.5)
+    if near:
+        return f"there is no command {word!r}; did you mean {near[0]!r}?"
+    if Path(word).is_file():
+        return f"there is no command {word!r}; to look at a trace or a snapshot: report {word}"
+    return f"there is no command {word!r}; there are {', '.join(commands)}"
 
 
 def _print_settings(as_json: bool) -> int:

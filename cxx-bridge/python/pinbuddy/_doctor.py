@@ -189,3 +189,4 @@ def _not_loaded(report: Report, match: _match.Match, plugin: dict[str, Any] | No
         report.why, report.to_do = "the plug-in's library is damaged", reinstall
     else:
         report.why = "the library could not be loaded, and standard error says why"
+        report.to_do = f"what that line names is missing or of another release; if it is pinbuddy's, {reinstall}"

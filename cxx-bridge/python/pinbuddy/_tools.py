@@ -13,6 +13,7 @@ COMMANDS = {
     "top": "show how pinned memory stands in programs that run with BUDDY_LIVE=1",
     "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
+    "explain": "say what a message of pinbuddy's means, and what to do about it",
 }
 """Its commands, each in a line."""
 

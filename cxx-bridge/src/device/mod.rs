@@ -31,10 +31,33 @@ pub fn choose(
     let Some(name) = name else {
         return (Choice::Nothing, None);
     };
+    if config.plan.value.as_deref() == Some(name) {
+        let why = format!(
+            "BUDDY_PLAN and BUDDY_DEVICE_PLAN name the same file, {name}: device memory is not planned. Each of the two \
+             needs a file of its own"
+        );
+        return (Choice::Nothing, Some(why));
+    }
     let run = plan::this_run(torch, THRESHOLD);
     plan::decide(name, config, run, |text, run| {
-        let plan = DevicePlan::read(text).map_err(|why| why.to_string())?;
-        plan.fits(run).map_err(|why| why.to_string())?;
+        let plan = DevicePlan::read(text)?;
+        plan.fits(run)?;
         Ok(plan)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_the_other_plan_is_not_written_over() {
+        let named = |name: &str| matches!(name, "BUDDY_PLAN").then(|| "run.plan".into());
+        let (config, _) = Config::read(named);
+        let (choice, said) = choose(Some("run.plan"), &config, "2.15.0");
+        assert!(matches!(choice, Choice::Nothing));
+        assert!(said.unwrap().contains("name the same file, run.plan"));
+        let (choice, said) = choose(Some("device.plan"), &config, "2.15.0");
+        assert!(matches!(choice, Choice::Record { .. }) && said.is_none());
+    }
 }

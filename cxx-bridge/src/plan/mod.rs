@@ -7,18 +7,17 @@
 //! and a plan brings its own threshold. The run that is recorded keeps the default one.
 //!
 //! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
-//! for that. Knows no engine.
+//! for that, and if it is no other kind of file. Knows no engine.
 
 pub(crate) mod planner;
 pub(crate) mod record;
+mod unusable;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_plan::Plan;
-use pinbuddy_plan::file::{MOST_TEXT, MadeFor};
+use pinbuddy_plan::file::MadeFor;
 use pinbuddy_slots::Slots;
 
 use crate::config::{Config, MIB, Origin};
@@ -26,6 +25,8 @@ use crate::launcher;
 use crate::record::place;
 
 pub use record::Recording;
+pub(crate) use unusable::Unusable;
+use unusable::text;
 
 /// What becomes of a variable that names a plan's file.
 #[derive(Debug)]
@@ -60,10 +61,10 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
     };
     let run = this_run(torch, threshold);
     decide(name, config, run, |text, run| {
-        let plan = Plan::read(text).map_err(|why| why.to_string())?;
+        let plan = Plan::read(text)?;
         let mut run = run.clone();
         run.threshold = own_threshold(&plan, config).unwrap_or(run.threshold);
-        plan.fits(&run).map_err(|why| why.to_string())?;
+        plan.fits(&run)?;
         Ok(plan)
     })
 }
@@ -84,47 +85,25 @@ pub(crate) fn decide<P>(
     name: &str,
     config: &Config,
     run: MadeFor,
-    read: impl FnOnce(&str, &MadeFor) -> Result<P, String>,
+    read: impl FnOnce(&str, &MadeFor) -> Result<P, Unusable>,
 ) -> (Choice<P>, Option<String>) {
     let path = place::path(name);
     match text(&path).and_then(|text| text.map(|text| read(&text, &run)).transpose()) {
         Ok(Some(plan)) => (Choice::Use(plan), None),
         Ok(None) => (Choice::Record { path, run }, None),
-        Err(why) => {
-            let at = path.display();
-            if config.plan_update.value {
-                let line = format!("the plan in {at} is made anew: {why}");
-                (Choice::Record { path, run }, Some(line))
-            } else {
-                let line = format!(
-                    "the plan in {at} is not used: {why}. The program runs as without a plan; \
-                     BUDDY_PLAN_UPDATE=1 has it made anew"
-                );
-                (Choice::Nothing, Some(line))
-            }
+        Err(Unusable { why, to_do: None }) if config.plan_update.value => {
+            let line = format!("the plan in {} is made anew: {why}", path.display());
+            (Choice::Record { path, run }, Some(line))
+        }
+        Err(Unusable { why, to_do }) => {
+            let to_do = to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew");
+            let line = format!(
+                "the plan in {} is not used: {why}. The program runs as without a plan; {to_do}",
+                path.display()
+            );
+            (Choice::Nothing, Some(line))
         }
     }
-}
-
-/// The text of a file; `None` if there is no file.
-fn text(path: &Path) -> Result<Option<String>, String> {
-    let of = match fs::metadata(path) {
-        Ok(of) => of,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why.to_string()),
-    };
-    if !of.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
-    if of.len() > MOST_TEXT as u64 {
-        return Err(format!(
-            "it has {} bytes; a plan has {MOST_TEXT} at most",
-            of.len()
-        ));
-    }
-    fs::read_to_string(path)
-        .map(Some)
-        .map_err(|why| why.to_string())
 }
 
 /// The plan's own threshold, if it is the one to use: the user has set none, and it is one that can be set.

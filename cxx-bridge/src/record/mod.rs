@@ -21,6 +21,9 @@ pub use recorder::Recorder;
 pub use sink::{Event, Sink, What};
 pub use source::{Allocation, Drained, Entry, Kind, Lost, Source};
 
+use std::path::Path;
+
+use pinbuddy_machine::{Cgroup, Files};
 use pinbuddy_trace::{Header, Memory, Unit};
 use serde_json::{Map, Value};
 
@@ -65,6 +68,7 @@ pub fn header(config: &Config, torch: &str, memory: Memory) -> Header {
         torch: Some(torch.to_owned()),
         rank: Some(rank as u64),
         world_size: Some(world_size as u64),
+        group_limit: Cgroup::least_limit(&Files::below(Path::new("/"))),
         settings: settings(config),
     }
 }

@@ -69,6 +69,8 @@ pub struct Header {
     pub rank: Option<u64>,
     /// How many ranks there were.
     pub world_size: Option<u64>,
+    /// The most memory that the process's control groups allowed, in bytes.
+    pub group_limit: Option<u64>,
     /// The settings, by the names of their variables.
     pub settings: Map<String, Value>,
 }
@@ -82,6 +84,7 @@ struct Fields {
     torch: Option<Value>,
     rank: Option<Value>,
     world_size: Option<Value>,
+    group_limit: Option<Value>,
     settings: Option<Value>,
 }
 
@@ -99,6 +102,8 @@ struct Line<'a> {
     rank: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     world_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group_limit: Option<u64>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     settings: &'a Map<String, Value>,
 }
@@ -154,6 +159,7 @@ fn read(fields: Fields) -> Result<Header, What> {
         torch: text(fields.torch),
         rank: number(fields.rank),
         world_size: number(fields.world_size),
+        group_limit: number(fields.group_limit),
         settings: match fields.settings {
             Some(Value::Object(settings)) => settings,
             _ => Map::new(),
@@ -170,6 +176,7 @@ pub(super) fn write(header: &Header, to: &mut impl Write) -> io::Result<()> {
         torch: header.torch.as_deref(),
         rank: header.rank,
         world_size: header.world_size,
+        group_limit: header.group_limit,
         settings: &header.settings,
     };
     serde_json::to_writer(&mut *to, &line)?;

@@ -3,6 +3,8 @@
 //! A trace is read anew for each pass, so that one of any length takes little memory; a snapshot is read once. What
 //! their formats allow and forbid is theirs; here every event is valid after those before.
 
+mod counts;
+mod item;
 mod numbers;
 mod snapshot;
 pub mod table;
@@ -13,105 +15,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use pinbuddy_snapshot::{Entry, Snapshot, Stacks, Whose};
 use pinbuddy_trace::Event;
 
-/// An event, with where it stands in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// The line of a trace, the number of an event in a snapshot; from 1 on.
-    pub line: u64,
-    /// When, in microseconds.
-    pub at: u64,
-    /// What happened.
-    pub what: What,
-}
-
-/// What happened. Each block has an id that no other block ever has, and a small number for replays, which another block
-/// may get once it is freed. Its bytes are as they were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A request was served.
-    Request {
-        /// The block: how many requests there were before.
-        id: u64,
-        /// Its number.
-        block: u32,
-        /// Its bytes.
-        bytes: u64,
-        /// Who asked.
-        thread: u32,
-        /// No engine serves it, whatever is set: so plans leave it out.
-        private: bool,
-        /// The stream that it was asked for, as a small number; of device memory only.
-        stream: u32,
-    },
-    /// The block was freed.
-    Free {
-        /// The block.
-        id: u64,
-        /// Its number, if a replay frees it now.
-        block: Option<u32>,
-        /// Its bytes.
-        bytes: u64,
-        /// It may not be used again before `Safe`. Else it may from now on, or once its streams are done, where the file
-        /// does not say when that was.
-        pending: bool,
-    },
-    /// A block that was pending may be used again.
-    Safe {
-        /// The block.
-        id: u64,
-        /// Its number, if a replay frees it now.
-        block: Option<u32>,
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// The block was used on a stream.
-    Use {
-        /// The block.
-        id: u64,
-        /// Its number, if a replay has to find out when the stream is done.
-        block: Option<u32>,
-        /// Its bytes.
-        bytes: u64,
-        /// The stream.
-        stream: u32,
-    },
-    /// The allocator of the run itself pinned memory.
-    Pin {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// The allocator of the run itself unpinned memory.
-    Unpin {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// `empty_cache`.
-    Clear,
-    /// An iteration is over.
-    Iteration,
-    /// So many events were dropped while they were recorded.
-    Lost {
-        /// How many.
-        events: u64,
-    },
-}
-
-impl What {
-    /// The bytes of the block that it is about.
-    pub(crate) fn bytes(&self) -> Option<u64> {
-        match *self {
-            Self::Request { bytes, .. }
-            | Self::Free { bytes, .. }
-            | Self::Safe { bytes, .. }
-            | Self::Use { bytes, .. } => Some(bytes),
-            _ => None,
-        }
-    }
-}
+pub use item::{Item, What};
 
 /// What the file says of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,6 +32,8 @@ pub struct About {
     pub threshold: Option<u64>,
     /// The budget, if one was set, in bytes.
     pub budget: Option<u64>,
+    /// The most that the control groups of the run allowed, in bytes.
+    pub group_limit: Option<u64>,
     /// Whether it was recorded in a run: it then says when streams were done.
     pub recorded: bool,
     /// Whether it says which streams used a block.
@@ -164,10 +74,13 @@ impl Input {
         let name = path.display().to_string();
         let cannot = || format!("there is no trace or snapshot {name} that can be read");
         let mut file = File::open(path).with_context(cannot)?;
-        let mut first = [0];
+        let mut first = [0; 2];
         let read = file.read(&mut first).with_context(cannot)?;
+        if let [0x1f, 0x8b] | [0x28, 0xb5] = first {
+            bail!("{name} is compressed: unpack it first, with gunzip or unzstd");
+        }
         // A pickle of protocol 2 or later, or an archive, which the reader of snapshots explains.
-        if read == 1 && matches!(first[0], 0x80 | b'P') {
+        if read > 0 && matches!(first[0], 0x80 | b'P') {
             let (snapshot, whose) = snapshot::open(path, device)?;
             return Ok(Self {
                 name,
@@ -181,7 +94,7 @@ impl Input {
         }
         let is_none = || format!("{name} is no trace");
         let (about, memory) = trace::about(path).with_context(is_none)?;
-        let counts = trace::counts(path, memory).with_context(is_none)?;
+        let counts = counts::counts(path, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;
         Ok(Self {
             name,

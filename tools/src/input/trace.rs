@@ -3,12 +3,12 @@
 //! A trace that a run recorded says when the streams that used a block were done, and may be cut off; one that was made
 //! up has neither.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pinbuddy_snapshot::Whose;
 use pinbuddy_trace::checked::{Act, Checker};
 use pinbuddy_trace::{Error, Event, Memory, Op, Reader};
@@ -17,65 +17,10 @@ use serde_json::Value;
 use super::numbers::Numbers;
 use super::{About, Item, What};
 
-fn open(path: &Path) -> Result<Reader<BufReader<File>>> {
+/// One that may be cut off.
+pub(super) fn open(path: &Path) -> Result<Reader<BufReader<File>>> {
     let file = BufReader::with_capacity(1 << 16, File::open(path)?);
     Ok(Reader::lenient(file))
-}
-
-/// How many requests a trace has.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    /// For pinned memory, if that was counted.
-    pinned: Option<u64>,
-    /// For that of each device that has any.
-    devices: BTreeMap<usize, u64>,
-}
-
-/// Counts requests, where the header says that there may be some for device memory.
-pub(super) fn counts(path: &Path, memory: Memory) -> Result<Counts> {
-    if memory == Memory::Pinned {
-        return Ok(Counts::default());
-    }
-    let (mut pinned, mut devices) = (0, BTreeMap::new());
-    for item in open(path)? {
-        match item?.1.op {
-            Op::Alloc { .. } => pinned += 1,
-            Op::DeviceAlloc { device, .. } => *devices.entry(device as usize).or_default() += 1,
-            _ => {}
-        }
-    }
-    let pinned = Some(pinned);
-    Ok(Counts { pinned, devices })
-}
-
-impl Counts {
-    /// Whose events are wanted: those of `device`, or else of pinned memory, or of the device with most where there is none.
-    pub(super) fn choose(&self, name: &str, device: Option<usize>) -> Result<Whose> {
-        match device {
-            Some(device) if self.devices.contains_key(&device) => Ok(Whose::Device(device)),
-            Some(device) if self.devices.is_empty() => bail!(
-                "{name} has no memory of device {device}, only pinned memory: leave out --device, or record device memory \
-                 with BUDDY_DEVICE_TRACE=FILE"
-            ),
-            Some(device) => {
-                let with: Vec<String> = self.devices.keys().map(usize::to_string).collect();
-                bail!(
-                    "{name} has no memory of device {device}; it has that of: {}",
-                    with.join(", ")
-                )
-            }
-            None => {
-                let most = self
-                    .devices
-                    .iter()
-                    .max_by_key(|(device, it)| (**it, usize::MAX - **device));
-                Ok(match most {
-                    Some((device, _)) if self.pinned == Some(0) => Whose::Device(*device),
-                    _ => Whose::Host,
-                })
-            }
-        }
-    }
 }
 
 /// What the header says, and which memory there may be.
@@ -96,6 +41,7 @@ pub(super) fn about(path: &Path) -> Result<(About, Memory)> {
         rank: small(header.rank).zip(small(header.world_size)),
         threshold: setting("BUDDY_THRESHOLD_MB"),
         budget: setting("BUDDY_MAX_MB"),
+        group_limit: header.group_limit,
         recorded: header.torch.is_some() || !header.settings.is_empty(),
         uses: true,
         exact_sizes: true,

@@ -6,6 +6,8 @@
 //!
 //! Invariant: what overlaps in the picture overlapped in memory.
 
+mod pieces;
+
 use std::collections::BTreeMap;
 
 use pinbuddy_snapshot::{Action, Entry};
@@ -13,6 +15,7 @@ use serde::Serialize;
 
 use super::map::{Map, Segment, made};
 use super::recording::Recording;
+use pieces::{Piece, Pieces, range_of, ranges};
 
 /// The map, and the addresses of its heights.
 #[derive(Clone, Debug, Serialize)]
@@ -23,107 +26,6 @@ pub struct Lay {
     height: Vec<u64>,
     /// Its address there, as text: more than a page's numbers hold.
     address: Vec<String>,
-}
-
-/// Memory from one address to another, from one moment to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    address: u64,
-    end: u64,
-    from: u64,
-    to: u64,
-}
-
-/// Segments, in the order of a history.
-#[derive(Debug, Default)]
-struct Pieces {
-    /// Pinned now, by address: where it ends, and since when.
-    open: BTreeMap<u64, (u64, u64)>,
-    closed: Vec<Piece>,
-}
-
-impl Pieces {
-    fn open(&mut self, address: u64, bytes: u64, at: u64) {
-        let end = address.saturating_add(bytes);
-        // An end that was not recorded.
-        self.cut(address, end, at);
-        self.open.insert(address, (end, at));
-    }
-
-    fn close(&mut self, address: u64, bytes: u64, at: u64) {
-        let end = address.saturating_add(bytes);
-        if !self.cut(address, end, at) {
-            let from = 0;
-            self.closed.push(Piece {
-                address,
-                end,
-                from,
-                to: at,
-            });
-        }
-    }
-
-    /// Ends what is pinned there; an expandable segment may lose a part. Returns whether there was any.
-    fn cut(&mut self, address: u64, end: u64, at: u64) -> bool {
-        let within = self.open.range(..end).rev();
-        let hit: Vec<(u64, u64, u64)> = within
-            .take_while(|it| it.1.0 > address)
-            .map(|(begin, (to, from))| (*begin, *to, *from))
-            .collect();
-        for &(begin, to, from) in &hit {
-            self.open.remove(&begin);
-            if begin < address {
-                self.open.insert(begin, (address, from));
-            }
-            if to > end {
-                self.open.insert(end, (to, from));
-            }
-            self.closed.push(Piece {
-                address: begin.max(address),
-                end: to.min(end),
-                from,
-                to: at,
-            });
-        }
-        !hit.is_empty()
-    }
-
-    fn end(mut self, at: u64) -> Vec<Piece> {
-        let open = self.open.into_iter();
-        let rest = open.map(|(address, (end, from))| Piece {
-            address,
-            end,
-            from,
-            to: at,
-        });
-        self.closed.extend(rest);
-        self.closed.retain(|it| it.address < it.end);
-        self.closed
-    }
-}
-
-/// Ranges of addresses, by where they begin: where they end.
-fn ranges(pieces: impl Iterator<Item = (u64, u64)>) -> BTreeMap<u64, u64> {
-    let mut pieces: Vec<(u64, u64)> = pieces.collect();
-    pieces.sort_unstable();
-    let mut ranges: BTreeMap<u64, u64> = BTreeMap::new();
-    for (address, end) in pieces {
-        match ranges.last_entry() {
-            Some(mut last) if *last.get() >= address => {
-                let to = (*last.get()).max(end);
-                last.insert(to);
-            }
-            _ => {
-                ranges.insert(address, end);
-            }
-        }
-    }
-    ranges
-}
-
-fn range_of(ranges: &BTreeMap<u64, u64>, address: u64, end: u64) -> Option<u64> {
-    let (begin, to) = ranges.range(..=address).next_back()?;
-    (end <= *to).then_some(*begin)
 }
 
 /// How memory lay, with the blocks of `shown`; `entries` are the history that was recorded.
@@ -287,30 +189,5 @@ mod tests {
         assert_eq!(segments(&lay, "from"), [0, 0]);
         assert_eq!(segments(&lay, "to"), [4, 9]);
         assert_eq!(blocks(&lay), [0, 10, 30]);
-    }
-
-    #[test]
-    fn an_expandable_segment_loses_a_part() {
-        let mut pieces = Pieces::default();
-        pieces.open(0, 20, 0);
-        pieces.open(20, 20, 1);
-        pieces.close(10, 20, 5);
-        let mut left = pieces.end(9);
-        left.sort_unstable_by_key(|it| (it.address, it.to));
-        let piece = |address, end, from, to| Piece {
-            address,
-            end,
-            from,
-            to,
-        };
-        assert_eq!(
-            left,
-            [
-                piece(0, 10, 0, 9),
-                piece(10, 20, 0, 5),
-                piece(20, 30, 1, 5),
-                piece(30, 40, 1, 9),
-            ]
-        );
     }
 }

@@ -130,6 +130,7 @@ fn report(
         recorded: about.recorded,
         exact_sizes: about.exact_sizes,
         budget: about.budget,
+        group_limit: about.group_limit,
         threshold: input.threshold(),
         end: recording.end,
         events: recording.events,

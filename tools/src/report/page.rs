@@ -31,6 +31,8 @@ pub struct Report {
     pub exact_sizes: bool,
     /// The budget of that run, if one was set.
     pub budget: Option<u64>,
+    /// The most that its control groups allowed.
+    pub group_limit: Option<u64>,
     /// The smallest request that blocks served.
     pub threshold: u64,
     /// How long it took.

@@ -17,7 +17,13 @@ use xtask_support::paths;
 use xtask_wheel::provenance::{Inputs, Named};
 
 /// Our files besides crates that affect the wheel.
-const FILES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "LICENSE", "NOTICE"];
+const FILES: [&str; 5] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "LICENSE",
+    "NOTICE",
+    "docs/troubleshooting.md",
+];
 
 /// Files that only tests and measurements use.
 const TESTS: [&str; 4] = ["benches", "examples", "tests", "tests.rs"];

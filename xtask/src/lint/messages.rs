@@ -1,4 +1,5 @@
-//! Messages that docs/troubleshooting.md explains: the library, or the program beside it, says each of them.
+//! Messages that docs/troubleshooting.md explains: the library, or the program beside it, says each of them, and no warning of
+//! the library's is without an explanation.
 //!
 //! A heading quotes a part of the message that has no number in it.
 
@@ -6,24 +7,56 @@ use super::File;
 
 const PAGE: &str = "docs/troubleshooting.md";
 /// Who speaks.
-const SOURCES: [&str; 3] = ["cxx-bridge/src/", "cxx-bridge/cpp/", "tools/src/"];
+const SOURCES: [&str; 4] = [
+    "cxx-bridge/src/",
+    "cxx-bridge/cpp/",
+    "cxx-bridge/python/",
+    "tools/src/",
+];
+/// How the library warns.
+const WARNS: [&str; 3] = ["log::warn(", "self.once(", "warnings.push("];
 
 /// All complaints, one per line.
 pub fn check(files: &[File]) -> Vec<String> {
-    let of = |file: &File| file.text.as_deref().map(joined).unwrap_or_default();
     let speaks = |file: &&File| SOURCES.iter().any(|it| file.path.starts_with(it));
-    let said: Vec<String> = files.iter().filter(speaks).map(of).collect();
+    let said: Vec<(&str, String)> = files
+        .iter()
+        .filter(speaks)
+        .map(|it| (&*it.path, joined(it.text.as_deref().unwrap_or_default())))
+        .collect();
     let page = files.iter().find(|it| it.path == PAGE);
     let lines = page
         .and_then(|it| it.text.as_deref())
         .unwrap_or_default()
         .lines();
-    let unsaid = (1..).zip(lines).filter_map(|(number, line)| {
-        let message = line.strip_prefix("### `")?.strip_suffix('`')?;
-        let is_said = said.iter().any(|it| it.contains(message));
+    let headings: Vec<(usize, &str)> = (1..)
+        .zip(lines)
+        .filter_map(|(number, line)| Some((number, line.strip_prefix("### `")?.strip_suffix('`')?)))
+        .collect();
+    let unsaid = headings.iter().filter_map(|(number, message)| {
+        let is_said = said.iter().any(|(_, text)| text.contains(message));
         (!is_said).then(|| format!("{PAGE}:{number}: nothing says {message:?}"))
     });
-    unsaid.collect()
+    let unexplained = said.iter().flat_map(|(path, text)| {
+        let without = warnings(text).filter(|warning| {
+            let is_explained = headings.iter().any(|(_, it)| warning.contains(it));
+            !is_explained && warning.contains(' ')
+        });
+        without.map(move |it| format!("{PAGE}: no heading quotes what {path} says: {it:?}"))
+    });
+    unsaid.chain(unexplained).collect()
+}
+
+/// What a source warns of: the first text of each call.
+fn warnings(text: &str) -> impl Iterator<Item = &str> {
+    let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let calls = WARNS.iter().flat_map(|call| own.match_indices(call));
+    calls.filter_map(|(at, _)| {
+        let rest = &own[at..];
+        let end = rest.find("\n}").unwrap_or(rest.len());
+        let (_, text) = rest[..end].split_once('"')?;
+        text.split_once('"').map(|(text, _)| text)
+    })
 }
 
 /// A source in which texts that go on in the next line are one: Rust's after a backslash, C++'s after a quotation mark.
@@ -66,13 +99,22 @@ mod tests {
             ),
             file("xtask/c.rs", "\"a fifth\""),
             file(
+                "cxx-bridge/src/d.rs",
+                "log::warn(|| \"one thing and another\");\nlog::warn(|| \"a sixth thing\");\n#[cfg(test)]\nlog::warn(|| \"a test\")",
+            ),
+            file(
                 PAGE,
                 "### `thing and another`\n### `third, and a`\n### `a fifth`\n### By message\n",
             ),
         ];
         assert_eq!(
             check(&files),
-            [format!("{PAGE}:3: nothing says \"a fifth\"")]
+            [
+                format!("{PAGE}:3: nothing says \"a fifth\""),
+                format!(
+                    "{PAGE}: no heading quotes what cxx-bridge/src/d.rs says: \"a sixth thing\""
+                ),
+            ]
         );
     }
 }

@@ -270,6 +270,7 @@ fn header() -> Header {
         torch: Some("2.15.0".to_owned()),
         rank: Some(3),
         world_size: Some(8),
+        group_limit: Some(64 << 30),
         settings: settings.into_iter().collect(),
     }
 }

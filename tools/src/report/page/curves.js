@@ -112,8 +112,8 @@ function paintCurves(context, whole) {
   let top = Math.max(report.peak, ...shown.map((it) => most(it.pinned)));
   if (other && other.shown) top = Math.max(top, other.peak);
   // A limit that is far away would flatten everything.
-  const limit = report.budget && report.budget < top * 2 ? report.budget : null;
-  if (limit) top = Math.max(top, limit);
+  const limits = [['budget', report.budget], ['control group', report.group_limit]].filter(([, it]) => it && it < top * 2);
+  top = Math.max(top, ...limits.map(([, it]) => it));
   const up = axes(context, size, top * 1.06);
   inside(context, size, () => {
     stepCurve(context, size, up, live, { area: colour('live') });
@@ -124,11 +124,9 @@ function paintCurves(context, whole) {
     context.strokeStyle = colour('ink');
     context.setLineDash([1, 2]);
     context.strokeRect(size.left - 1, up(report.peak), size.width, 0);
-    if (limit) {
-      context.strokeStyle = colour('limit');
-      context.setLineDash([10, 4]);
-      context.strokeRect(size.left - 1, up(limit), size.width, 0);
-    }
+    context.strokeStyle = colour('limit');
+    context.setLineDash([10, 4]);
+    for (const [, limit] of limits) context.strokeRect(size.left - 1, up(limit), size.width, 0);
     context.lineWidth = 2;
     for (const it of shown) {
       context.strokeStyle = colour(it.colour);
@@ -145,7 +143,7 @@ function paintCurves(context, whole) {
   const labels = shown.map((it) => ({ text: it.name, y: up(nearEnd(it.pinned)), colour: colour(it.colour) }));
   labels.push({ text: `least possible: ${showBytes(report.peak)}`, y: up(report.peak), colour: colour('ink') });
   labels.push({ text: 'live', y: up(nearEnd(live)), colour: colour('quiet') });
-  if (limit) labels.push({ text: 'budget', y: up(limit), colour: colour('limit') });
+  for (const [name, limit] of limits) labels.push({ text: `${name}: ${showBytes(limit)}`, y: up(limit), colour: colour('limit') });
   if (other && other.shown) labels.push({ text: 'live, compared', y: up(nearEnd(other.live)), colour: colour('other') });
   names(context, size, labels);
   if (waited.length) {

@@ -1,0 +1,113 @@
+//! `explain`: a message in, what it means and what to do about it out.
+//!
+//! What is known is docs/troubleshooting.md, which is compiled in: who has only a wheel has no other copy of it.
+//!
+//! Invariant: what is read from standard input is a line at a time, and a line has a limit.
+
+mod page;
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, IsTerminal as _, Read as _, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+
+use crate::cli;
+use page::{Entry, Page};
+
+/// The longest line that is looked at, in bytes; of a longer one, its beginning.
+const LONGEST: u64 = 1 << 16;
+
+/// The most entries that are shown where no message was recognised.
+const MOST_NEAR: usize = 3;
+
+/// The text of the page.
+const PAGE: &str = include_str!("../../docs/troubleshooting.md");
+
+/// The message in a text that is explained here, if there is one: of several, the longest.
+#[must_use]
+pub fn known(text: &str) -> Option<&'static str> {
+    let page = Page::read(PAGE);
+    let titles = page.messages_in(text).map(|it| it.title);
+    titles.max_by_key(|it| it.len())
+}
+
+/// The command. Fails if nothing is known of what was asked.
+pub fn run(args: &cli::Explain) -> Result<ExitCode> {
+    let page = Page::read(PAGE);
+    let asked = args.message.join(" ");
+    let out = &mut io::stdout().lock();
+    let is_known = if !asked.trim().is_empty() {
+        answer(&page, &asked, out)
+    } else if io::stdin().is_terminal() {
+        list(&page, out).map(|()| true)
+    } else {
+        log(&page, io::stdin().lock(), out)
+    };
+    match is_known.context("the answer could not be written, or the log not read")? {
+        true => Ok(ExitCode::SUCCESS),
+        false => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// What is known of a message, or else what comes near to it.
+fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
+    let known: Vec<&Entry> = page.messages_in(asked).collect();
+    if !known.is_empty() {
+        known.iter().try_for_each(|it| it.write(out))?;
+        return Ok(true);
+    }
+    let near = page.near(asked);
+    if near.is_empty() {
+        writeln!(
+            out,
+            "Nothing is known of that. All that is known: pinbuddy explain, with no more words. Whether pinbuddy is in \
+             place: pinbuddy doctor"
+        )?;
+        return Ok(false);
+    }
+    near.iter()
+        .take(MOST_NEAR)
+        .try_for_each(|it| it.write(out))?;
+    Ok(true)
+}
+
+/// Each message of a log, once.
+fn log(page: &Page, mut from: impl BufRead, out: &mut impl Write) -> io::Result<bool> {
+    let mut told = HashSet::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if from.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        // Other programs' lines may have the same words.
+        let is_ours = text.contains("pinbuddy") || text.starts_with("error: ");
+        for entry in page.messages_in(&text).filter(|_| is_ours) {
+            if told.insert(entry.title) {
+                writeln!(out, "{}", text.trim_end())?;
+                entry.write(out)?;
+            }
+        }
+    }
+    if told.is_empty() {
+        writeln!(
+            out,
+            "No message of pinbuddy's is in it that needs an explanation."
+        )?;
+    }
+    Ok(!told.is_empty())
+}
+
+/// All that is known.
+fn list(page: &Page, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "Symptoms:\n")?;
+    page.symptoms.iter().try_for_each(|it| it.write(out))?;
+    writeln!(
+        out,
+        "Messages, each of which pinbuddy explain MESSAGE explains:\n"
+    )?;
+    let mut messages = page.messages.iter();
+    messages.try_for_each(|it| writeln!(out, "  {}", it.title))
+}

@@ -1,0 +1,207 @@
+//! docs/troubleshooting.md as entries: symptoms are rows of its table, messages its headings of the third level.
+
+use std::cmp::Reverse;
+use std::io::{self, Write};
+
+/// How wide a line of text is.
+const WIDTH: usize = 96;
+
+/// A word that is shorter says nothing about what is meant.
+const SHORTEST: usize = 4;
+
+/// A symptom or a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The symptom, or the part of a message by which it is known.
+    pub(super) title: &'static str,
+    /// Paragraphs, in words without marks.
+    text: Vec<String>,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) symptoms: Vec<Entry>,
+    pub(super) messages: Vec<Entry>,
+}
+
+impl Page {
+    pub(super) fn read(text: &'static str) -> Self {
+        let mut page = Self::default();
+        // What stands before the first message of a section is about the page.
+        let mut of_message = false;
+        for line in text.lines() {
+            if let Some(row) = line.strip_prefix("| ") {
+                let cells: Vec<&str> = row.trim_end_matches('|').split(" | ").collect();
+                if let [symptom, likely, to_do] = cells[..]
+                    && symptom != "symptom"
+                {
+                    page.symptoms.push(Entry {
+                        title: symptom,
+                        text: vec![
+                            format!("Likely: {}.", plain(likely.trim())),
+                            format!("To do: {}.", plain(to_do.trim())),
+                        ],
+                    });
+                }
+            } else if let Some(title) = line.strip_prefix("### `") {
+                let title = title.trim_end_matches('`');
+                let text = Vec::new();
+                page.messages.push(Entry { title, text });
+                of_message = true;
+            } else if line.starts_with("## ") {
+                of_message = false;
+            } else if let Some(entry) = page.messages.last_mut()
+                && of_message
+            {
+                entry.add(line);
+            }
+        }
+        page
+    }
+
+    /// The messages that are quoted in a text.
+    pub(super) fn messages_in(&self, text: &str) -> impl Iterator<Item = &Entry> {
+        let all = self.messages.iter();
+        all.filter(move |it| text.contains(it.title))
+    }
+
+    /// What shares words with a text: the most of them.
+    pub(super) fn near(&self, text: &str) -> Vec<&Entry> {
+        let text = text.to_lowercase();
+        let words: Vec<&str> = words(&text).collect();
+        let shared = |it: &&Entry| {
+            let title = it.title.to_lowercase();
+            let own: Vec<&str> = self::words(&title).collect();
+            words.iter().filter(|word| own.contains(word)).count()
+        };
+        let all: Vec<&Entry> = self.symptoms.iter().chain(&self.messages).collect();
+        let most = all.iter().map(shared).max().unwrap_or(0);
+        let mut near: Vec<&Entry> = all.into_iter().filter(|it| shared(it) > 0).collect();
+        near.retain(|it| shared(it) == most);
+        near.sort_by_key(|it| Reverse(shared(it)));
+        near
+    }
+}
+
+impl Entry {
+    /// A line of the page.
+    fn add(&mut self, line: &str) {
+        match self.text.last_mut() {
+            Some(last) if !line.is_empty() && !last.is_empty() => {
+                last.push(' ');
+                last.push_str(&plain(line));
+            }
+            Some(last) if line.is_empty() && last.is_empty() => {}
+            _ => self.text.push(plain(line)),
+        }
+    }
+
+    /// For a terminal.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{}", plain(self.title))?;
+        for paragraph in self.text.iter().filter(|it| !it.is_empty()) {
+            let mut wide = 0;
+            for word in paragraph.split(' ') {
+                if wide == 0 || wide + 1 + word.len() > WIDTH {
+                    let end = if wide == 0 { "" } else { "\n" };
+                    write!(out, "{end}  {word}")?;
+                    wide = 2 + word.len();
+                } else {
+                    write!(out, " {word}")?;
+                    wide += 1 + word.len();
+                }
+            }
+            writeln!(out)?;
+        }
+        writeln!(out)
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
+    words.filter(|it| it.len() >= SHORTEST)
+}
+
+/// Without marks: of links, what they say and the page that they lead to.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some([before, said, page, after]) = link(rest) {
+        plain.push_str(before);
+        // Most say the page's name.
+        if said == page {
+            plain.push_str("docs/");
+            plain.push_str(page);
+        } else {
+            plain.push_str(&format!("{said} (docs/{page})"));
+        }
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain.replace('`', "")
+}
+
+/// What is before a text's first link, what it says, its page, and what is behind it.
+fn link(text: &str) -> Option<[&str; 4]> {
+    let (before, rest) = text.split_once('[')?;
+    let (said, rest) = rest.split_once("](")?;
+    let (page, after) = rest.split_once(')')?;
+    Some([before, said, page, after])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "# Title\n\n| symptom | likely | what to do |\n|---|---|---|\n| a slow `first` step | cold | a \
+                        [plan](plans.md) |\n\n## By message\n\nBegins so.\n\n### `could not pin`\n\nThe driver\nrefused: \
+                        [deploy.md](deploy.md).\n\nMore.\n\n## By message: others\n\nOf those.\n\n### `is no trace`\n\nAnother file.\n";
+
+    fn told(entry: &Entry) -> String {
+        let mut out = Vec::new();
+        entry.write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_and_headings_become_entries() {
+        let page = Page::read(PAGE);
+        assert_eq!((page.symptoms.len(), page.messages.len()), (1, 2));
+        assert_eq!(
+            told(&page.symptoms[0]),
+            "a slow first step\n  Likely: cold.\n  To do: a plan (docs/plans.md).\n\n"
+        );
+        assert_eq!(
+            told(&page.messages[0]),
+            "could not pin\n  The driver refused: docs/deploy.md.\n  More.\n\n"
+        );
+        assert_eq!(told(&page.messages[1]), "is no trace\n  Another file.\n\n");
+    }
+
+    #[test]
+    fn a_message_is_known_by_its_part_and_others_by_their_words() {
+        let page = Page::read(PAGE);
+        let line = "pinbuddy: rank 3: warning: could not pin 8 MiB: no";
+        let known: Vec<_> = page.messages_in(line).map(|it| it.title).collect();
+        assert_eq!(known, ["could not pin"]);
+        let near: Vec<_> = page
+            .near("my First step!")
+            .iter()
+            .map(|it| it.title)
+            .collect();
+        assert_eq!(near, ["a slow `first` step"]);
+        assert!(page.near("the of xyzzy").is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_wrapped() {
+        let text = vec!["word ".repeat(40).trim_end().to_owned()];
+        let title = "t";
+        let told = told(&Entry { title, text });
+        assert!(
+            told.lines().all(|it| it.len() <= WIDTH) && told.lines().count() == 5,
+            "{told}"
+        );
+    }
+}

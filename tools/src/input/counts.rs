@@ -1,0 +1,66 @@
+//! How many requests a trace has of which memory: a report or a plan is about one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use pinbuddy_snapshot::Whose;
+use pinbuddy_trace::{Memory, Op};
+
+use super::trace::open;
+
+/// How many requests a trace has.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// For pinned memory, if that was counted.
+    pinned: Option<u64>,
+    /// For that of each device that has any.
+    devices: BTreeMap<usize, u64>,
+}
+
+/// Counts requests, where the header says that there may be some for device memory.
+pub(super) fn counts(path: &Path, memory: Memory) -> Result<Counts> {
+    if memory == Memory::Pinned {
+        return Ok(Counts::default());
+    }
+    let (mut pinned, mut devices) = (0, BTreeMap::new());
+    for item in open(path)? {
+        match item?.1.op {
+            Op::Alloc { .. } => pinned += 1,
+            Op::DeviceAlloc { device, .. } => *devices.entry(device as usize).or_default() += 1,
+            _ => {}
+        }
+    }
+    let pinned = Some(pinned);
+    Ok(Counts { pinned, devices })
+}
+
+impl Counts {
+    /// Whose events are wanted: those of `device`, or else of pinned memory, or of the device with most where there is none.
+    pub(super) fn choose(&self, name: &str, device: Option<usize>) -> Result<Whose> {
+        match device {
+            Some(device) if self.devices.contains_key(&device) => Ok(Whose::Device(device)),
+            Some(device) if self.devices.is_empty() => bail!(
+                "{name} has no memory of device {device}, only pinned memory: leave out --device, or record device memory \
+                 with BUDDY_DEVICE_TRACE=FILE"
+            ),
+            Some(device) => {
+                let with: Vec<String> = self.devices.keys().map(usize::to_string).collect();
+                bail!(
+                    "{name} has no memory of device {device}; it has that of: {}",
+                    with.join(", ")
+                )
+            }
+            None => {
+                let most = self
+                    .devices
+                    .iter()
+                    .max_by_key(|(device, it)| (**it, usize::MAX - **device));
+                Ok(match most {
+                    Some((device, _)) if self.pinned == Some(0) => Whose::Device(*device),
+                    _ => Whose::Host,
+                })
+            }
+        }
+    }
+}
