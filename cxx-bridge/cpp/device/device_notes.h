@@ -12,6 +12,7 @@
 
 #include "device_trace.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
+#include "round_up.h"
 
 namespace pinbuddy {
 
@@ -51,10 +52,10 @@ class DeviceNotes {
     switch (entry.action_) {
       case Entry::ALLOC:
         if (to != nullptr && asking != Asking::kRegion) {
-          to->request(entry.addr_, entry.size_, entry.stream_, !ordinary);
+          to->request(entry.addr_, round_up(entry.size_), entry.stream_, !ordinary);
         }
         if (recorded && ordinary) {
-          device_allocated(entry.device_, stream, entry.addr_, entry.size_);
+          device_allocated(entry.device_, stream, entry.addr_, round_up(entry.size_));
         }
         break;
       case Entry::FREE_REQUESTED:

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "round_up.h"
+
 namespace pinbuddy {
 namespace {
 
@@ -56,8 +58,9 @@ void* StreamMemory::allocate(std::size_t bytes) {
   }
   Block block;
   block.requested = bytes;
+  const std::size_t rounded = round_up(bytes);
   Lock guard(mutex_);
-  if (!plan_->request(bytes, block.place)) {
+  if (!plan_->request(rounded, block.place)) {
     return nullptr;
   }
   auto* address = reinterpret_cast<void*>(block.place.address);
@@ -67,7 +70,7 @@ void* StreamMemory::allocate(std::size_t bytes) {
   counted_.active_blocks.increase(1);
   counted_.active_bytes.increase(block.place.bytes);
   if (C10_UNLIKELY(trace_ != nullptr)) {
-    trace_->request(block.place.address, bytes, stream_.stream(), /*planless=*/false);
+    trace_->request(block.place.address, rounded, stream_.stream(), /*planless=*/false);
   }
   blocks_.emplace(address, std::move(block));
   return address;
