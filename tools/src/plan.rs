@@ -62,7 +62,11 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit, read.record.peak());
-    let options = Options { made_for, threads };
+    let options = Options {
+        made_for,
+        threads,
+        ..Options::default()
+    };
     let mut plan = limits.watch(|| pinbuddy_plan::plan(&read.record, &options, &|| limits.stop()));
     let seconds = limits.seconds();
     plan.facts.seconds = seconds;
@@ -94,7 +98,11 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit, read.peak);
-    let options = Options { made_for, threads };
+    let options = Options {
+        made_for,
+        threads,
+        ..Options::default()
+    };
     let made = limits.watch(|| read.record.plan(&options, &|| limits.stop()));
     if let Some(out) = &args.out {
         if made.plans.is_empty() {

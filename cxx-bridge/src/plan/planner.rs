@@ -121,6 +121,7 @@ fn make(record: &impl Plannable, run: MadeFor, target: &Target, patience: Durati
     let options = Options {
         made_for: run,
         threads: 1,
+        ..Options::default()
     };
     let made = record.planned(&options, &|| began.elapsed() > patience);
     match target.replace(record.requests(), |out| made.write(out)) {

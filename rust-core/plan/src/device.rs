@@ -78,9 +78,14 @@ impl DeviceRecord {
         hits.sum()
     }
 
-    /// Plans for the streams whose requests repeat. Asks `stop` as [`plan()`] does.
+    /// Plans for the streams whose requests repeat. Asks `stop` as [`plan()`] does. Regions are apart: where memory is short,
+    /// and where the program empties its cache, those in which nothing lies are given back.
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
+        let options = &Options {
+            apart: true,
+            ..options.clone()
+        };
         let plans = self.records.iter().filter_map(|(stream, record)| {
             let plan = plan(record, options, stop);
             // Regions that no slot names are for requests whose sizes vary; they alone are no plan.

@@ -50,6 +50,9 @@ pub struct Options {
     pub made_for: MadeFor,
     /// How many threads look for places; 0 is 1.
     pub threads: usize,
+    /// What lives while little is in use has regions of its own, whether or not the record empties the cache: the others
+    /// can be given back then.
+    pub apart: bool,
 }
 
 /// Makes a plan of what there is in `record`. Asks `stop` every few milliseconds, from several threads;
@@ -156,13 +159,15 @@ fn with_slots(
         line::ease(&mut spans, options, stop);
         let apart = groups.len() <= MOST_APART;
         let (own, before, least) = place(record, options, lanes, group, &spans, (end, apart), stop);
-        if own.is_cleared {
+        if own.is_apart {
             let wall = own.wall.unwrap_or(own.end);
             let again = own.offsets.iter().copied().zip(spans.sizes());
             let early = before
                 .iter()
                 .map(|&(number, at)| (at, bytes_of(record, number)));
-            walls.extend(line::parts(again.chain(early), end..wall));
+            if !options.apart {
+                walls.extend(line::parts(again.chain(early), end..wall));
+            }
             walls.extend([end, wall, own.end]);
         }
         end = own.end;
@@ -224,7 +229,7 @@ fn place(
         places.push((number, at));
         ends.push((request(number).begin, end));
     }
-    let across = clears::across(spans, record).filter(|_| apart);
+    let across = clears::across(spans, record, options.apart).filter(|_| apart);
     let mut placed = line::place(spans, across.as_deref(), end, options, stop);
     let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
     let found = early.into_iter().zip(offsets);

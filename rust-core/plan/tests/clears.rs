@@ -74,6 +74,19 @@ fn what_lives_where_the_cache_is_emptied_has_regions_of_its_own() {
 }
 
 #[test]
+fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
+    let with = |clear: usize| {
+        let mut clears = 0..;
+        let mut events = staging(true);
+        events.retain(|it| !matches!(it, Event::Clear) || clears.next() == Some(clear));
+        plan(&record(&events), &Options::default(), &|| true)
+    };
+    assert_eq!(with(9).lanes[0].clears, with(8).lanes[0].clears);
+    assert_eq!(with(9).lanes[0].clears.len(), 1, "the next step of an iteration");
+    assert!(with(19).lanes[0].clears.is_empty(), "behind the loop");
+}
+
+#[test]
 fn a_last_clear_behind_the_loop_returns_all_but_what_lives() {
     // A batch more is asked for than at the clears of the loop.
     let mut events = staging(true);

@@ -118,9 +118,17 @@ pub struct Slots {
     live: usize,
     /// The slot that the last request would have, were its region there.
     needed: Option<u32>,
-    /// Whether the last request that got no slot counts as a miss; else as unplanned.
-    missed: bool,
+    /// Of the last request, if it got no slot.
+    refused: Option<Refused>,
     counts: Counts,
+}
+
+/// A request that got no slot.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    thread: u32,
+    /// Whether it counts as a miss; else as unplanned.
+    missed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +200,7 @@ impl Slots {
             loans: Vec::new(),
             live: 0,
             needed: None,
-            missed: false,
+            refused: None,
             counts: Counts::default(),
             cells,
         })
@@ -203,6 +211,7 @@ impl Slots {
     #[inline]
     pub fn request(&mut self, thread: u32, bytes: usize) -> Option<Taken> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        self.refused = None;
         let lane = match self.lane_of.get(thread as usize) {
             Some(&Some(lane)) => lane,
             _ => self.assign(thread, bytes)?,
@@ -215,7 +224,10 @@ impl Slots {
             }
             Said::Nothing => {
                 self.needed = None;
-                self.missed = false;
+                self.refused = Some(Refused {
+                    thread,
+                    missed: false,
+                });
                 self.counts.unplanned += 1;
                 return None;
             }
@@ -231,8 +243,13 @@ impl Slots {
         course.missed(step);
         let passed = course.passed(bytes);
         let taken = passed.into_iter().find_map(|step| self.take(lane, step));
-        self.missed = true;
-        self.counts.misses += u64::from(taken.is_none());
+        if taken.is_none() {
+            self.refused = Some(Refused {
+                thread,
+                missed: true,
+            });
+            self.counts.misses += 1;
+        }
         taken
     }
 

@@ -13,13 +13,14 @@ const LITTLE: i128 = 8;
 /// What is in use then is so many times less than what is at the next level, or else it is the least of all.
 const GAP: i128 = 4;
 
-/// The loop empties the cache where it did so this often in the record; once may be its end.
+/// The loop empties the cache if it did so this often in the record; once may be its end.
 const AGAIN: usize = 2;
 
-/// Of each of `spans`, whether it lives where the cache may be emptied; nothing if the program never does that.
-pub(super) fn across(spans: &Spans<'_>, record: &Record) -> Option<Vec<bool>> {
+/// Of each of `spans`, whether it lives where the cache may be emptied; nothing if the program never does that, unless it is
+/// `wanted` nevertheless.
+pub(super) fn across(spans: &Spans<'_>, record: &Record, wanted: bool) -> Option<Vec<bool>> {
     let begin = spans.first_begin();
-    if record.clears.iter().all(|&it| it < begin) {
+    if !wanted && record.clears.iter().all(|&it| it < begin) {
         return None;
     }
     let low = LowWater::of(spans);
@@ -41,7 +42,8 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
 }
 
 /// The steps of a lane before which the loop empties the cache. `early` are its requests that have places before the
-/// iterations begin; steps behind them are those of one iteration. In order.
+/// iterations begin; steps behind them are those of one iteration. In order. A clear behind which no iteration like the others
+/// comes may be the loop's end: it foresees none.
 pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &[u32]) -> Vec<u32> {
     let begun = |numbers: &[u32], moment: u32| {
         numbers.partition_point(|&it| record.requests[it as usize].begin < moment)
@@ -60,13 +62,14 @@ pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &
             let before = |it: &&(usize, u32)| record.requests[it.1 as usize].begin < moment;
             let last = numbers.iter().rev().find(before);
             let step = last.map_or(0, |it| it.0) % positions.len().max(1);
-            steps.push(early.len() + step);
+            if !spans.is_last(iteration) {
+                steps.push(early.len() + step);
+            }
         }
     }
     steps.sort_unstable();
-    let often = |run: &[usize]| run[0] < early.len() || run.len() >= AGAIN;
-    let runs = steps.chunk_by(|a, b| a == b).filter(|run| often(run));
-    let found: Vec<u32> = runs.map(|run| run[0] as u32).collect();
+    steps.dedup();
+    let found: Vec<u32> = steps.into_iter().map(|it| it as u32).collect();
     // Once the iterations have begun the cache is not emptied any more: that the program begins does not foresee it.
     if found.iter().any(|&step| step as usize >= early.len()) {
         found

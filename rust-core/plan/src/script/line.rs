@@ -17,6 +17,9 @@ const GOOD_ENOUGH: u64 = 1;
 /// What lives where the cache is emptied has regions of its own if that takes at most one part in so many more.
 const MOST_FOR_A_WALL: u64 = 100;
 
+/// The same where it is not known that the cache is emptied.
+const MOST_UNASKED: u64 = 1000;
+
 /// Where regions end: where the longest one would, and at some other places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walls(Vec<u64>);
@@ -70,8 +73,8 @@ pub(super) struct Placed {
     pub(super) bound: u64,
     /// Below it lies what lives where the cache may be emptied; none if nothing is apart.
     pub(super) wall: Option<u64>,
-    /// Whether the cache is emptied.
-    pub(super) is_cleared: bool,
+    /// Whether parts of it should be given back by themselves.
+    pub(super) is_apart: bool,
 }
 
 /// How many turns are tried.
@@ -147,13 +150,18 @@ pub(super) fn place(
     let Some(across) = across.filter(|it| !it.is_empty()) else {
         return together;
     };
-    together.is_cleared = true;
+    together.is_apart = true;
     // By turns.
     let lives = |at: usize| across[at % across.len()];
     let mut first = place_some(spans, &blocks, lives, base, options, stop);
     let rest = place_some(spans, &blocks, |at| !lives(at), first.end, options, stop);
     let length = together.end - base;
-    if rest.end - base > length + length / MOST_FOR_A_WALL {
+    let most = if options.apart {
+        MOST_UNASKED
+    } else {
+        MOST_FOR_A_WALL
+    };
+    if rest.end - base > length + length / most {
         return together;
     }
     for (at, offset) in rest.offsets.into_iter().enumerate() {
@@ -163,7 +171,7 @@ pub(super) fn place(
     }
     Placed {
         wall: Some(first.end),
-        is_cleared: true,
+        is_apart: true,
         end: rest.end,
         bound: together.bound,
         offsets: first.offsets,

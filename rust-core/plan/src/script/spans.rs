@@ -117,6 +117,11 @@ impl<'s> Spans<'s> {
         (moment < alike[own].end).then_some(own)
     }
 
+    /// Whether no iteration alike comes behind this one.
+    pub(super) fn is_last(&self, iteration: usize) -> bool {
+        iteration + 1 >= self.steady.alike.len()
+    }
+
     /// Those of a lane, in its order.
     pub(super) fn of_lane(&self, lane: usize) -> Vec<Span> {
         let own = self.spans.iter().filter(|it| it.lane == lane);

@@ -59,10 +59,12 @@ impl Slots {
         let steps = course.life(step).unwrap_or_else(|| course.len());
         let room = course.bytes(step);
         if room.is_some_and(|it| (bytes..=2 * bytes).contains(&it))
+            && let Some(refused) = self.refused.filter(|it| it.thread == thread)
             && let Some(taken) = self.take(lane, step)
         {
             // It is a hit after all.
-            if self.missed {
+            self.refused = None;
+            if refused.missed {
                 self.counts.misses -= 1;
             } else {
                 self.counts.unplanned -= 1;
