@@ -160,6 +160,44 @@ def test_emptying_the_cache_gives_back_an_idle_region_only(run, plan):
     assert (full, held, empty, again, hits) == (12 * MIB, 12 * MIB, 0, 12 * MIB, 96)
 
 
+def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
+    program = """
+    import json, torch, pinbuddy
+    def block(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    def step():
+        live = [block(mib) for mib in (30, 16, 24)]
+        del live[1]
+        return live
+    weights = [block(12), block(20)]
+    marks = [torch.full(it.shape, 3 + at, dtype=torch.uint8) for at, it in enumerate(weights)]
+    for it, mark in zip(weights, marks):
+        it.copy_(mark)
+    for _ in range(30):
+        step()
+    reserved = [torch.cuda.memory_reserved() >> 20]
+    torch.cuda.empty_cache()
+    reserved.append(torch.cuda.memory_reserved() >> 20)
+    live = step()
+    torch.cuda.empty_cache()
+    reserved.append(torch.cuda.memory_reserved() >> 20)
+    del live
+    hits = (pinbuddy.stats()["device"] or [{"hits": 0}])[0]["hits"]
+    # More than there is beside the regions.
+    large = block(80)
+    reserved.append(torch.cuda.memory_reserved() >> 20)
+    whole = all(torch.equal(it.cpu(), mark) for it, mark in zip(weights, marks))
+    print(json.dumps([reserved, hits, whole]))
+    """
+    run(program, BUDDY_DEVICE_PLAN=str(plan))
+    planned = run(program, BUDDY_DEVICE_PLAN=str(plan), PINBUDDY_SIM_DEVICE_MB="120")
+    reserved, hits, whole = planned.value
+    assert reserved == [102, 32, 102, 112] and whole, planned.value
+    assert hits == 2 + 3 * 31
+    (warning,) = planned.warnings
+    assert "its plan is dropped" in warning
+
+
 def test_with_no_plan_nothing_stands_before_pytorch(run):
     program = """
     import ctypes, json, torch

@@ -86,6 +86,43 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
     assert!(with(19).lanes[0].clears.is_empty(), "behind the loop");
 }
 
+/// Epochs of thirteen batches, of which the last one is shorter; every five batches the cache is emptied.
+fn epochs(count: u64) -> Vec<Event> {
+    let (mut events, lane) = (Vec::new(), 0);
+    for id in 0..13 * count {
+        let bytes = if id % 13 == 12 { 5 << 20 } else { 8 << 20 };
+        events.push(Event::Request { id, bytes, lane });
+        let before = id.checked_sub(1);
+        events.extend(before.map(|id| Event::Over { id }));
+        if id % 5 == 4 {
+            events.push(Event::Clear);
+        }
+    }
+    events
+}
+
+#[test]
+fn clears_that_come_at_another_step_of_each_iteration_are_foreseen() {
+    let plan = plan(&record(&epochs(4)), &Options::default(), &|| true);
+    let mut slots = slots(&plan);
+    let mut live = HashMap::new();
+    let (mut foreseen, mut clears) = (0, 0);
+    for event in epochs(8) {
+        match event {
+            Event::Request { id, bytes, lane } => {
+                live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
+            }
+            Event::Over { id } => assert!(slots.release(live[&id])),
+            Event::Clear => {
+                clears += 1;
+                foreseen += u32::from(slots.foresees_a_clear());
+            }
+            Event::Iteration => {}
+        }
+    }
+    assert_eq!((foreseen, clears), (20, 20), "{:?}", plan.lanes[0].clears);
+}
+
 #[test]
 fn a_last_clear_behind_the_loop_returns_all_but_what_lives() {
     // A batch more is asked for than at the clears of the loop.

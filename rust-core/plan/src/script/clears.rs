@@ -43,39 +43,65 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
 
 /// The steps of a lane before which the loop empties the cache. `early` are its requests that have places before the
 /// iterations begin; steps behind them are those of one iteration. In order. A clear behind which no iteration like the others
-/// comes may be the loop's end: it foresees none.
+/// comes may be the loop's end: it foresees none. Where the loop does it at several steps, and so perhaps every so many
+/// steps, all others count at which no more was in use.
 pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &[u32]) -> Vec<u32> {
     let begun = |numbers: &[u32], moment: u32| {
         numbers.partition_point(|&it| record.requests[it as usize].begin < moment)
     };
     let positions = spans.of_lane(lane);
+    let steps_of = |iteration: usize| {
+        let numbered = positions.iter().enumerate();
+        numbered.filter_map(move |(at, span)| Some((at, spans.request(span, iteration)?)))
+    };
+    let begin = |number: u32| record.requests[number as usize].begin;
+    let mut early_steps = Vec::new();
+    // Those of an iteration, and the request that follows the clear.
     let mut steps = Vec::new();
     for &moment in &record.clears {
         if moment < spans.first_begin() {
-            steps.push(begun(early, moment));
-        } else if let Some(iteration) = spans.iteration_at(moment) {
-            let numbers: Vec<(usize, u32)> = positions
-                .iter()
-                .enumerate()
-                .filter_map(|(at, span)| Some((at + 1, spans.request(span, iteration)?)))
-                .collect();
-            let before = |it: &&(usize, u32)| record.requests[it.1 as usize].begin < moment;
-            let last = numbers.iter().rev().find(before);
-            let step = last.map_or(0, |it| it.0) % positions.len().max(1);
-            if !spans.is_last(iteration) {
-                steps.push(early.len() + step);
-            }
+            early_steps.push(begun(early, moment));
+        } else if let Some(iteration) = spans.iteration_at(moment)
+            && !spans.is_last(iteration)
+        {
+            let next = steps_of(iteration).find(|it| begin(it.1) >= moment);
+            steps.push(next.or_else(|| steps_of(iteration + 1).next()));
         }
     }
-    steps.sort_unstable();
-    steps.dedup();
-    let found: Vec<u32> = steps.into_iter().map(|it| it as u32).collect();
+    let mut steps: Vec<(usize, u32)> = steps.into_iter().flatten().collect();
     // Once the iterations have begun the cache is not emptied any more: that the program begins does not foresee it.
-    if found.iter().any(|&step| step as usize >= early.len()) {
-        found
-    } else {
-        Vec::new()
+    if steps.is_empty() {
+        return Vec::new();
     }
+    if steps.iter().any(|it| it.0 != steps[0].0) {
+        let live = live_before(record);
+        let level = |it: &(usize, u32)| live[it.1 as usize];
+        let most = steps.iter().map(level).max();
+        let all = (0..spans.iterations()).flat_map(steps_of);
+        steps.extend(all.filter(|it| Some(level(it)) <= most));
+    }
+    let late = steps.into_iter().map(|it| early.len() + it.0);
+    let mut found: Vec<u32> = early_steps.into_iter().chain(late).map(|it| it as u32).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What is in use when each request comes.
+fn live_before(record: &Record) -> Vec<u64> {
+    let own = &record.requests;
+    let mut ends: Vec<(u32, u64)> = own.iter().map(|it| (it.over, it.bytes())).collect();
+    ends.sort_unstable_by_key(|it| it.0);
+    let (mut live, mut ends) = (0, ends.into_iter().peekable());
+    let before = own.iter().map(|it| {
+        while let Some((_, bytes)) = ends.next_if(|end| end.0 < it.begin) {
+            live -= bytes;
+        }
+        let before = live;
+        live += it.bytes();
+        before
+    });
+    before.collect()
 }
 
 /// When little is in use in an iteration.

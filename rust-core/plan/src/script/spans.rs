@@ -117,9 +117,14 @@ impl<'s> Spans<'s> {
         (moment < alike[own].end).then_some(own)
     }
 
+    /// How many iterations are alike.
+    pub(super) fn iterations(&self) -> usize {
+        self.steady.alike.len()
+    }
+
     /// Whether no iteration alike comes behind this one.
     pub(super) fn is_last(&self, iteration: usize) -> bool {
-        iteration + 1 >= self.steady.alike.len()
+        iteration + 1 >= self.iterations()
     }
 
     /// Those of a lane, in its order.
