@@ -83,7 +83,7 @@ impl DeviceRecord {
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
         let options = &Options {
-            apart: true,
+            device: true,
             ..options.clone()
         };
         let plans = self.records.iter().filter_map(|(stream, record)| {
@@ -134,6 +134,26 @@ mod tests {
             .map(|(stream, plan)| (*stream, plan.reserved() / MIB))
             .collect();
         assert_eq!(planned, [(main, 15), (side, 3)]);
+    }
+
+    #[test]
+    fn one_large_request_beside_the_steps_is_left_to_pytorch() {
+        let mut record = DeviceRecord::new(1_000_000);
+        let stream = Stream::from((0, 0));
+        let mut id = 0;
+        for sizes in std::iter::repeat_n(vec![30, 16, 24], 30).chain([vec![90]]) {
+            let first = id;
+            for mib in sizes {
+                let bytes = mib * MIB;
+                record.push(stream, Event::Request { id, bytes, lane: 0 });
+                id += 1;
+            }
+            for id in first..id {
+                record.push(stream, Event::Over { id });
+            }
+        }
+        let made = record.plan(&Options::default(), &|| false);
+        assert_eq!(made.plans[0].1.reserved(), 70 * MIB);
     }
 
     /// A training whose optimizer makes its state in the first step; at the end all is freed.

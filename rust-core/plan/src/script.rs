@@ -50,9 +50,10 @@ pub struct Options {
     pub made_for: MadeFor,
     /// How many threads look for places; 0 is 1.
     pub threads: usize,
-    /// What lives while little is in use has regions of its own, whether or not the record empties the cache: the others
-    /// can be given back then.
-    pub apart: bool,
+    /// It is for device memory, where PyTorch's allocator stands behind the plan. What lives while little is in use has
+    /// regions of its own, whether or not the record empties the cache, so that the others can be given back; and requests
+    /// without a slot are left to that allocator, if room for them would take too much.
+    pub device: bool,
 }
 
 /// Makes a plan of what there is in `record`. Asks `stop` every few milliseconds, from several threads;
@@ -165,7 +166,7 @@ fn with_slots(
             let early = before
                 .iter()
                 .map(|&(number, at)| (at, bytes_of(record, number)));
-            if !options.apart {
+            if !options.device {
                 walls.extend(line::parts(again.chain(early), end..wall));
             }
             walls.extend([end, wall, own.end]);
@@ -190,7 +191,10 @@ fn with_slots(
     };
     let replayed = check_plan(record, &plan);
     let spare = amount::beside(record, &plan, &replayed);
-    plan.regions.extend(spare);
+    let with_spare = plan.reserved() + spare.iter().sum::<u64>();
+    if !(options.device && too_much(with_spare)) {
+        plan.regions.extend(spare);
+    }
     (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
 }
 
@@ -229,7 +233,7 @@ fn place(
         places.push((number, at));
         ends.push((request(number).begin, end));
     }
-    let across = clears::across(spans, record, options.apart).filter(|_| apart);
+    let across = clears::across(spans, record, options.device).filter(|_| apart);
     let mut placed = line::place(spans, across.as_deref(), end, options, stop);
     let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
     let found = early.into_iter().zip(offsets);

@@ -156,7 +156,7 @@ pub(super) fn place(
     let mut first = place_some(spans, &blocks, lives, base, options, stop);
     let rest = place_some(spans, &blocks, |at| !lives(at), first.end, options, stop);
     let length = together.end - base;
-    let most = if options.apart {
+    let most = if options.device {
         MOST_UNASKED
     } else {
         MOST_FOR_A_WALL
