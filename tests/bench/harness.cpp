@@ -17,7 +17,7 @@
 //   use BYTES                 touches as much memory and returns it to the system
 //   warm-up                   the fork's, and waits for it; ns=   wall time of that
 //   plan                      hits= misses= unplanned=   of a process with BUDDY_PLAN
-//   replay FILE free|paced    (replay.h)
+//   replay FILE free|timed|paced    (replay.h)
 //   pins                      bytes= peak= pins=   page-locked memory, where the runtime counts it
 //
 // An answer is `name=value[,value...]` separated by spaces, or `error TEXT`.
@@ -72,6 +72,16 @@ class Answer {
   }();
 };
 
+Pace pace_named(const std::string& name) {
+  static const std::map<std::string, Pace> paces{
+      {"free", Pace::kFree}, {"timed", Pace::kTimed}, {"paced", Pace::kPaced}};
+  const auto found = paces.find(name);
+  if (found == paces.end()) {
+    throw std::invalid_argument("no such pace: " + name);
+  }
+  return found->second;
+}
+
 class Harness {
  public:
   explicit Harness(at::HostAllocator* allocator) : allocator_(allocator), crowd_(allocator) {}
@@ -114,7 +124,7 @@ class Harness {
       }
     } else if (word == "replay") {
       const Trace trace = read_trace(take<std::string>(line));
-      tell(replay(allocator_, trace, take<std::string>(line) == "paced"), answer);
+      tell(replay(allocator_, trace, pace_named(take<std::string>(line))), answer);
     } else if (word == "pins") {
       const Pinned now = counted_or_throw();
       answer.value("bytes", static_cast<double>(now.bytes));

@@ -67,7 +67,7 @@ struct Slot {
 
 } // namespace
 
-Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
+Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace) {
   Replayed result;
   std::vector<Slot> slots(trace.slots);
   std::uint64_t live = 0;
@@ -91,10 +91,12 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
   Streams streams;
   bool unsettled = false;
   bool open = false;
+  // Whether a warm-up may be under way.
+  bool warming = pace != Pace::kPaced;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     Slot& slot = slots[event.slot];
-    if (paced) {
+    if (pace == Pace::kPaced) {
       wait_until(start, event.microseconds - first);
     } else if (unsettled && event.op == Op::allocate) {
       streams.settle();
@@ -124,7 +126,7 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
     now.nanoseconds += in_nanoseconds(took > cost ? took - cost : 0);
 
     if (event.op == Op::allocate) {
-      if (!paced) {
+      if (warming) {
         wait_for_warm_up();
       }
       slot.bytes = event.bytes;
@@ -135,9 +137,11 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced) {
       unsettled = unsettled || slot.used;
       slot = {};
     } else if (event.op == Op::clear) {
+      warming = pace != Pace::kPaced;
       result.live_at_clear = static_cast<double>(live);
       result.pinned_after_clear = static_cast<double>(pinned(allocator).bytes);
     } else if (event.op == Op::iteration) {
+      warming = pace == Pace::kFree;
       end_iteration();
     }
     if (i % every == 0 || i + 1 == trace.events.size()) {

@@ -31,9 +31,18 @@ struct Replayed {
   double pinned_after_clear = 0;
 };
 
-// Runs all events on this thread, in order. With `paced`, each event waits for its time in the trace. Otherwise
-// streams and a warm-up are finished before each request, so that the memory pinned does not depend on the
-// machine's speed. Only requests are timed.
-Replayed replay(at::HostAllocator* allocator, const Trace& trace, bool paced);
+enum class Pace {
+  // Streams and a warm-up are finished before each request, so that the memory pinned does not depend on the machine's
+  // speed.
+  kFree,
+  // The same, but a warm-up is asked for only in the first iteration and where the cache was emptied. Asking takes many times as
+  // long as a request, and leaves the processor's caches with other things.
+  kTimed,
+  // Each event waits for its time in the trace.
+  kPaced,
+};
+
+// Runs all events on this thread, in order. Only requests are timed.
+Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace);
 
 } // namespace bench

@@ -107,7 +107,9 @@ fn whole(
     all.write(all_file.path())?;
     first.write(first_file.path())?;
     step.say(format!("{}, the first run", workload.name));
-    let planned = Planned::of_a_run(fixture, |it| it.ask(&replay(all_file.path())).map(drop))?;
+    // Waits for the warm-up before each request, as fast as a program: else the recorder would be overrun.
+    let slowly = format!("replay {} free", all_file.path().display());
+    let planned = Planned::of_a_run(fixture, |it| it.ask(&slowly).map(drop))?;
     let paced = || vec![("PINBUDDY_SIM_PIN_MS_PER_GB", PACE.to_string())];
     for round in 1..=fixture.effort.rounds().min(MOST_ROUNDS) {
         step.say(format!("{}, round {round}", workload.name));
@@ -141,7 +143,7 @@ fn whole(
 }
 
 fn replay(file: &Path) -> String {
-    format!("replay {} free", file.display())
+    format!("replay {} timed", file.display())
 }
 
 /// All of a workload, or its first iteration.
