@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "child.h"
+#include "driver_wait.h"
 #include "lock.h"
 #include "recording.h"
 #include "settings.h"
@@ -73,14 +74,16 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 }
 
 [[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::allocate_recorded(std::size_t size) {
-  const auto made = serve(size);
+  // First, so that the recording has begun when the first request waits for the driver.
   if (C10_UNLIKELY(!recording::begun.load(std::memory_order_relaxed)) && !recording::begun.exchange(true)) {
     engine_record_begin();
   }
+  driver_wait::nanoseconds = 0;
+  const auto made = serve(size);
   if (made.second != nullptr) {
     const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size();
     const auto kind = is_private ? recording::Kind::kPrivateRequest : recording::Kind::kRequest;
-    recording::request(static_cast<Block*>(made.second), kind, size);
+    recording::waited(recording::request(static_cast<Block*>(made.second), kind, size));
   }
   return made;
 }
@@ -163,6 +166,7 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
+  const driver_wait::Wait wait;
   for (bool first = true;; first = false) {
     try {
       CudaBackend::allocate_host_memory(size, ptr);
@@ -181,6 +185,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 }
 
 void BuddyAllocator::empty_cache() {
+  driver_wait::nanoseconds = 0;
   QuickBackend::empty_cache();
   reap();
   // After the blocks that are free by now: a plan asks what lives while the cache is emptied.
@@ -189,6 +194,7 @@ void BuddyAllocator::empty_cache() {
   cache_.forget();
   refusals_.forget();
   engine_empty_cache();
+  recording::waited(0);
 }
 
 std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "child.h"
+#include "driver_wait.h"
 #include "lock.h"
 #include "recording.h"
 
@@ -41,7 +42,9 @@ void BuddyAllocator::free_recorded(Block* block) {
   recording::free(block, events);
   // Its events know the allocation; the block's next user is another one.
   block->recorded = false;
+  driver_wait::nanoseconds = 0;
   QuickBackend::free(block);
+  recording::waited(0);
 }
 
 void BuddyAllocator::end_record(Block* block) {

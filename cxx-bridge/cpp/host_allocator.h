@@ -55,6 +55,10 @@ void count_unpin(int64_t microseconds);
 // c10::Error.
 void reap_completed();
 
+// The calling thread begins to wait for the driver, in a call of the program's, and has waited.
+void wait_begins();
+void wait_ends();
+
 // Releases every cached block to the engine, before its state is read.
 void flush_cached();
 

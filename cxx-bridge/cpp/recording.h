@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "block.h"
+#include "driver_wait.h"
 #include "rings.h"
 
 namespace pinbuddy::recording {
@@ -25,6 +26,7 @@ inline std::atomic<bool> begun{false};
 
 // What an entry says; in its upper 4 bits. Rust reads it (src/record/source.rs).
 enum class Kind : std::uint64_t {
+  kWait = 0, // nanoseconds; of an allocation, or of no request
   kRequest = 1, // bytes
   kFree = 2, // how many `kDone` will follow
   kDone = 3,
@@ -51,20 +53,23 @@ inline std::uint64_t entry(Kind kind, std::uint64_t value) {
   return static_cast<std::uint64_t>(kind) << kKindShift | value;
 }
 
-// `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`.
-inline void request(Block* block, Kind kind, std::size_t bytes) {
+// `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`. Returns the allocation; 0 if the
+// request is lost.
+inline std::uint64_t request(Block* block, Kind kind, std::size_t bytes) {
   const std::uint64_t now = session.load(std::memory_order_relaxed);
   const std::uint64_t what = entry(kind, bytes);
   Ring* ring = Rings::own();
   if (C10_UNLIKELY(ring == nullptr)) {
     Rings::lose(what);
-    return;
+    return 0;
   }
   const std::uint64_t allocation = now << kSessionShift | ring->number();
   if (C10_LIKELY(ring->push(allocation, what, Ring::kReserve))) {
     block->allocation = allocation;
     block->recorded = true;
+    return allocation;
   }
+  return 0;
 }
 
 inline void push(std::uint64_t allocation, Kind kind, std::uint64_t value) {
@@ -102,6 +107,14 @@ inline void use(const Block& block, c10::cuda::CUDAStream stream) {
 // `kClear` or `kIteration`.
 inline void mark(Kind kind) {
   push(std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift, kind, 0);
+}
+
+// The call under way has waited for the driver, if it has, in the request of this allocation; 0: in none that is recorded.
+inline void waited(std::uint64_t allocation) {
+  if (C10_UNLIKELY(driver_wait::nanoseconds != 0)) {
+    const std::uint64_t none = std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift;
+    push(allocation != 0 ? allocation : none, Kind::kWait, driver_wait::nanoseconds);
+  }
 }
 
 // The recorded block of upstream's that this thread frees; 0: none. Upstream's call to record its events does not say.

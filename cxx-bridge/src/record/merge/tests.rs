@@ -94,6 +94,10 @@ impl Seen {
             }
             What::Safe { id } => format!("{} safe {id}", it.at),
             What::Use { id, stream } => format!("{} {id} on {stream}", it.at),
+            What::Wait { id, took, thread } => {
+                let id = id.map_or_else(String::new, |it| format!(" for {it}"));
+                format!("{} {thread}: waited {took}{id}", it.at)
+            }
             What::Clear => format!("{} clear", it.at),
             What::Iteration => format!("{} iteration", it.at),
             What::DeviceRequest {
@@ -235,6 +239,44 @@ fn what_is_too_new_waits_for_the_next_drain() {
 }
 
 #[test]
+fn a_wait_is_of_the_request_that_lives_or_of_none() {
+    let rings = Rings::default();
+    rings.put(
+        0,
+        3,
+        &[
+            entry(100, 1, Kind::Request(8)),
+            entry(100, 1, Kind::Wait(150)),
+            entry(110, 2, Kind::Request(9)),
+            entry(120, 2, Kind::Free(0)),
+            // Another thread has freed it, whose processor's counter is ahead.
+            entry(130, 2, Kind::Wait(20)),
+            // Of a request that was dropped, and of no request.
+            entry(140, 3, Kind::Wait(30)),
+            entry(150, 0, Kind::Clear),
+            entry(160, 0, Kind::Wait(40)),
+            // It began before the recorder's thread did.
+            entry(170, 0, Kind::Wait(400)),
+        ],
+    );
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    merger.drain(&rings, moment(LATE), &mut seen);
+    insta::assert_snapshot!(seen.text(), @r"
+    200 3: 1 = 8
+    200 3: waited 150 for 1
+    220 3: 2 = 9
+    240 3: free 2
+    260 3: waited 20
+    280 3: waited 30
+    300 clear
+    320 3: waited 40
+    340 3: waited 340
+    ");
+    assert_eq!((seen.lost, merger.early.len()), (Lost::default(), 0));
+    check(&seen.events);
+}
+
+#[test]
 fn an_event_all_of_whose_streams_count() {
     let rings = Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
@@ -328,11 +370,12 @@ fn whatever_rings_hold_what_comes_out_is_valid() {
         for _ in 0..20 {
             for _ in 0..below(50) {
                 ticks += below(100);
-                let kind = match below(8) {
+                let kind = match below(9) {
                     0 | 1 => Kind::Request(below(5)),
                     2 | 3 => Kind::Free(below(3)),
                     4 => Kind::Done,
                     5 | 6 => Kind::Use(below(3)),
+                    7 => Kind::Wait(below(30_000)),
                     _ => Kind::Iteration,
                 };
                 let early = ticks.saturating_sub(below(30));
@@ -371,6 +414,10 @@ fn check(events: &[Event]) {
             }
             What::Safe { id } => {
                 assert!(blocks.insert(id, State::Over) == Some(State::Pending));
+            }
+            What::Wait { id, took, .. } => {
+                assert!(took <= at);
+                assert!(id.is_none_or(|id| blocks[&id] == State::Live));
             }
             What::Clear | What::Iteration | What::Segment { .. } => {}
         }
