@@ -56,7 +56,9 @@ impl Output for Takers {
             | What::Safe { id }
             | What::Use { id, .. }
             | What::Wait { id: Some(id), .. } => id,
-            What::Wait { id: None, .. } | What::Clear | What::Iteration | What::Segment { .. } => u64::MAX,
+            What::Wait { id: None, .. } | What::Clear | What::Iteration | What::Segment { .. } => {
+                u64::MAX
+            }
         };
         for taker in self.0.iter_mut().filter(|it| id >= it.from) {
             taker.sink.event(event);
