@@ -49,6 +49,12 @@ mod tests {
             waited.add(took);
             said.push(waited.to_string());
         }
-        insta::assert_snapshot!(said.join("\n"), @"");
+        insta::assert_snapshot!(said.join("\n"), @r"
+        never waited for the driver
+        waited 1 time for the driver, 312 µs in all
+        waited 2 times for the driver, 41.31 ms in all
+        waited 3 times for the driver, 2.54 s in all
+        waited 4 times for the driver, 18446744073709.55 s in all
+        ");
     }
 }
