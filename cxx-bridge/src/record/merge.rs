@@ -193,7 +193,7 @@ impl Merger {
                     Some(Block::Live { id }) => Some(*id),
                     _ => None,
                 },
-                // The recorder's thread may begin after the wait that started it.
+                // It may have begun before the recording did.
                 took: took.min(self.at.max(at)),
                 thread,
             },

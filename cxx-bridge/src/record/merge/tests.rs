@@ -255,7 +255,7 @@ fn a_wait_is_of_the_request_that_lives_or_of_none() {
             entry(140, 3, Kind::Wait(30)),
             entry(150, 0, Kind::Clear),
             entry(160, 0, Kind::Wait(40)),
-            // It began before the recorder's thread did.
+            // It began before the recording did.
             entry(170, 0, Kind::Wait(400)),
         ],
     );
