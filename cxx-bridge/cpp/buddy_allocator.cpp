@@ -78,12 +78,11 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (C10_UNLIKELY(!recording::begun.load(std::memory_order_relaxed)) && !recording::begun.exchange(true)) {
     engine_record_begin();
   }
-  driver_wait::nanoseconds = 0;
   const auto made = serve(size);
   if (made.second != nullptr) {
     const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size();
     const auto kind = is_private ? recording::Kind::kPrivateRequest : recording::Kind::kRequest;
-    recording::waited(recording::request(static_cast<Block*>(made.second), kind, size));
+    recording::request(static_cast<Block*>(made.second), kind, size);
   }
   return made;
 }
@@ -185,7 +184,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 }
 
 void BuddyAllocator::empty_cache() {
-  driver_wait::nanoseconds = 0;
+  const recording::Call call;
   QuickBackend::empty_cache();
   reap();
   // After the blocks that are free by now: a plan asks what lives while the cache is emptied.
@@ -194,7 +193,6 @@ void BuddyAllocator::empty_cache() {
   cache_.forget();
   refusals_.forget();
   engine_empty_cache();
-  recording::waited(0);
 }
 
 std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "child.h"
-#include "driver_wait.h"
 #include "lock.h"
 #include "recording.h"
 
@@ -42,9 +41,8 @@ void BuddyAllocator::free_recorded(Block* block) {
   recording::free(block, events);
   // Its events know the allocation; the block's next user is another one.
   block->recorded = false;
-  driver_wait::nanoseconds = 0;
+  const recording::Call call;
   QuickBackend::free(block);
-  recording::waited(0);
 }
 
 void BuddyAllocator::end_record(Block* block) {

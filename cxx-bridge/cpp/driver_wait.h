@@ -1,15 +1,15 @@
-// How long this thread has waited for the driver in the call of the program's that is under way.
+// Tells the recording how long this thread waits for the driver in the call of the program's that is under way.
 //
-// Written where a call waits for memory to be pinned or unpinned, in Rust or here, and read by who records the call.
-// Knows neither, and a hit comes by here only while it is recorded. Invariant: waits within each other count once.
+// For who pins or unpins memory in such a call, in Rust or here; a hit never comes by. Knows neither. Invariant: waits
+// within each other count once.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 
-namespace pinbuddy::driver_wait {
+#include "recording.h"
 
-inline constinit thread_local std::uint64_t nanoseconds = 0;
+namespace pinbuddy::driver_wait {
 
 namespace detail {
 inline constinit thread_local unsigned depth = 0;
@@ -24,9 +24,8 @@ inline void begins() {
 
 inline void ends() {
   if (--detail::depth == 0) {
-    const auto took = std::chrono::steady_clock::now() - detail::since;
-    nanoseconds += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - detail::since;
+    recording::waited(static_cast<std::uint64_t>(took.count()));
   }
 }
 

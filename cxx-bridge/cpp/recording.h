@@ -12,7 +12,6 @@
 #include <cstdint>
 
 #include "block.h"
-#include "driver_wait.h"
 #include "rings.h"
 
 namespace pinbuddy::recording {
@@ -53,23 +52,29 @@ inline std::uint64_t entry(Kind kind, std::uint64_t value) {
   return static_cast<std::uint64_t>(kind) << kKindShift | value;
 }
 
-// `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`. Returns the allocation; 0 if the
-// request is lost.
-inline std::uint64_t request(Block* block, Kind kind, std::size_t bytes) {
+// What the ring's thread has waited for the driver, as an entry of this allocation or of none.
+[[gnu::cold]] inline void end_wait(Ring& ring, std::uint64_t allocation) {
+  ring.push(allocation, entry(Kind::kWait, ring.take_waited()), 0);
+}
+
+// `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`.
+inline void request(Block* block, Kind kind, std::size_t bytes) {
   const std::uint64_t now = session.load(std::memory_order_relaxed);
   const std::uint64_t what = entry(kind, bytes);
   Ring* ring = Rings::own();
   if (C10_UNLIKELY(ring == nullptr)) {
     Rings::lose(what);
-    return 0;
+    return;
   }
   const std::uint64_t allocation = now << kSessionShift | ring->number();
-  if (C10_LIKELY(ring->push(allocation, what, Ring::kReserve))) {
+  const bool kept = ring->push(allocation, what, Ring::kReserve);
+  if (C10_LIKELY(kept)) {
     block->allocation = allocation;
     block->recorded = true;
-    return allocation;
   }
-  return 0;
+  if (C10_UNLIKELY(ring->has_waited())) {
+    end_wait(*ring, kept ? allocation : now << kSessionShift);
+  }
 }
 
 inline void push(std::uint64_t allocation, Kind kind, std::uint64_t value) {
@@ -109,13 +114,39 @@ inline void mark(Kind kind) {
   push(std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift, kind, 0);
 }
 
-// The call under way has waited for the driver, if it has, in the request of this allocation; 0: in none that is recorded.
-inline void waited(std::uint64_t allocation) {
-  if (C10_UNLIKELY(driver_wait::nanoseconds != 0)) {
-    const std::uint64_t none = std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift;
-    push(allocation != 0 ? allocation : none, Kind::kWait, driver_wait::nanoseconds);
+// The call under way has waited so many nanoseconds for the driver. Its request says so; other calls say it themselves.
+inline void waited(std::uint64_t nanoseconds) {
+  if (session.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  if (Ring* ring = Rings::own(); C10_LIKELY(ring != nullptr)) {
+    ring->wait(nanoseconds);
+  } else {
+    Rings::lose(entry(Kind::kWait, nanoseconds));
   }
 }
+
+// A call that is no request, as long as it lives: what it has waited for the driver is of no allocation.
+class Call {
+ public:
+  Call() {
+    // Of a request that failed.
+    end();
+  }
+  ~Call() {
+    end();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  static void end() {
+    const std::uint64_t now = session.load(std::memory_order_relaxed);
+    if (Ring* ring = now != 0 ? Rings::own() : nullptr; ring != nullptr && ring->has_waited()) {
+      end_wait(*ring, now << kSessionShift);
+    }
+  }
+};
 
 // The recorded block of upstream's that this thread frees; 0: none. Upstream's call to record its events does not say.
 inline constinit thread_local std::uint64_t freeing = 0;
