@@ -165,7 +165,7 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
-  const driver_wait::Wait wait;
+  const driver_wait::Wait wait(/*in_request=*/true);
   for (bool first = true;; first = false) {
     try {
       CudaBackend::allocate_host_memory(size, ptr);
@@ -184,7 +184,6 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 }
 
 void BuddyAllocator::empty_cache() {
-  const recording::Call call;
   QuickBackend::empty_cache();
   reap();
   // After the blocks that are free by now: a plan asks what lives while the cache is emptied.

@@ -41,7 +41,6 @@ void BuddyAllocator::free_recorded(Block* block) {
   recording::free(block, events);
   // Its events know the allocation; the block's next user is another one.
   block->recorded = false;
-  const recording::Call call;
   QuickBackend::free(block);
 }
 

@@ -13,11 +13,14 @@ namespace pinbuddy::driver_wait {
 
 namespace detail {
 inline constinit thread_local unsigned depth = 0;
+inline constinit thread_local bool in_request = false;
 inline constinit thread_local std::chrono::steady_clock::time_point since{};
 } // namespace detail
 
-inline void begins() {
+// `in_request`: memory is pinned for a request; else it is given back, unless a request waits for that.
+inline void begins(bool in_request) {
   if (detail::depth++ == 0) {
+    detail::in_request = in_request;
     detail::since = std::chrono::steady_clock::now();
   }
 }
@@ -25,15 +28,15 @@ inline void begins() {
 inline void ends() {
   if (--detail::depth == 0) {
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - detail::since;
-    recording::waited(static_cast<std::uint64_t>(took.count()));
+    recording::waited(static_cast<std::uint64_t>(took.count()), detail::in_request);
   }
 }
 
 // A wait, as long as it lives.
 class Wait {
  public:
-  Wait() {
-    begins();
+  explicit Wait(bool in_request) {
+    begins(in_request);
   }
   ~Wait() {
     ends();

@@ -143,8 +143,8 @@ void reap_completed() {
   the_allocator->impl_->flush_any_cached();
 }
 
-void wait_begins() {
-  driver_wait::begins();
+void wait_begins(bool in_request) {
+  driver_wait::begins(in_request);
 }
 
 void wait_ends() {

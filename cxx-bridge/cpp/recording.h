@@ -53,7 +53,7 @@ inline std::uint64_t entry(Kind kind, std::uint64_t value) {
 }
 
 // What the ring's thread has waited for the driver, as an entry of this allocation or of none.
-[[gnu::cold]] inline void end_wait(Ring& ring, std::uint64_t allocation) {
+[[gnu::cold, gnu::noinline]] inline void end_wait(Ring& ring, std::uint64_t allocation) {
   ring.push(allocation, entry(Kind::kWait, ring.take_waited()), 0);
 }
 
@@ -114,39 +114,17 @@ inline void mark(Kind kind) {
   push(std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift, kind, 0);
 }
 
-// The call under way has waited so many nanoseconds for the driver. Its request says so; other calls say it themselves.
-inline void waited(std::uint64_t nanoseconds) {
-  if (session.load(std::memory_order_relaxed) == 0) {
-    return;
-  }
-  if (Ring* ring = Rings::own(); C10_LIKELY(ring != nullptr)) {
+// This thread has waited so many nanoseconds for the driver: in a request, whose entry is followed by that, or else in a
+// call that gave memory back. What a request waited that failed is the next one's.
+inline void waited(std::uint64_t nanoseconds, bool in_request) {
+  const std::uint64_t now = session.load(std::memory_order_relaxed);
+  Ring* ring = now != 0 ? Rings::own() : nullptr;
+  if (ring != nullptr && in_request) {
     ring->wait(nanoseconds);
   } else {
-    Rings::lose(entry(Kind::kWait, nanoseconds));
+    push(now << kSessionShift, Kind::kWait, nanoseconds);
   }
 }
-
-// A call that is no request, as long as it lives: what it has waited for the driver is of no allocation.
-class Call {
- public:
-  Call() {
-    // Of a request that failed.
-    end();
-  }
-  ~Call() {
-    end();
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
- private:
-  static void end() {
-    const std::uint64_t now = session.load(std::memory_order_relaxed);
-    if (Ring* ring = now != 0 ? Rings::own() : nullptr; ring != nullptr && ring->has_waited()) {
-      end_wait(*ring, now << kSessionShift);
-    }
-  }
-};
 
 // The recorded block of upstream's that this thread frees; 0: none. Upstream's call to record its events does not say.
 inline constinit thread_local std::uint64_t freeing = 0;

@@ -21,8 +21,8 @@ impl Completions for Cuda {
         }
     }
 
-    fn wait_begins(&self) {
-        ffi::wait_begins();
+    fn wait_begins(&self, in_request: bool) {
+        ffi::wait_begins(in_request);
     }
 
     fn wait_ends(&self) {

@@ -159,8 +159,9 @@ pub trait Completions: fmt::Debug + Send + Sync {
     /// Releases every block whose events are all complete.
     fn reap(&self);
 
-    /// The calling thread begins to wait for the driver, in a call of the program's. Such waits may lie within each other.
-    fn wait_begins(&self) {}
+    /// The calling thread begins to wait for the driver in a call of the program's: a request, or one that gives memory
+    /// back. Such waits may lie within each other.
+    fn wait_begins(&self, _in_request: bool) {}
 
     /// The wait that has begun last is over.
     fn wait_ends(&self) {}

@@ -17,7 +17,7 @@ impl<M: Memory> Handle<M> {
             }
             self.unpin_refused();
             let some = !idle.is_empty() || !planned.is_empty();
-            let heard = some.then(|| self.waits_for_driver());
+            let heard = some.then(|| self.waits_for_driver(false));
             let bytes = self.unpin_all(idle) + self.unpin_regions(planned);
             drop(heard);
             if bytes > 0 {

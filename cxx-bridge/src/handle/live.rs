@@ -55,9 +55,9 @@ impl Drop for Waiting<'_> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// The program begins to wait for the driver, in a request or while memory is unpinned for it.
-    pub(super) fn waits_for_driver(&self) -> Heard<'_> {
-        self.completions.wait_begins();
+    /// The calling thread begins to wait for the driver, in a request or while memory is given back.
+    pub(super) fn waits_for_driver(&self, in_request: bool) -> Heard<'_> {
+        self.completions.wait_begins(in_request);
         Heard(&*self.completions)
     }
 
@@ -66,7 +66,7 @@ impl<M: Memory> Handle<M> {
         Waiting {
             waits: &self.waits,
             since: Instant::now(),
-            _heard: self.waits_for_driver(),
+            _heard: self.waits_for_driver(true),
         }
     }
 

@@ -120,7 +120,7 @@ impl<M: Memory> Handle<M> {
                     }
                 }
                 Answer::ToDo(Step::PassThrough { unpin, why }) => {
-                    let _heard = (!unpin.is_empty()).then(|| self.waits_for_driver());
+                    let _heard = (!unpin.is_empty()).then(|| self.waits_for_driver(true));
                     self.unpin_all(unpin);
                     let exact = Engine::exact_region(want.bytes()).unwrap_or(want.bytes());
                     self.say_refused(exact, why?, refused_by.as_ref());

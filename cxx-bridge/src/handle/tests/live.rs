@@ -103,6 +103,8 @@ fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
     handle.release(grant.block);
     handle.empty_cache();
     assert_eq!(heard(), 2, "an unpin");
+    let requests = &handle.pinner.memory.requests_waited;
+    assert_eq!(requests.load(Ordering::Relaxed), 1);
     let ahead = ahead(2);
     ahead.warm_up(true);
     assert_eq!(ahead.stats().unwrap().segments.current, 2);

@@ -53,7 +53,8 @@ pub(super) struct Numbers {
     /// The claim now, and while the last region was being pinned.
     pub(super) claimed: AtomicUsize,
     pub(super) claimed_meanwhile: AtomicUsize,
-    /// Waits for the driver that have begun, and that are over.
+    /// Waits for the driver that have begun, in requests and in all, and that are over.
+    pub(super) requests_waited: AtomicUsize,
     pub(super) waits_begun: AtomicUsize,
     pub(super) waits_ended: AtomicUsize,
     /// Blocks that `reap` releases.
@@ -109,6 +110,7 @@ impl Numbers {
             hides: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
             claimed_meanwhile: AtomicUsize::new(0),
+            requests_waited: AtomicUsize::new(0),
             waits_begun: AtomicUsize::new(0),
             waits_ended: AtomicUsize::new(0),
             completed: Mutex::default(),
@@ -248,8 +250,10 @@ impl Completions for &'static Numbers {
         }
     }
 
-    fn wait_begins(&self) {
+    fn wait_begins(&self, in_request: bool) {
         self.waits_begun.fetch_add(1, Ordering::Relaxed);
+        self.requests_waited
+            .fetch_add(usize::from(in_request), Ordering::Relaxed);
     }
 
     fn wait_ends(&self) {
