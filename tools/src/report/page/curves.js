@@ -190,6 +190,7 @@ function setUpCurves() {
   if (other) choice(other, `live in ${other.name}`, { colour: 'other', dash: [3] });
   area('live', 'live, as requested');
   area('waiting', 'freed, waits for a stream');
+  if (ownWaits) area('ink', 'the run itself waits for the driver');
   for (const button of document.querySelectorAll('[data-zoom]')) {
     const does = { in: () => zoom(0.5), out: () => zoom(2), all: () => show(0, END) }[button.dataset.zoom];
     button.addEventListener('click', does);
