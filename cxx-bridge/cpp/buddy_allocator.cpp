@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "child.h"
+#include "driver_wait.h"
 #include "lock.h"
 #include "recording.h"
 #include "settings.h"
@@ -73,10 +74,11 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 }
 
 [[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::allocate_recorded(std::size_t size) {
-  const auto made = serve(size);
+  // First, so that the recording has begun when the first request waits for the driver.
   if (C10_UNLIKELY(!recording::begun.load(std::memory_order_relaxed)) && !recording::begun.exchange(true)) {
     engine_record_begin();
   }
+  const auto made = serve(size);
   if (made.second != nullptr) {
     const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size();
     const auto kind = is_private ? recording::Kind::kPrivateRequest : recording::Kind::kRequest;
@@ -163,6 +165,7 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
+  const driver_wait::Wait wait(/*in_request=*/true);
   for (bool first = true;; first = false) {
     try {
       CudaBackend::allocate_host_memory(size, ptr);

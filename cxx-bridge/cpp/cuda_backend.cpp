@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "driver_wait.h"
 #include "lock.h"
 #include "settings.h"
 
@@ -131,6 +132,7 @@ void CudaBackend::unpin_doomed() {
     mine.swap(doomed_);
     any_doomed_.store(false, std::memory_order_relaxed);
   }
+  const driver_wait::Wait wait(/*in_request=*/false);
   std::exception_ptr first;
   for (void* address : mine) {
     try {

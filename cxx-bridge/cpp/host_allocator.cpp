@@ -14,6 +14,7 @@
 #include "buddy_allocator.h"
 #include "child.h"
 #include "device/device_allocator.h"
+#include "driver_wait.h"
 #include "recording.h"
 #include "upstream.h"
 
@@ -140,6 +141,14 @@ void count_unpin(int64_t microseconds) {
 void reap_completed() {
   the_allocator->impl_->reap();
   the_allocator->impl_->flush_any_cached();
+}
+
+void wait_begins(bool in_request) {
+  driver_wait::begins(in_request);
+}
+
+void wait_ends() {
+  driver_wait::ends();
 }
 
 void flush_cached() {

@@ -55,6 +55,10 @@ void count_unpin(int64_t microseconds);
 // c10::Error.
 void reap_completed();
 
+// The calling thread begins to wait for the driver, in a request or while memory is given back, and has waited.
+void wait_begins(bool in_request);
+void wait_ends();
+
 // Releases every cached block to the engine, before its state is read.
 void flush_cached();
 

@@ -25,6 +25,7 @@ inline std::atomic<bool> begun{false};
 
 // What an entry says; in its upper 4 bits. Rust reads it (src/record/source.rs).
 enum class Kind : std::uint64_t {
+  kWait = 0, // nanoseconds; of an allocation, or of no request
   kRequest = 1, // bytes
   kFree = 2, // how many `kDone` will follow
   kDone = 3,
@@ -51,6 +52,11 @@ inline std::uint64_t entry(Kind kind, std::uint64_t value) {
   return static_cast<std::uint64_t>(kind) << kKindShift | value;
 }
 
+// What the ring's thread has waited for the driver, as an entry of this allocation or of none.
+[[gnu::cold, gnu::noinline]] inline void end_wait(Ring& ring, std::uint64_t allocation) {
+  ring.push(allocation, entry(Kind::kWait, ring.take_waited()), 0);
+}
+
 // `block` serves a request of so many bytes; `kind` is `kRequest` or `kPrivateRequest`.
 inline void request(Block* block, Kind kind, std::size_t bytes) {
   const std::uint64_t now = session.load(std::memory_order_relaxed);
@@ -61,9 +67,13 @@ inline void request(Block* block, Kind kind, std::size_t bytes) {
     return;
   }
   const std::uint64_t allocation = now << kSessionShift | ring->number();
-  if (C10_LIKELY(ring->push(allocation, what, Ring::kReserve))) {
+  const bool kept = ring->push(allocation, what, Ring::kReserve);
+  if (C10_LIKELY(kept)) {
     block->allocation = allocation;
     block->recorded = true;
+  }
+  if (C10_UNLIKELY(ring->has_waited())) {
+    end_wait(*ring, kept ? allocation : now << kSessionShift);
   }
 }
 
@@ -102,6 +112,18 @@ inline void use(const Block& block, c10::cuda::CUDAStream stream) {
 // `kClear` or `kIteration`.
 inline void mark(Kind kind) {
   push(std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift, kind, 0);
+}
+
+// This thread has waited so many nanoseconds for the driver: in a request, whose entry is followed by that, or else in a
+// call that gave memory back. What a request waited that failed is the next one's.
+inline void waited(std::uint64_t nanoseconds, bool in_request) {
+  const std::uint64_t now = session.load(std::memory_order_relaxed);
+  Ring* ring = now != 0 ? Rings::own() : nullptr;
+  if (ring != nullptr && in_request) {
+    ring->wait(nanoseconds);
+  } else {
+    push(now << kSessionShift, Kind::kWait, nanoseconds);
+  }
 }
 
 // The recorded block of upstream's that this thread frees; 0: none. Upstream's call to record its events does not say.

@@ -50,6 +50,7 @@ bool Ring::claim(std::uint32_t thread) {
     return false;
   }
   thread_ = thread;
+  waited_ = 0;
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "pinbuddy-bridge/src/lib.rs.h"
 
@@ -92,6 +93,18 @@ class alignas(64) Ring {
     return true;
   }
 
+  // The owner has waited for the driver so many nanoseconds, and an entry will say so.
+  void wait(std::uint64_t nanoseconds) {
+    waited_ += nanoseconds;
+  }
+  // Whether there is such a wait, and how long it was, for that entry.
+  bool has_waited() const {
+    return waited_ != 0;
+  }
+  std::uint64_t take_waited() {
+    return std::exchange(waited_, 0);
+  }
+
   // A number that no other allocation has, below 2^48.
   std::uint64_t number() {
     return index_ << 40 | (++allocations_ & ((std::uint64_t{1} << 40) - 1));
@@ -120,6 +133,7 @@ class alignas(64) Ring {
   std::atomic<std::uint64_t> published_{0};
   std::uint64_t taken_seen_ = 0;
   std::uint64_t allocations_ = 0;
+  std::uint64_t waited_ = 0;
   const std::uint64_t index_;
   Losses lost_;
   std::uint32_t thread_;

@@ -20,6 +20,14 @@ impl Completions for Cuda {
             log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
         }
     }
+
+    fn wait_begins(&self, in_request: bool) {
+        ffi::wait_begins(in_request);
+    }
+
+    fn wait_ends(&self) {
+        ffi::wait_ends();
+    }
 }
 
 impl Driver for Cuda {

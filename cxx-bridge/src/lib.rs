@@ -233,6 +233,8 @@ mod ffi {
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
+        fn wait_begins(in_request: bool);
+        fn wait_ends();
         fn flush_cached();
         fn caches() -> Caches;
         fn record(session: u16);

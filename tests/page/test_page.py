@@ -95,6 +95,47 @@ class Page(unittest.TestCase):
             self.quiet()
         self.assertNotEqual(*drawn)
 
+    def test_waits_of_the_run_itself_are_marked_and_said(self) -> None:
+        events = (self.folder / "small.jsonl").read_text().split("\n", 1)[1]
+        header = {"format": "pinbuddy-trace", "version": 5, "torch": "2.15.0"}
+        lines, waits = [json.dumps(header)], {400: 20_000, 1200: 25_000, 1800: 300}
+        for line in events.splitlines():
+            lines.append(line)
+            it = json.loads(line)
+            if it["op"] == "alloc" and it["id"] in waits:
+                wait = {"t": it["t"], "op": "wait", "id": it["id"], "took": waits[it["id"]], "thread": it["thread"]}
+                lines.append(json.dumps(wait))
+        lines.append(json.dumps({"t": it["t"], "op": "wait", "took": 5_000}))
+        file = self.folder / "waited.jsonl"
+        file.write_text("\n".join(lines) + "\n")
+        drawn = set()
+        for version, said in ((5, "waited for the driver 4 times, 50.30 ms in all; longest 25.00 ms at"), (4, "does not say")):
+            if version == 4:
+                file.write_text("\n".join(it for it in lines if '"wait"' not in it).replace('"version": 5', '"version": 4') + "\n")
+            self.browser.open(self.report(file, "--time-limit", str(version)))
+            self.assertIn(said, self.text("waited"))
+            self.assertEqual("this run" in self.text("allocators"), version == 5)
+            drawn.add(self.pixels("curves"))
+            if version == 5:
+                self.keep("waited")
+                self.assertIn("After the first iteration: 3 times, 30.30 ms in all.", self.text("waited"))
+                self.assertIn("4, 50.30 ms", self.text("allocators"))
+                self.hover_waits()
+            self.quiet()
+        self.assertEqual(len(drawn), 2)
+
+    def hover_waits(self) -> None:
+        """Where a wait is marked, the pointer is told of it."""
+        box = self.browser.run("(() => { const it = document.getElementById('curves').getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; })()")
+        said = set()
+        for across in range(70, int(box[2]) - 150, 2):
+            self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + across, y=box[1] + box[3] / 2)
+            self.browser.frame()
+            said.update(it for it in self.text("curves-hint").split("\n") if "for the driver" in it)
+        self.assertEqual(len(said), 4, said)
+        self.assertIn("thread 0 waits 5.00 ms for the driver, while memory was given back", said)
+        self.assertRegex(" ".join(said), r"thread [012] waits 20\.00 ms for the driver, for .*iB")
+
     def test_a_slider_changes_the_curve_and_what_is_said(self) -> None:
         self.browser.open(self.small)
         move = """(() => {{ const it = document.querySelector('#settings input[name={}]');

@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 
 
-def read(path: Path, whole: bool = True) -> tuple[dict, list[dict]]:
-    """The header and the events. Checks that they make sense in their order, as the crate `trace` does."""
+def read(path: Path, whole: bool = True, waits: bool = False) -> tuple[dict, list[dict]]:
+    """The header and the events, those of waits for the driver only if they are asked for: how a machine pins decides on
+    them. Checks that they make sense in their order, as the crate `trace` does.
+    """
     lines = path.read_text().split("\n")
     if whole:
         assert lines[-1] == "", "the last line has an end"
     header, *events = [json.loads(line) for line in lines[:-1]]
-    assert header["format"] == "pinbuddy-trace" and header["version"] == 4 and header["unit"] == "ns"
+    assert header["format"] == "pinbuddy-trace" and header["version"] == 5 and header["unit"] == "ns"
     state, used, at, ids = {}, set(), 0, 0
     for event in events:
         assert event["t"] >= at, event
@@ -31,6 +33,16 @@ def read(path: Path, whole: bool = True) -> tuple[dict, list[dict]]:
             case "safe":
                 assert state[event["id"]] == "freed" and event["id"] in used
                 state[event["id"]] = "safe"
+            case "wait":
+                # It is over by then.
+                assert 0 < event["took"] <= at
+                assert "id" not in event or state[event["id"]] == "live"
             case other:
                 assert other in ("clear", "iter", "lost", "segment_alloc", "segment_free")
-    return header, events
+    return header, [it for it in events if waits or it["op"] != "wait"]
+
+
+def waits(events: list[dict]) -> list[tuple[int | None, float]]:
+    """Of each wait for the driver: how many MiB were asked for, if it was in a request, and how many milliseconds."""
+    sizes = {it["id"]: it["bytes"] >> 20 for it in events if it["op"] == "alloc"}
+    return [(sizes.get(it.get("id")), it["took"] / 1e6) for it in events if it["op"] == "wait"]

@@ -23,7 +23,9 @@ pub(crate) fn step(item: &Item) -> Option<Step> {
         },
         What::Clear => Act::Clear,
         What::Iteration => Act::Iter,
-        What::Pin { .. } | What::Unpin { .. } | What::Lost { .. } => return None,
+        What::Pin { .. } | What::Unpin { .. } | What::Wait { .. } | What::Lost { .. } => {
+            return None;
+        }
     };
     Some(Step { at: item.at, act })
 }
@@ -106,7 +108,7 @@ impl Lifetimes {
             }
             What::Clear => to(Event::Clear),
             What::Iteration => to(Event::Iteration),
-            What::Pin { .. } | What::Unpin { .. } | What::Lost { .. } => {}
+            What::Pin { .. } | What::Unpin { .. } | What::Wait { .. } | What::Lost { .. } => {}
         }
     }
 

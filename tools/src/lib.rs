@@ -28,3 +28,4 @@ pub mod plan;
 pub mod report;
 mod show;
 pub mod top;
+mod waited;

@@ -9,6 +9,15 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
+/// Microseconds in the unit in which they are short.
+pub(crate) fn time(us: u64) -> String {
+    let units = [(1_000_000_u64, "s"), (1000, "ms")];
+    match units.iter().find(|(unit, _)| us >= *unit) {
+        Some((unit, name)) => format!("{:.2} {name}", us as f64 / *unit as f64),
+        None => format!("{us} µs"),
+    }
+}
+
 /// A count with its noun, which takes an s.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     count_of(number, noun, &format!("{noun}s"))

@@ -153,8 +153,16 @@ pub trait Memory: Send + Sync + 'static {
     }
 }
 
-/// Queries the events that blocks wait for. Never called under a lock (I5).
+/// The allocator around the handle: queries the events that blocks wait for, and hears who waits for the driver. Never
+/// called under a lock (I5).
 pub trait Completions: fmt::Debug + Send + Sync {
     /// Releases every block whose events are all complete.
     fn reap(&self);
+
+    /// The calling thread begins to wait for the driver in a call of the program's: a request, or one that gives memory
+    /// back. Such waits may lie within each other.
+    fn wait_begins(&self, _in_request: bool) {}
+
+    /// The wait that has begun last is over.
+    fn wait_ends(&self) {}
 }

@@ -16,7 +16,10 @@ impl<M: Memory> Handle<M> {
                 self.notices.may_go_on();
             }
             self.unpin_refused();
+            let some = !idle.is_empty() || !planned.is_empty();
+            let heard = some.then(|| self.waits_for_driver(false));
             let bytes = self.unpin_all(idle) + self.unpin_regions(planned);
+            drop(heard);
             if bytes > 0 {
                 log::info(|| format!("cleared: {} unpinned", Bytes(bytes as u64)));
             }

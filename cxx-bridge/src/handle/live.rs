@@ -1,4 +1,4 @@
-//! What the live page says of a handle, from counters that exist; and how long requests wait.
+//! What the live page says of a handle, from counters that exist; and how long the program waits for the driver.
 //!
 //! Invariant: a request that finds its block pays nothing for this.
 
@@ -9,7 +9,7 @@ use pinbuddy_live::{Budget, Counters, MOST_BYTES};
 
 use super::Handle;
 use super::planned::Planned;
-use crate::backing::Memory;
+use crate::backing::{Completions, Memory};
 
 /// What thread caches have, which the engine counts as live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,18 +27,21 @@ pub(super) struct Waits {
     nanoseconds: AtomicU64,
 }
 
+/// A wait of the calling thread's, until it is dropped; the allocator around us hears of it.
+#[derive(Debug)]
+pub(super) struct Heard<'a>(&'a dyn Completions);
+
 /// A request that waits, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Waiting<'a> {
     waits: &'a Waits,
     since: Instant,
+    _heard: Heard<'a>,
 }
 
-impl Waits {
-    /// A request begins to wait.
-    pub(super) fn begin(&self) -> Waiting<'_> {
-        let since = Instant::now();
-        Waiting { waits: self, since }
+impl Drop for Heard<'_> {
+    fn drop(&mut self) {
+        self.0.wait_ends();
     }
 }
 
@@ -52,6 +55,21 @@ impl Drop for Waiting<'_> {
 }
 
 impl<M: Memory> Handle<M> {
+    /// The calling thread begins to wait for the driver, in a request or while memory is given back.
+    pub(super) fn waits_for_driver(&self, in_request: bool) -> Heard<'_> {
+        self.completions.wait_begins(in_request);
+        Heard(&*self.completions)
+    }
+
+    /// A request begins to wait for memory to be pinned.
+    pub(super) fn request_waits(&self) -> Waiting<'_> {
+        Waiting {
+            waits: &self.waits,
+            since: Instant::now(),
+            _heard: self.waits_for_driver(true),
+        }
+    }
+
     /// How memory stands, while caches have what `caches` says. Flushes nothing. Caches change meanwhile, so numbers
     /// may be off by what a moment changes, and never contradict each other.
     pub fn counters(&self, caches: impl Fn() -> Caches) -> Counters {

@@ -101,7 +101,7 @@ impl<M: Memory> Handle<M> {
                 return Some(grant);
             }
             if let Answer::ToDo(Step::WarmUp | Step::Pin(_)) = &answer {
-                waiting.get_or_insert_with(|| self.waits.begin());
+                waiting.get_or_insert_with(|| self.request_waits());
             }
             match answer {
                 Answer::Served(grant) => return Some(grant),
@@ -120,6 +120,7 @@ impl<M: Memory> Handle<M> {
                     }
                 }
                 Answer::ToDo(Step::PassThrough { unpin, why }) => {
+                    let _heard = (!unpin.is_empty()).then(|| self.waits_for_driver(true));
                     self.unpin_all(unpin);
                     let exact = Engine::exact_region(want.bytes()).unwrap_or(want.bytes());
                     self.say_refused(exact, why?, refused_by.as_ref());
@@ -158,7 +159,7 @@ impl<M: Memory> Handle<M> {
         Some(match provisioner.step(want, self.cell.at(now), left) {
             Step::Block(block) => Answer::Served(grant(&provisioner, block)),
             Step::Wait { until } => {
-                waiting.get_or_insert_with(|| self.waits.begin());
+                waiting.get_or_insert_with(|| self.request_waits());
                 let _waiting = background::wait();
                 drop(self.cell.sleep(provisioner, until)?);
                 Answer::AskAgain

@@ -127,6 +127,7 @@ impl Sink for FileSink {
             What::Free { id, thread, .. } => Op::Free { id, thread },
             What::Safe { id } => Op::Safe { id },
             What::Use { id, stream } => Op::Event { id, stream },
+            What::Wait { id, took, thread } => Op::Wait { id, took, thread },
             What::Clear => Op::Clear,
             What::Iteration => Op::Iter,
         });
@@ -190,6 +191,11 @@ mod tests {
                     bytes,
                     thread,
                     private: id % 5 == 0,
+                },
+                What::Wait {
+                    id: (id % 2 == 0).then_some(id),
+                    took: 0,
+                    thread,
                 },
                 What::Use { id, stream: 1 },
                 What::Free {

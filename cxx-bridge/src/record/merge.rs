@@ -187,6 +187,16 @@ impl Merger {
         let Timed { at, thread, entry } = timed;
         let known = self.blocks.get_mut(&entry.allocation);
         let what = match (entry.kind, known) {
+            // Never early: its request is before it in the same ring.
+            (Kind::Wait(took), known) => What::Wait {
+                id: match known {
+                    Some(Block::Live { id }) => Some(*id),
+                    _ => None,
+                },
+                // It may have begun before the recording did.
+                took: took.min(self.at.max(at)),
+                thread,
+            },
             (Kind::Clear, _) => What::Clear,
             (Kind::Iteration, _) => What::Iteration,
             (Kind::SegmentAlloc { bytes, device }, _) => What::Segment {

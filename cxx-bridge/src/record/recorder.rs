@@ -131,8 +131,12 @@ impl<S: Source> Recorder<S> {
         };
         self.changed.notify_all();
         if let Some(session) = start {
+            // Here, and not once there is a thread: what happens meanwhile has a time, too.
+            let since = Instant::now();
+            let merger = Merger::new(session, self.now(since));
             let run = move || {
-                let ran = catch_unwind(AssertUnwindSafe(|| self.run(session, armed)));
+                let run = || self.run(session, armed, since, merger);
+                let ran = catch_unwind(AssertUnwindSafe(run));
                 if ran.is_err() {
                     self.broke();
                 }
@@ -253,10 +257,8 @@ impl<S: Source> Recorder<S> {
     }
 
     /// The thread's work, until there is no sink left.
-    fn run(&self, session: u16, armed: bool) {
+    fn run(&self, session: u16, armed: bool, since: Instant, mut merger: Merger) {
         let mut takers = Takers::default();
-        let since = Instant::now();
-        let mut merger = Merger::new(session, self.now(since));
         if !armed {
             // What an earlier recording left.
             self.forget();

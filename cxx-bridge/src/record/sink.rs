@@ -77,6 +77,15 @@ pub enum What {
         /// The stream.
         stream: u32,
     },
+    /// A thread waited for the driver until now.
+    Wait {
+        /// The block whose request waited; none if it was in no request, as while the cache is emptied.
+        id: Option<u64>,
+        /// How long, in nanoseconds; not longer than the recording.
+        took: u64,
+        /// Who waited.
+        thread: u32,
+    },
     /// The cache was emptied by the program.
     Clear,
     /// An iteration is over, says the program.

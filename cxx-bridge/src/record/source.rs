@@ -39,6 +39,8 @@ pub enum Kind {
     Done,
     /// A use on the stream of this name.
     Use(u64),
+    /// The thread waited for the driver, so many nanoseconds: in the request that it is about, or in no request.
+    Wait(u64),
     /// The cache was emptied.
     Clear,
     /// An iteration is over.
@@ -85,6 +87,7 @@ impl Kind {
             | Self::Free(_)
             | Self::Done
             | Self::Use(_)
+            | Self::Wait(_)
             | Self::Clear
             | Self::Iteration => false,
             Self::DeviceRequest { .. }
@@ -132,6 +135,7 @@ impl Entry {
         // As `cpp/device/device_trace.cpp` packs them.
         let (bytes, stream, device) = (part(0, 41), part(41, 12) as u32, part(53, 6) as u32);
         let kind = match what >> 60 {
+            0 => Kind::Wait(value),
             1 => Kind::Request(value),
             2 => Kind::Free(value),
             3 => Kind::Done,
@@ -204,6 +208,7 @@ mod tests {
         };
         assert_eq!(Entry::of(1, 2, packed).unwrap().kind, kind);
         let of = |kind: u64| Entry::of(1, 2, kind << 60 | 5).map(|it| it.kind);
+        assert_eq!(of(0), Some(Kind::Wait(5)));
         assert_eq!(of(12), Some(Kind::DeviceFree(5)));
         assert_eq!(of(13), Some(Kind::DeviceDone));
         assert_eq!(of(15), None);

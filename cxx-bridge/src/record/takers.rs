@@ -54,8 +54,11 @@ impl Output for Takers {
             | What::DeviceRequest { id, .. }
             | What::Free { id, .. }
             | What::Safe { id }
-            | What::Use { id, .. } => id,
-            What::Clear | What::Iteration | What::Segment { .. } => u64::MAX,
+            | What::Use { id, .. }
+            | What::Wait { id: Some(id), .. } => id,
+            What::Wait { id: None, .. } | What::Clear | What::Iteration | What::Segment { .. } => {
+                u64::MAX
+            }
         };
         for taker in self.0.iter_mut().filter(|it| id >= it.from) {
             taker.sink.event(event);

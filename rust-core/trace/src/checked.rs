@@ -47,7 +47,7 @@ pub enum Act {
         /// The stream.
         stream: u32,
     },
-    /// [`Op::Safe`], [`Op::Lost`] and all of device memory: nothing that a replay of pinned memory does. It has the streams' work in its own time, since a
+    /// [`Op::Safe`], [`Op::Wait`], [`Op::Lost`] and all of device memory: nothing that a replay of pinned memory does. It has the streams' work in its own time, since a
     /// recorded time is when the allocator of that run happened to look.
     Note,
     /// [`Op::Clear`].
@@ -118,7 +118,11 @@ impl Checker {
                 None => Err(What::UnknownId { op: "event", id }),
             },
             Op::Safe { id } if self.living.contains_key(&id) => Err(What::NotFreed { id }),
+            Op::Wait { id: Some(id), .. } if !self.living.contains_key(&id) => {
+                Err(What::UnknownId { op: "wait", id })
+            }
             Op::Safe { .. }
+            | Op::Wait { .. }
             | Op::Lost { .. }
             | Op::SegmentAlloc { .. }
             | Op::SegmentFree { .. } => Ok(Act::Note),
@@ -236,6 +240,10 @@ mod tests {
             (
                 alloc(2, 5) + &one + &one,
                 "line 3: expected alloc to name a new block, found id 1, which lives since line 2",
+            ),
+            (
+                one.clone() + "{\"t\":5,\"op\":\"wait\",\"id\":2,\"took\":1}\n",
+                "line 2: expected wait to name a block that lives, found id 2, which does not",
             ),
             (
                 one.clone() + "{\"t\":4,\"op\":\"iter\"}\n",

@@ -83,7 +83,7 @@ pub enum What {
     )]
     LateHeader,
     /// An unknown op.
-    #[error("expected op to be alloc, free, event, safe, clear, iter or lost, found {found}")]
+    #[error("expected op to be alloc, free, event, safe, wait, clear, iter or lost, found {found}")]
     UnknownOp {
         /// The op.
         found: Excerpt,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::error::{Excerpt, What};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u64 = 4;
+pub const VERSION: u64 = 5;
 
 /// What the header calls the format.
 pub(super) const FORMAT: &str = "pinbuddy-trace";
@@ -108,8 +108,8 @@ struct Line<'a> {
     settings: &'a Map<String, Value>,
 }
 
-/// `None` for a line that is no header; else how the events after it are read, if they can be.
-pub(super) fn parse(text: &str) -> Option<Result<Header, What>> {
+/// `None` for a line that is no header; else its version and how the events after it are read, if they can be.
+pub(super) fn parse(text: &str) -> Option<Result<(u64, Header), What>> {
     // An array would do as well for serde: the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
         return None;
@@ -123,10 +123,10 @@ pub(super) fn parse(text: &str) -> Option<Result<Header, What>> {
     Some(read(fields))
 }
 
-fn read(fields: Fields) -> Result<Header, What> {
+fn read(fields: Fields) -> Result<(u64, Header), What> {
     let version = fields.version.unwrap_or_default();
-    match version.as_u64() {
-        Some(1..=VERSION) => {}
+    let number = match version.as_u64() {
+        Some(number @ 1..=VERSION) => number,
         Some(found) if found > VERSION => return Err(What::Newer { found }),
         _ => {
             return Err(What::OutOfBounds {
@@ -136,10 +136,10 @@ fn read(fields: Fields) -> Result<Header, What> {
                 found: Excerpt::of(&version.to_string()),
             });
         }
-    }
+    };
     let unit = match &fields.unit {
         // A note, as in all headers of version 1.
-        _ if version == 1 => Unit::Microseconds,
+        _ if number == 1 => Unit::Microseconds,
         None => Unit::Microseconds,
         Some(unit) if unit == "us" => Unit::Microseconds,
         Some(unit) if unit == "ns" => Unit::Nanoseconds,
@@ -149,22 +149,23 @@ fn read(fields: Fields) -> Result<Header, What> {
         }
     };
     let text = |value: Option<Value>| Some(value?.as_str()?.to_owned());
-    let number = |value: Option<Value>| value?.as_u64();
-    Ok(Header {
+    let count = |value: Option<Value>| value?.as_u64();
+    let header = Header {
         unit,
         memory: fields
             .memory
             .and_then(|it| serde_json::from_value(it).ok())
             .unwrap_or_default(),
         torch: text(fields.torch),
-        rank: number(fields.rank),
-        world_size: number(fields.world_size),
-        group_limit: number(fields.group_limit),
+        rank: count(fields.rank),
+        world_size: count(fields.world_size),
+        group_limit: count(fields.group_limit),
         settings: match fields.settings {
             Some(Value::Object(settings)) => settings,
             _ => Map::new(),
         },
-    })
+    };
+    Ok((number, header))
 }
 
 pub(super) fn write(header: &Header, to: &mut impl Write) -> io::Result<()> {

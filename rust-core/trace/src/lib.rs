@@ -1,12 +1,13 @@
 //! The trace format: what a program asked of pinned memory and of device memory, one JSON object a line.
 //!
 //! ```json
-//! {"format":"pinbuddy-trace","version":4,"memory":"both"}
+//! {"format":"pinbuddy-trace","version":5,"memory":"both"}
 //! {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":0}
 //! {"t":12,"op":"event","id":1,"stream":7}
 //! {"t":90,"op":"free","id":1,"thread":0}
 //! {"t":93,"op":"safe","id":1}
 //! {"t":95,"op":"iter"}
+//! {"t":96,"op":"wait","took":40,"thread":0}
 //! {"t":97,"op":"lost","events":3}
 //! {"t":99,"op":"clear"}
 //! {"t":99,"op":"alloc","id":2,"bytes":5000000,"thread":0,"device":0,"stream":1}
@@ -16,7 +17,7 @@
 //!
 //! The first line is the header; a file without one is of version 1. The version changes when an older
 //! reader would misread or refuse the events: version 2 has `safe`, `lost` and a header's `unit`, version 3 has
-//! `private`, version 4 device memory. A header may say what the run was ([`Header`]).
+//! `private`, version 4 device memory, version 5 `wait`. A header may say what the run was ([`Header`]).
 //!
 //! `t` counts from any start and never goes back: microseconds, or nanoseconds if the header has
 //! `"unit":"ns"`. `alloc` asks for a block and names it; `event` says that the block is used on a stream, and
@@ -34,6 +35,9 @@
 //! in the order in which they were first seen. `segment_alloc` and `segment_free` are memory that the device's allocator got from the driver and
 //! gave back. A header with `"memory":"device"` says that there is device memory only, one with `both` that there
 //! may be both; without it there is pinned memory only.
+//!
+//! `wait` says that a thread waited for the driver until `t`, for as long as `took`, in the unit of `t`: in the request that
+//! the block of its `id` has served, or without one in a call that gave memory back, as `clear`. It comes right after that.
 //!
 //! A trace that is cut off, as by a crash, can be read up to its last whole line ([`Reader::lenient`]).
 //! [`checked`] checks that ids are valid in their order. Knows neither the engine nor any allocator.
@@ -129,6 +133,15 @@ pub enum Op {
     Safe {
         /// The block, which was freed before.
         id: u64,
+    },
+    /// A thread waited for the driver until now.
+    Wait {
+        /// The block whose request waited; of pinned memory that was given back, none.
+        id: Option<u64>,
+        /// How long, in nanoseconds: no longer than the time of the event.
+        took: u64,
+        /// Who waited.
+        thread: u32,
     },
     /// So many events were dropped, since they came faster than they could be written.
     Lost {

@@ -31,6 +31,8 @@ struct Fields<'a> {
     private: Option<Scalar<'a>>,
     #[serde(borrow)]
     device: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    took: Option<Scalar<'a>>,
 }
 
 /// A number, or anything else that was found instead.
@@ -128,6 +130,7 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         "free" => ("free", &["id", "thread"]),
         "event" => ("event", &["id", "stream"]),
         "safe" => ("safe", &["id"]),
+        "wait" => ("wait", &["id", "took", "thread"]),
         "lost" => ("lost", &["events"]),
         "clear" => ("clear", &[]),
         "iter" => ("iter", &[]),
@@ -144,6 +147,7 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
         ("events", fields.events.is_some()),
         ("private", fields.private.is_some()),
         ("device", fields.device.is_some()),
+        ("took", fields.took.is_some()),
     ] {
         if present && !needs.contains(&field) {
             return Err(What::Superfluous { op, field });
@@ -207,6 +211,12 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
             stream: index(&fields.stream, "stream")?,
         },
         "safe" => Op::Safe { id: id()? },
+        "wait" => Op::Wait {
+            id: fields.id.is_some().then(id).transpose()?,
+            // It is over at `t`.
+            took: need(&fields.took, "took", 0, t / unit)? * unit,
+            thread: thread()?,
+        },
         "lost" => Op::Lost {
             events: need(&fields.events, "events", 1, u64::MAX)?,
         },

@@ -23,6 +23,7 @@ pub struct Reader<R> {
     text: Vec<u8>,
     line: u64,
     header: Header,
+    version: u64,
     lenient: bool,
     cut_off: Option<u64>,
     over: bool,
@@ -36,6 +37,7 @@ impl<R: BufRead> Reader<R> {
             text: Vec::with_capacity(LONGEST_LINE),
             line: 0,
             header: Header::default(),
+            version: 1,
             lenient: false,
             cut_off: None,
             over: false,
@@ -53,6 +55,11 @@ impl<R: BufRead> Reader<R> {
     /// What the header says, once the first event was read.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// The version of the format, once the first event was read.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The last line, if a lenient reader found it cut off.
@@ -106,7 +113,7 @@ impl<R: BufRead> Reader<R> {
         if self.line == 1
             && let Some(read) = header::parse(text)
         {
-            self.header = read?;
+            (self.version, self.header) = read?;
             return Ok(None);
         }
         let unit = self.header.unit.nanoseconds();

@@ -83,6 +83,14 @@ impl<W: Write> Writer<W> {
                 .with("id", id)
                 .with("stream", stream.into()),
             Op::Safe { id } => line.op("safe").with("id", id),
+            Op::Wait { id, took, thread } => {
+                let line = line.op("wait");
+                if let Some(id) = id {
+                    line.with("id", id);
+                }
+                line.with("took", took / self.unit)
+                    .with("thread", thread.into())
+            }
             Op::Lost { events } => line.op("lost").with("events", events),
             Op::Clear => line.op("clear"),
             Op::Iter => line.op("iter"),

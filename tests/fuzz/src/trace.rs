@@ -67,6 +67,9 @@ fn check_limits(event: &Event) {
     {
         assert!((1..=MOST_BYTES).contains(&bytes));
     }
+    if let Op::Wait { took, .. } = event.op {
+        assert!(took <= event.t);
+    }
 }
 
 /// What the checker lets through makes sense: numbers are small, and only what lives is freed.

@@ -34,6 +34,9 @@ impl fmt::Display for Advice {
             show::bytes(counts.largest_live),
             show::count(counts.iterations, "iteration"),
         )?;
+        if let Some(waited) = counts.waited {
+            writeln!(f, "The run itself {waited}.")?;
+        }
         let names = self.choices.iter().map(|it| it.name.chars().count());
         let width = names.max().unwrap_or(0).max(6);
         writeln!(

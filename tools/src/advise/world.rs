@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::input::{Input, Item, What};
+use crate::waited::Waited;
 
 /// Thresholds whose largest live sets are counted, in MiB.
 pub(super) const THRESHOLDS_MB: [u64; 3] = [1, 4, 16];
@@ -29,6 +30,8 @@ pub struct Counts {
     pub uses: u64,
     /// Events that were dropped while they were recorded.
     pub lost: u64,
+    /// How often the run itself waited for the driver; none where the file does not say.
+    pub waited: Option<Waited>,
     /// The most that was live at once.
     pub largest_live: u64,
     /// The same of requests of at least 1, 4 and 16 MiB.
@@ -40,6 +43,7 @@ pub struct Counts {
 pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
     let mut counts = Counts {
         threshold,
+        waited: input.about.waits.then(Waited::default),
         ..Counts::default()
     };
     let (mut live, mut above) = (0_u64, [0_u64; 3]);
@@ -61,6 +65,7 @@ pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
             What::Free { .. } => counts.frees += 1,
             What::Use { .. } => counts.uses += 1,
             What::Iteration => counts.iterations += 1,
+            What::Wait { took, .. } => counts.waited.get_or_insert_default().add(took),
             What::Lost { events } => counts.lost = counts.lost.saturating_add(events),
             _ => {}
         }

@@ -72,6 +72,15 @@ pub enum What {
         /// Bytes.
         bytes: u64,
     },
+    /// A thread of the run itself waited for the driver until now.
+    Wait {
+        /// The block whose request waited; of memory that was given back, none.
+        id: Option<u64>,
+        /// How long, in microseconds; not longer than the time of the event.
+        took: u64,
+        /// Who waited.
+        thread: u32,
+    },
     /// `empty_cache`.
     Clear,
     /// An iteration is over.

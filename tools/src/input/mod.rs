@@ -36,6 +36,8 @@ pub struct About {
     pub group_limit: Option<u64>,
     /// Whether it was recorded in a run: it then says when streams were done.
     pub recorded: bool,
+    /// Whether it says when the run waited for the driver, and for how long.
+    pub waits: bool,
     /// Whether it says which streams used a block.
     pub uses: bool,
     /// Whether sizes are as they were asked for; else rounded up by the allocator.

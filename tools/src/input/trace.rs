@@ -11,11 +11,14 @@ use std::path::Path;
 use anyhow::Result;
 use pinbuddy_snapshot::Whose;
 use pinbuddy_trace::checked::{Act, Checker};
-use pinbuddy_trace::{Error, Event, Memory, Op, Reader};
+use pinbuddy_trace::{Error, Event, Memory, Op, Reader, Unit};
 use serde_json::Value;
 
 use super::numbers::Numbers;
 use super::{About, Item, What};
+
+/// The first version of the format that has waits.
+const FIRST_WITH_WAITS: u64 = 5;
 
 /// One that may be cut off.
 pub(super) fn open(path: &Path) -> Result<Reader<BufReader<File>>> {
@@ -36,13 +39,16 @@ pub(super) fn about(path: &Path) -> Result<(About, Memory)> {
         let megabytes = header.settings.get(name).and_then(megabytes)?;
         megabytes.checked_mul(1 << 20)
     };
+    let recorded = header.torch.is_some() || !header.settings.is_empty();
     let about = About {
         torch: header.torch.clone(),
         rank: small(header.rank).zip(small(header.world_size)),
         threshold: setting("BUDDY_THRESHOLD_MB"),
         budget: setting("BUDDY_MAX_MB"),
         group_limit: header.group_limit,
-        recorded: header.torch.is_some() || !header.settings.is_empty(),
+        recorded,
+        // Older ones do not, and traces that were made up have none.
+        waits: recorded && reader.version() >= FIRST_WITH_WAITS && memory != Memory::Device,
         uses: true,
         exact_sizes: true,
     };
@@ -180,6 +186,18 @@ pub(super) fn checked(
                 let block = Some(numbers.give_back(it.number));
                 let Block { id, bytes, .. } = it;
                 What::Safe { id, block, bytes }
+            }
+            Op::Wait { id, took, thread } => {
+                // Of other memory where the block is.
+                let known = id.map(|it| live.get(&it));
+                if known.is_some_and(|it| it.is_none()) || whose != Whose::Host {
+                    continue;
+                }
+                What::Wait {
+                    id: known.flatten().map(|it| it.id),
+                    took: took / Unit::Microseconds.nanoseconds(),
+                    thread,
+                }
             }
             Op::Lost { events } => What::Lost { events },
             Op::Clear => What::Clear,

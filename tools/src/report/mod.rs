@@ -5,6 +5,7 @@
 //!   observe    an allocator's model replayed on it; curve, map: what that looked like
 //!   lay        where segments and blocks of a snapshot were
 //!   plan       a plan beside them
+//!   waits      where the run itself waited for the driver
 //!   tables     what lived at the peak, sizes; who: who asked
 //!   lab        many settings replayed, for a page where they can be changed
 //!   page       all of it as one page; formats: as files for other programs
@@ -23,6 +24,7 @@ mod plan;
 mod recording;
 mod stack;
 mod tables;
+mod waits;
 mod who;
 
 use std::path::Path;
@@ -83,6 +85,9 @@ pub fn run(args: &cli::Report) -> Result<()> {
         show::bytes(tables::peak(&recording.rows).1),
         begun.elapsed().as_secs_f64()
     );
+    if let Some(waited) = waits::all(&recording) {
+        println!("the run itself {waited}");
+    }
     Ok(())
 }
 
@@ -142,6 +147,7 @@ fn report(
         peak,
         iterations: some(&recording.iterations),
         clears: some(&recording.clears),
+        waits: waits::waits(recording),
         live,
         waiting,
         allocators,
@@ -167,6 +173,7 @@ fn compared(path: &Path) -> Result<Compared> {
         end: recording.end,
         requests: recording.rows.len() as u64,
         peak: tables::peak(&recording.rows).1,
+        waits: waits::all(&recording),
         live: live(&recording).0,
         allocators: allocators(&recording, input.threshold(), None),
     })

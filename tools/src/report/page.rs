@@ -9,8 +9,10 @@ use super::lab::Lab;
 use super::lay::Lay;
 use super::map::Map;
 use super::tables::{AtPeak, Sizes};
+use super::waits::Waits;
 use super::who::Who;
 use crate::advise::Advice;
+use crate::waited::Waited;
 
 /// A report. Sizes are in bytes, times in microseconds from the first event on.
 #[derive(Debug, Serialize)]
@@ -55,6 +57,8 @@ pub struct Report {
     pub iterations: Vec<u64>,
     /// See there.
     pub clears: Vec<u64>,
+    /// Where the run itself waited for the driver; none where the file does not say.
+    pub waits: Option<Waits>,
     /// Live, as requested.
     pub live: Curve,
     /// Of that: freed, and waiting for a stream.
@@ -132,6 +136,8 @@ pub struct Compared {
     pub requests: u64,
     /// The most that was live.
     pub peak: u64,
+    /// How often that run waited for the driver; none where the file does not say.
+    pub waits: Option<Waited>,
     /// Live, as requested.
     pub live: Curve,
     /// What allocators would have done.
@@ -140,9 +146,10 @@ pub struct Compared {
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     include_str!("page/data.js"),
     include_str!("page/draw.js"),
+    include_str!("page/waits.js"),
     include_str!("page/curves.js"),
     include_str!("page/map.js"),
     include_str!("page/tables.js"),

@@ -9,6 +9,7 @@ use pinbuddy_plan::Record;
 use pinbuddy_replay::streams::Streams;
 use pinbuddy_trace::checked::Step;
 
+use super::waits::Wait;
 use crate::flow::{Lifetimes, step};
 use crate::input::{Input, Item, What};
 
@@ -50,11 +51,13 @@ pub(super) struct Recording {
     pub(super) iterations: Vec<u64>,
     /// When the cache was emptied.
     pub(super) clears: Vec<u64>,
+    /// When the run waited for the driver; none where the file does not say.
+    pub(super) waits: Option<Vec<Wait>>,
     /// Events that the file has lost.
     pub(super) lost: u64,
-    /// When the first event was, by the file.
+    /// When the first event was, by the file, or when a wait began that was over soon after it.
     pub(super) begin: u64,
-    /// The last moment. The first event's is 0.
+    /// The last moment. That of `begin` is 0.
     pub(super) end: u64,
     /// The file has more events than these.
     pub(super) cut_after: Option<u64>,
@@ -65,6 +68,7 @@ pub(super) struct Recording {
 /// Reads a file.
 pub(super) fn read(input: &Input) -> Result<Recording> {
     let mut reading = Reading::new(input.planned_from());
+    reading.recording.waits = input.about.waits.then(Vec::new);
     let mut more = false;
     input.each(&mut |item| {
         if reading.recording.events == MOST_EVENTS {
@@ -88,6 +92,7 @@ pub(super) fn empty() -> Recording {
         planned_from: 0,
         iterations: Vec::new(),
         clears: Vec::new(),
+        waits: None,
         lost: 0,
         begin: 0,
         end: 0,
@@ -102,9 +107,12 @@ struct Reading {
     streams: Streams,
     /// By id: the row.
     live: HashMap<u64, usize>,
-    /// When the first event was.
-    first: Option<u64>,
+    /// The first events, until [`AHEAD`] of them are there; none from then on.
+    ahead: Option<Vec<Item>>,
 }
+
+/// Before time 0 is known so many events are read: the first request may have waited, which is told when that is over.
+const AHEAD: usize = 64;
 
 impl Reading {
     fn new(planned_from: u64) -> Self {
@@ -116,14 +124,37 @@ impl Reading {
             lifetimes: Lifetimes::new(planned_from),
             streams: Streams::default(),
             live: HashMap::new(),
-            first: None,
+            ahead: Some(Vec::new()),
         }
     }
 
     fn see(&mut self, item: &Item) {
+        match &mut self.ahead {
+            None => self.add(item),
+            Some(ahead) => {
+                ahead.push(*item);
+                if ahead.len() == AHEAD {
+                    self.add_ahead();
+                }
+            }
+        }
+    }
+
+    fn add_ahead(&mut self) {
+        let Some(ahead) = self.ahead.take() else {
+            return;
+        };
+        let began = |it: &Item| match it.what {
+            What::Wait { took, .. } => it.at.saturating_sub(took),
+            _ => it.at,
+        };
+        self.recording.begin = ahead.iter().map(began).min().unwrap_or(0);
+        ahead.iter().for_each(|it| self.add(it));
+    }
+
+    fn add(&mut self, item: &Item) {
         let to = &mut self.recording;
         to.events += 1;
-        to.begin = *self.first.get_or_insert(item.at);
         let at = item.at.saturating_sub(to.begin);
         to.end = to.end.max(at);
         let item = &Item { at, ..*item };
@@ -183,6 +214,12 @@ impl Reading {
                     to.rows[row].until = at;
                 }
             }
+            What::Wait { id, took, thread } => to.waits.get_or_insert_default().push(Wait {
+                from: at.saturating_sub(took),
+                took,
+                thread,
+                row: id.and_then(|it| self.live.get(&it).copied()),
+            }),
             What::Clear => to.clears.push(at),
             What::Iteration => to.iterations.push(at),
             What::Lost { events } => to.lost = to.lost.saturating_add(events),
@@ -192,6 +229,7 @@ impl Reading {
     }
 
     fn end(mut self) -> Recording {
+        self.add_ahead();
         let record = &mut self.recording.record;
         self.lifetimes.end(&mut |event| {
             record.push(event);

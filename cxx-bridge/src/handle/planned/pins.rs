@@ -119,7 +119,7 @@ impl<M: Memory> Handle<M> {
         planned: &'a Planned,
     ) -> Option<SpinGuard<'a, State>> {
         if planned.waits {
-            let waiting = self.waits.begin();
+            let waiting = self.request_waits();
             self.wait_for_plan(planned);
             drop(waiting);
             if self.cell.is_closed() {
@@ -159,7 +159,7 @@ impl<M: Memory> Handle<M> {
     /// Pins a region that was returned, and that a request needs.
     #[cold]
     pub(super) fn pin_again(&self, planned: &Planned, region: usize) {
-        let (_waiting, _waits) = (background::wait(), self.waits.begin());
+        let (_waiting, _waits) = (background::wait(), self.request_waits());
         while !planned.has(region) && !self.cell.is_closed() {
             if !planned.begins_again() {
                 planned.wait_while_pinning();

@@ -85,6 +85,36 @@ fn only_requests_that_wait_count_and_for_as_long() {
 }
 
 #[test]
+fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
+    let handle = exact("1000");
+    let heard = || {
+        let memory = handle.pinner.memory;
+        let ended = memory.waits_ended.load(Ordering::Relaxed);
+        assert_eq!(memory.waits_begun.load(Ordering::Relaxed), ended);
+        ended
+    };
+    handle.empty_cache();
+    assert_eq!(heard(), 0, "there is nothing to unpin");
+    let grant = handle.request(8 * MIB).unwrap();
+    assert_eq!(heard(), 1, "a pin");
+    handle.release(grant.block);
+    let grant = handle.request(8 * MIB).unwrap();
+    assert_eq!(heard(), 1, "a hit");
+    handle.release(grant.block);
+    handle.empty_cache();
+    assert_eq!(heard(), 2, "an unpin");
+    let requests = &handle.pinner.memory.requests_waited;
+    assert_eq!(requests.load(Ordering::Relaxed), 1);
+    let ahead = ahead(2);
+    ahead.warm_up(true);
+    assert_eq!(ahead.stats().unwrap().segments.current, 2);
+    let grant = ahead.request(4 * MIB).unwrap();
+    ahead.release(grant.block);
+    let begun = &ahead.pinner.memory.waits_begun;
+    assert_eq!(begun.load(Ordering::Relaxed), 0, "the worker pinned");
+}
+
+#[test]
 fn a_plan_counts_what_it_serves_and_what_it_does_not() {
     let layout = Layout {
         regions: vec![8 * MIB],

@@ -53,6 +53,10 @@ pub(super) struct Numbers {
     /// The claim now, and while the last region was being pinned.
     pub(super) claimed: AtomicUsize,
     pub(super) claimed_meanwhile: AtomicUsize,
+    /// Waits for the driver that have begun, in requests and in all, and that are over.
+    pub(super) requests_waited: AtomicUsize,
+    pub(super) waits_begun: AtomicUsize,
+    pub(super) waits_ended: AtomicUsize,
     /// Blocks that `reap` releases.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -106,6 +110,9 @@ impl Numbers {
             hides: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
             claimed_meanwhile: AtomicUsize::new(0),
+            requests_waited: AtomicUsize::new(0),
+            waits_begun: AtomicUsize::new(0),
+            waits_ended: AtomicUsize::new(0),
             completed: Mutex::default(),
         }
     }
@@ -241,6 +248,16 @@ impl Completions for &'static Numbers {
         for (handle, block) in completed {
             handle.release(block);
         }
+    }
+
+    fn wait_begins(&self, in_request: bool) {
+        self.waits_begun.fetch_add(1, Ordering::Relaxed);
+        self.requests_waited
+            .fetch_add(usize::from(in_request), Ordering::Relaxed);
+    }
+
+    fn wait_ends(&self) {
+        self.waits_ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use super::*;
 use crate::record::source::{Drained, Lost};
 
+mod waits;
+
 /// Rings that a test fills.
 #[derive(Default)]
 struct Rings(Mutex<Vec<(Vec<Entry>, Drained)>>);
@@ -94,6 +96,10 @@ impl Seen {
             }
             What::Safe { id } => format!("{} safe {id}", it.at),
             What::Use { id, stream } => format!("{} {id} on {stream}", it.at),
+            What::Wait { id, took, thread } => {
+                let id = id.map_or_else(String::new, |it| format!(" for {it}"));
+                format!("{} {thread}: waited {took}{id}", it.at)
+            }
             What::Clear => format!("{} clear", it.at),
             What::Iteration => format!("{} iteration", it.at),
             What::DeviceRequest {
@@ -328,11 +334,12 @@ fn whatever_rings_hold_what_comes_out_is_valid() {
         for _ in 0..20 {
             for _ in 0..below(50) {
                 ticks += below(100);
-                let kind = match below(8) {
+                let kind = match below(9) {
                     0 | 1 => Kind::Request(below(5)),
                     2 | 3 => Kind::Free(below(3)),
                     4 => Kind::Done,
                     5 | 6 => Kind::Use(below(3)),
+                    7 => Kind::Wait(below(30_000)),
                     _ => Kind::Iteration,
                 };
                 let early = ticks.saturating_sub(below(30));
@@ -371,6 +378,10 @@ fn check(events: &[Event]) {
             }
             What::Safe { id } => {
                 assert!(blocks.insert(id, State::Over) == Some(State::Pending));
+            }
+            What::Wait { id, took, .. } => {
+                assert!(took <= at);
+                assert!(id.is_none_or(|id| blocks[&id] == State::Live));
             }
             What::Clear | What::Iteration | What::Segment { .. } => {}
         }

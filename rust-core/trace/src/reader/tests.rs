@@ -19,7 +19,7 @@ fn refused(text: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn the_lines_of_the_documentation() {
-    let text = r#"{"format":"pinbuddy-trace","version":4,"memory":"both"}
+    let text = r#"{"format":"pinbuddy-trace","version":5,"memory":"both"}
 {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":3}
 {"t":12,"op":"event","id":1,"stream":7}
  { "op" : "free", "id" : 1, "t" : 90 }
@@ -30,7 +30,9 @@ fn the_lines_of_the_documentation() {
 {"t":99,"op":"clear"}
 {"t":100,"op":"alloc","id":3,"bytes":6,"thread":1,"device":2,"stream":4}
 {"t":101,"op":"segment_alloc","device":2,"bytes":20}
-{"t":102,"op":"segment_free","device":2,"bytes":20}"#;
+{"t":102,"op":"segment_free","device":2,"bytes":20}
+{"t":103,"op":"wait","id":2,"took":103,"thread":1}
+{"t":104,"op":"wait","took":0}"#;
     let (id, bytes) = (1, 135_790_592);
     let expected = [
         (
@@ -82,6 +84,22 @@ fn the_lines_of_the_documentation() {
                 bytes: 20,
             },
         ),
+        (
+            103,
+            Op::Wait {
+                id: Some(2),
+                took: 103_000,
+                thread: 1,
+            },
+        ),
+        (
+            104,
+            Op::Wait {
+                id: None,
+                took: 0,
+                thread: 0,
+            },
+        ),
     ];
     let found: Vec<_> = read(text).into_iter().map(Result::unwrap).collect();
     let expected: Vec<_> = (2..)
@@ -92,7 +110,7 @@ fn the_lines_of_the_documentation() {
 
 #[test]
 fn what_is_said_of_lines_that_make_no_sense() {
-    let lines: [&[u8]; 26] = [
+    let lines: [&[u8]; 30] = [
         b"null\n",
         b"[1,\"iter\",null,null,null,null]\n",
         b"{}\n",
@@ -117,6 +135,10 @@ fn what_is_said_of_lines_that_make_no_sense() {
         b"{\"t\":1,\"op\":\"event\",\"id\":1,\"stream\":4294967296}\n",
         b"{\"t\":1,\"op\":\"lost\"}\n",
         b"{\"t\":1,\"op\":\"safe\",\"id\":1,\"events\":1}\n",
+        b"{\"t\":7,\"op\":\"wait\",\"took\":8}\n",
+        b"{\"t\":7,\"op\":\"wait\",\"id\":1}\n",
+        b"{\"t\":7,\"op\":\"wait\",\"took\":7,\"bytes\":1}\n",
+        b"{\"t\":7,\"op\":\"wait\",\"took\":7,\"thread\":-1}\n",
         b"{\"t\":1,\"op\":\"it\x1b[31mer\"}\n",
         b"{\"t\":1,\"op\":\"\xffiter\"}\n",
     ];
@@ -132,7 +154,7 @@ fn what_is_said_of_headers_that_make_no_sense() {
         "]".repeat(100)
     );
     let lines = [
-        "{\"format\":\"pinbuddy-trace\",\"version\":5}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":6}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"ns\"}\n{\"t\":1125899906842624001,\"op\":\"iter\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551615,\"colour\":[3]}\n",
@@ -307,16 +329,39 @@ fn op() -> impl Strategy<Value = Op> {
         (any::<u64>(), any::<u32>()).prop_map(|(id, stream)| Op::Event { id, stream }),
         any::<u64>().prop_map(|id| Op::Safe { id }),
         (1..=u64::MAX).prop_map(|events| Op::Lost { events }),
+        (any::<Option<u64>>(), any::<u64>(), any::<u32>())
+            .prop_map(|(id, took, thread)| Op::Wait { id, took, thread }),
         Just(Op::Clear),
         Just(Op::Iter),
     ]
+}
+
+/// A wait is no longer than its time.
+fn event((t, mut op): (u64, Op)) -> Event {
+    if let Op::Wait { took, .. } = &mut op {
+        *took %= t + 1;
+    }
+    Event { t, op }
+}
+
+#[test]
+fn the_version_is_the_headers() {
+    for (text, version) in [
+        ("{\"t\":1,\"op\":\"iter\"}\n", 1),
+        ("{\"format\":\"pinbuddy-trace\",\"version\":4}\n", 4),
+        ("{\"format\":\"pinbuddy-trace\",\"version\":5}\n", 5),
+    ] {
+        let mut reader = Reader::new(text.as_bytes());
+        reader.next();
+        assert_eq!(reader.version(), version);
+    }
 }
 
 proptest! {
     #[test]
     fn what_is_written_is_read_again(events in prop::collection::vec((0..=LATEST, op()), 0..20)) {
         let mut writer = Writer::with_header(Vec::new(), &header()).unwrap();
-        let events: Vec<_> = events.into_iter().map(|(t, op)| Event { t, op }).collect();
+        let events: Vec<_> = events.into_iter().map(event).collect();
         for event in &events {
             writer.write(event).unwrap();
         }

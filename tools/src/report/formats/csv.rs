@@ -1,22 +1,37 @@
-//! A table of blocks. What is not known is empty.
+//! A table of blocks, with how long the request of each waited for the driver. What is not known is empty.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crate::report::recording::Recording;
 
 /// Writes it.
 pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()> {
-    writeln!(to, "line,bytes,thread,stream,from_us,freed_us,reusable_us")?;
+    writeln!(
+        to,
+        "line,bytes,thread,stream,from_us,freed_us,reusable_us,waited_us"
+    )?;
     let known = |moment: u64| match moment {
         u64::MAX => String::new(),
         _ => moment.to_string(),
     };
-    for it in &recording.rows {
+    let mut waited: HashMap<usize, u64> = HashMap::new();
+    for it in recording.waits.iter().flatten() {
+        if let Some(row) = it.row {
+            let sum = waited.entry(row).or_default();
+            *sum = sum.saturating_add(it.took);
+        }
+    }
+    for (row, it) in recording.rows.iter().enumerate() {
         let stream = it.stream.map_or_else(String::new, |it| it.to_string());
+        let known_waits = recording.waits.as_ref();
+        let waited = known_waits.map_or_else(String::new, |_| {
+            waited.get(&row).copied().unwrap_or(0).to_string()
+        });
         let (freed, until) = (known(it.freed), known(it.until));
         writeln!(
             to,
-            "{},{},{},{stream},{},{freed},{until}",
+            "{},{},{},{stream},{},{freed},{until},{waited}",
             it.line, it.bytes, it.thread, it.from
         )?;
     }

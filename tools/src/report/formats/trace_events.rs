@@ -1,5 +1,5 @@
 //! Trace events as JSON, which Perfetto's page and chrome://tracing open: a counter of what is live, blocks as slices
-//! of the threads that asked, iterations and clears as marks.
+//! of the threads that asked, their waits for the driver, iterations and clears as marks.
 
 use std::io::{self, Write};
 
@@ -31,6 +31,13 @@ pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()>
         for at in moments {
             put(json!({"name": name, "ph": "i", "s": "p", "pid": 1, "tid": 0, "ts": at}))?;
         }
+    }
+    for it in recording.waits.iter().flatten() {
+        let of = it.row.map(|row| recording.rows[row]);
+        let args = json!({"bytes": of.map(|it| it.bytes), "line": of.map(|it| it.line)});
+        put(
+            json!({"name": "waits for the driver", "cat": "wait", "ph": "X", "pid": 1, "tid": it.thread, "ts": it.from, "dur": it.took, "args": args}),
+        )?;
     }
     for (id, row) in recording.rows.iter().enumerate() {
         let name = show::bytes(row.bytes);

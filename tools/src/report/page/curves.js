@@ -84,15 +84,17 @@ function marks(context, size, moments, name) {
 
 const LANE = 12;
 
-// A lane for each allocator: where requests waited for the driver.
+// A lane for the run itself and for each allocator: where requests waited for the driver.
 function lanes(context, size, shown) {
   const across = acrossOf(size);
-  shown.forEach((it, lane) => {
+  const own = ownWaits ? [{ name: 'this run', colour: 'ink', waited: ownWaits.count }] : [];
+  [...own, ...shown].forEach((it, lane) => {
     const y = size.height - size.bottom + 4 + lane * LANE;
     context.fillStyle = colour('soft');
     context.fillRect(size.left, y, size.width - size.left - size.right, LANE - 4);
+    if (!it.waits) ownLane(context, size, y, LANE - 4);
     context.fillStyle = colour(it.colour);
-    const { from, high } = it.waits;
+    const { from, high } = it.waits || { from: [], high: [] };
     for (let i = Math.max(lastBefore(from, view.from), 0); i < from.length && from[i] <= view.to; i += 1) {
       if (high[i] > (i ? high[i - 1] : 0) && from[i] >= view.from) context.fillRect(across(from[i]) - 1, y, 2, LANE - 4);
     }
@@ -107,7 +109,8 @@ function lanes(context, size, shown) {
 function paintCurves(context, whole) {
   const shown = allocators.filter((it) => it.shown);
   const waited = shown.filter((it) => it.waits);
-  const room = waited.length * LANE + (waited.length ? 22 : 0);
+  const rows = waited.length + (ownWaits ? 1 : 0);
+  const room = rows * LANE + (rows ? 22 : 0);
   const size = { ...whole, height: whole.height - room };
   let top = Math.max(report.peak, ...shown.map((it) => most(it.pinned)));
   if (other && other.shown) top = Math.max(top, other.peak);
@@ -116,6 +119,7 @@ function paintCurves(context, whole) {
   top = Math.max(top, ...limits.map(([, it]) => it));
   const up = axes(context, size, top * 1.06);
   inside(context, size, () => {
+    if (ownWaits) ownBands(context, size);
     stepCurve(context, size, up, live, { area: colour('live') });
     stepCurve(context, size, up, waiting, { area: colour('waiting') });
     marks(context, size, report.iterations, 'quiet');
@@ -146,7 +150,7 @@ function paintCurves(context, whole) {
   for (const [name, limit] of limits) labels.push({ text: `${name}: ${showBytes(limit)}`, y: up(limit), colour: colour('limit') });
   if (other && other.shown) labels.push({ text: 'live, compared', y: up(nearEnd(other.live)), colour: colour('other') });
   names(context, size, labels);
-  if (waited.length) {
+  if (rows) {
     context.save();
     context.translate(0, 20);
     lanes(context, size, waited);
@@ -154,8 +158,8 @@ function paintCurves(context, whole) {
   }
 }
 
-function sayCurves(at) {
-  const lines = [`at ${showTime(at)}`, `live: ${showBytes(valueAt(live, at))}`];
+function sayCurves(at, near) {
+  const lines = [`at ${showTime(at)}`, ...(ownWaits ? sayOwnWaits(at, near) : []), `live: ${showBytes(valueAt(live, at))}`];
   const idle = valueAt(waiting, at);
   if (idle) lines.push(`of that, waits for a stream: ${showBytes(idle)}`);
   for (const it of allocators) if (it.shown) lines.push(`${it.name}: ${showBytes(valueAt(it.pinned, at))}`);
@@ -167,7 +171,8 @@ function setUpCurves() {
   picture(canvas, paintCurves);
   hand(canvas, (place) => {
     const at = place && momentAt(canvas, place[0]);
-    const text = place && at >= view.from && at <= view.to ? sayCurves(at) : '';
+    const near = place && Math.abs(momentAt(canvas, place[0] + 3) - at);
+    const text = place && at >= view.from && at <= view.to ? sayCurves(at, near) : '';
     hint(byId('curves-hint'), canvas, place, text);
   });
   const choice = (it, name, look) => {
@@ -185,10 +190,12 @@ function setUpCurves() {
   if (other) choice(other, `live in ${other.name}`, { colour: 'other', dash: [3] });
   area('live', 'live, as requested');
   area('waiting', 'freed, waits for a stream');
+  if (ownWaits) area('ink', 'the run itself waits for the driver');
   for (const button of document.querySelectorAll('[data-zoom]')) {
     const does = { in: () => zoom(0.5), out: () => zoom(2), all: () => show(0, END) }[button.dataset.zoom];
     button.addEventListener('click', does);
   }
+  byId('waited').textContent = ownWaitsInWords();
   redraws.push(() => {
     const all = view.from === 0 && view.to === END;
     byId('range').textContent = all ? `all ${showTime(END)}` : `${showTime(view.from)} to ${showTime(view.to)}`;

@@ -11,9 +11,10 @@ const ratio = (one, other) => (other ? (one / other).toFixed(2) : '');
 
 function setUpTables() {
   const top = Math.max(...allocators.map((it) => it.peak), 1);
-  fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'waits for the driver', 'calls to the driver'], allocators.map((it) => [
+  const own = ownWaits ? [['this run', 'not recorded', '', '', `${showCount(ownWaits.count)}, ${showTime(ownWaits.total)}`, '']] : [];
+  fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'waits for the driver', 'calls to the driver'], [...own, ...allocators.map((it) => [
     it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
-  ]));
+  ])]);
 
   const blocksThere = report.at_peak.reduce((sum, it) => sum + it.blocks, 0);
   byId('peak-how').textContent = `${showBytes(report.peak)} in ${plural(blocksThere, 'block')}, ${showTime(report.peak_at)} after the first event. Freed memory that waits for a stream counts.`;
@@ -43,6 +44,8 @@ function setUpTables() {
   if (other) {
     byId('compare-how').textContent = `${report.name} beside ${other.name}, which has ${plural(other.requests, 'request')} in ${showTime(other.end)}.`;
     const rows = [['largest live set', showBytes(report.peak), showBytes(other.peak), ratio(other.peak, report.peak), '', '']];
+    const its = (waits) => (waits ? inAll(waits) : 'not recorded');
+    if (ownWaits || other.waits) rows.push(['the run itself', '', '', '', its(ownWaits), its(other.waits)]);
     for (const it of allocators) {
       const twin = other.allocators.find((one) => one.name === it.name);
       if (twin) rows.push([`${it.name}: pinned at most`, showBytes(it.peak), showBytes(twin.peak), ratio(twin.peak, it.peak), showCount(it.waited), showCount(twin.waited)]);

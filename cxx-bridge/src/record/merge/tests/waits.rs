@@ -1,0 +1,41 @@
+//! Waits for the driver among what rings hold.
+
+use super::*;
+
+#[test]
+fn a_wait_is_of_the_request_that_lives_or_of_none() {
+    let rings = Rings::default();
+    rings.put(
+        0,
+        3,
+        &[
+            entry(100, 1, Kind::Request(8)),
+            entry(100, 1, Kind::Wait(150)),
+            entry(110, 2, Kind::Request(9)),
+            entry(120, 2, Kind::Free(0)),
+            // Another thread has freed it, whose processor's counter is ahead.
+            entry(130, 2, Kind::Wait(20)),
+            // Of a request that was dropped, and of no request.
+            entry(140, 3, Kind::Wait(30)),
+            entry(150, 0, Kind::Clear),
+            entry(160, 0, Kind::Wait(40)),
+            // It began before the recording did.
+            entry(170, 0, Kind::Wait(400)),
+        ],
+    );
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    merger.drain(&rings, moment(LATE), &mut seen);
+    insta::assert_snapshot!(seen.text(), @r"
+    200 3: 1 = 8
+    200 3: waited 150 for 1
+    220 3: 2 = 9
+    240 3: free 2
+    260 3: waited 20
+    280 3: waited 30
+    300 clear
+    320 3: waited 40
+    340 3: waited 340
+    ");
+    assert_eq!((seen.lost, merger.early.len()), (Lost::default(), 0));
+    check(&seen.events);
+}

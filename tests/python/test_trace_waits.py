@@ -1,0 +1,125 @@
+"""A recorded trace says where the program waited for the driver, and for how long."""
+
+from recorded import read, waits
+
+# A pin takes 4 ms a MiB at least.
+SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4096", "BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
+
+
+def recorded(run, tmp_path, program: str, **settings) -> list[dict]:
+    file = tmp_path / "trace.jsonl"
+    run(f"from program import *\nimport pinbuddy\n{program}", **settings, BUDDY_TRACE=str(file))
+    return read(file, waits=True)[1]
+
+
+def check(found: list[tuple], expected: list[tuple]) -> None:
+    """Waits of these sizes, each for as long as the driver took or somewhat longer, on a machine that others use, too."""
+    assert [it[0] for it in found] == [it[0] for it in expected], found
+    for (_, took), (_, least) in zip(found, expected, strict=True):
+        assert least <= took < least * 3 + 300, found
+
+
+def test_requests_that_pin_wait_and_those_that_hit_do_not(run, tmp_path):
+    events = recorded(
+        run,
+        tmp_path,
+        """
+for step in range(3):
+    kept = [pinned(64), pinned(32)]
+    del kept
+    pinbuddy.iteration()
+""",
+        **SLOW,
+    )
+    check(waits(events), [(64, 256), (32, 128)])
+    # Each right after its request, and over when the request was served.
+    at = [i for i, it in enumerate(events) if it["op"] == "wait"]
+    assert at == [1, 3]
+    for i in at:
+        assert events[i]["id"] == events[i - 1]["id"]
+        assert events[i]["thread"] == events[i - 1]["thread"]
+    # The recording has begun before the first request waited.
+    assert events[1]["t"] >= 256e6
+
+
+def test_requests_below_the_threshold_wait_as_well(run, tmp_path):
+    """PyTorch's own path pins for them: a power of two, once."""
+    events = recorded(run, tmp_path, "kept = [pinned(33)]\nkept = []\nkept = [pinned(40)]", **SLOW, BUDDY_THRESHOLD_MB="512")
+    check(waits(events), [(33, 256)])
+
+
+def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(run, tmp_path):
+    events = recorded(
+        run,
+        tmp_path,
+        """
+torch._C._host_emptyCache()
+small, large = pinned(1), pinned(64)
+del small, large
+torch._C._host_emptyCache()
+torch._C._host_emptyCache()
+""",
+        BUDDY_WARMUP="off",
+        BUDDY_GROWTH="exact",
+    )
+    kinds = [it["op"] + (" for a request" if it["op"] == "wait" and "id" in it else "") for it in events]
+    # PyTorch's own memory goes first.
+    assert kinds == [
+        *["clear", "alloc", "wait for a request", "alloc", "wait for a request", "free", "free"],
+        *["wait", "clear", "wait", "clear"],
+    ]
+
+
+def test_a_warm_run_waits_for_nothing(run, tmp_path):
+    events = recorded(
+        run,
+        tmp_path,
+        """
+pinbuddy.warm_up()
+until(lambda: warm_up()["phase"] == "done")
+for step in range(3):
+    kept = [pinned(40), pinned(50)]
+    del kept
+""",
+        PINBUDDY_SIM_PIN_MS_PER_GB="500",
+        BUDDY_BLOCK_SIZE_MB="64",
+        BUDDY_BLOCK_COUNT="2",
+    )
+    assert waits(events) == []
+
+
+def test_the_first_request_waits_for_the_whole_warm_up_if_it_is_told_to(run, tmp_path):
+    events = recorded(
+        run,
+        tmp_path,
+        "kept = [pinned(40), pinned(50)]",
+        **SLOW | {"BUDDY_WARMUP": "sync", "BUDDY_GROWTH": "segment"},
+        BUDDY_BLOCK_SIZE_MB="64",
+        BUDDY_BLOCK_COUNT="2",
+    )
+    check(waits(events), [(40, 512)])
+
+
+def test_each_thread_waits_for_its_own_pin(run, tmp_path):
+    """The driver pins one region at a time, so the last thread waits for all of them."""
+    threads = 4
+    events = recorded(
+        run,
+        tmp_path,
+        f"""
+kept = []
+def work(mib):
+    kept.append(pinned(mib))
+threads = [threading.Thread(target=work, args=(32 + i,)) for i in range({threads})]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+""",
+        **SLOW,
+    )
+    found = [it for it in events if it["op"] == "wait"]
+    asked = {it["id"]: it["thread"] for it in events if it["op"] == "alloc"}
+    assert len(found) == threads == len({it["thread"] for it in found})
+    assert all(asked[it["id"]] == it["thread"] for it in found)
+    assert max(it["took"] for it in found) >= threads * 32 * 4e6

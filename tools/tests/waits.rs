@@ -1,0 +1,125 @@
+//! Where the run itself waited for the driver, as a user is told: in all formats, for traces that say it and older ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+mod started;
+use started::told;
+
+/// Runs it on a file; returns what it wrote.
+fn report(file: &Path, arguments: &[&str]) -> String {
+    let out = told(&[&["report", file.to_str().unwrap()], arguments].concat());
+    fs::read_to_string(out.split(':').next().unwrap()).unwrap()
+}
+
+/// A run whose first request waited 4 ms before anything else happened, and which waited again in its second iteration.
+const WAITED: &str = r#"{"t":5000000,"op":"alloc","id":1,"bytes":8388608,"thread":2}
+{"t":5000000,"op":"wait","id":1,"took":4000000,"thread":2}
+{"t":6000000,"op":"iter"}
+{"t":7000000,"op":"alloc","id":2,"bytes":1048576,"thread":0}
+{"t":9000000,"op":"alloc","id":3,"bytes":2097152,"thread":0}
+{"t":9000000,"op":"wait","id":3,"took":1500000,"thread":0}
+{"t":9000000,"op":"free","id":1,"thread":0}
+{"t":9500000,"op":"clear"}
+{"t":9900000,"op":"wait","took":300000,"thread":1}
+"#;
+
+/// The run's trace, as of this version.
+fn waited(folder: &TempDir, name: &str, version: u64, events: &str) -> PathBuf {
+    let file = folder.path().join(name);
+    let header = format!(
+        r#"{{"format":"pinbuddy-trace","version":{version},"unit":"ns","torch":"2.15.0"}}"#
+    );
+    fs::write(&file, format!("{header}\n{events}")).unwrap();
+    file
+}
+
+#[test]
+fn where_the_run_waited_for_the_driver_is_in_every_format() {
+    let folder = TempDir::new().unwrap();
+    let file = waited(&folder, "waited.jsonl", 5, WAITED);
+    let file_name = file.to_str().unwrap();
+    let said = told(&["report", file_name, "--format", "json", "--time-limit", "0"]);
+    let sum = "the run itself waited 3 times for the driver, 5.80 ms in all";
+    assert!(said.trim_end().ends_with(sum), "{said}");
+    let advice = told(&["advise", file_name]);
+    assert!(
+        advice.contains("The run itself waited 3 times for the driver, 5.80 ms in all."),
+        "{advice}"
+    );
+
+    let json = report(&file, &["--format", "json", "--time-limit", "0"]);
+    let data: Value = serde_json::from_str(&json).unwrap();
+    let waits = &data["waits"];
+    assert_eq!(
+        (&waits["count"], &waits["total"]),
+        (&3.into(), &5800.into())
+    );
+    assert_eq!(
+        waits["later"],
+        serde_json::json!({"count": 2, "total": 1800})
+    );
+    // From the beginning of the first wait on, each as the difference to the one before.
+    assert_eq!(waits["from"], serde_json::json!([0, 6500, 2100]));
+    assert_eq!(waits["took"], serde_json::json!([4000, 1500, 300]));
+    assert_eq!(waits["bytes"], serde_json::json!([8 << 20, 2 << 20, 0]));
+    assert_eq!(waits["thread"], serde_json::json!([2, 0, 1]));
+    assert_eq!(
+        (&data["end"], &data["iterations"][0]),
+        (&8900.into(), &5000.into())
+    );
+    let stock = &data["allocators"][0];
+    assert_eq!(
+        (&stock["name"], &stock["waited"]),
+        (&"stock".into(), &3.into())
+    );
+
+    let csv = report(&file, &["--format", "csv"]);
+    let ends: Vec<&str> = csv
+        .lines()
+        .map(|it| it.rsplit(',').next().unwrap())
+        .collect();
+    assert_eq!(ends, ["waited_us", "4000", "0", "1500"]);
+
+    let events = report(&file, &["--format", "perfetto"]);
+    let events: Value = serde_json::from_str(&events).unwrap();
+    let slices = events["traceEvents"].as_array().unwrap().iter();
+    let slices: Vec<[u64; 3]> = slices
+        .filter(|it| it["ph"] == "X")
+        .map(|it| ["ts", "dur", "tid"].map(|key| it[key].as_u64().unwrap()))
+        .collect();
+    assert_eq!(slices, [[0, 4000, 2], [6500, 1500, 0], [8600, 300, 1]]);
+}
+
+#[test]
+fn a_trace_without_waits_says_whether_it_would_have_them() {
+    let folder = TempDir::new().unwrap();
+    let without: Vec<&str> = WAITED.lines().filter(|it| !it.contains("wait")).collect();
+    let without = without.join("\n") + "\n";
+    for (version, expected, ending) in [
+        (5, serde_json::json!({"count": 0, "total": 0}), ",0"),
+        (4, Value::Null, ","),
+    ] {
+        let file = waited(&folder, "without.jsonl", version, &without);
+        let compare = file.display().to_string();
+        let arguments = [
+            "--format",
+            "json",
+            "--time-limit",
+            "0",
+            "--compare",
+            &compare,
+        ];
+        let json = report(&file, &arguments);
+        let data: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(data["waits"]["count"], expected["count"]);
+        assert_eq!(data["compare"]["waits"], expected);
+        let csv = report(&file, &["--format", "csv"]);
+        assert!(csv.lines().skip(1).all(|it| it.ends_with(ending)), "{csv}");
+        let said = told(&["report", &compare, "--format", "csv"]);
+        assert_eq!(said.contains("never waited for the driver"), version == 5);
+    }
+}
