@@ -82,7 +82,11 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
         plan(&record(&events), &Options::default(), &|| true)
     };
     assert_eq!(with(9).lanes[0].clears, with(8).lanes[0].clears);
-    assert_eq!(with(9).lanes[0].clears.len(), 1, "the next step of an iteration");
+    assert_eq!(
+        with(9).lanes[0].clears.len(),
+        1,
+        "the next step of an iteration"
+    );
     assert!(with(19).lanes[0].clears.is_empty(), "behind the loop");
 }
 

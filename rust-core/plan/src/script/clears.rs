@@ -81,7 +81,11 @@ pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &
         steps.extend(all.filter(|it| Some(level(it)) <= most));
     }
     let late = steps.into_iter().map(|it| early.len() + it.0);
-    let mut found: Vec<u32> = early_steps.into_iter().chain(late).map(|it| it as u32).collect();
+    let mut found: Vec<u32> = early_steps
+        .into_iter()
+        .chain(late)
+        .map(|it| it as u32)
+        .collect();
     found.sort_unstable();
     found.dedup();
     found
