@@ -93,7 +93,8 @@ impl<M: Memory> Handle<M> {
         let mut refused_by = None;
         let mut waiting = None;
         let mut steps = 0;
-        while steps < STEPS {
+        // Each answer is carried out: one that was dropped would be a block that nobody has, or memory that nobody unpins.
+        loop {
             steps += 1;
             if let Answer::ToDo(Step::Reap | Step::PassThrough { .. }) = &answer
                 && let Some(grant) = self.borrow_instead(&want, &mut answer)
@@ -128,6 +129,9 @@ impl<M: Memory> Handle<M> {
                 }
                 // Blocks come with their address, and sleeping needs the lock.
                 Answer::ToDo(Step::Block(_) | Step::Wait { .. }) => {}
+            }
+            if steps >= STEPS {
+                break;
             }
             answer = self.ask(&mut want, &mut waiting)?;
         }
