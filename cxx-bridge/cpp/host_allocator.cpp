@@ -95,6 +95,15 @@ int32_t current_device() {
   }
 }
 
+bool has_context() {
+  try {
+    return c10::cuda::getDeviceIndexWithPrimaryContext().has_value();
+  } catch (const std::exception&) {
+    // The driver is not started yet, or is gone.
+    return false;
+  }
+}
+
 std::size_t pin_region(std::size_t bytes, int32_t device) {
   const auto fallback = static_cast<c10::DeviceIndex>(device);
   close_before_the_driver_does(fallback);

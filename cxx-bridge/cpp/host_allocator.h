@@ -20,6 +20,9 @@ int32_t device_count();
 // This thread's current device; -1 if there is none.
 int32_t current_device();
 
+// Whether the process has a context on some device. Makes none, and does not start the driver.
+bool has_context();
+
 // Pins `bytes` bytes as PyTorch's settings ask, and returns their address. If the process has no CUDA
 // context yet, makes one of `device`. Throws c10::Error.
 std::size_t pin_region(std::size_t bytes, int32_t device);

@@ -12,7 +12,9 @@ use std::panic::{UnwindSafe, catch_unwind};
 use crate::device::process::enable;
 use crate::ffi;
 use crate::log;
-use crate::process::{flushed_handle, handle, iteration, report, start_trace, stop_trace};
+use crate::process::{
+    cuda_is_up, flushed_handle, handle, iteration, report, start_trace, stop_trace,
+};
 
 /// Whether this process's engine serves requests: 1 or 0.
 #[unsafe(no_mangle)]
@@ -51,6 +53,12 @@ pub unsafe extern "C" fn pinbuddy_audit(buffer: *mut c_char, capacity: usize) ->
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_warm_up(wait: c_int) -> c_int {
     catch_unwind(|| c_int::from(handle().is_on() && handle().warm_up(wait != 0))).unwrap_or(0)
+}
+
+/// Says that CUDA is initialised in this process. A plan's memory is pinned once there is a context.
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_cuda_is_up() {
+    let _ = catch_unwind(cuda_is_up);
 }
 
 /// Unpins all that is cached and idle. 1, or 0 if the engine is off or unpinning failed.

@@ -150,6 +150,11 @@ pub(crate) fn stop_trace() -> bool {
     process().recorder.stop()
 }
 
+/// The program says that CUDA is up: from now on a plan's memory may be pinned.
+pub(crate) fn cuda_is_up() {
+    handle().warm_up_early(ffi::has_context);
+}
+
 /// The program says that an iteration is over.
 pub(crate) fn iteration() {
     ffi::record_iteration();

@@ -171,8 +171,11 @@ def check_additions(fork, official):
     path = f"{info}/entry_points.txt"
     before = official.by_name.get(f"{official.dist_info}/entry_points.txt")
     lines = official.zip.read(before).decode().splitlines() if before else ["[console_scripts]"]
-    script = "pinbuddy = pinbuddy.__main__:main"
+    # A command, and what torch calls at the end of its import.
+    script, backend = "pinbuddy = pinbuddy.__main__:main", "pinbuddy = pinbuddy._plugin:autoload"
     found = fork.text(path).splitlines()
+    assert found[-3:] == ["", "[torch.backends]", backend], found
+    found = found[:-3]
     assert found.count(script) == 1 and [line for line in found if line != script] == lines, found
     assert found[found.index(script) - 1] == "[console_scripts]", found
 

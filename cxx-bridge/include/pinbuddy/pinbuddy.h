@@ -18,6 +18,11 @@ int pinbuddy_enabled(void);
  * there is no GPU. */
 int pinbuddy_warm_up(int wait);
 
+/* Says that CUDA is initialised in this process: once it has a context on a device, the memory that the plan of BUDDY_PLAN
+ * asks for is pinned, in a thread of its own, unless BUDDY_WARMUP=off. Python does this by itself, when torch.cuda is
+ * initialised. Without it the first request pins. */
+void pinbuddy_cuda_is_up(void);
+
 /* Unpins what is cached and idle, as torch.accelerator.empty_host_cache() does. 1, or 0 where the engine
  * is off. */
 int pinbuddy_empty_cache(void);

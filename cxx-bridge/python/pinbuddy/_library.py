@@ -20,6 +20,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pinbuddy_enabled": (ctypes.c_int, ()),
     "pinbuddy_version": (ctypes.c_char_p, ()),
     "pinbuddy_warm_up": (ctypes.c_int, (ctypes.c_int,)),
+    "pinbuddy_cuda_is_up": (None, ()),
     "pinbuddy_empty_cache": (ctypes.c_int, ()),
     "pinbuddy_trace_start": (
         ctypes.c_size_t,
@@ -52,6 +53,9 @@ class Absent:
 
     def pinbuddy_warm_up(self, _wait: int) -> int:
         return 0
+
+    def pinbuddy_cuda_is_up(self) -> None:
+        pass
 
     def pinbuddy_empty_cache(self) -> int:
         return 0

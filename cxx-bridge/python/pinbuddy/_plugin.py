@@ -1,4 +1,4 @@
-"""The plug-in's entry point for PyTorch, ``torch.backends``, which ``import torch`` calls.
+"""The entry point for PyTorch, ``torch.backends``, which ``import torch`` calls: loads the plug-in's library.
 
 Invariant: whatever fails, torch is imported all the same, and one line says why.
 """
@@ -7,16 +7,17 @@ import ctypes
 import os
 import sys
 
-from pinbuddy import _match
+from pinbuddy import _early, _match
 
 # As the library reads its switches.
 _ON = ("1", "true", "yes", "on")
 
 
 def autoload() -> None:
-    """Loads the library that fits this PyTorch, which then serves pinned memory.
+    """Loads the library that fits this PyTorch, which then serves pinned memory; a fork wheel has loaded its own by
+    then. With a plan, has PyTorch say when CUDA is initialised.
 
-    Does nothing in a fork wheel, which has its own library. Never raises: PyTorch could not be imported.
+    Never raises: PyTorch could not be imported.
     """
     try:
         why = _load()
@@ -39,8 +40,10 @@ def _load() -> str:
     match = _match.of_import(torch)
     if match.form == "plug-in":
         ctypes.CDLL(str(match.library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
-        return ""
-    return "" if match.form == "fork" or match.expected else match.why
+    elif match.form != "fork":
+        return "" if match.expected else match.why
+    _early.prepare(torch)
+    return ""
 
 
 def _silent() -> bool:

@@ -118,8 +118,9 @@ pub(super) const PLAN: Variable = variable(
     "BUDDY_PLAN",
     "no file",
     "a file: if it is not there, this run is recorded and the file written; if it is, what it \
-     says is pinned and requests have their places in it. The first request waits for that, \
-     unless `BUDDY_WARMUP=background`. Requests of all sizes are planned, unless \
+     says is pinned once CUDA is initialised, and requests have their places in it. A request \
+     that comes before waits for that, unless `BUDDY_WARMUP=background`; with `off` the first one \
+     pins it. Requests of all sizes are planned, unless \
      `BUDDY_THRESHOLD_MB` is set. `{rank}` in the name is replaced; with several processes \
      the rank is added where it is missing",
 );

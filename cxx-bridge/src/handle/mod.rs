@@ -3,7 +3,7 @@
 //! The provisioner, in its `cell`, decides what is pinned, when and how much; the `pinner` pins. The
 //! handle wires the two, and knows nothing of PyTorch except how to have events queried. Calls that need
 //! no memory are in this file; requests in `requests`, the worker in `worker`, permits in `permits`,
-//! unpinning in `clear`, the end of the process and its children in `ends`.
+//! pins before the first request in `early`, unpinning in `clear`, the end of the process and its children in `ends`.
 //!
 //! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every permit is
 //! ended, after a panic too, so that no thread waits for a pin that does not exist; blocks that are live
@@ -11,6 +11,7 @@
 
 mod cell;
 mod clear;
+mod early;
 mod ends;
 mod live;
 mod notices;
@@ -28,6 +29,7 @@ use crate::backing::{Completions, Memory};
 use crate::budget::Capacity;
 use crate::config::Config;
 use crate::lock::Lock;
+use crate::sync::AtomicBool;
 use cell::EngineCell;
 pub use live::Caches;
 use live::Waits;
@@ -75,6 +77,8 @@ pub struct Handle<M> {
     planned: Option<Planned>,
     /// Whether there is a plan, of slots or of an amount alone.
     is_planned: bool,
+    /// Whether a thread waits to pin what the plan asks for, or has.
+    early: AtomicBool,
     /// Whether the first step of a request may be a pin.
     may_pin_at_first: bool,
 }
@@ -133,6 +137,7 @@ impl<M: Memory> Handle<M> {
         Self {
             planned,
             is_planned: false,
+            early: AtomicBool::new(false),
             may_pin_at_first: provisioner.may_pin_at_first(),
             cell: EngineCell::new(provisioner),
             settings,

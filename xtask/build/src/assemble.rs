@@ -108,14 +108,20 @@ pub fn assemble(
         metadata::rewrite_wheel(&wheel, &name.tags())?.into(),
     );
     let entry_points = format!("{old}/entry_points.txt");
-    let scripts = if official.rows.contains_key(&entry_points) {
+    let mut entries = if official.rows.contains_key(&entry_points) {
         official.text(&entry_points)?
     } else {
         String::new()
     };
-    if let Some(scripts) = metadata::add_console_script(&scripts, contents::SCRIPT) {
-        text(format!("{new}/entry_points.txt"), scripts.into());
+    for (group, entry) in [
+        ("console_scripts", contents::SCRIPT),
+        (contents::BACKENDS, contents::AUTOLOAD),
+    ] {
+        if let Some(more) = metadata::add_entry_point(&entries, group, entry) {
+            entries = more;
+        }
     }
+    text(format!("{new}/entry_points.txt"), entries.into());
     let top_level = format!("{old}/top_level.txt");
     if official.rows.contains_key(&top_level) {
         let list = contents::top_level(&official.text(&top_level)?);

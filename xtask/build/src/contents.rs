@@ -12,6 +12,10 @@ use xtask_wheel::writer::NewFile;
 
 /// The command `pinbuddy`, as entry_points.txt has it.
 pub const SCRIPT: &str = "pinbuddy = pinbuddy.__main__:main";
+/// What torch calls at the end of its import, in the group [`BACKENDS`].
+pub const AUTOLOAD: &str = "pinbuddy = pinbuddy._plugin:autoload";
+/// The group of entry points that torch calls.
+pub const BACKENDS: &str = "torch.backends";
 
 /// The files of a fork wheel by path in the wheel. `dist_info` is its .dist-info folder.
 pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::contents::SCRIPT;
+use crate::build_wheel::contents::{AUTOLOAD, BACKENDS, SCRIPT};
 use crate::build_wheel::{contents, library, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
@@ -19,12 +19,10 @@ use crate::wheel::writer::{Contents, NewFile};
 
 /// The manifest that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
-/// The entry point that torch calls after its import.
-const BACKENDS: &str = "[torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n";
 
 /// entry_points.txt.
 pub fn entry_points() -> String {
-    format!("[console_scripts]\n{SCRIPT}\n\n{BACKENDS}")
+    format!("[console_scripts]\n{SCRIPT}\n\n[{BACKENDS}]\n{AUTOLOAD}\n")
 }
 
 /// One library in the manifest.

@@ -111,23 +111,27 @@ pub fn rewrite_metadata(text: &str, version: &str, licences: &[&str]) -> Result<
     Ok(rewritten)
 }
 
-/// entry_points.txt with one more console script, and nothing else changed; none if it has one of that name already, or
-/// its section in a form that is not known here.
-pub fn add_console_script(text: &str, script: &str) -> Option<String> {
-    const SECTION: &str = "[console_scripts]";
-    let name = |line: &str| line.split_once('=').map(|(name, _)| name.trim().to_owned());
-    if text.lines().any(|line| name(line) == name(script)) {
+/// entry_points.txt with one more entry in a group such as `console_scripts`, and nothing else changed; none if the group
+/// has one of that name already, or is in a form that is not known here.
+pub fn add_entry_point(text: &str, group: &str, entry: &str) -> Option<String> {
+    let section = format!("[{group}]");
+    if text.trim().is_empty() {
+        return Some(format!("{section}\n{entry}\n"));
+    }
+    let named: Vec<&str> = text.lines().filter(|line| line.contains(group)).collect();
+    if named.is_empty() {
+        return Some(format!("{}\n\n{section}\n{entry}\n", text.trim_end()));
+    }
+    if named != [&section] {
         return None;
     }
-    if text.trim().is_empty() {
-        return Some(format!("{SECTION}\n{script}\n"));
+    let name = |line: &str| line.split_once('=').map(|(name, _)| name.trim().to_owned());
+    let of_group = text.lines().skip_while(|line| *line != section).skip(1);
+    let mut entries = of_group.take_while(|line| !line.starts_with('['));
+    if entries.any(|line| name(line) == name(entry)) {
+        return None;
     }
-    let sections = text.lines().filter(|line| line.contains("console_scripts"));
-    match sections.collect::<Vec<_>>()[..] {
-        [] => Some(format!("{}\n\n{SECTION}\n{script}\n", text.trim_end())),
-        [SECTION] => Some(text.replacen(SECTION, &format!("{SECTION}\n{script}"), 1)),
-        _ => None,
-    }
+    Some(text.replacen(&section, &format!("{section}\n{entry}"), 1))
 }
 
 /// WHEEL with other tags, in place of the old ones.
@@ -180,7 +184,7 @@ mod tests {
     #[test]
     fn entry_points_get_one_more_command_and_lose_nothing() {
         let script = "pinbuddy = pinbuddy.__main__:main";
-        let add = |text: &str| add_console_script(text, script);
+        let add = |text: &str| add_entry_point(text, "console_scripts", script);
         let torch = "[console_scripts]\ntorchrun = torch.distributed.run:main\n\n[torchrun.logs_specs]\na = b:C\n";
         let with = format!("[console_scripts]\n{script}\n");
         assert_eq!(
@@ -196,6 +200,16 @@ mod tests {
         assert_eq!(add(&with), None);
         assert_eq!(add("[console_scripts]\npinbuddy=x:y\n"), None);
         assert_eq!(add("[ console_scripts ]\na = b:c\n"), None);
+        // One of that name in another group is another entry.
+        let backend = "pinbuddy = pinbuddy._plugin:autoload";
+        let both = format!("{}\n[torch.backends]\n{backend}\n", with);
+        let add_backend = |text: &str| add_entry_point(text, "torch.backends", backend);
+        assert_eq!(add_backend(&with), Some(both.clone()));
+        assert_eq!(add_backend(&both), None);
+        assert_eq!(
+            add(&format!("[torch.backends]\n{backend}\n")),
+            Some(format!("[torch.backends]\n{backend}\n\n{with}"))
+        );
         assert_eq!(add("[console_scripts]\n[console_scripts]\n"), None);
     }
 

@@ -191,7 +191,10 @@ impl<M: Memory> Handle<M> {
                 format!("no thread for the plan's memory: {why}")
             });
             if let Some(planned) = &self.planned {
-                planned.give_up(0);
+                // Requests that wait for the plan's memory pin it themselves.
+                if !planned.waits {
+                    planned.give_up(0);
+                }
                 drop(Pinning(planned));
             }
         }

@@ -1,0 +1,43 @@
+//! What a plan asks for is pinned before the first request: as soon as the program uses a device.
+//!
+//! The program says that CUDA is up. Its first context comes later, on the device that it chooses by then; a pin before
+//! that would make one on a device that the program may never want (D28). So a thread waits for the context. Knows neither
+//! regions nor requests. Invariant: nothing is pinned without a plan, since other programs may never pin at all.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pinbuddy_core::WarmUp;
+
+use super::Handle;
+use crate::backing::Memory;
+use crate::sync::thread;
+
+/// How long the thread rests between two looks: at first, and later. Most programs have a context within milliseconds.
+const OFTEN: Duration = Duration::from_millis(1);
+const SELDOM: Duration = Duration::from_millis(64);
+
+impl<M: Memory> Handle<M> {
+    /// CUDA is up: what the plan asks for is pinned, by a thread of its own, once `has_context` is true. Does nothing
+    /// without a plan, where the user turned warm-ups off, and a second time. Where there is no thread, or the process
+    /// never gets a context, requests pin as they would have.
+    pub fn warm_up_early(&'static self, has_context: impl Fn() -> bool + Send + 'static) {
+        let wanted = self.is_planned && self.settings.warm_up != WarmUp::Off && self.is_on();
+        if !wanted || self.early.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let wait = move || {
+            let mut rest = OFTEN;
+            while !self.cell.is_closed() {
+                if has_context() {
+                    self.warm_up(false);
+                    return;
+                }
+                thread::sleep(rest);
+                rest = (rest * 2).min(SELDOM);
+            }
+        };
+        let thread = thread::Builder::new().name("pinbuddy-early".to_owned());
+        drop(thread.spawn(wait));
+    }
+}

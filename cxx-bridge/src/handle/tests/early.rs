@@ -1,0 +1,71 @@
+//! What a plan asks for is pinned before the first request, once the program uses a device.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use pinbuddy_core::WarmUp;
+
+use super::planned::{layout, on};
+use super::*;
+
+fn is_whole(handle: Tested) -> bool {
+    pinned(handle) == [32, 64]
+}
+
+#[test]
+fn a_plan_is_pinned_once_there_is_a_context_and_before_any_request() {
+    static CONTEXT: AtomicBool = AtomicBool::new(false);
+    let handle = on(&layout(), WarmUp::Sync, 1 << 20);
+    handle.warm_up_early(|| CONTEXT.load(Ordering::Relaxed));
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(pinned(handle), NONE, "there is no context");
+    CONTEXT.store(true, Ordering::Relaxed);
+    until("the plan is pinned", || is_whole(handle));
+    let here = thread::current().id();
+    let grant = handle.request_planned(0, 32 * MIB).unwrap();
+    let asked = handle.pinner.memory.asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|(_, thread)| *thread != here), "{asked:?}");
+    handle.release(grant.block);
+}
+
+#[test]
+fn it_is_pinned_once_however_often_the_program_says_that_cuda_is_up() {
+    let handle = on(&layout(), WarmUp::Background, 1 << 20);
+    for _ in 0..8 {
+        handle.warm_up_early(|| true);
+    }
+    until("the plan is pinned", || is_whole(handle));
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(asked(handle).len(), 2);
+}
+
+#[test]
+fn nothing_is_pinned_early_without_a_plan_or_where_warm_ups_are_off() {
+    for handle in [
+        sync(2),
+        ahead(2),
+        off(),
+        on(&layout(), WarmUp::Off, 1 << 20),
+    ] {
+        handle.warm_up_early(|| panic!("nobody may ask"));
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(pinned(handle), NONE);
+    }
+}
+
+#[test]
+fn the_end_of_the_process_ends_the_wait_for_a_context() {
+    static LOOKS: AtomicUsize = AtomicUsize::new(0);
+    let handle = on(&layout(), WarmUp::Sync, 1 << 20);
+    handle.warm_up_early(|| {
+        LOOKS.fetch_add(1, Ordering::Relaxed);
+        false
+    });
+    until("somebody looks", || LOOKS.load(Ordering::Relaxed) > 0);
+    handle.close();
+    // It may be looking, once.
+    thread::sleep(Duration::from_millis(10));
+    let looks = LOOKS.load(Ordering::Relaxed);
+    thread::sleep(Duration::from_millis(200));
+    assert!(LOOKS.load(Ordering::Relaxed) <= looks + 1);
+    assert_eq!(pinned(handle), NONE);
+}

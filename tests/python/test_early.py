@@ -1,0 +1,100 @@
+"""With a plan, memory is pinned once CUDA is initialised, before the first request."""
+
+import json
+
+import pytest
+
+SETTINGS = {"BUDDY_THRESHOLD_MB": "1"}
+
+# Two blocks that are live at once, and then what the plan has pinned before anything was asked for.
+RECORDED = """
+import torch
+for _ in range(12):
+    live = [torch.empty(size << 20, dtype=torch.uint8, pin_memory=True) for size in SIZES]
+    del live
+"""
+REPEAT = RECORDED.replace("SIZES", "(8, 24)")
+VARY = RECORDED.replace("SIZES", "(8 + _, 24 - _ * _ % 7)")
+# It has a context then.
+USES = "there = torch.zeros(8, device='cuda')"
+LOOKS = """
+import json, time, torch, pinbuddy
+
+def pinned():
+    return pinbuddy.stats()["engine"]["pinned_bytes"]["current"]
+
+before = pinned()
+BEGIN
+late = time.monotonic() + SECONDS
+while pinned() == 0 and time.monotonic() < late:
+    time.sleep(0.01)
+early = pinned()
+block = torch.empty(24 << 20, dtype=torch.uint8, pin_memory=True)
+stats = pinbuddy.stats()
+print(json.dumps([before, early, stats["engine"]["pinned_bytes"]["current"]]))
+"""
+
+
+@pytest.fixture
+def looks(run, tmp_path):
+    """``looks(begin, seconds, recorded, **variables)``: what is pinned before CUDA is up, some time after it, and after
+    a request, in a run with the plan of `recorded`."""
+
+    def looks(begin, seconds, recorded=REPEAT, **variables):
+        plan = tmp_path / "run.plan"
+        if not plan.exists():
+            run(recorded, BUDDY_PLAN=str(plan), **SETTINGS)
+            assert json.loads(plan.read_text())["format"] == "pinbuddy-plan"
+        program = LOOKS.replace("BEGIN", begin).replace("SECONDS", str(seconds))
+        settings = {"BUDDY_PLAN": str(plan), **SETTINGS, **variables}
+        outcome = run(program, **{name: value for name, value in settings.items() if value is not None})
+        assert outcome.warnings == []
+        return outcome.value
+
+    return looks
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("recorded", [REPEAT, VARY], ids=["slots", "amounts"])
+def test_a_plan_is_pinned_before_the_first_request(looks, recorded):
+    before, early, after = looks(USES, 60, recorded)
+    assert before == 0
+    assert early >= 32 << 20 and after == early
+
+
+@pytest.mark.parametrize("begin", ["", "torch.cuda.init()"])
+def test_nothing_is_pinned_before_the_program_uses_a_device(looks, begin):
+    before, early, after = looks(begin, 0.5)
+    assert (before, early) == (0, 0) and after > 0
+
+
+def test_nothing_is_pinned_early_where_warm_ups_are_off(looks):
+    before, early, after = looks(USES, 0.5, BUDDY_WARMUP="off")
+    assert (before, early) == (0, 0) and after > 0
+
+
+@pytest.mark.parametrize("variables", [{"BUDDY_PLAN": None}, {"BUDDY_DISABLE": "1"}])
+def test_nothing_is_pinned_early_without_a_plan(looks, variables):
+    before, early, _ = looks(USES, 0.5, **variables)
+    assert (before, early) == (0, 0)
+
+
+def test_a_program_that_ends_at_once_ends_well(looks, run, tmp_path):
+    looks("", 0)
+    for ends in ("", "import os; os._exit(0)", "raise SystemExit(0)"):
+        run(f"import torch\n{USES}\n{ends}", BUDDY_PLAN=str(tmp_path / "run.plan"), **SETTINGS)
+
+
+def test_a_child_of_a_program_that_only_asked_for_a_plan_pins_its_own(run, looks, tmp_path):
+    looks("", 0)
+    program = """
+    import os, torch, pinbuddy
+    child = os.fork()
+    if child == 0:
+        torch.cuda.init()
+        block = torch.empty(24 << 20, dtype=torch.uint8, pin_memory=True)
+        os._exit(0 if pinbuddy.stats()["plan"]["hits"] == 1 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    print("true")
+    """
+    run(program, BUDDY_PLAN=str(tmp_path / "run.plan"), **SETTINGS)
