@@ -85,17 +85,19 @@ class Marked {
   // Whether its mark is whole; the first damages are said.
   bool check() {
     constexpr std::uint64_t kSaid = 10;
-    std::optional<std::size_t> first;
+    bool is_whole = true;
     for_each_word([&](std::uint64_t& word, std::size_t offset) {
-      if (word != mark_ && !first) {
-        first = offset;
+      if (word != mark_ && std::exchange(is_whole, false) && damaged.fetch_add(1) < kSaid) {
+        std::fprintf(
+            stderr,
+            "somebody else wrote here at offset %zu (bytes: %zu; mark: %llu; found: %llu)\n",
+            offset,
+            bytes_,
+            static_cast<unsigned long long>(mark_),
+            static_cast<unsigned long long>(word));
       }
     });
-    if (first && damaged.fetch_add(1) < kSaid) {
-      std::fprintf(
-          stderr, "somebody else wrote here at offset %zu (bytes: %zu)\n", *first, bytes_);
-    }
-    return !first;
+    return is_whole;
   }
 
   std::uint64_t mark() const {

@@ -9,6 +9,7 @@
 
 constexpr std::size_t kMostLive = 3ul << 30;
 constexpr std::size_t kLargest = 2ul << 30;
+
 struct Totals {
   std::atomic<std::uint64_t> blocks{0};
   std::atomic<std::uint64_t> large{0};
@@ -19,6 +20,8 @@ struct Totals {
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> threads{0};
   std::atomic<std::uint64_t> forks{0};
+  // Children that found their parent's mark damaged.
+  std::atomic<std::uint64_t> lost_in_children{0};
   std::atomic<std::uint64_t> clears{0};
 };
 inline Totals totals;

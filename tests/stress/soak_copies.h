@@ -51,8 +51,9 @@ class Lane {
 
   Lane(c10::Stream stream, void* handle) : stream_(stream), handle_(handle) {
     runtime("cudaMalloc", &memory_, kBytes);
-    // All of it is resident from now on.
+    // All of it is resident from now on. The default stream does it, in no order with that of the lane.
     runtime("cudaMemset", memory_, 0, kBytes);
+    runtime("cudaDeviceSynchronize");
   }
 
   void send(Marked& block) {
