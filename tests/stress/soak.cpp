@@ -25,6 +25,9 @@ namespace {
 
 // Arenas of malloc's and what the kernel counts in batches.
 constexpr std::size_t kSlack = 32ul << 20;
+// A soak goes on until it has had so many, however busy the machine: in fewer nothing may happen.
+constexpr std::size_t kFewestEpochs = 4;
+constexpr std::uint64_t kFewestBlocks = 500;
 
 // A report is not of one moment: PyTorch reads what is pinned before it reads what is live, and another thread may pin
 // between the two. So one alone may say so.
@@ -161,7 +164,7 @@ int main(int argc, char** argv) {
   const double length = std::clamp(seconds / 12, 2.0, 20.0);
   std::vector<std::size_t> resident;
   Faults faults(seed);
-  while (passed() < seconds || resident.size() < 4) {
+  while (passed() < seconds || resident.size() < kFewestEpochs || totals.blocks < kFewestBlocks) {
     const std::size_t number = resident.size();
     faults.choose(number);
     epoch(threads, seed + number * 1'000'000, length, lanes, faults);

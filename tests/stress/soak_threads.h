@@ -92,7 +92,7 @@ inline void live(Clock::time_point until, std::uint64_t seed, Lanes& lanes, Exch
       if (random() % 4 == 0) {
         use(held.back().block(), random);
       }
-      if (overwrites() && random() % 64 == 0) {
+      if (overwrites() && random() % 16 == 0) {
         held.back().block().damage();
       } else if (may_travel(bytes, random)) {
         Counted source(std::move(held.back()));
