@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Explores for longer than a test can: a soak of an hour, a hundred million actions on the engine and as many on the
 # provisioner, each audited; two minutes of each fuzz target and of each sanitizer; a hundred thousand interleavings of each
-# program of threads; every call that fails in turn; a day in simulated time. Two to three hours on two cores.
+# program of threads; every call that fails in turn, and ten of them in client programs; a day in simulated time. Four hours on
+# two cores.
 #
 # usage: ci/soak.sh [MINUTES [FILE]]     (of the soak, default 60; the table as JSON, default target/soak.json)
 set -euo pipefail
@@ -12,5 +13,5 @@ if [[ ! $minutes =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 export PINBUDDY_INTERLEAVINGS=${PINBUDDY_INTERLEAVINGS:-100000}
-cargo xtask check soak model fuzz shuttle faults tsan asan day --actions 100000000 --seconds 120 \
+cargo xtask check soak model fuzz shuttle faults clients tsan asan day --actions 100000000 --seconds 120 \
   --soak-seconds $((minutes * 60)) --json "${2:-target/soak.json}"

@@ -1,5 +1,6 @@
 """tests/stress/soak.cpp: everything at once, for two minutes, beside the other tests and behind them: it is begun first
-(`conftest.py`), and takes what processors the others leave. Longer ones are `ci/soak.sh`'s."""
+(`conftest.py`), and takes what processors the others leave. Longer ones are `ci/soak.sh`'s. And short ones with a
+defect that was put there on purpose, whose clean end fails the test."""
 
 import json
 import os
@@ -8,38 +9,73 @@ from pathlib import Path
 
 import figures
 import native
-from conftest import interpreter
+import pytest
+from conftest import interpreter, skip_on_a_real_gpu
 from measure import environment, torch_folder
 from plugin import for_cpp
 
 SOAK = Path(__file__).parents[1] / "stress/soak.cpp"
 FIGURES = (
-    "blocks", "uses_on_streams", "forks", "clears", "threads", "epochs", "epochs_with_faults", "marks_lost",
-    "resident_kb_first_half", "resident_kb_last_half",
+    "blocks", "uses_on_streams", "copies", "copies_checked", "freed_in_flight", "refused", "forks", "clears", "threads",
+    "epochs", "epochs_with_faults", "failed_cudaHostAlloc", "failed_cudaHostRegister", "failed_cudaHostUnregister",
+    "failed_cudaFreeHost", "failed_mmap", "failed_madvise", "marks_lost", "hazards", "resident_kb_first_half",
+    "resident_kb_last_half",
 )
 SECONDS = float(os.environ.get("PINBUDDY_SOAK_SECONDS", "120"))
+SETTINGS = {
+    "BUDDY_BLOCK_SIZE_MB": 256,
+    "BUDDY_BLOCK_COUNT": 2,
+    "BUDDY_MAX_MB": 2048,
+    # A program whose sizes never come to rest is left to PyTorch's own memory for a while. Children share that, too, as
+    # with a driver.
+    "PINBUDDY_SIM_SHARED": 1,
+    # What copies have in flight is watched, and events come late and out of order.
+    "PINBUDDY_SIM_HAZARDS": 1,
+    "PINBUDDY_SIM_EVENT_LAG_MS": 20,
+}
+
+
+def soak(seconds: float, nice: int = 0, **defect) -> tuple[subprocess.CompletedProcess, dict]:
+    """How it ended, and its figures."""
+    program = native.program(SOAK, torch_folder(interpreter("stock")), "-O2", "-pthread")
+    done = subprocess.run(
+        [str(program), str(seconds), "16", "1"],
+        env=environment(**for_cpp(), **SETTINGS, **defect),
+        capture_output=True,
+        text=True,
+        timeout=seconds * 2 + 600,
+        preexec_fn=lambda: os.nice(nice),
+    )
+    lines = done.stdout.splitlines()
+    assert lines, f"{done.returncode}\n{done.stderr}"
+    return done, json.loads(lines[-1])
 
 
 def test_nothing_is_lost_and_memory_does_not_creep():
-    program = native.program(SOAK, torch_folder(interpreter("stock")), "-O2", "-pthread")
-    settings = {
-        "BUDDY_BLOCK_SIZE_MB": 256,
-        "BUDDY_BLOCK_COUNT": 2,
-        "BUDDY_MAX_MB": 2048,
-        # A program whose sizes never come to rest is left to PyTorch's own memory for a while. Children share that, too, as
-        # with a driver.
-        "PINBUDDY_SIM_SHARED": 1,
-    }
-    done = subprocess.run(
-        [str(program), str(SECONDS), "16", "1"],
-        env=environment(**for_cpp(), **settings),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS * 2 + 600,
-        preexec_fn=lambda: os.nice(19),
-    )
+    done, seen = soak(SECONDS, nice=19)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    seen = json.loads(done.stdout.splitlines()[-1])
     figures.write({name.replace("_", " "): seen[name] for name in FIGURES})
-    assert seen["marks_lost"] == 0
-    assert seen["blocks"] > 100 and seen["forks"] > 0 and seen["uses_on_streams"] > 0, seen
+    assert seen["marks_lost"] == seen["hazards"] == 0
+    for name in ("forks", "uses_on_streams", "copies_checked"):
+        assert seen[name] > 0, seen
+    if os.environ.get("PINBUDDY_TEST_REAL") != "1":
+        assert seen["freed_in_flight"] > 0 and seen["epochs_with_faults"] > 0, seen
+
+
+@pytest.mark.parametrize(
+    ("defect", "hazards"),
+    [
+        ({"PINBUDDY_SOAK_DEFECT": "overwrite"}, False),
+        # The runtime says that events are complete as soon as they are recorded: blocks are handed out in flight.
+        ({"PINBUDDY_SIM_FAULTS": "cudaEventQuery:1+=0"}, True),
+    ],
+    ids=["threads write where they must not", "blocks are handed out in flight"],
+)
+def test_a_seeded_defect_loses_marks_and_fails_the_soak(defect, hazards):
+    skip_on_a_real_gpu("", defect)
+    done, seen = soak(8, **defect)
+    assert done.returncode == 1, f"{done.stdout}\n{done.stderr}"
+    assert seen["marks_lost"] > 0 and (seen["hazards"] > 0) == hazards, seen
+    assert "somebody else wrote here at offset " in done.stderr
+    assert "marks were lost" in done.stderr.splitlines()[-1]
+    figures.write({"seeded defects found": 1})

@@ -83,6 +83,9 @@ int main(int argc, char** argv) {
   const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
   cuda.synchronizeDevice(cuda.getDevice().index());
   check_the_end();
+  if (marks_lost() != 0) {
+    fail("marks were lost", marks_lost());
+  }
   std::printf("%zu\n", count * rounds);
   return 0;
 }

@@ -2,158 +2,32 @@
 //
 // usage: soak SECONDS THREADS SEED   -> a line of JSON for each epoch, and one for all; fails with a line on stderr
 //
-// In an epoch threads allocate, hand over and free marked blocks of 64 bytes to 2 GiB, use them on streams, die and are
-// followed by others; one clears, warms up and counts beside them, and one forks children that read what their parent
-// pinned and write a letter. Every third epoch some pins fail, where the simulated runtime is in front. An
-// epoch ends with nothing allocated and an empty cache: then the counters must add up, and what is resident is noted.
-// The last half of the epochs may have no more of that than the first.
-#include "exchange.h"
-#include "marked.h"
+// In an epoch threads allocate, hand over and free marked blocks of 64 bytes to 2 GiB, copy them to the device and back on
+// streams that get stuck, free them while a copy is in flight, die and are followed by others; one clears, warms up and
+// counts beside them, and one forks children that read what their parent pinned and write a letter. In the first half of
+// every second epoch some calls fail, where the simulated runtime is in front. An epoch ends with nothing allocated and an
+// empty cache: then the counters must add up, and what is resident is noted. The last half of the epochs may have no more
+// of that than the first. A damaged mark is counted, and fails the soak at its end.
+//
+// That it can fail is shown by PINBUDDY_SOAK_DEFECT=overwrite, with which threads write where they must not now and then,
+// and by PINBUDDY_SIM_FAULTS=cudaEventQuery:1+=0, with which events are said to be complete too early.
+#include "soak_faults.h"
+#include "soak_process.h"
+#include "soak_threads.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <chrono>
-#include <random>
 #include <string>
-#include <thread>
-#include <vector>
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t kMostLive = 3ul << 30;
-constexpr std::size_t kLargest = 2ul << 30;
 // Arenas of malloc's and what the kernel counts in batches.
 constexpr std::size_t kSlack = 32ul << 20;
-
-struct Totals {
-  std::atomic<std::uint64_t> blocks{0};
-  std::atomic<std::uint64_t> large{0};
-  std::atomic<std::uint64_t> recorded{0};
-  std::atomic<std::uint64_t> refused{0};
-  std::atomic<std::uint64_t> threads{0};
-  std::atomic<std::uint64_t> forks{0};
-  std::atomic<std::uint64_t> clears{0};
-};
-Totals totals;
-
-// How much more may be live: what is asked for fits a machine with a few gigabytes.
-std::atomic<std::size_t> live_bytes{0};
-
-template <typename F>
-F function(const char* name) {
-  return reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name));
-}
-
-// A block, and its part of what may be live.
-class Counted {
- public:
-  Counted(std::size_t bytes) : block_(bytes), bytes_(bytes) {}
-  Counted(Counted&& other) noexcept
-      : block_(std::move(other.block_)), bytes_(std::exchange(other.bytes_, 0)) {}
-  Counted& operator=(Counted&& other) noexcept {
-    std::swap(block_, other.block_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Counted() {
-    live_bytes -= bytes_;
-  }
-  Marked& block() {
-    return block_;
-  }
-
- private:
-  Marked block_;
-  std::size_t bytes_;
-};
-
-std::optional<Counted> allocate(std::size_t bytes) {
-  if (live_bytes.fetch_add(bytes) + bytes > kMostLive) {
-    live_bytes -= bytes;
-    return std::nullopt;
-  }
-  try {
-    std::optional<Counted> made(std::in_place, bytes);
-    ++totals.blocks;
-    totals.large += bytes >= (64ul << 20);
-    return made;
-  } catch (const std::exception&) {
-    // The machine, the budget, or a fault: nothing is lost by it.
-    live_bytes -= bytes;
-    ++totals.refused;
-    return std::nullopt;
-  }
-}
-
-std::size_t any_size(std::mt19937_64& random) {
-  constexpr std::size_t kUsual[] = {
-      64, 8192, 100'000, 1 << 20, (1 << 20) + 1, 3 << 20, 4 << 20, (9 << 20) / 2, 16 << 20};
-  const auto up_to = [&](std::size_t most) {
-    return static_cast<std::size_t>(
-        64 * std::exp2(std::uniform_real_distribution<>(0, std::log2(most / 64.0))(random)));
-  };
-  switch (random() % 512) {
-    case 0:
-      return up_to(kLargest);
-    case 1 ... 128:
-      return up_to(64 << 20);
-    default:
-      return kUsual[random() % std::size(kUsual)];
-  }
-}
-
-void use(Marked& block, std::mt19937_64& random) {
-  const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
-  const std::size_t streams = random() % 8 < 6 ? 1 : 3;
-  for (std::size_t i = 0; i < streams; ++i) {
-    try {
-      block.record(cuda.getStreamFromGlobalPool(cuda.getDevice()));
-      ++totals.recorded;
-    } catch (const std::exception&) {
-      ++totals.refused;
-    }
-  }
-}
-
-// A thread's life: some hundred blocks, and then another one's in its place.
-void live(Clock::time_point until, std::uint64_t seed, Exchange<Counted>& handed) {
-  ++totals.threads;
-  std::mt19937_64 random(seed);
-  std::vector<Counted> held;
-  const std::size_t rounds = 100 + random() % 900;
-  for (std::size_t round = 0; round < rounds && Clock::now() < until; ++round) {
-    if (auto block = allocate(any_size(random))) {
-      held.push_back(std::move(*block));
-      if (random() % 4 == 0) {
-        use(held.back().block(), random);
-      }
-    }
-    while (held.size() > random() % 12) {
-      std::swap(held[random() % held.size()], held.back());
-      if (random() % 2 == 0) {
-        handed.put(std::move(held.back()));
-      }
-      held.pop_back();
-    }
-    if (random() % 2 == 0) {
-      handed.take();
-    }
-  }
-}
-
-void lives(Clock::time_point until, std::uint64_t seed, Exchange<Counted>& handed) {
-  for (std::uint64_t life = 0; Clock::now() < until; ++life) {
-    std::thread(live, until, seed + life * 1000, std::ref(handed)).join();
-  }
-}
+// A soak goes on until it has had so many, however busy the machine: in fewer nothing may happen.
+constexpr std::size_t kFewestEpochs = 4;
+constexpr std::uint64_t kFewestBlocks = 500;
 
 // A report is not of one moment: PyTorch reads what is pinned before it reads what is live, and another thread may pin
 // between the two. So one alone may say so.
@@ -171,8 +45,12 @@ void disturb(Clock::time_point until, std::uint64_t seed) {
   while (Clock::now() < until) {
     switch (random() % 8) {
       case 0:
-        allocator->empty_cache();
-        ++totals.clears;
+        try {
+          allocator->empty_cache();
+          ++totals.clears;
+        } catch (const std::exception& why) {
+          refused(why);
+        }
         break;
       case 1:
         if (warm_up != nullptr) {
@@ -205,14 +83,15 @@ class Family {
       words[0] = 0;
       const pid_t child = fork();
       if (child == 0) {
-        kept_.check();
         words[0] = number;
-        _exit(0);
+        _exit(kept_.check() ? 0 : kDamaged);
       }
       int status = -1;
-      if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+      const bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+      if (!ended || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != kDamaged)) {
         fail("a child that reads its parent's blocks ended badly", static_cast<std::size_t>(status));
       }
+      totals.lost_in_children += WEXITSTATUS(status) == kDamaged;
       if (words[0] != number) {
         fail("what a child wrote did not arrive", 0);
       }
@@ -222,76 +101,50 @@ class Family {
   }
 
  private:
+  // A child's exit status.
+  static constexpr int kDamaged = 3;
+
   Marked kept_;
   at::DataPtr letter_;
 };
 
-// Kilobytes of /proc/self/status.
-std::size_t resident_kb() {
-  std::size_t kb = 0;
-  char line[256];
-  std::FILE* status = std::fopen("/proc/self/status", "r");
-  while (status != nullptr && std::fgets(line, sizeof line, status) != nullptr) {
-    std::sscanf(line, "VmRSS: %zu kB", &kb);
-  }
-  if (status != nullptr) {
-    std::fclose(status);
-  }
-  return kb;
-}
-
-// Some of PyTorch's own pins of this epoch fail. Not cudaHostRegister, after which CUDA allocates all blocks, nor an
-// event's creation, after which a block is never used again, as with stock. Whether there is a simulated runtime that can do that.
-bool arm(std::mt19937_64& random, bool on) {
-  const auto faults = function<int (*)(const char*)>("pinbuddy_sim_faults");
-  if (faults == nullptr) {
-    return false;
-  }
-  std::string plan;
-  for (int i = 0; on && i < 16; ++i) {
-    plan += std::string(plan.empty() ? "" : ";") + "cudaHostAlloc:" + std::to_string(1 + random() % 200) + "=2";
-  }
-  return faults(plan.c_str()) == 0 && on;
-}
-
-// Whether pins of it were to fail.
-bool epoch(std::size_t threads, std::uint64_t seed, double seconds, std::mt19937_64& random, bool faulty) {
-  const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  // Before pins fail: its letter is pinned here, where nobody expects a refusal.
+// An epoch, some of whose calls fail in its first half.
+void epoch(std::size_t threads, std::uint64_t seed, double seconds, Lanes& lanes, Faults& faults) {
+  const auto start = Clock::now();
+  const auto after = [&](double seconds) {
+    return start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  const auto until = after(seconds);
+  // Before calls fail: its letter is pinned here, where nobody expects a refusal.
   Family family;
-  faulty = arm(random, faulty);
   Exchange<Counted> handed;
+  faults.begin();
   std::vector<std::thread> all;
   for (std::size_t i = 0; i < threads; ++i) {
-    all.emplace_back(lives, until, seed + i, std::ref(handed));
+    all.emplace_back(lives, until, seed + i, std::ref(lanes), std::ref(handed));
   }
   all.emplace_back(disturb, until, seed);
   all.emplace_back(&Family::fork_children, &family, until);
+  all.emplace_back(&Lanes::hold_up, &lanes, until, seed);
+  std::this_thread::sleep_until(after(seconds / 2));
+  faults.end_of_some();
   for (auto& thread : all) {
     thread.join();
   }
-  arm(random, false);
-  return faulty;
 }
 
-// What the worker has filled and not registered yet, or not unmapped again, is resident, and in no statistic: so the end of
-// an epoch waits for it. Whether there was one.
-bool wait_for_the_worker() {
-  const auto stats = function<std::size_t (*)(char*, std::size_t)>("pinbuddy_stats_json");
-  std::string text(1 << 20, '\0');
-  const auto late = Clock::now() + std::chrono::minutes(5);
-  for (bool at_work = false; stats != nullptr; at_work = true) {
-    stats(text.data(), text.size());
-    if (std::strstr(text.c_str(), "\"phase\":\"running\"") == nullptr) {
-      return at_work;
-    }
-    if (Clock::now() > late) {
-      fail("the worker does not end", 0);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+// Once all blocks are freed.
+std::uint64_t lost() {
+  return marks_lost() + totals.lost_in_children;
+}
+
+void print(const std::vector<std::pair<std::string, std::uint64_t>>& figures) {
+  std::string line;
+  for (const auto& [name, figure] : figures) {
+    line += (line.empty() ? "{\"" : ",\"") + name + "\":" + std::to_string(figure);
   }
-  return false;
+  std::printf("%s}\n", line.c_str());
+  std::fflush(stdout);
 }
 
 } // namespace
@@ -305,50 +158,61 @@ int main(int argc, char** argv) {
   const std::size_t threads = std::strtoull(argv[2], nullptr, 10);
   const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
   allocator = at::getHostAllocator(at::kCUDA);
-  const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
-  std::mt19937_64 random(seed);
+  Lanes lanes(8);
   const auto start = Clock::now();
   const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   const double length = std::clamp(seconds / 12, 2.0, 20.0);
   std::vector<std::size_t> resident;
-  std::size_t with_faults = 0;
-  while (passed() < seconds || resident.size() < 4) {
-    const bool faulty =
-        epoch(threads, seed + resident.size() * 1'000'000, length, random, resident.size() % 3 == 2);
-    with_faults += faulty;
-    cuda.synchronizeDevice(cuda.getDevice().index());
+  Faults faults(seed);
+  while (passed() < seconds || resident.size() < kFewestEpochs || totals.blocks < kFewestBlocks) {
+    const std::size_t number = resident.size();
+    faults.choose(number);
+    epoch(threads, seed + number * 1'000'000, length, lanes, faults);
+    wait_for_the_device();
     const bool at_work = wait_for_the_worker();
+    const std::uint64_t failures = faults.end();
     check_the_end();
     resident.push_back(resident_kb());
-    std::printf(
-        "{\"seconds\":%.0f,\"blocks\":%llu,\"resident_kb\":%zu,\"faults\":%s,\"worker\":%s}\n",
-        passed(),
-        static_cast<unsigned long long>(totals.blocks.load()),
-        resident.back(),
-        faulty ? "true" : "false",
-        at_work ? "true" : "false");
-    std::fflush(stdout);
+    print({
+        {"seconds", static_cast<std::uint64_t>(passed())},
+        {"blocks", totals.blocks},
+        {"resident_kb", resident.back()},
+        {"failed_calls", failures},
+        {"worker", at_work},
+        {"marks_lost", lost()},
+    });
   }
   const auto middle = resident.begin() + static_cast<std::ptrdiff_t>(resident.size() / 2);
   const std::size_t first = *std::max_element(resident.begin(), middle);
   const std::size_t last = *std::max_element(middle, resident.end());
-  std::printf(
-      "{\"seconds\":%.0f,\"epochs\":%zu,\"epochs_with_faults\":%zu,\"threads\":%llu,\"blocks\":%llu,"
-      "\"of_64_mib_and_more\":%llu,\"uses_on_streams\":%llu,\"refused\":%llu,\"forks\":%llu,\"clears\":%llu,"
-      "\"marks_lost\":%llu,\"resident_kb_first_half\":%zu,\"resident_kb_last_half\":%zu}\n",
-      passed(),
-      resident.size(),
-      with_faults,
-      static_cast<unsigned long long>(totals.threads.load()),
-      static_cast<unsigned long long>(totals.blocks.load()),
-      static_cast<unsigned long long>(totals.large.load()),
-      static_cast<unsigned long long>(totals.recorded.load()),
-      static_cast<unsigned long long>(totals.refused.load()),
-      static_cast<unsigned long long>(totals.forks.load()),
-      static_cast<unsigned long long>(totals.clears.load()),
-      static_cast<unsigned long long>(marks - 1 - whole),
-      first,
-      last);
+  const std::uint64_t hazards = simulated("hazards");
+  std::vector<std::pair<std::string, std::uint64_t>> figures{
+      {"seconds", static_cast<std::uint64_t>(passed())},
+      {"epochs", resident.size()},
+      {"epochs_with_faults", faults.epochs()},
+      {"threads", totals.threads},
+      {"blocks", totals.blocks},
+      {"of_64_mib_and_more", totals.large},
+      {"uses_on_streams", totals.recorded},
+      {"copies", totals.copies},
+      {"copies_checked", totals.arrived},
+      {"freed_in_flight", totals.freed_in_flight},
+      {"refused", totals.refused},
+      {"forks", totals.forks},
+      {"clears", totals.clears},
+      {"marks_lost", lost()},
+      {"hazards", hazards},
+      {"resident_kb_first_half", first},
+      {"resident_kb_last_half", last},
+  };
+  for (const auto& [call, failed] : faults.failed()) {
+    figures.emplace_back("failed_" + call, failed);
+  }
+  print(figures);
+  if (lost() != 0 || hazards != 0) {
+    std::fprintf(stderr, "marks were lost, or memory was touched in flight\n");
+    return 1;
+  }
   if (last * 1024 > first * 1024 + kSlack) {
     fail("what is resident grows", (last - first) * 1024);
   }

@@ -172,6 +172,7 @@ pub mod tests {
             exit: SUCCESS.to_owned(),
             seconds: 2.04,
             warnings: BTreeSet::new(),
+            exception: None,
             last_words: String::new(),
             report: Some(Report {
                 results: [

@@ -35,21 +35,28 @@ impl Environments {
         let stock = venv::ensure(torch, true, python)?;
         let plugin = build_plugin::build(&plugin(args), Flavour::Wheel)?;
         let _lock = lock::take("clients")?;
-        let python = Python::probe(python)?;
-        let libraries = libraries(&python)?;
-        let made = |environment: &Path, kind: &str| {
-            let folder = beside_it(environment, kind);
-            beside::copy(environment, &folder, &python, Some(&libraries))?;
-            Environment::open(&folder, "cargo xtask test-clients")
-        };
+        let with = Libraries::ensure(python)?;
         let others = vec![
-            (Kind::Fork, made(&fork, "fork")?),
-            (Kind::PlugIn, made(&stock, "plugin")?),
+            (Kind::Fork, with.beside(&fork, "fork")?),
+            (Kind::PlugIn, with.beside(&stock, "plugin")?),
         ];
         let wheel = plugin.path.display().to_string();
         venv::require(&others[1].1, &args.python, &["--no-deps", &wheel])?;
-        let stock = made(&stock, "stock")?;
+        let stock = with.beside(&stock, "stock")?;
         Ok(Self { stock, others })
+    }
+
+    /// Makes those with stock and with the fork; with the libraries only if they are needed.
+    pub fn ensure_two(python: &Path, libraries: bool) -> Result<Self> {
+        let fork = venv::ensure(None, false, python)?;
+        let stock = venv::ensure(None, true, python)?;
+        if !libraries {
+            return Ok(Self::of(&stock, &fork));
+        }
+        let _lock = lock::take("clients")?;
+        let with = Libraries::ensure(python)?;
+        let fork = with.beside(&fork, "fork")?;
+        Ok(Self::of(&with.beside(&stock, "stock")?, &fork))
     }
 
     /// Uses two existing environments, for clients that need only torch.
@@ -101,30 +108,45 @@ fn beside_it(environment: &Path, kind: &str) -> PathBuf {
     environment.with_file_name(format!("{}-clients-{kind}-{}", name[0], name[1]))
 }
 
-/// The folder of the libraries, named after the digest of their list. Complete if it exists.
-fn libraries(python: &Python) -> Result<PathBuf> {
-    let list = paths::root().join("tests/clients/requirements.txt");
-    let digest = Digest::of_file(&list)?.hex();
-    let name = format!("clients-{}-{}", &digest[..12], python.abi_tag());
-    let folder = paths::target().join("venv").join(&name);
-    if folder.is_dir() {
-        return Ok(folder);
+/// The libraries, installed once for all.
+#[derive(Debug)]
+struct Libraries {
+    python: Python,
+    /// Named after the digest of their list. Complete if it exists.
+    folder: PathBuf,
+}
+
+impl Libraries {
+    fn ensure(python: &Path) -> Result<Self> {
+        let python = Python::probe(python)?;
+        let list = paths::root().join("tests/clients/requirements.txt");
+        let digest = Digest::of_file(&list)?.hex();
+        let name = format!("clients-{}-{}", &digest[..12], python.abi_tag());
+        let folder = paths::target().join("venv").join(&name);
+        if !folder.is_dir() {
+            install(&list, &folder, &python)?;
+        }
+        Ok(Self { python, folder })
     }
-    forget_others(&folder, python)?;
-    disk::require(&folder, ROOM, "install the clients' libraries")?;
+
+    /// A copy of an environment that has them.
+    fn beside(&self, environment: &Path, kind: &str) -> Result<Environment> {
+        let folder = beside_it(environment, kind);
+        beside::copy(environment, &folder, &self.python, Some(&self.folder))?;
+        Environment::open(&folder, "cargo xtask test-clients")
+    }
+}
+
+fn install(list: &Path, folder: &Path, python: &Python) -> Result<()> {
+    forget_others(folder, python)?;
+    disk::require(folder, ROOM, "install the clients' libraries")?;
     let tools = tools::ensure(python)?;
     let list = list.display().to_string();
     Progress::new(1).step("install the clients' libraries", |step| {
         // Without dependencies: all are in the list, except torch, which the environment has.
-        pip::install_into(
-            &tools.python,
-            &["--requirement", &list],
-            true,
-            &folder,
-            step,
-        )
+        pip::install_into(&tools.python, &["--requirement", &list], true, folder, step)
     })?;
-    Ok(folder)
+    Ok(())
 }
 
 /// Removes the libraries of earlier lists.

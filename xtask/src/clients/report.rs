@@ -14,6 +14,8 @@ pub struct Ran {
     pub seconds: f64,
     /// The lines of standard error, deduplicated, without parts that vary from run to run.
     pub warnings: BTreeSet<String>,
+    /// The exception that ended the program.
+    pub exception: Option<String>,
     /// The last lines of standard error, unchanged, for messages.
     #[serde(skip)]
     pub last_words: String,
@@ -51,6 +53,33 @@ pub const SUCCESS: &str = "exit code 0";
 /// The last line of standard output, if it is a report.
 pub fn read(output: &str) -> Option<Report> {
     serde_json::from_str(output.trim_end().lines().last()?).ok()
+}
+
+/// What Python says above an exception that ended a thread or a child, or that it went past. Which of these notice that a
+/// program ends, and in which order, is a race.
+const BESIDE_THE_PROGRAM: [&str; 3] = ["Exception in thread ", "Exception ignored in", "Process "];
+
+/// The exception that ended the program itself, of all that Python said: the last one of its main thread.
+pub fn exception(text: &str) -> Option<String> {
+    let (mut found, mut above, mut is_below_a_traceback) = (None, "", false);
+    for line in text.lines().filter(|it| !it.trim().is_empty()) {
+        if line == "Traceback (most recent call last):" {
+            is_below_a_traceback = !BESIDE_THE_PROGRAM.iter().any(|it| above.starts_with(it));
+        } else if is_below_a_traceback && let Some(name) = exception_of(line) {
+            found = Some(name.to_owned());
+            is_below_a_traceback = false;
+        }
+        above = line;
+    }
+    found
+}
+
+/// `torch.AcceleratorError` of `torch.AcceleratorError: CUDA error: out of memory`.
+fn exception_of(line: &str) -> Option<&str> {
+    let name = line.split(':').next()?;
+    let is_name =
+        |it: &str| !it.is_empty() && it.chars().all(|it| it.is_alphanumeric() || it == '_');
+    name.split('.').all(is_name).then_some(name)
 }
 
 /// The stack trace that torch prints below a warning of its C++ code.
@@ -141,6 +170,33 @@ mod tests {
         assert_eq!((report.peak_pinned, report.pins), (8, 2));
         assert!(read("").is_none() && read("Traceback").is_none());
         assert!(read(&line.replace("peak_active", "peak_activ")).is_none());
+    }
+
+    /// A DataLoader's thread finds that the workers' pipes are closed after the program failed, or before Python says so.
+    #[test]
+    fn the_programs_exception_is_its_main_threads_whoever_else_notices() {
+        let main = "Traceback (most recent call last):\n  File \"loader.py\", line 36, in program\n    \
+                    for batch in loader:\ntorch.AcceleratorError: Caught AcceleratorError in pin memory thread.\n\
+                    Original Traceback (most recent call last):\n  File \"x.py\"\n\
+                    RuntimeError: CUDA error: out of memory\n\n";
+        let thread = "Exception in thread Thread-1 (_pin_memory_loop):\nTraceback (most recent call last):\n  \
+                      File \"y.py\"\nConnectionResetError: [Errno 104] Connection reset by peer\n";
+        let worker = "Process ForkProcess-2:\nTraceback (most recent call last):\n  File \"z.py\"\nEOFError\n";
+        for text in [
+            main.to_owned(),
+            format!("{main}{thread}"),
+            format!("{thread}{worker}\n{main}"),
+        ] {
+            let found = exception(&text);
+            assert_eq!(found.as_deref(), Some("torch.AcceleratorError"), "{text}");
+        }
+        assert_eq!(exception(&format!("{thread}{worker}")), None);
+        assert_eq!(exception("terminate called\nError: x\n"), None);
+        let chained = format!(
+            "{main}During handling of the above exception, another exception occurred:\n\n\
+             Traceback (most recent call last):\n  File \"x.py\"\nKeyboardInterrupt\n"
+        );
+        assert_eq!(exception(&chained).as_deref(), Some("KeyboardInterrupt"));
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub fn run(
     let said = std::mem::take(&mut ran.last_words);
     let environments = environment.parent().unwrap_or(environment);
     ran.warnings = report::warnings(&said, environments, &places);
+    ran.exception = report::exception(&said);
     ran.last_words = last(&said);
     Ok(ran)
 }
@@ -89,6 +90,7 @@ fn limited(command: &mut Command, logs: &Path, limit: Duration) -> Result<Ran> {
         exit,
         seconds,
         warnings: Default::default(),
+        exception: None,
         last_words: read(&errors)?,
         report: report::read(&read(&output)?),
     })
