@@ -11,7 +11,7 @@ from pathlib import Path
 import pinbuddy
 import pytest
 from measure import environment
-from pinbuddy import _tools
+from pinbuddy import _tools, _try
 from pinbuddy.__main__ import main, settings_table
 
 pytestmark = pytest.mark.release
@@ -189,3 +189,22 @@ def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     _tools.PROGRAM.write_text("not a program")
     assert main(["advise", "x"]) == 1
     assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err
+
+
+def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
+    plan = tmp_path / "offload.plan"
+    for first in (True, False):
+        done = command("try", "--plan", str(plan), "--steps", "2", "--layers", "4")
+        assert done.returncode == 0, done.stderr
+        pins = [int(line.split()[3]) for line in done.stdout.splitlines() if re.match(r" +[01] ", line)]
+        assert len(pins) == 2 and (sum(pins) > 1) == first, done.stdout
+        assert plan.is_file()
+
+
+def test_the_example_says_what_is_not_there(command, monkeypatch, capsys, tmp_path):
+    done = command("try", **NO_GPU)
+    assert done.returncode == 1 and done.stderr.startswith("there is no GPU here.") and done.stderr.count("\n") == 1
+    assert str(_try.PROGRAM) in command("try", "--help", COLUMNS="400").stdout
+    monkeypatch.setattr(_try, "PROGRAM", tmp_path / "offload.py")
+    assert main(["try"]) == 1
+    assert "has no offload.py: install a wheel" in capsys.readouterr().err

@@ -24,7 +24,7 @@ def enable(
     ``ValueError`` if neither file is named.
     """
     if plan is None and trace is None:
-        raise ValueError("expected the name of a plan's file or of a trace's, found neither: enable(plan='device.json')")
+        raise ValueError("expected the name of a plan's file or of a trace's, found neither: enable(plan='device.plan')")
     names = [None if it is None else os.fsencode(it) for it in (plan, trace)]
     buffer = ctypes.create_string_buffer(_LONGEST)
     _library.load().pinbuddy_device_enable(*names, buffer, _LONGEST)

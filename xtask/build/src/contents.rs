@@ -13,6 +13,9 @@ use xtask_wheel::writer::NewFile;
 /// The command `pinbuddy`, as entry_points.txt has it.
 pub const SCRIPT: &str = "pinbuddy = pinbuddy.__main__:main";
 
+/// The example that `pinbuddy try` runs: its path here, and in a wheel (`_try.py`).
+pub const EXAMPLE: (&str, &str) = ("examples/offload.py", "pinbuddy/examples/offload.py");
+
 /// The files of a fork wheel by path in the wheel. `dist_info` is its .dist-info folder.
 pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
     let moves = [
@@ -21,6 +24,7 @@ pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
             "torch/include/pinbuddy".to_owned(),
         ),
         ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
+        (EXAMPLE.0, EXAMPLE.1.to_owned()),
         ("LICENSE", format!("{dist_info}/licenses/pinbuddy/LICENSE")),
         ("NOTICE", format!("{dist_info}/licenses/pinbuddy/NOTICE")),
     ];
