@@ -3,6 +3,7 @@
 //! ```text
 //!   recording  the file in memory: steps of a replay, and a row for each block
 //!   observe    an allocator's model replayed on it; curve, map: what that looked like
+//!   gaps       what of it was not live, and the largest free run
 //!   lay        where segments and blocks of a snapshot were
 //!   plan       a plan beside them
 //!   waits      where the run itself waited for the driver
@@ -15,6 +16,7 @@
 
 mod curve;
 mod formats;
+mod gaps;
 mod lab;
 mod lay;
 mod map;
