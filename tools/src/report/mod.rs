@@ -72,7 +72,8 @@ pub fn run(args: &cli::Report) -> Result<()> {
         None => args.format.beside(&args.trace),
     };
     if let Some(format) = formats::plain(args.format) {
-        crate::output::write(&out, |to| format(to, &recording))?;
+        let callers = formats::Callers(input.stacks());
+        crate::output::write(&out, |to| format(to, &recording, &callers))?;
     } else {
         let report = report(&input, &recording, args, &say)?;
         crate::output::write(&out, |to| match args.format {
