@@ -111,11 +111,12 @@ IMPORT = """
 
 def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, command, package_alone):
     message = run(IMPORT, "stock", PYTHONPATH=package_alone).value
-    what, found, expected, to_do = message.splitlines()
+    what, found, expected, to_do, see = message.splitlines()
     assert re.fullmatch(r"torch 2\S+ is not a pinbuddy fork", what)
     assert found.startswith("  found     no libtorch_pinbuddy.so in ") and found.endswith("/torch/lib")
     assert expected.startswith("  expected  ")
     assert "cargo xtask build-wheel" in to_do
+    assert see == "  see       pinbuddy explain 'is not a pinbuddy fork'"
     stock = os.environ["PINBUDDY_STOCK_PYTHON"]
     done = command(python=stock, PYTHONPATH=str(package_alone))
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
@@ -154,7 +155,7 @@ def test_plans_and_advice_come_from_a_program_beside_the_package(command, tmp_pa
         (["--json", "docter"], "there is no command 'docter'; did you mean 'doctor'?"),
         (["advice"], "there is no command 'advice'; did you mean 'advise'?"),
         ([__file__], f"to look at a trace or a snapshot: report {__file__}"),
-        (["xyz"], "there is no command 'xyz'; there are doctor, library, plan, "),
+        (["xyz"], "there is no command 'xyz'; there are doctor, try, library, plan, "),
     ],
 )
 def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, said, capsys):
