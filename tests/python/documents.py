@@ -53,7 +53,7 @@ ELSEWHERE = {
     "PYTHON=": _GPU,
     "cargo run -p pinbuddy-replay --example device": Elsewhere("rust-core/replay/tests/real_allocator.rs", "History"),
     "pip install ": Elsewhere("xtask/src/test/plugin.rs", "plugin.path.display()"),
-    "pinbuddy top --all ": Elsewhere("tools/src/top/prometheus.rs", "#[test]", "runs until it is stopped"),
+    "pinbuddy top --all ": Elsewhere("tools/src/top/prometheus/tests.rs", "fn samples_are_text_that_prometheus_reads", "runs until it is stopped"),
     "torchrun ": _RANKS,
     "BUDDY_LIVE=1 torchrun ": _RANKS,
     "git clone ": _SOURCE,
