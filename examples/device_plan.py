@@ -1,8 +1,8 @@
 """A training whose device memory has a plan: the first run is recorded, and the next one lies in one region.
 
     python examples/device_plan.py                                  # as stock
-    BUDDY_DEVICE_PLAN=device.json python examples/device_plan.py    # the first run: recorded, and the plan written
-    BUDDY_DEVICE_PLAN=device.json python examples/device_plan.py    # every later run: served from the plan
+    BUDDY_DEVICE_PLAN=device.plan python examples/device_plan.py    # the first run: recorded, and the plan written
+    BUDDY_DEVICE_PLAN=device.plan python examples/device_plan.py    # every later run: served from the plan
 
 Batches have several lengths, the same in each epoch, so that PyTorch's allocator cuts its segments differently for each.
 """

@@ -4,6 +4,8 @@
     python examples/offload.py                            # as pinbuddy comes
     BUDDY_PLAN=offload.plan python examples/offload.py    # the first run makes a plan, the next start with it
 
+It is in the wheel, too: `pinbuddy try`, and `pinbuddy try --plan offload.plan`.
+
 Each step copies what its layers made to the host, and back. Sequences have as many tokens as they have, so that sizes
 vary from step to step; a new size may have to be pinned by the driver, and that is where a step waits.
 """
@@ -23,6 +25,8 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--width", type=int, default=2048)
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("there is no GPU here. From a checkout of pinbuddy: cargo xtask sim -- python examples/offload.py")
     lengths = random.Random(0)
     torch.zeros(1, device="cuda")
     most = waited = 0
@@ -43,7 +47,7 @@ def main() -> None:
         print(f"{step:4}  {tokens:6}  {mib:13.0f}  {pins() - before:4}  {waited_now * 1e3:22.1f}")
         before, most, waited = pins(), max(most, mib), waited + waited_now
         del kept
-    print(f"waited {waited * 1e3:.0f} ms; pinned {pinned() / most:.2f} times the largest step")
+    print(f"waited {waited * 1e3:.1f} ms; pinned {pinned() / most:.2f} times the largest step")
 
 
 def pins() -> int:

@@ -118,7 +118,8 @@ void BuddyAllocator::free_with_events(Block* block) {
     TORCH_WARN_ONCE(
         "pinbuddy could not record an event for a freed pinned block, which will not be used "
         "again: ",
-        error.what());
+        error.what(),
+        " (see: pinbuddy explain 'could not record an event for a freed pinned block')");
   }
 }
 

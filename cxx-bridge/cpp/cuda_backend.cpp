@@ -33,7 +33,10 @@ void forgiven(Act act) {
     if (!settings::pinned_free_catch_all()) {
       throw;
     }
-    TORCH_WARN("pinned_free_catch_all: could not free pinned memory: ", error.what());
+    TORCH_WARN(
+        "pinned_free_catch_all: could not free pinned memory: ",
+        error.what(),
+        " (see: pinbuddy explain 'could not free pinned memory')");
   }
 }
 

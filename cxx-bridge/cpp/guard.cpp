@@ -40,11 +40,12 @@ Change change_in(std::uintptr_t begin, std::uintptr_t end, unsigned char expecte
   return {reinterpret_cast<std::uintptr_t>(first), static_cast<std::size_t>(count)};
 }
 
+// `see` is the hint at where the message is explained.
 template <typename... Parts>
-[[noreturn]] void report(const char* format, Parts... parts) {
+[[noreturn]] void report(const char* see, const char* format, Parts... parts) {
   std::fprintf(stderr, "pinbuddy: BUDDY_GUARD: ");
   std::fprintf(stderr, format, parts...);
-  std::fprintf(stderr, "; the process ends, since its data cannot be trusted\n");
+  std::fprintf(stderr, "; the process ends, since its data cannot be trusted (see: %s)\n", see);
   std::fflush(stderr);
   std::abort();
 }
@@ -89,12 +90,14 @@ void Guard::freed(const Block& block) {
   }
   if (twice) {
     report(
+        "pinbuddy explain 'was freed twice'",
         "a block at %#zx was freed twice (bytes: %zu), the second time by thread %d; the first time by thread %d",
         begin, owner.size, thread, owner.freed_by);
   }
   const auto change = change_in(begin + owner.size, begin + block.grant.bytes, kBehind);
   if (change.count != 0) {
     report(
+        "pinbuddy explain 'were written past the end of a block'",
         "%zu bytes were written past the end of a block at %#zx (bytes: %zu), the first %zu bytes behind its end; "
         "thread %d (%s) asked for it",
         change.count, begin, owner.size, change.first - begin - owner.size, owner.thread, owner.name.data());
@@ -159,6 +162,7 @@ void Guard::check(const Pieces& pieces) {
     if (change.count != 0) {
       const Owner& owner = piece.owner;
       report(
+          "pinbuddy explain 'were written after it was freed'",
           "%zu bytes of a block at %#zx (bytes: %zu) were written after it was freed, the first at offset %zu; thread "
           "%d (%s) asked for it and thread %d freed it. Something uses it still: an address that outlived its tensor, "
           "or a copy on a stream that record_stream was not told of",

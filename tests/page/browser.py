@@ -124,6 +124,10 @@ class Browser:
             mobile=width < 600,
         )
 
+    def paper(self) -> bytes:
+        """The page as a PDF, printed as browsers do unless they are told to print backgrounds."""
+        return base64.b64decode(self("Page.printToPDF", printBackground=False)["data"])
+
     def picture(self, to: pathlib.Path) -> None:
         """The whole page as a PNG."""
         height = self.run("document.documentElement.scrollHeight")

@@ -1,78 +1,14 @@
 """The report's page in a real browser: it opens, answers the hand, and asks nobody for anything."""
 
 import json
-import os
 import pathlib
 import pickle
-import random
-import subprocess
-import tempfile
 import unittest
 
-from browser import Browser
-
-TOOLS = os.environ["PINBUDDY_TOOLS"]
-PICTURES = os.environ.get("PINBUDDY_PICTURES")
-"""A folder for pictures of the pages, to look at."""
+from pages import SOURCES, Pages, trace
 
 
-def trace(path: pathlib.Path, requests: int) -> pathlib.Path:
-    """A program with three threads and two streams, the same each time."""
-    draw, now, live = random.Random(1), 0, []
-    lines = ['{"format":"pinbuddy-trace","version":3}']
-    for number in range(1, requests + 1):
-        now += draw.randrange(200)
-        size = int(2 ** draw.uniform(12, 27))
-        lines.append(
-            json.dumps({"t": now, "op": "alloc", "id": number, "bytes": size, "thread": number % 3})
-        )
-        if number % 3 == 0:
-            lines.append(json.dumps({"t": now, "op": "event", "id": number, "stream": number % 2}))
-        live.append(number)
-        if len(live) > 30:
-            freed = live.pop(draw.randrange(len(live)))
-            lines.append(json.dumps({"t": now, "op": "free", "id": freed, "thread": 0}))
-        if number % 500 == 0:
-            lines.append(json.dumps({"t": now, "op": "iter"}))
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-class Page(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.scratch.name)
-        cls.browser = Browser()
-        cls.small = cls.report(trace(cls.folder / "small.jsonl", 2000))
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.browser.close()
-        cls.scratch.cleanup()
-
-    @classmethod
-    def report(cls, file: pathlib.Path, *arguments: str) -> pathlib.Path:
-        out = cls.folder / f"{abs(hash((file, arguments)))}.html"
-        command = [TOOLS, "report", file, "-o", out, *arguments]
-        subprocess.run(list(map(os.fspath, command)), check=True, stdout=subprocess.DEVNULL)
-        return out
-
-    def keep(self, name: str) -> None:
-        if PICTURES:
-            self.browser.picture(pathlib.Path(PICTURES) / f"{name}.png")
-
-    def text(self, name: str) -> str:
-        return self.browser.run(f"document.getElementById('{name}').textContent")
-
-    def pixels(self, name: str) -> str:
-        self.browser.frame()
-        return self.browser.run(f"document.getElementById('{name}').toDataURL()")
-
-    def quiet(self) -> None:
-        self.browser.frame()
-        self.assertEqual(self.browser.complaints, [])
-
+class Page(Pages):
     def test_it_shows_the_trace_and_asks_nobody(self) -> None:
         self.browser.open(self.small)
         self.assertIn("2,000 requests", self.text("facts"))
@@ -153,42 +89,10 @@ class Page(unittest.TestCase):
         self.assertTrue(self.browser.run("document.querySelector('[name=block]').disabled"))
         self.quiet()
 
-    def test_keys_wheel_and_drag_move_both_pictures(self) -> None:
-        self.browser.open(self.small)
-        seen = {self.pixels("curves")}
-        whole = self.text("range")
-        self.assertIn("all", whole)
-        self.browser.run("document.getElementById('curves').focus()")
-        for key in ("+", "+", "ArrowRight", "-"):
-            self.browser("Input.dispatchKeyEvent", type="keyDown", key=key, text=key[:1])
-            seen.add(self.pixels("curves"))
-        self.assertEqual(len(seen), 5, "each key draws another picture")
-        self.assertIn("to", self.text("range"))
-        self.browser.run("document.getElementById('map').scrollIntoView()")
-        x, y = self.middle("map")
-        before = self.text("range")
-        self.browser("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", clickCount=1)
-        self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=x - 90, y=y, button="left", buttons=1)
-        self.browser("Input.dispatchMouseEvent", type="mouseReleased", x=x - 90, y=y, button="left")
-        self.browser.frame()
-        dragged = self.text("range")
-        self.assertNotEqual(before, dragged)
-        self.browser("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-200)
-        self.browser.frame()
-        self.assertNotEqual(dragged, self.text("range"), "a picture that was clicked zooms")
-        self.browser("Input.dispatchKeyEvent", type="keyDown", key="0", text="0")
-        self.browser.frame()
-        self.assertEqual(self.text("range"), whole)
-        self.quiet()
-
-    def middle(self, name: str) -> list[float]:
-        box = f"document.getElementById('{name}').getBoundingClientRect()"
-        return self.browser.run(f"(() => {{ const it = {box}; return [it.x + it.width / 2, it.y + it.height / 2]; }})()")
-
     def test_axes_are_labelled_without_noughts_behind_the_point(self) -> None:
         self.browser.open(self.small)
         # The page's scripts are a module, so their names are not the window's.
-        text = (pathlib.Path(__file__).parents[2] / "tools/src/report/page/data.js").read_text()
+        text = (SOURCES / "data.js").read_text()
         times = (20_000, 100_000, 2_500_000, 600_000_000, 200)
         said = [self.browser.run(f"(() => {{ {text}; return shortTime({us}); }})()") for us in times]
         self.assertEqual(said, ["20 ms", "100 ms", "2.5 s", "10 min", "200 µs"])
@@ -196,24 +100,25 @@ class Page(unittest.TestCase):
         said = [self.browser.run(f"(() => {{ {text}; return shortBytes({bytes}); }})()") for bytes in sizes]
         self.assertEqual(said, ["64 MiB", "1 GiB", "1.25 GiB", "100 MiB"])
 
-    def test_the_map_names_the_block_under_the_pointer(self) -> None:
+    def test_fragmentation_is_that_of_the_allocator_whose_map_is_shown(self) -> None:
         self.browser.open(self.small)
-        self.browser.run("document.getElementById('map').scrollIntoView()")
-        x, y = self.middle("map")
-        said = set()
-        for down in range(-150, 150, 10):
-            self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y + down)
-            self.browser.frame()
-            if not self.browser.run("document.getElementById('map-hint').hidden"):
-                said.add(self.text("map-hint"))
-        self.assertGreater(len(said), 3)
-        for text in said:
-            self.assertRegex(text, r"[KMG]iB \(.*bytes\)\nrequested at .* by thread [012], line ")
-        for allocator in ("stock", "a plan"):
-            before = self.pixels("map")
+        rows = self.browser.run("""[...document.querySelectorAll('#allocators tr')].map((row) => [...row.cells].map((it) => it.textContent))""")
+        columns = [rows[0].index(it) for it in ("allocator", "not live at the peak", "largest free run then")]
+        table = {row[columns[0]]: [row[it] for it in columns[1:]] for row in rows[1:]}
+        drawn = set()
+        for name in ("stock", "pinbuddy", "pinbuddy, exact growth"):
             self.browser.run(f"""(() => {{ const it = document.getElementById('map-of');
-                it.value = '{allocator}'; it.dispatchEvent(new Event('change')); }})()""")
-            self.assertNotEqual(before, self.pixels("map"))
+                it.value = '{name}'; it.dispatchEvent(new Event('change')); }})()""")
+            idle, run = table[name]
+            said = f"{name}: when most was live, {idle} more were pinned, free or lost to rounding; the largest free run was {run}."
+            self.assertIn(said, self.text("gaps-how"))
+            drawn.add(self.pixels("gaps"))
+        self.assertEqual(len(drawn), 3)
+        self.assertEqual(table["#181094"][1], "", "it has no map")
+        self.browser.run("""(() => { const it = document.getElementById('map-of');
+            it.value = 'a plan'; it.dispatchEvent(new Event('change')); })()""")
+        self.assertIn("which block lies where is not known", self.text("gaps-how"), "the plan is one of amounts")
+        self.assertTrue(self.browser.run("document.getElementById('gaps').hidden"))
         self.quiet()
 
     def test_a_snapshot_is_drawn_at_its_own_addresses(self) -> None:
@@ -246,37 +151,11 @@ class Page(unittest.TestCase):
         self.browser.open(self.report(file), width=390, height=800, dark=True)
         self.keep("snapshot-phone")
 
-    def test_a_hundred_thousand_events_open_in_three_seconds(self) -> None:
-        large = self.report(trace(self.folder / "large.jsonl", 45_000), "--time-limit", "1")
-        self.assertLess(self.browser.open(large), 3.0)
-        zooms = """(async () => { const it = document.getElementById('map'); it.focus(); const took = [];
-            for (let i = 0; i < 20; i += 1) { const begun = performance.now();
-              it.dispatchEvent(new KeyboardEvent('keydown', { key: i < 10 ? '+' : '-' }));
-              await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
-              took.push(performance.now() - begun); }
-            return took.sort((one, other) => one - other)[10]; })()"""
-        self.assertLess(self.browser.run(zooms), 200.0, "milliseconds a step, half of them")
-        self.keep("large")
-        self.quiet()
-
-    def test_phones_dark_rooms_and_paper(self) -> None:
-        self.browser.open(self.small, width=390, height=800, dark=True)
-        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
-        paper = "getComputedStyle(document.body).backgroundColor"
-        dark = self.browser.run(paper)
-        self.keep("phone")
-        self.browser.open(self.small)
-        self.assertNotEqual(dark, self.browser.run(paper))
-        self.browser("Emulation.setEmulatedMedia", media="print")
-        shown = "[...document.querySelectorAll('button, #settings')].filter((it) => it.offsetParent).length"
-        self.assertEqual(self.browser.run(shown), 0, "nothing to press on paper")
-        self.quiet()
-
     def test_a_hostile_name_is_a_name(self) -> None:
         folder = self.folder / "<script>"
         folder.mkdir()
         file = trace(folder / "script><img src=x onerror=alert(1)>.jsonl", 50)
-        page = self.report(file, "--compare", os.fspath(file))
+        page = self.report(file, "--compare", str(file))
         self.browser.open(page)
         self.assertTrue(self.text("title").endswith("<script>/script><img src=x onerror=alert(1)>.jsonl"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pinbuddy
 import pytest
 from measure import environment
-from pinbuddy import _tools
+from pinbuddy import _tools, _try
 from pinbuddy.__main__ import main, settings_table
 
 pytestmark = pytest.mark.release
@@ -111,11 +111,12 @@ IMPORT = """
 
 def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, command, package_alone):
     message = run(IMPORT, "stock", PYTHONPATH=package_alone).value
-    what, found, expected, to_do = message.splitlines()
+    what, found, expected, to_do, see = message.splitlines()
     assert re.fullmatch(r"torch 2\S+ is not a pinbuddy fork", what)
     assert found.startswith("  found     no libtorch_pinbuddy.so in ") and found.endswith("/torch/lib")
     assert expected.startswith("  expected  ")
     assert "cargo xtask build-wheel" in to_do
+    assert see == "  see       pinbuddy explain 'is not a pinbuddy fork'"
     stock = os.environ["PINBUDDY_STOCK_PYTHON"]
     done = command(python=stock, PYTHONPATH=str(package_alone))
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
@@ -154,7 +155,7 @@ def test_plans_and_advice_come_from_a_program_beside_the_package(command, tmp_pa
         (["--json", "docter"], "there is no command 'docter'; did you mean 'doctor'?"),
         (["advice"], "there is no command 'advice'; did you mean 'advise'?"),
         ([__file__], f"to look at a trace or a snapshot: report {__file__}"),
-        (["xyz"], "there is no command 'xyz'; there are doctor, library, plan, "),
+        (["xyz"], "there is no command 'xyz'; there are doctor, try, library, plan, "),
     ],
 )
 def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, said, capsys):
@@ -189,3 +190,22 @@ def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     _tools.PROGRAM.write_text("not a program")
     assert main(["advise", "x"]) == 1
     assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err
+
+
+def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
+    plan = tmp_path / "offload.plan"
+    for first in (True, False):
+        done = command("try", "--plan", str(plan), "--steps", "2", "--layers", "4")
+        assert done.returncode == 0, done.stderr
+        pins = [int(line.split()[3]) for line in done.stdout.splitlines() if re.match(r" +[01] ", line)]
+        assert len(pins) == 2 and (sum(pins) > 1) == first, done.stdout
+        assert plan.is_file()
+
+
+def test_the_example_says_what_is_not_there(command, monkeypatch, capsys, tmp_path):
+    done = command("try", **NO_GPU)
+    assert done.returncode == 1 and done.stderr.startswith("there is no GPU here.") and done.stderr.count("\n") == 1
+    assert str(_try.PROGRAM) in command("try", "--help", COLUMNS="400").stdout
+    monkeypatch.setattr(_try, "PROGRAM", tmp_path / "offload.py")
+    assert main(["try"]) == 1
+    assert "has no offload.py: install a wheel" in capsys.readouterr().err

@@ -309,7 +309,7 @@ def test_enable_says_why_it_does_not(run, tmp_path):
     print(json.dumps([first, fine, twice]))
     """
     nothing, fine, twice = run(program, FILE=str(tmp_path / "file")).value
-    assert "enable(plan='device.json')" in nothing
+    assert "enable(plan='device.plan')" in nothing
     assert fine is None
     assert "in force already" in twice
     program = refused + """
@@ -321,7 +321,7 @@ def test_enable_says_why_it_does_not(run, tmp_path):
     (off,) = run(
         HEAD + """
     try:
-        pinbuddy.device.enable(plan="device.json")
+        pinbuddy.device.enable(plan="device.plan")
     except RuntimeError as why:
         print(json.dumps([str(why)]))
     """,

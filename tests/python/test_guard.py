@@ -1,6 +1,7 @@
 """Defects that are put there on purpose, each in a process whose clean end fails the test: `BUDDY_GUARD=1` finds the
 programs' own, the simulator those of an allocator."""
 
+import re
 import signal
 
 import figures
@@ -91,6 +92,9 @@ def test_a_programs_defect_is_found_and_the_block_named(run, defect):
     (line,) = [it for it in outcome.stderr.splitlines() if "BUDDY_GUARD: " in it]
     for part in [*said, "thread "]:
         assert part in line, line
+    # What is pointed to is quoted from the line itself.
+    heading = re.search(r"\(see: pinbuddy explain '(.*)'\)$", line)[1]
+    assert heading in line.partition("(see:")[0]
     figures.write({"seeded defects found": 1})
 
 

@@ -207,6 +207,7 @@ fn a_snapshot_with_stacks_says_who_asked() {
         who["stacks"][third],
         "function_212, /somewhere/model.py:212\nalloc, /somewhere/model.py"
     );
+    other_programs_get_stacks(&file);
     // Seven places, in no segment that was recorded, at the addresses that the file has.
     let lay = &data["as_recorded"];
     let mut places: Vec<String> = (0..7_u64)
@@ -238,6 +239,42 @@ fn a_snapshot_with_stacks_says_who_asked() {
         at_peak.iter().map(total).sum::<u64>(),
         data["peak"].as_u64().unwrap()
     );
+}
+
+/// The third request's, as the file has it.
+fn other_programs_get_stacks(file: &Path) {
+    let calls = [
+        "function_212 (/somewhere/model.py:212)",
+        "alloc (/somewhere/model.py)",
+    ];
+    let (_, csv) = report(file, &["--format", "csv"]);
+    let csv = String::from_utf8(csv).unwrap();
+    assert!(csv.lines().next().unwrap().ends_with(",stack"));
+    let third = csv.lines().nth(3).unwrap();
+    assert!(
+        third.ends_with(&format!(",\"{}\"", calls.join("; "))),
+        "{third}"
+    );
+
+    let (_, events) = report(file, &["--format", "perfetto"]);
+    let events: Value = serde_json::from_slice(&events).unwrap();
+    let mut events = events["traceEvents"].as_array().unwrap().iter();
+    let third = events.find(|it| it["ph"] == "b" && it["id"] == 2).unwrap();
+    assert_eq!(third["args"]["stack"], serde_json::json!(calls));
+
+    let (path, _) = report(file, &["--format", "snapshot"]);
+    let snapshot = Snapshot::read(BufReader::new(File::open(&path).unwrap())).unwrap();
+    let third = snapshot
+        .stacks_of_requests(Whose::Device(0))
+        .nth(2)
+        .unwrap();
+    let read: Vec<_> = snapshot.stacks.calls(third.unwrap()).collect();
+    let read: Vec<_> = read
+        .iter()
+        .map(|it| (it.function, it.file, it.line))
+        .collect();
+    let file = "/somewhere/model.py";
+    assert_eq!(read, [("function_212", file, 212), ("alloc", file, 0)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 """``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
-place (``doctor``); where the library for a C++ program is (``library``); and, without torch, plans and
-advice from traces (``plan``, ``advise``, ``report``), what other processes show (``top``), and what a
+place (``doctor``); an example to run (``try``); where the library for a C++ program is (``library``); and, without
+torch, plans and advice from traces (``plan``, ``advise``, ``report``), what other processes show (``top``), and what a
 message means (``explain``). Also installed as the command ``pinbuddy``."""
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pinbuddy
-from pinbuddy import _doctor, _match, _tools
+from pinbuddy import _doctor, _match, _tools, _try
 from pinbuddy._types import Setting
 
 
@@ -20,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] in _tools.COMMANDS:
         return _tools.become(words)
+    if words and words[0] == "try":
+        return _try.become(words[1:])
     parser = argparse.ArgumentParser(
         prog="python -m pinbuddy",
         description="What pinbuddy's pinned-memory allocator is set to, and how its memory stands "
@@ -30,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and why not")
     doctor.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+    commands.add_parser("try", help=_try.ABOUT, add_help=False)
     library = commands.add_parser("library", help="print the library for a C++ program to load")
     library.add_argument(
         "--torch",

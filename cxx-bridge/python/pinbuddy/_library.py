@@ -106,6 +106,7 @@ def load() -> ctypes.CDLL | Absent:
                 match.why,
                 found=f"no {_match.NAME} in {folder}",
                 expected=f"the {_match.NAME} that a fork wheel brings",
+                see="pinbuddy explain 'is not a pinbuddy fork'",
             )
         return Absent(plugin["version"])
     if match.form == "fork":
@@ -124,6 +125,7 @@ def load() -> ctypes.CDLL | Absent:
                 f"{_match.NAME} and the Python package pinbuddy do not belong together",
                 found=f"no function {name} in {match.library}",
                 expected=f"the library of the wheel that brought {Path(__file__).parent}",
+                see="pinbuddy explain 'do not belong together'",
             ) from None
         function.restype, function.argtypes = result, arguments
     return library
@@ -149,7 +151,7 @@ def _copy(data: Any, buffer: Any, capacity: int) -> int:
     return len(text)
 
 
-def _refusal(what: str, *, found: str, expected: str) -> ImportError:
-    text = f"{what}\n  found     {found}\n  expected  {expected}\n  to do     {_TO_DO}"
+def _refusal(what: str, *, found: str, expected: str, see: str) -> ImportError:
+    text = f"{what}\n  found     {found}\n  expected  {expected}\n  to do     {_TO_DO}\n  see       {see}"
     # With a name, `python -m pinbuddy` shows the message and no traceback.
     return ImportError(text, name="pinbuddy")

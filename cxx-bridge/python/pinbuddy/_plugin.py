@@ -25,7 +25,10 @@ def autoload() -> None:
         why = f"{type(error).__name__}: {error}"
     if why and not _silent():
         line = " ".join(why.split())
-        text = f"pinbuddy: warning: {line}; PyTorch's own allocator serves. Why: python -m pinbuddy doctor\n"
+        text = (
+            f"pinbuddy: warning: {line}; PyTorch's own allocator serves. Why: python -m pinbuddy doctor "
+            "(see: pinbuddy explain 'own allocator serves. Why')\n"
+        )
         try:
             sys.stderr.write(text)
         except Exception:

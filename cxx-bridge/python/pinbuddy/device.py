@@ -24,13 +24,19 @@ def enable(
     ``ValueError`` if neither file is named.
     """
     if plan is None and trace is None:
-        raise ValueError("expected the name of a plan's file or of a trace's, found neither: enable(plan='device.json')")
+        raise ValueError(
+            "expected the name of a plan's file or of a trace's, found neither: enable(plan='device.plan') "
+            "(see: pinbuddy explain 'found neither: enable')"
+        )
     names = [None if it is None else os.fsencode(it) for it in (plan, trace)]
     buffer = ctypes.create_string_buffer(_LONGEST)
     _library.load().pinbuddy_device_enable(*names, buffer, _LONGEST)
     if buffer.value:
         why = buffer.value.decode(errors="replace")
-        raise RuntimeError(f"device memory is neither planned nor recorded: {why}")
+        raise RuntimeError(
+            f"device memory is neither planned nor recorded: {why} "
+            "(see: pinbuddy explain 'device memory is neither planned nor recorded')"
+        )
 
 
 def stats() -> list[StreamPlan] | None:

@@ -25,7 +25,8 @@ def start(path: str | os.PathLike[str]) -> None:
     buffer = ctypes.create_string_buffer(_LONGEST)
     _library.load().pinbuddy_trace_start(os.fsencode(path), buffer, _LONGEST)
     if buffer.value:
-        raise RuntimeError(f"no trace is recorded: {buffer.value.decode(errors='replace')}")
+        why = buffer.value.decode(errors="replace")
+        raise RuntimeError(f"no trace is recorded: {why} (see: pinbuddy explain 'no trace is recorded')")
 
 
 def stop() -> bool:

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use pinbuddy_snapshot::{Action, Entry};
 use serde::Serialize;
 
-use super::map::{Map, Segment, made};
+use super::map::{Map, Placed, Segment, made};
 use super::recording::Recording;
 use pieces::{Piece, Pieces, range_of, ranges};
 
@@ -48,9 +48,9 @@ pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> 
         .filter(|it| it.is_request())
         .map(|it| it.address)
         .collect();
-    let blocks = shown.iter().map(|row| {
-        let address = requests.get(*row).copied()?;
-        Some((address, address.checked_add(recording.rows[*row].bytes)?))
+    let blocks = recording.rows.iter().enumerate().map(|(number, row)| {
+        let address = requests.get(number).copied()?;
+        Some((address, address.checked_add(row.bytes)?))
     });
     let blocks: Vec<Option<(u64, u64)>> = blocks.collect();
     let known = ranges(pieces.iter().map(|it| (it.address, it.end)));
@@ -85,12 +85,15 @@ pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> 
             })
         })
         .collect();
-    let blocks: Vec<Option<u64>> = blocks
-        .iter()
-        .map(|it| it.and_then(|it| height(it.0, it.1)))
-        .collect();
+    let placed = |(address, end): (u64, u64)| {
+        Some(Placed {
+            height: height(address, end)?,
+            bytes: end - address,
+        })
+    };
+    let blocks: Vec<Option<Placed>> = blocks.iter().map(|it| it.and_then(placed)).collect();
     Lay {
-        map: made(top, &segments, &blocks),
+        map: made(top, &segments, &blocks, recording, shown),
         height: heights.values().copied().collect(),
         address: heights.keys().map(|it| format!("{it:#x}")).collect(),
     }

@@ -10,7 +10,10 @@ use pinbuddy_replay::policy::{Change, Place};
 use serde::Serialize;
 
 use super::curve::differences;
+use super::gaps::{Fragmentation, fragmentation};
+use super::recording::Recording;
 use super::stack::Stack;
+use super::tables;
 
 /// A piece of pinned memory, or a region of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +24,15 @@ pub(super) struct Segment {
     pub(super) to: u64,
 }
 
+/// Where a block lies in the picture, and how much of it it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) height: u64,
+    pub(super) bytes: u64,
+}
+
 /// Where blocks were, in one allocator.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Map {
     /// The highest end.
     pub height: u64,
@@ -32,6 +42,8 @@ pub struct Map {
     blocks: Vec<i64>,
     /// How many have no place here.
     pub elsewhere: usize,
+    /// What of it is not live, of all blocks and not only the page's; none where no block has a place.
+    fragmentation: Option<Fragmentation>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -49,7 +61,7 @@ pub(super) struct Mapping {
     segments: Vec<Segment>,
     /// What is pinned: by its address, its number.
     pinned: BTreeMap<u64, usize>,
-    blocks: Vec<Option<u64>>,
+    blocks: Vec<Option<Placed>>,
 }
 
 impl Mapping {
@@ -73,44 +85,69 @@ impl Mapping {
 
     /// A block was just served.
     pub(super) fn place(&mut self, place: Option<Place>) {
-        self.blocks.push(place.and_then(|it| self.height(it)));
+        self.blocks.push(place.and_then(|it| self.placed(it)));
     }
 
-    fn height(&self, place: Place) -> Option<u64> {
+    fn placed(&self, place: Place) -> Option<Placed> {
         let (address, number) = self.pinned.range(..=place.address).next_back()?;
         let segment = self.segments[*number];
         let offset = place.address - address;
-        (offset + place.bytes <= segment.bytes).then_some(segment.height + offset)
+        (offset + place.bytes <= segment.bytes).then_some(Placed {
+            height: segment.height + offset,
+            bytes: place.bytes,
+        })
     }
 
-    /// Done; so many further blocks have no place.
-    pub(super) fn end(mut self, at: u64, missing: usize) -> Map {
-        self.blocks.resize(self.blocks.len() + missing, None);
+    /// Done; further rows have no place. The map has those of `shown`.
+    pub(super) fn end(mut self, recording: &Recording, shown: &[usize]) -> Map {
+        self.blocks.resize(recording.rows.len(), None);
         for segment in &mut self.segments {
-            segment.to = segment.to.min(at);
+            segment.to = segment.to.min(recording.end);
         }
-        made(self.stack.height, &self.segments, &self.blocks)
+        made(
+            self.stack.height,
+            &self.segments,
+            &self.blocks,
+            recording,
+            shown,
+        )
     }
 }
 
 /// The map of a plan: its regions, pinned from the beginning to the end, and the slots of blocks.
-pub(super) fn of_plan(regions: &[u64], slots: &[Option<Slot>], end: u64) -> Map {
+pub(super) fn of_plan(
+    regions: &[u64],
+    slots: &[Option<Slot>],
+    recording: &Recording,
+    shown: &[usize],
+) -> Map {
     let mut stack = Stack::default();
     let segment = |bytes: &u64| Segment {
         height: stack.put(*bytes),
         bytes: *bytes,
         from: 0,
-        to: end,
+        to: recording.end,
     };
     let segments: Vec<_> = regions.iter().map(segment).collect();
-    let height = |slot: &Slot| segments[slot.region as usize].height + slot.offset;
-    let blocks: Vec<_> = slots.iter().map(|slot| slot.as_ref().map(height)).collect();
-    made(stack.height, &segments, &blocks)
+    let placed = |slot: &Slot| Placed {
+        height: segments[slot.region as usize].height + slot.offset,
+        bytes: slot.bytes,
+    };
+    let blocks: Vec<_> = slots.iter().map(|slot| slot.as_ref().map(placed)).collect();
+    made(stack.height, &segments, &blocks, recording, shown)
 }
 
-/// The map of these; each of the page's blocks begins at its height, if it has one.
-pub(super) fn made(height: u64, segments: &[Segment], blocks: &[Option<u64>]) -> Map {
+/// The map of these; each of the file's rows has its place, if it has one, and those of `shown` are the page's.
+pub(super) fn made(
+    height: u64,
+    segments: &[Segment],
+    placed: &[Option<Placed>],
+    recording: &Recording,
+    shown: &[usize],
+) -> Map {
     let column = |of: fn(&Segment) -> u64| segments.iter().map(of).collect();
+    let blocks: Vec<Option<u64>> = shown.iter().map(|row| Some(placed[*row]?.height)).collect();
+    let moments = (tables::peak(&recording.rows).0, recording.end);
     Map {
         height,
         segments: Segments {
@@ -122,12 +159,37 @@ pub(super) fn made(height: u64, segments: &[Segment], blocks: &[Option<u64>]) ->
         // One more than the height, so that 0 is left for those without a place.
         blocks: differences(blocks.iter().map(|it| it.map_or(0, |it| it + 1))),
         elsewhere: blocks.iter().filter(|it| it.is_none()).count(),
+        fragmentation: placed
+            .iter()
+            .any(Option::is_some)
+            .then(|| fragmentation(segments, &recording.rows, placed, moments)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::recording::{Row, empty};
+
+    /// So many rows, with nothing in them.
+    fn rows(count: usize) -> Recording {
+        let row = Row {
+            line: 1,
+            step: 0,
+            number: 0,
+            bytes: 4,
+            from: 1,
+            freed: u64::MAX,
+            until: u64::MAX,
+            thread: 0,
+            stream: None,
+            private: false,
+        };
+        Recording {
+            rows: vec![row; count],
+            ..empty()
+        }
+    }
 
     fn place(address: u64, bytes: u64) -> Place {
         Place { address, bytes }
@@ -149,7 +211,9 @@ mod tests {
         );
         mapping.place(Some(place(9000, 6)));
         mapping.place(Some(place(1000, 10)));
-        let map = mapping.end(7, 1);
+        let mut recording = rows(5);
+        recording.end = 7;
+        let map = mapping.end(&recording, &[0, 1, 2, 3, 4]);
         assert_eq!((map.height, map.elsewhere), (30, 3));
         assert_eq!(map.segments.height, [0, 10, 0]);
         assert_eq!(map.segments.to, [2, 7, 7]);
@@ -166,7 +230,14 @@ mod tests {
                 offset,
             })
         };
-        let map = of_plan(&[100, 50], &[slot(1, 8), None, slot(0, 8)], 9);
+        let mut recording = rows(3);
+        recording.end = 9;
+        let map = of_plan(
+            &[100, 50],
+            &[slot(1, 8), None, slot(0, 8)],
+            &recording,
+            &[0, 1, 2],
+        );
         assert_eq!((map.height, map.elsewhere), (150, 1));
         assert_eq!(map.blocks, [109, -109, 9]);
         assert_eq!(map.segments.to, [9, 9]);

@@ -3,6 +3,7 @@
 //! ```text
 //!   recording  the file in memory: steps of a replay, and a row for each block
 //!   observe    an allocator's model replayed on it; curve, map: what that looked like
+//!   gaps       what of it was not live, and the largest free run
 //!   lay        where segments and blocks of a snapshot were
 //!   plan       a plan beside them
 //!   waits      where the run itself waited for the driver
@@ -15,6 +16,7 @@
 
 mod curve;
 mod formats;
+mod gaps;
 mod lab;
 mod lay;
 mod map;
@@ -70,7 +72,8 @@ pub fn run(args: &cli::Report) -> Result<()> {
         None => args.format.beside(&args.trace),
     };
     if let Some(format) = formats::plain(args.format) {
-        crate::output::write(&out, |to| format(to, &recording))?;
+        let callers = formats::Callers(input.stacks());
+        crate::output::write(&out, |to| format(to, &recording, &callers))?;
     } else {
         let report = report(&input, &recording, args, &say)?;
         crate::output::write(&out, |to| match args.format {

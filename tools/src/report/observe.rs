@@ -26,19 +26,18 @@ pub(super) fn observe(run: &mut dyn Run, steps: &[Step]) -> Seen {
     watch(run, steps, &mut |_, _| {})
 }
 
-/// The same, and where `rows` are.
+/// The same, and where `shown` are.
 pub(super) fn observe_with_map(
     run: &mut dyn Run,
     recording: &Recording,
-    rows: &[usize],
+    shown: &[usize],
 ) -> (Seen, Map) {
-    let of = |row: &usize| recording.rows[*row];
     let (mut mapping, mut next) = (Mapping::default(), 0);
     let mut at_step = 0;
     run.watch();
     let seen = watch(run, &recording.steps, &mut |run, step| {
         mapping.follow(&run.changes(), step.at);
-        while let Some(row) = rows.get(next).map(of)
+        while let Some(row) = recording.rows.get(next)
             && row.step <= at_step
         {
             mapping.place(run.place(row.number));
@@ -47,7 +46,7 @@ pub(super) fn observe_with_map(
         at_step += 1;
     });
     // A replay that was stopped left the rest out.
-    (seen, mapping.end(recording.end, rows.len() - next))
+    (seen, mapping.end(recording, shown))
 }
 
 fn watch(run: &mut dyn Run, steps: &[Step], also: &mut dyn FnMut(&mut dyn Run, &Step)) -> Seen {

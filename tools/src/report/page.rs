@@ -146,14 +146,16 @@ pub struct Compared {
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("page/data.js"),
     include_str!("page/draw.js"),
     include_str!("page/waits.js"),
     include_str!("page/curves.js"),
     include_str!("page/map.js"),
+    include_str!("page/gaps.js"),
     include_str!("page/tables.js"),
     include_str!("page/lab.js"),
+    include_str!("page/paper.js"),
     include_str!("page/main.js"),
 ];
 

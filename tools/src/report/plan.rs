@@ -27,9 +27,9 @@ pub(super) fn of_file(path: &Path) -> Result<Plan> {
 pub(super) fn planned(plan: &Plan, recording: &Recording, shown: &[usize]) -> Allocator {
     let places = places(&recording.record, plan);
     let of_rows = served(recording);
-    let slots: Vec<_> = shown
+    let slots: Vec<_> = of_rows
         .iter()
-        .map(|row| of_rows[*row].and_then(|it| places.get(it).copied().flatten()))
+        .map(|row| row.and_then(|it| places.get(it).copied().flatten()))
         .collect();
     let mut below = replay::on(Kind::Stock, Settings::default());
     let rest = rest(recording);
@@ -50,7 +50,7 @@ pub(super) fn planned(plan: &Plan, recording: &Recording, shown: &[usize]) -> Al
         waited: known.then_some(missed + seen.last.misses),
         calls: plan.regions.len() as u64 + seen.last.calls,
         stopped: false,
-        map: Some(map::of_plan(&plan.regions, &slots, recording.end)),
+        map: Some(map::of_plan(&plan.regions, &slots, recording, shown)),
     }
 }
 

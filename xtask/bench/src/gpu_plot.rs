@@ -36,7 +36,7 @@ pub fn draw(results: &Path, folder: &Path) -> Result<usize> {
             .into());
     }
     for chart in &charts {
-        plot::write(chart, folder)?;
+        plot::write(chart, folder, &[])?;
     }
     Ok(charts.len())
 }

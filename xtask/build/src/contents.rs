@@ -17,6 +17,9 @@ pub const AUTOLOAD: &str = "pinbuddy = pinbuddy._plugin:autoload";
 /// The group of entry points that torch calls.
 pub const BACKENDS: &str = "torch.backends";
 
+/// The example that `pinbuddy try` runs: its path here, and in a wheel (`_try.py`).
+pub const EXAMPLE: (&str, &str) = ("examples/offload.py", "pinbuddy/examples/offload.py");
+
 /// The files of a fork wheel by path in the wheel. `dist_info` is its .dist-info folder.
 pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
     let moves = [
@@ -25,6 +28,7 @@ pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
             "torch/include/pinbuddy".to_owned(),
         ),
         ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
+        (EXAMPLE.0, EXAMPLE.1.to_owned()),
         ("LICENSE", format!("{dist_info}/licenses/pinbuddy/LICENSE")),
         ("NOTICE", format!("{dist_info}/licenses/pinbuddy/NOTICE")),
     ];

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::contents::EXAMPLE;
 use crate::fetch::Base;
 use crate::library;
 use crate::plan::Plan;
@@ -17,12 +18,13 @@ use xtask_support::paths;
 use xtask_wheel::provenance::{Inputs, Named};
 
 /// Our files besides crates that affect the wheel.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "Cargo.toml",
     "Cargo.lock",
     "LICENSE",
     "NOTICE",
     "docs/troubleshooting.md",
+    EXAMPLE.0,
 ];
 
 /// Files that only tests and measurements use.
@@ -63,10 +65,13 @@ pub fn gather(
 pub fn sources(root: &Path) -> Result<String> {
     let mut files = BTreeMap::new();
     let crates = library::folders_with(root, &[env!("CARGO_PKG_NAME")])?;
-    for source in crates.iter().map(String::as_str).chain(FILES) {
+    for source in &crates {
         collect(root, source, &mut files)?;
     }
     files.retain(|path, _| !path.split('/').any(|part| TESTS.contains(&part)));
+    for file in FILES {
+        collect(root, file, &mut files)?;
+    }
     let mut hasher = Hasher::default();
     for (name, digest) in files {
         writeln!(hasher, "{digest}  {name}")?;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::contents::{AUTOLOAD, BACKENDS, SCRIPT};
+use crate::build_wheel::contents::{AUTOLOAD, BACKENDS, EXAMPLE, SCRIPT};
 use crate::build_wheel::{contents, library, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
@@ -51,6 +51,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
             "pinbuddy/include/pinbuddy".to_owned(),
         ),
         ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
+        (EXAMPLE.0, EXAMPLE.1.to_owned()),
         ("LICENSE", format!("{dist_info}/licenses/LICENSE")),
         ("NOTICE", format!("{dist_info}/licenses/NOTICE")),
     ];

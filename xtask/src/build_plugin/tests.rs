@@ -86,6 +86,8 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
         "[console_scripts]\npinbuddy = pinbuddy.__main__:main\n\n\
          [torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n"
     );
+    let example = fs::read_to_string(paths::root().join("examples/offload.py")).unwrap();
+    assert_eq!(text("pinbuddy/examples/offload.py"), example);
     assert!(!contents.files.keys().any(|it| it.starts_with("torch")));
 }
 

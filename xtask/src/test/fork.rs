@@ -57,7 +57,7 @@ pub fn python_tests(
 
 /// Installs the tests' requirements besides torch.
 pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
-    venv::require(fork, python, &["pytest", "pytest-xdist", "numpy"])?;
+    venv::require(fork, python, &["pytest", "pytest-xdist", "numpy", "pyyaml"])?;
     venv::require(stock, python, &["numpy"])
 }
 

@@ -111,7 +111,11 @@ pub fn asserting(
     let folder = stock.with_file_name(name.replace("-stock-", &format!("-{}-", library.name())));
     let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
     let wheel = plugin.path.display().to_string();
-    venv::require(&environment, python, &[&wheel, "pytest", "pytest-xdist"])?;
+    venv::require(
+        &environment,
+        python,
+        &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
+    )?;
     let runtime = runtime::choose(false, python)?;
     fork::pytest(Pass::Behaviour, &environment, stock, &runtime, |command| {
         command

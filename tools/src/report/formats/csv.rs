@@ -1,15 +1,21 @@
-//! A table of blocks, with how long the request of each waited for the driver. What is not known is empty.
+//! A table of blocks, with how long the request of each waited for the driver, and the calls that asked, the innermost
+//! first. What is not known is empty.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::Callers;
 use crate::report::recording::Recording;
 
 /// Writes it.
-pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()> {
+pub(super) fn write(
+    to: &mut dyn Write,
+    recording: &Recording,
+    callers: &Callers<'_>,
+) -> io::Result<()> {
     writeln!(
         to,
-        "line,bytes,thread,stream,from_us,freed_us,reusable_us,waited_us"
+        "line,bytes,thread,stream,from_us,freed_us,reusable_us,waited_us,stack"
     )?;
     let known = |moment: u64| match moment {
         u64::MAX => String::new(),
@@ -29,11 +35,20 @@ pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()>
             waited.get(&row).copied().unwrap_or(0).to_string()
         });
         let (freed, until) = (known(it.freed), known(it.until));
+        let stack = quoted(&callers.texts(row).collect::<Vec<_>>().join("; "));
         writeln!(
             to,
-            "{},{},{},{stream},{},{freed},{until},{waited}",
+            "{},{},{},{stream},{},{freed},{until},{waited},{stack}",
             it.line, it.bytes, it.thread, it.from
         )?;
     }
     Ok(())
+}
+
+/// As a cell that may have any text in it.
+fn quoted(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!("\"{}\"", text.replace('"', "\"\""))
 }

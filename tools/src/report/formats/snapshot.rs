@@ -8,20 +8,25 @@ use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::policy::{Change, Kind, Place};
 use pinbuddy_replay::replay::{self, Run};
 
+use super::Callers;
 use super::pickle::Pickle;
 use crate::report::recording::{Recording, Row};
 
 /// Writes it.
-pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()> {
+pub(super) fn write(
+    to: &mut dyn Write,
+    recording: &Recording,
+    callers: &Callers<'_>,
+) -> io::Result<()> {
     let mut run = replay::on(Kind::Stock, Settings::default());
     run.watch();
     let mut pinned = BTreeMap::new();
     let mut pickle = Pickle::new(to)?;
     pickle.dict(|it| {
         it.text("device_traces")?;
-        it.list(|it| it.list(|it| events(it, recording, run.as_mut(), &mut pinned)))?;
+        it.list(|it| it.list(|it| events(it, recording, callers, run.as_mut(), &mut pinned)))?;
         it.text("segments")?;
-        it.list(|it| segments(it, recording, run.as_ref(), &pinned))?;
+        it.list(|it| segments(it, recording, callers, run.as_ref(), &pinned))?;
         it.text("allocator_settings")?;
         it.dict(|_| Ok(()))?;
         it.text("external_annotations")?;
@@ -36,9 +41,28 @@ struct Moment {
     place: Place,
     at: u64,
     stream: u64,
+    /// Whose request it was.
+    row: Option<usize>,
 }
 
-fn write_moment(to: &mut Pickle<'_>, it: &Moment) -> io::Result<()> {
+/// The calls of a row's request, as memory_viz reads them.
+fn frames(to: &mut Pickle<'_>, callers: &Callers<'_>, row: Option<usize>) -> io::Result<()> {
+    to.text("frames")?;
+    to.list(|to| {
+        for call in row.into_iter().flat_map(|it| callers.of(it)) {
+            to.dict(|to| {
+                to.text("name")?;
+                to.text(call.function)?;
+                to.text("filename")?;
+                to.text(call.file)?;
+                to.entry("line", call.line)
+            })?;
+        }
+        Ok(())
+    })
+}
+
+fn write_moment(to: &mut Pickle<'_>, callers: &Callers<'_>, it: &Moment) -> io::Result<()> {
     to.dict(|to| {
         to.text("action")?;
         to.text(it.action)?;
@@ -46,8 +70,7 @@ fn write_moment(to: &mut Pickle<'_>, it: &Moment) -> io::Result<()> {
         to.entry("size", it.place.bytes)?;
         to.entry("stream", it.stream)?;
         to.entry("time_us", it.at)?;
-        to.text("frames")?;
-        to.list(|_| Ok(()))
+        frames(to, callers, it.row)
     })
 }
 
@@ -55,16 +78,17 @@ fn write_moment(to: &mut Pickle<'_>, it: &Moment) -> io::Result<()> {
 fn events(
     to: &mut Pickle<'_>,
     recording: &Recording,
+    callers: &Callers<'_>,
     run: &mut dyn Run,
     pinned: &mut BTreeMap<u64, u64>,
 ) -> io::Result<()> {
-    let mut rows = recording.rows.iter().peekable();
+    let mut rows = recording.rows.iter().enumerate().peekable();
     // What is freed later, by when: once for the free, once for what comes after it.
     let mut later: BTreeMap<(u64, usize), Moment> = BTreeMap::new();
     let mut count = 0;
     for (number, step) in recording.steps.iter().enumerate() {
         while let Some(next) = later.first_entry().filter(|it| it.key().0 <= step.at) {
-            write_moment(to, &next.remove())?;
+            write_moment(to, callers, &next.remove())?;
         }
         run.step(*step);
         for Change { place, pinned: is } in run.changes() {
@@ -77,15 +101,17 @@ fn events(
             let (at, stream) = (step.at, 0);
             write_moment(
                 to,
+                callers,
                 &Moment {
                     action,
                     place,
                     at,
                     stream,
+                    row: None,
                 },
             )?;
         }
-        let Some(row) = rows.next_if(|it| it.step == number) else {
+        let Some((index, row)) = rows.next_if(|it| it.1.step == number) else {
             continue;
         };
         let Some(place) = run.place(row.number) else {
@@ -100,8 +126,9 @@ fn events(
             place,
             at,
             stream: row.stream.map_or(0, u64::from),
+            row: (action == "alloc").then_some(index),
         };
-        write_moment(to, &moment("alloc", row.from))?;
+        write_moment(to, callers, &moment("alloc", row.from))?;
         for (action, at) in [("free_requested", row.freed), ("free_completed", row.until)] {
             if at <= recording.end {
                 later.insert((at, count), moment(action, at));
@@ -110,7 +137,7 @@ fn events(
         }
     }
     for moment in later.values() {
-        write_moment(to, moment)?;
+        write_moment(to, callers, moment)?;
     }
     Ok(())
 }
@@ -119,19 +146,22 @@ fn events(
 fn segments(
     to: &mut Pickle<'_>,
     recording: &Recording,
+    callers: &Callers<'_>,
     run: &dyn Run,
     pinned: &BTreeMap<u64, u64>,
 ) -> io::Result<()> {
-    let lives = |row: &&Row| row.until == u64::MAX;
-    let place = |row: &Row| Some((run.place(row.number)?.address, row.bytes));
-    let live: BTreeMap<u64, u64> = recording
+    let lives = |it: &(usize, &Row)| it.1.until == u64::MAX;
+    let place =
+        |(index, row): (usize, &Row)| Some((run.place(row.number)?.address, (row.bytes, index)));
+    let live: BTreeMap<u64, (u64, usize)> = recording
         .rows
         .iter()
+        .enumerate()
         .filter(lives)
         .filter_map(place)
         .collect();
     for (&address, &bytes) in pinned {
-        let requested = live.get(&address).copied();
+        let (requested, row) = live.get(&address).copied().unzip();
         to.dict(|to| {
             to.entry("device", 0)?;
             to.entry("address", address)?;
@@ -164,8 +194,7 @@ fn segments(
                         to.entry("requested_size", bytes)?;
                         to.text("state")?;
                         to.text(state)?;
-                        to.text("frames")?;
-                        to.list(|_| Ok(()))
+                        frames(to, callers, row.filter(|_| state == "active_allocated"))
                     })?;
                 }
                 Ok(())

@@ -1,16 +1,21 @@
 //! Trace events as JSON, which Perfetto's page and chrome://tracing open: a counter of what is live, blocks as slices
-//! of the threads that asked, their waits for the driver, iterations and clears as marks.
+//! of the threads that asked, with their stacks, their waits for the driver, iterations and clears as marks.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::Callers;
 use crate::report::live;
 use crate::report::recording::Recording;
 use crate::show;
 
 /// Writes it, one event a line.
-pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()> {
+pub(super) fn write(
+    to: &mut dyn Write,
+    recording: &Recording,
+    callers: &Callers<'_>,
+) -> io::Result<()> {
     write!(to, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut first = true;
     let mut put = |event: Value| {
@@ -41,7 +46,11 @@ pub(super) fn write(to: &mut dyn Write, recording: &Recording) -> io::Result<()>
     }
     for (id, row) in recording.rows.iter().enumerate() {
         let name = show::bytes(row.bytes);
-        let args = json!({"bytes": row.bytes, "line": row.line, "stream": row.stream});
+        let mut args = json!({"bytes": row.bytes, "line": row.line, "stream": row.stream});
+        let stack: Vec<String> = callers.texts(id).collect();
+        if !stack.is_empty() {
+            args["stack"] = json!(stack);
+        }
         let mut slice = |phase: &str, name: &str, at: u64| {
             put(
                 json!({"name": name, "cat": "block", "ph": phase, "id": id, "pid": 1, "tid": row.thread, "ts": at, "args": args}),

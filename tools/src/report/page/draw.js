@@ -125,8 +125,9 @@ function inside(context, size, paint) {
   context.restore();
 }
 
-// The wheel, dragging, two fingers and keys. `also` is called with the pointer's place, or null once it has gone.
-function hand(canvas, also, heights = null) {
+// The wheel, dragging, two fingers and keys, also a picture's own `keys`. `also` is called with the pointer's place, or null
+// once it has gone.
+function hand(canvas, also, heights = null, keys = {}) {
   const fingers = new Map();
   let moved = 0;
   const place = (event) => {
@@ -179,11 +180,10 @@ function hand(canvas, also, heights = null) {
     const does = {
       '+': () => zoom(0.7), '=': () => zoom(0.7), '-': () => zoom(1 / 0.7), 0: () => show(0, END),
       ArrowLeft: () => move(-0.1), ArrowRight: () => move(0.1), Home: () => show(0, view.to - view.from),
-      End: () => show(END - (view.to - view.from), END),
-    }[event.key];
+      End: () => show(END - (view.to - view.from), END), ...keys,
+    }[event.shiftKey && event.key.startsWith('Arrow') ? `Shift ${event.key}` : event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    does();
+    if (does() !== false) event.preventDefault();
   });
 }
 

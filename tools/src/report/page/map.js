@@ -10,12 +10,14 @@ const maps = [...recorded, ...report.allocators].filter((it) => it.map).map(({ n
   segments: map.segments,
   places: sums(map.blocks),
   elsewhere: map.elsewhere,
+  fragmentation: map.fragmentation,
 }));
 const layer = { map: maps.find((it) => it.addresses) || maps.find((it) => it.name === 'pinbuddy') || maps[0], by: 'size', from: 0, to: 1, hovered: -1, chosen: -1 };
 
-// Even to the eye from dark to light, and told apart by the colour-blind.
+// Even to the eye from dark to light; and colours that stay apart for the colour-blind, the last a grey for none. A test
+// looks at them, and at those of the style sheet, as the colour-blind do.
 const SCALE = ['#3b2f80', '#3f4b8c', '#38658c', '#2f7d8d', '#28958a', '#3bac7c', '#6cc064', '#a8cf4b', '#e3d83f'];
-const KINDS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#8a6d00', '#7a52c7', '#5f6b76'];
+const KINDS = ['#1165fc', '#c50013', '#63baea', '#602175', '#e96b50', '#8b58cb', '#cba2af', '#5f6b76'];
 
 const smallest = Math.log2(Math.max(blocks.bytes.reduce((one, it) => Math.min(one, it), Infinity), 1));
 const largest = Math.log2(Math.max(blocks.bytes.reduce((one, it) => Math.max(one, it), 1), 2));
@@ -165,6 +167,33 @@ function key() {
   byId('map-key').replaceChildren(...items);
 }
 
+// Keeps what is said of a block; -1: of none.
+function chooseBlock(i) {
+  layer.chosen = i;
+  byId('block').textContent = i < 0 ? '' : sayBlock(i);
+  redraw();
+}
+
+// Whether some of a block is in the picture.
+function isInView(i) {
+  const { places, height } = layer.map;
+  const low = places[i] - 1;
+  return places[i] > 0 && blocks.from[i] <= view.to && blocks.until[i] >= view.from
+    && low < layer.to * height && low + blocks.bytes[i] > layer.from * height;
+}
+
+// The next block in view, in the order of requests; the first or the last if none was chosen.
+function stepBlock(step) {
+  if (!layer.map) return;
+  const begin = layer.chosen >= 0 ? layer.chosen + step : step > 0 ? 0 : blocks.count - 1;
+  for (let i = begin; i >= 0 && i < blocks.count; i += step) {
+    if (isInView(i)) {
+      chooseBlock(i);
+      return;
+    }
+  }
+}
+
 function setUpMap() {
   const canvas = byId('map');
   const heights = {
@@ -178,6 +207,18 @@ function setUpMap() {
       const part = (pixels / (canvas.clientHeight - top - bottom)) * (layer.to - layer.from);
       if (layer.to - layer.from < 1) this.show(layer.from + part, layer.to + part);
     },
+    // Around the middle.
+    zoomBy(factor) {
+      const [middle, half] = [(layer.from + layer.to) / 2, ((layer.to - layer.from) / 2) * factor];
+      this.show(middle - half, middle + half);
+    },
+    // Nothing, so that the page scrolls, where all of it is shown.
+    step(part) {
+      if (layer.to - layer.from === 1) return false;
+      const way = (layer.to - layer.from) * part;
+      this.show(layer.from + way, layer.to + way);
+      return true;
+    },
     show(from, to) {
       const width = Math.min(Math.max(to - from, 1e-6), 1);
       layer.from = Math.min(Math.max(from, 0), 1 - width);
@@ -188,25 +229,27 @@ function setUpMap() {
   picture(canvas, paintMap);
   hand(canvas, (place, clicked = false) => {
     const found = place ? blockAt(canvas, place) : -1;
-    if (clicked) {
-      layer.chosen = found;
-      byId('block').textContent = found < 0 ? '' : sayBlock(found);
-    }
-    if (found !== layer.hovered || clicked) redraw();
+    if (clicked) chooseBlock(found);
+    if (found !== layer.hovered) redraw();
     layer.hovered = found;
     hint(byId('map-hint'), canvas, place, found < 0 ? '' : sayBlock(found));
-  }, heights);
+  }, heights, {
+    n: () => stepBlock(1), p: () => stepBlock(-1), Escape: () => chooseBlock(-1),
+    'Shift ArrowUp': () => heights.zoomBy(0.7), 'Shift ArrowDown': () => heights.zoomBy(1 / 0.7),
+    ArrowUp: () => heights.step(0.1), ArrowDown: () => heights.step(-0.1),
+    0: () => { show(0, END); heights.show(0, 1); },
+  });
   const choose = () => {
     layer.map = maps.find((it) => it.name === byId('map-of').value);
     layer.by = byId('map-by').value;
-    layer.chosen = -1;
-    byId('block').textContent = '';
+    chooseBlock(-1);
     const notes = [];
     if (blocks.count < report.blocks.of) notes.push(`Of ${showCount(report.blocks.of)} blocks the ${showCount(blocks.count)} with most bytes for longest are drawn.`);
     if (layer.map.addresses) notes.push(`Segments and blocks at the addresses that they had, in ${plural(layer.map.addresses.height.length, 'range')}; gaps between ranges are left out.`);
     if (layer.map.elsewhere) notes.push(`${plural(layer.map.elsewhere, 'block')} had no place here: ${layer.map.name === 'a plan' ? 'no slot of the plan was theirs' : 'the replay was stopped before'}.`);
     byId('map-note').textContent = notes.join(' ');
     key();
+    sayFragmentation();
     redraw();
   };
   maps.forEach((it) => byId('map-of').append(element('option', { value: it.name }, it.name)));

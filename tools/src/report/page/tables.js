@@ -9,11 +9,16 @@ const bar = (part, name = 'pinbuddy') => element('td', { class: 'bar' }, element
 
 const ratio = (one, other) => (other ? (one / other).toFixed(2) : '');
 
+// What of an allocator's memory was not live at the peak, and the largest free run where its map says it.
+const gapsAtPeak = (it) => (it.map && it.map.fragmentation
+  ? [it.map.fragmentation.idle_at_peak, it.map.fragmentation.largest_at_peak].map(showBytes)
+  : [showBytes(Math.max(valueAt(it.pinned, report.peak_at) - report.peak, 0)), '']);
+
 function setUpTables() {
   const top = Math.max(...allocators.map((it) => it.peak), 1);
-  const own = ownWaits ? [['this run', 'not recorded', '', '', `${showCount(ownWaits.count)}, ${showTime(ownWaits.total)}`, '']] : [];
-  fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'waits for the driver', 'calls to the driver'], [...own, ...allocators.map((it) => [
-    it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
+  const own = ownWaits ? [['this run', 'not recorded', '', '', '', '', `${showCount(ownWaits.count)}, ${showTime(ownWaits.total)}`, '']] : [];
+  fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'not live at the peak', 'largest free run then', 'waits for the driver', 'calls to it'], [...own, ...allocators.map((it) => [
+    it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), ...gapsAtPeak(it), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
   ])]);
 
   const blocksThere = report.at_peak.reduce((sum, it) => sum + it.blocks, 0);

@@ -87,7 +87,7 @@ pub fn run(args: &cli::Bench) -> Result<()> {
     }
     print!("{results}");
     for chart in &results.charts {
-        plot::write(chart, &args.out)?;
+        plot::write(chart, &args.out, &plot::notes(!args.real))?;
     }
     if !results.charts.is_empty() {
         eprintln!(
@@ -171,7 +171,7 @@ pub fn smoke(args: &cli::Smoke) -> Result<()> {
     progress.step("plan", |step| plan::run(&fixture, step, &mut results))?;
     let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
     for chart in &results.charts {
-        plot::write(chart, folder.path())?;
+        plot::write(chart, folder.path(), &plot::notes(true))?;
     }
     let json = results.json(context::describe(&fixture)?);
     let keys = [

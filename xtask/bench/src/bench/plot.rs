@@ -43,6 +43,27 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+/// What is said below the legend of the benchmark's charts, all of which show times or memory.
+pub fn notes(simulated: bool) -> Vec<&'static str> {
+    let mut notes = vec!["lower is better"];
+    if simulated {
+        notes.push("simulated, no GPU");
+    }
+    notes
+}
+
+/// A series' name as documents have it.
+fn shown(name: &str) -> &str {
+    match name {
+        "stock-tuned" => "stock tuned",
+        "reserve" => "reserved",
+        "buddy-181094" => "#181094",
+        "pinbuddy-exact" => "exact growth",
+        "pinbuddy-plan" => "with a plan",
+        _ => name,
+    }
+}
+
 /// Colours that colour-blind readers can distinguish (Okabe and Ito).
 fn colour(name: &str) -> RGBColor {
     match name {
@@ -59,15 +80,15 @@ fn colour(name: &str) -> RGBColor {
     }
 }
 
-/// Writes `FOLDER/FILE.svg`.
-pub fn write(chart: &Chart, folder: &Path) -> Result<()> {
+/// Writes `FOLDER/FILE.svg`, with notes below the legend.
+pub fn write(chart: &Chart, folder: &Path, notes: &[&str]) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let file = folder.join(chart.file).with_extension("svg");
-    let text = draw(chart).with_context(|| format!("drawing {}", file.display()))?;
+    let text = draw(chart, notes).with_context(|| format!("drawing {}", file.display()))?;
     fs::write(&file, text).with_context(|| format!("writing {}", file.display()))
 }
 
-fn draw(chart: &Chart) -> Result<String> {
+fn draw(chart: &Chart, notes: &[&str]) -> Result<String> {
     let mut text = String::new();
     let error = |it: &dyn std::fmt::Display| anyhow!("{it}");
     {
@@ -125,7 +146,7 @@ fn draw(chart: &Chart) -> Result<String> {
             }
             context.draw_series(marks).map_err(|it| error(&it))?;
         }
-        draw_legend(chart, &legend).map_err(|it| error(&it))?;
+        draw_legend(chart, notes, &legend).map_err(|it| error(&it))?;
         root.present().map_err(|it| error(&it))?;
     }
     Ok(text)
@@ -158,6 +179,7 @@ fn width(name: &str) -> u32 {
 /// Draws the legend beside the chart, where it covers no line.
 fn draw_legend<B: DrawingBackend>(
     chart: &Chart,
+    notes: &[&str],
     area: &DrawingArea<B, plotters::coord::Shift>,
 ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
     for (series, row) in chart.series.iter().zip(0..) {
@@ -177,8 +199,17 @@ fn draw_legend<B: DrawingBackend>(
                 area.draw(&PathElement::new([(*from, y), (*to, y)], style))?;
             }
         }
-        let text = Text::new(series.name, (32, y - 8), ("sans-serif", 16).into_font());
+        let text = Text::new(
+            shown(series.name),
+            (32, y - 8),
+            ("sans-serif", 16).into_font(),
+        );
         area.draw(&text)?;
+    }
+    let below = 64 + 26 * i32::try_from(chart.series.len()).unwrap_or(0);
+    for (note, row) in notes.iter().zip(0..) {
+        let at = (0, below + 6 + 22 * row);
+        area.draw(&Text::new(*note, at, ("sans-serif", 15).into_font()))?;
     }
     Ok(())
 }
@@ -196,21 +227,52 @@ mod tests {
             x: Axis::new("size of the request", Scale::Bytes),
             y: Axis::new("nanoseconds", Scale::Linear),
             line: Line::Steps,
-            series: vec![Series {
-                name: "pinbuddy",
-                points: vec![(4096.0, 70.0), (65536.0, 75.0)],
-            }],
+            series: ["pinbuddy", "pinbuddy-plan"]
+                .map(|name| Series {
+                    name,
+                    points: vec![(4096.0, 70.0), (65536.0, 75.0)],
+                })
+                .into(),
         };
-        let text = draw(&chart).unwrap();
+        let text = draw(&chart, &notes(true)).unwrap();
         for part in [
             "A title",
             "size of the request",
             "nanoseconds",
             "pinbuddy",
             "64 KiB",
+            "with a plan",
+            "lower is better",
+            "simulated, no GPU",
         ] {
             assert!(text.contains(part), "{part}");
         }
         assert!(text.starts_with("<svg"));
+        assert!(!draw(&chart, &notes(false)).unwrap().contains("simulated"));
+    }
+
+    /// The committed plots are of runs that are not drawn again, so what is written on them is looked at.
+    #[test]
+    fn committed_plots_say_what_drawn_ones_do() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let mut plots = 0;
+        for folder in fs::read_dir(results).unwrap().flatten() {
+            for file in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+                let path = file.path();
+                if path.extension().is_none_or(|it| it != "svg") {
+                    continue;
+                }
+                let text = fs::read_to_string(&path).unwrap();
+                let lines: Vec<&str> = text.lines().collect();
+                for note in notes(true) {
+                    assert!(lines.contains(&note), "{}: {note}", path.display());
+                }
+                for line in lines {
+                    assert_eq!(shown(line), line, "{}", path.display());
+                }
+                plots += 1;
+            }
+        }
+        assert_eq!(plots, 5);
     }
 }

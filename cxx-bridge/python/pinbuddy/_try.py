@@ -1,0 +1,41 @@
+"""``pinbuddy try``: the first program to try, which travels in the wheel: ``examples/offload.py`` of a checkout.
+
+Finds it and becomes it, with the variables that a user would set. Imports no torch: they are read when it is imported.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ABOUT = "run a small program that offloads activations, and see when memory is pinned"
+"""The command, in a line."""
+
+PROGRAM = Path(__file__).parent / "examples" / "offload.py"
+
+
+def become(arguments: Sequence[str]) -> int:
+    """Replaces this process with the program. Returns only if it is not there, with the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="pinbuddy try",
+        description="Runs a small program whose activations wait in pinned memory, in sizes that vary from step to step. "
+        f"It is {PROGRAM}: read it, or copy it.",
+        epilog="Further arguments are the program's: --steps, --layers, --width.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="as BUDDY_PLAN=FILE: the first run is recorded and writes the plan, each later one starts with it",
+    )
+    options, rest = parser.parse_known_args(arguments)
+    if not PROGRAM.is_file():
+        to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
+        print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
+        return 1
+    variables = dict(os.environ)
+    if options.plan is not None:
+        variables["BUDDY_PLAN"] = options.plan
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, os.fspath(PROGRAM), *rest], variables)

@@ -1,0 +1,80 @@
+"""What tests of the report's page share: a browser, a trace, and the page that is made of it."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+
+from browser import Browser
+
+TOOLS = os.environ["PINBUDDY_TOOLS"]
+PICTURES = os.environ.get("PINBUDDY_PICTURES")
+"""A folder for pictures of the pages, to look at."""
+SOURCES = pathlib.Path(__file__).parents[2] / "tools/src/report/page"
+
+
+def trace(path: pathlib.Path, requests: int) -> pathlib.Path:
+    """A program with three threads and two streams, the same each time."""
+    draw, now, live = random.Random(1), 0, []
+    lines = ['{"format":"pinbuddy-trace","version":3}']
+    for number in range(1, requests + 1):
+        now += draw.randrange(200)
+        size = int(2 ** draw.uniform(12, 27))
+        lines.append(
+            json.dumps({"t": now, "op": "alloc", "id": number, "bytes": size, "thread": number % 3})
+        )
+        if number % 3 == 0:
+            lines.append(json.dumps({"t": now, "op": "event", "id": number, "stream": number % 2}))
+        live.append(number)
+        if len(live) > 30:
+            freed = live.pop(draw.randrange(len(live)))
+            lines.append(json.dumps({"t": now, "op": "free", "id": freed, "thread": 0}))
+        if number % 500 == 0:
+            lines.append(json.dumps({"t": now, "op": "iter"}))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class Pages(unittest.TestCase):
+    """A browser for all tests of a class."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.browser = Browser()
+        cls.small = cls.report(trace(cls.folder / "small.jsonl", 2000))
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.browser.close()
+        cls.scratch.cleanup()
+
+    @classmethod
+    def report(cls, file: pathlib.Path, *arguments: str) -> pathlib.Path:
+        out = cls.folder / f"{abs(hash((file, arguments)))}.html"
+        command = [TOOLS, "report", file, "-o", out, *arguments]
+        subprocess.run(list(map(os.fspath, command)), check=True, stdout=subprocess.DEVNULL)
+        return out
+
+    def keep(self, name: str) -> None:
+        if PICTURES:
+            self.browser.picture(pathlib.Path(PICTURES) / f"{name}.png")
+
+    def text(self, name: str) -> str:
+        return self.browser.run(f"document.getElementById('{name}').textContent")
+
+    def pixels(self, name: str) -> str:
+        self.browser.frame()
+        return self.browser.run(f"document.getElementById('{name}').toDataURL()")
+
+    def quiet(self) -> None:
+        self.browser.frame()
+        self.assertEqual(self.browser.complaints, [])
+
+    def middle(self, name: str) -> list[float]:
+        box = f"document.getElementById('{name}').getBoundingClientRect()"
+        return self.browser.run(f"(() => {{ const it = {box}; return [it.x + it.width / 2, it.y + it.height / 2]; }})()")
