@@ -19,6 +19,7 @@ mod line;
 mod period;
 mod prologue;
 mod spans;
+mod spare;
 mod steady;
 #[cfg(test)]
 mod tests;
