@@ -9,7 +9,7 @@ import plans
 import pytest
 from conftest import needs
 from measure import at_least, compare_pairs, torch_folder
-from plans import MIB, TRAINING
+from plans import MIB, TRAINING, write
 
 SETTINGS = {"BUDDY_THRESHOLD_MB": "1"}
 
@@ -39,11 +39,18 @@ def test_the_second_run_pins_once_and_no_more_than_the_first_one_needed(run, pla
 
 
 def test_sizes_that_never_come_again_have_an_amount(run, plan):
-    first, second = two_runs(run, plan, VARY="1")
+    program = {"BUDDY_PLAN": str(plan), "VARY": "1"} | SETTINGS
+    first = run(TRAINING, SEED="1", **program).value
     assert json.loads(plan.read_text())["slots"] == []
-    # Frees come at other moments than in the record, so that a request may find no room once.
-    assert second["pins"] <= 2 < first["pins"], (first, second)
-    assert second["pinned"] < first["pinned"], (first, second)
+    # Other sizes than those of the record, and other ones each time.
+    for seed in ("2", "3", "4"):
+        second = run(TRAINING, SEED=seed, **program).value
+        # A few requests may find no room: few blocks live, so how much they have at once differs.
+        assert second["pins"] <= 3 < first["pins"], (seed, first, second)
+        assert second["pinned"] < first["pinned"], (seed, first, second)
+        # So are 16 MiB for idle blocks of each size class.
+        largest = max(first["largest"], second["largest"])
+        assert second["pinned"] <= 1.15 * largest + 16 * MIB, (seed, second)
 
 
 @needs(11, "private pools for pinned memory")
@@ -85,6 +92,28 @@ def test_children_evaluations_and_clears_leave_the_plan_in_use(run, plan):
     _, second = two_runs(run, plan, STEPS="fork evaluation clear mark")
     asked = sum(second["plan"][name] for name in ("hits", "misses", "unplanned"))
     assert second["plan"]["hits"] >= 0.9 * asked, second
+
+
+def test_a_plan_that_does_not_fit_any_more_is_said_once(run, plan):
+    write(plan, [8 * MIB], [[4 * MIB, 0, 0], [4 * MIB, 0, 4 * MIB]], [[0, 1]])
+    program = """
+    import json, torch, pinbuddy
+
+    def ask(mib):
+        torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
+
+    for round in range(3):
+        for _ in range(8):
+            ask(4)
+        for number in range(3000):
+            ask(5 + number % 3)
+    print(json.dumps(pinbuddy.stats()["plan"]))
+    """
+    second = run(program, BUDDY_PLAN=str(plan))
+    (line,) = second.warnings
+    assert "the plan does not fit any more" in line
+    counts = second.value
+    assert counts["drift"] >= 1 and counts["given_up"] >= 1, counts
 
 
 DAMAGE = {

@@ -1,8 +1,10 @@
 """The memory snapshot shows the engine's segments and blocks, and PyTorch's own viewer opens it."""
 
+import json
 import subprocess
 import sys
 
+import pytest
 from conftest import needs
 
 pytestmark = needs(14, "a history of pinned memory")
@@ -101,3 +103,46 @@ def test_nothing_is_recorded_unless_asked_for(run):
         **SETTINGS,
     )
     assert outcome.value == [[]]
+
+
+# Requests of several sizes, some of them used on a stream, some below the threshold, and an emptied cache.
+HISTORY = """
+    from program import *
+    import json
+    use_gpu()
+    torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
+    kept, sizes = [pinned(3)], [3]
+    for step in range(6):
+        batch = []
+        for mib in (8, 5.5, 0.25):
+            batch.append(pinned(mib))
+            sizes.append(mib)
+        batch[0].to("cuda", non_blocking=True)
+        torch.cuda.synchronize()
+        del batch
+    torch._C._host_emptyCache()
+    torch.cuda.memory._dump_snapshot(DUMP)
+    answer(len(sizes))
+"""
+
+
+@pytest.mark.parametrize("which", ["fork", "stock"])
+def test_the_programs_beside_it_read_what_pytorch_wrote(run, tmp_path, which):
+    dump = tmp_path / "snapshot.pickle"
+    (requests,) = run(HISTORY.replace("DUMP", repr(str(dump))), which=which).value
+    said, advice = read_by("plan", dump), read_by("advise", dump)
+    assert said["requests"] == advice["counts"]["requests"] == requests
+    # Stock's allocator, which has what is below the threshold, rounds sizes up to powers of two before it writes them down.
+    live = {"fork": 4 + 8 + 5.5 + 0.25, "stock": 4 + 8 + 8 + 0.25}[which]
+    assert said["peak_requested"] == live * (1 << 20)
+    # The history says what was had from the driver.
+    assert said["run_peak"] >= said["peak_requested"]
+    assert said["hits"] > 0 and said["iterations"] > 1, said
+    assert advice["counts"]["frees"] == requests - 1
+
+
+def read_by(command: str, dump):
+    arguments = [sys.executable, "-m", "pinbuddy", command, dump, "--json", "--time-limit", "1"]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -93,12 +93,14 @@ def test_the_whole_table_is_what_people_read():
 
 
 def test_a_plan_has_a_row_and_its_regions_are_counted():
-    counts = {"pinned": True, "hits": 987, "misses": 3, "unplanned": 10, "borrowed": 0, "resyncs": 1}
+    counts = {"pinned": True, "hits": 987, "misses": 3, "unplanned": 10, "borrowed": 0}
+    counts |= {"drift": 2, "resyncs": 1, "given_up": 1}
     segments = [segment("planned", GIB, 0, 0), *STATS["segments"]]
     table = _summary.summary(STATS | {"plan": counts, "segments": segments})
     assert cells(table, "Segments by kind")[0].startswith("1 planned, 1 large")
-    text = " ".join(it.strip("| ") for it in table.splitlines()[-4:])
-    assert "98.7 % of 1000 requests got their place; 3 found it taken, 10 not in the plan, 1 time back in" in text
+    text = " ".join(it.strip("| ") for it in table.splitlines()[-6:])
+    assert "98.7 % of 1000 requests got their place; 3 found it taken, 10 not in the plan, 2 times out of step" in text
+    assert "1 time back in step, 1 time given up" in text
     nothing = dict.fromkeys(counts, 0) | {"pinned": False}
     assert cells(_summary.summary(STATS | {"plan": nothing}), "Plan") == ["no request yet"]
 

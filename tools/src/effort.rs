@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Once, mpsc};
 use std::time::{Duration, Instant};
 
+use pinbuddy_plan::{Seen, Watch};
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the user asked to stop.
@@ -37,9 +39,8 @@ pub(crate) fn resume() {
 pub struct Limits {
     start: Instant,
     until: Instant,
-    bound: u64,
-    /// The lowest peak so far.
-    peak: AtomicU64,
+    /// How far the best so far is above the bound, in percent, as bits; of nothing, not a number.
+    gap: AtomicU64,
 }
 
 /// How a search ended.
@@ -48,6 +49,8 @@ pub struct Limits {
 pub enum Ended {
     /// Nothing better is possible.
     Optimal,
+    /// It tries no more: it is near the bound, or there is nothing to search.
+    Done,
     /// The time was up.
     TimeLimit,
     /// The user wanted no more.
@@ -55,15 +58,14 @@ pub enum Ended {
 }
 
 impl Limits {
-    /// Limits of a search that begins now; no peak is below `bound`.
-    pub fn new(seconds: f64, bound: u64) -> Self {
+    /// Limits of a search that begins now.
+    pub fn new(seconds: f64) -> Self {
         catch();
         let start = Instant::now();
         Self {
             start,
             until: start + Duration::from_secs_f64(seconds),
-            bound,
-            peak: AtomicU64::new(u64::MAX),
+            gap: AtomicU64::new(f64::NAN.to_bits()),
         }
     }
 
@@ -72,9 +74,10 @@ impl Limits {
         interrupted() || Instant::now() >= self.until
     }
 
-    /// A lower peak was found.
-    pub fn seen(&self, peak: u64) {
-        self.peak.fetch_min(peak, Ordering::Relaxed);
+    /// A lower peak was found; none is below `bound`.
+    pub fn seen(&self, peak: u64, bound: u64) {
+        let gap = gap_percent(peak, bound);
+        self.gap.store(gap.to_bits(), Ordering::Relaxed);
     }
 
     /// Since the search began.
@@ -82,14 +85,16 @@ impl Limits {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// How it ended.
+    /// How it ended, just now.
     pub fn ended(&self, optimal: bool) -> Ended {
         if optimal {
             Ended::Optimal
         } else if interrupted() {
             Ended::Interrupted
-        } else {
+        } else if self.stop() {
             Ended::TimeLimit
+        } else {
+            Ended::Done
         }
     }
 
@@ -115,14 +120,20 @@ impl Limits {
         })
     }
 
+    /// The same for the search for a plan.
+    pub fn search<T>(&self, search: impl FnOnce(Watch<'_>) -> T) -> T {
+        let stop = &|| self.stop();
+        let seen = &|it: Seen| self.seen(it.peak, it.bound);
+        self.watch(|| search(Watch { stop, seen }))
+    }
+
     fn say(&self, terminal: bool) {
         let seconds = self.seconds();
-        let found = match self.peak.load(Ordering::Relaxed) {
-            u64::MAX => "searching".to_owned(),
-            peak => format!(
-                "{:.2} % above the lower bound",
-                gap_percent(peak, self.bound)
-            ),
+        let gap = f64::from_bits(self.gap.load(Ordering::Relaxed));
+        let found = if gap.is_nan() {
+            "searching".to_owned()
+        } else {
+            format!("{gap:.2} % above the lower bound")
         };
         let text = format!("{seconds:4.0} s  {found}; Ctrl-C ends it with the best so far");
         let (start, end) = if terminal {
@@ -147,4 +158,18 @@ pub fn gap_percent(peak: u64, bound: u64) -> f64 {
 pub fn threads(asked: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     asked.unwrap_or_else(cores).clamp(1, 256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_by_itself_is_optimal_only_if_nothing_better_is_possible() {
+        let limits = Limits::new(1e6);
+        assert_eq!(limits.ended(true), Ended::Optimal);
+        assert_eq!(limits.ended(false), Ended::Done);
+        assert_eq!(Limits::new(0.0).ended(false), Ended::TimeLimit);
+        assert_eq!(Limits::new(0.0).ended(true), Ended::Optimal);
+    }
 }

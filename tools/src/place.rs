@@ -70,14 +70,14 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
 pub fn place(blocks: &[Block], args: &cli::Plan) -> Result<(Placed, Vec<u64>)> {
     let instance = Instance::new(blocks.to_vec())?;
     let (lower_bound, threads) = (instance.lower_bound(), threads(args.threads));
-    let limits = Limits::new(args.time_limit, lower_bound);
+    let limits = Limits::new(args.time_limit);
     let solution = limits.watch(|| {
         solve(
             &instance,
             Effort {
                 threads,
                 stop: &|| limits.stop(),
-                seen: &|peak| limits.seen(peak),
+                seen: &|peak| limits.seen(peak, lower_bound),
             },
         )
     });
@@ -109,6 +109,7 @@ impl fmt::Display for Placed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ended = match self.ended {
             Ended::Optimal => "nothing better is possible",
+            Ended::Done => "nothing more is tried",
             Ended::TimeLimit => "the time was up",
             Ended::Interrupted => "interrupted",
         };

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::{Options, Plan, Record};
+use pinbuddy_plan::{Options, Plan, Record, plan_watched};
 use pinbuddy_replay::replay::Outcome;
 use pinbuddy_snapshot::Whose;
 
@@ -61,14 +61,14 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
         );
     }
     let threads = threads(args.threads);
-    let limits = Limits::new(args.time_limit, read.record.peak());
+    let limits = Limits::new(args.time_limit);
     let options = Options {
         made_for,
         threads,
         ..Options::default()
     };
-    let mut plan = limits.watch(|| pinbuddy_plan::plan(&read.record, &options, &|| limits.stop()));
-    let seconds = limits.seconds();
+    let mut plan = limits.search(|watch| plan_watched(&read.record, &options, watch));
+    let (seconds, ended) = (limits.seconds(), limits.ended(false));
     plan.facts.seconds = seconds;
     if let Some(out) = &args.out {
         crate::output::write_private(out, |to| plan.write(to))?;
@@ -76,7 +76,7 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let search = Search {
         seconds,
         reading_seconds,
-        ended: limits.ended(!limits.stop()),
+        ended,
         threads,
         out: args.out.clone(),
     };
@@ -97,13 +97,14 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
         );
     }
     let threads = threads(args.threads);
-    let limits = Limits::new(args.time_limit, read.peak);
+    let limits = Limits::new(args.time_limit);
     let options = Options {
         made_for,
         threads,
         ..Options::default()
     };
-    let made = limits.watch(|| read.record.plan(&options, &|| limits.stop()));
+    let made = limits.search(|watch| read.record.plan_watched(&options, watch));
+    let (seconds, ended) = (limits.seconds(), limits.ended(false));
     if let Some(out) = &args.out {
         if made.plans.is_empty() {
             bail!(
@@ -116,9 +117,9 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
         crate::output::write_private(out, |to| made.write(to))?;
     }
     let search = Search {
-        seconds: limits.seconds(),
+        seconds,
         reading_seconds,
-        ended: limits.ended(!limits.stop()),
+        ended,
         threads,
         out: args.out.clone(),
     };
@@ -138,12 +139,12 @@ fn print(planned: &Planned, json: bool) -> Result<()> {
 
 /// A plan of this record, the best that is found within so many seconds.
 pub fn search(record: &Record, seconds: f64, asked: Option<usize>) -> Plan {
-    let limits = Limits::new(seconds, record.peak());
+    let limits = Limits::new(seconds);
     let options = Options {
         threads: threads(asked),
         ..Options::default()
     };
-    limits.watch(|| pinbuddy_plan::plan(record, &options, &|| limits.stop()))
+    limits.search(|watch| plan_watched(record, &options, watch))
 }
 
 /// What the plan is for: as the user says, or else as the file says.

@@ -119,6 +119,46 @@ fn of_device_memory_what_cannot_be_planned_is_refused() {
         let found = refused(&[&["plan", &trace], arguments].concat());
         assert!(found.contains(said), "{found}");
     }
-    let found = refused(&["advise", &trace]);
-    assert!(found.contains("has no history of pinned memory"), "{found}");
+}
+
+#[test]
+fn advice_on_device_memory_is_about_pieces_and_a_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = told(&["advise", &trace(&folder)]);
+    assert!(
+        said.contains("export BUDDY_DEVICE_PLAN=device.plan"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("Nothing wrong was found in the program.\n"),
+        "{said}"
+    );
+    // Each step asks for another size, which no segment of the steps before fits.
+    let mut lines = String::from(
+        "{\"format\":\"pinbuddy-trace\",\"version\":4,\"memory\":\"device\",\"torch\":\"2.15.0+cu132\"}\n",
+    );
+    for id in 1..=40 {
+        let bytes = (20 + id) << 20;
+        lines +=
+            &format!("{{\"t\":{id},\"op\":\"segment_alloc\",\"device\":0,\"bytes\":{bytes}}}\n");
+        lines += &format!(
+            "{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":{bytes},\"device\":0,\"stream\":1}}\n"
+        );
+        lines += &format!("{{\"t\":{id},\"op\":\"free\",\"id\":{id}}}\n");
+    }
+    let path = folder.path().join("pieces.jsonl");
+    fs::write(&path, lines).unwrap();
+    let said = told(&["advise", path.to_str().unwrap(), "--json"]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let found = &said["findings"][0];
+    assert_eq!(found["id"], "reserved_far_above_requested");
+    assert_eq!(
+        (&found["bytes"], &said["choices"]),
+        (
+            &((20 * 40 + 20 * 41 - 60_u64) << 20).into(),
+            &Value::Array(vec![])
+        )
+    );
+    let to_do = found["to_do"].as_str().unwrap();
+    assert!(to_do.contains("expandable_segments:True"), "{to_do}");
 }

@@ -59,8 +59,8 @@ def stats() -> Stats:
       of the active ones); the numbers ``idle_bytes``, ``dedicated_bytes`` and
       ``largest_free_run_bytes``; and the counts ``hits`` (requests served) and ``misses`` (a request had
       to wait for memory to be pinned). ``None`` once the engine is retired.
-    - ``plan``: how the plan of ``BUDDY_PLAN`` fares (``hits``, ``misses``, ``unplanned``, ``resyncs``,
-      ``borrowed``, and whether it is ``pinned``); ``None`` if none is in use.
+    - ``plan``: how the plan of ``BUDDY_PLAN`` fares (``hits``, ``misses``, ``unplanned``, ``drift``, ``resyncs``,
+      ``given_up``, ``borrowed``, and whether it is ``pinned``); ``None`` if none is in use.
     - ``device``: the same for each stream of a GPU with a plan (``BUDDY_DEVICE_PLAN``) that has asked for memory:
       the ``device``, the ``stream``'s number among those that asked, the ``reserved_bytes`` of its regions, and whether
       the plan was ``dropped``. ``None`` if no such plan is in use.

@@ -175,8 +175,12 @@ def _plan(plan: Plan) -> str:
         "served with what is idle": plan["borrowed"],
     }
     others = [f"{count} {what}" for what, count in counts.items() if count]
+    if plan["drift"]:
+        others.append(f"{_plural(plan['drift'], 'time')} out of step")
     if plan["resyncs"]:
         others.append(f"{_plural(plan['resyncs'], 'time')} back in step")
+    if plan["given_up"]:
+        others.append(f"{_plural(plan['given_up'], 'time')} given up")
     return "; ".join([text, ", ".join(others)]) if others else text
 
 

@@ -124,8 +124,12 @@ class Plan(TypedDict):
     """Requests whose slot was taken, or its region not pinned."""
     unplanned: int
     """Requests that have no slot."""
+    drift: int
+    """How often a thread lost its place in its sequence: too many of its requests differed."""
     resyncs: int
-    """How often a thread's place in its sequence was lost and found again."""
+    """How often a thread's place was found again, or an iteration's mark put it back."""
+    given_up: int
+    """How often nothing was kept for a thread any more, since hardly any of its requests had a slot."""
     borrowed: int
     """Requests without a slot that were served with what the plan leaves idle."""
 

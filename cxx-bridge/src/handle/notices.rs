@@ -142,6 +142,17 @@ impl<M: Memory> Handle<M> {
         });
     }
 
+    /// The plan does not fit a thread any more.
+    #[cold]
+    pub(super) fn say_given_up(&self, given: &AtomicBool) {
+        self.once(given, || {
+            "the plan does not fit any more: a thread asks for other sizes, in another order, than it did in the run that was \
+             recorded. It is served as without a plan, until it does as planned again. If that comes in every run, remove \
+             the plan's file, and the next run is recorded anew"
+                .to_owned()
+        });
+    }
+
     pub(super) fn once(&self, given: &AtomicBool, line: impl FnOnce() -> String) {
         if !self.cell.is_closed() && !given.swap(true, Ordering::Relaxed) {
             log::warn(line);

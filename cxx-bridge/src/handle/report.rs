@@ -189,7 +189,9 @@ fn plan(shown: &planned::Shown) -> Value {
         "hits": counts.hits,
         "misses": counts.misses,
         "unplanned": counts.unplanned,
+        "drift": counts.drift,
         "resyncs": counts.resyncs,
+        "given_up": counts.given_up,
         "borrowed": counts.borrowed,
     })
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_plan::Plan;
-use pinbuddy_plan::file::MadeFor;
+use pinbuddy_plan::file::{GRANULE, MadeFor};
 use pinbuddy_slots::Slots;
 
 use crate::config::{Config, MIB, Origin};
@@ -125,10 +125,7 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
     let engines = &plan.regions[own..];
     let as_set = config.of_the_provisioner();
     let settings = Settings {
-        segment_bytes: engines
-            .iter()
-            .max()
-            .map_or(as_set.segment_bytes, |it| *it as usize),
+        segment_bytes: each_of(engines).unwrap_or(as_set.segment_bytes),
         count: Some(engines.len()),
         growth: unless_set(config.growth.origin, Growth::Exact, as_set.growth),
         warm_up: unless_set(config.warm_up.origin, WarmUp::Sync, as_set.warm_up),
@@ -138,9 +135,48 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
     Some((settings, Slots::new(&plan.layout(own)).ok()?))
 }
 
+/// Segments are equally long, as a planner's regions for them are; where they are not, their sum is what counts.
+fn each_of(regions: &[u64]) -> Option<usize> {
+    let sum: u64 = regions.iter().sum();
+    let each = sum.checked_div(regions.len() as u64)?;
+    Some(each.next_multiple_of(GRANULE) as usize)
+}
+
 fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {
     match origin {
         Origin::Environment => set,
         _ => planned,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::read;
+
+    #[test]
+    fn the_warm_up_pins_what_the_plan_says_and_no_more() {
+        const GIB: u64 = 1 << 30;
+        for regions in [
+            vec![],
+            vec![3 * GIB],
+            vec![64 * GIB, GIB],
+            vec![40 * GIB; 3],
+        ] {
+            let sum: u64 = regions.iter().sum();
+            let plan = Plan {
+                regions,
+                ..Plan::default()
+            };
+            let (mut config, _) = read(&[]);
+            let (settings, _) = apply(&plan, &mut config).unwrap();
+            let count = settings.count.unwrap() as u64;
+            let pinned = settings.segment_bytes as u64 * count;
+            assert!(
+                (sum..=sum + count * GRANULE).contains(&pinned),
+                "{settings:?} for {sum}"
+            );
+            assert!(settings.segment_bytes as u64 <= 64 * GIB, "{settings:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 use crate::file::device::{DevicePlan, Stream};
 use crate::record::{Event, Record};
 use crate::replay::check_plan;
-use crate::script::{Options, plan};
+use crate::script::{Options, Watch, plan_watched};
 
 /// Requests from so many bytes on are planned: shorter ones have segments of their own in PyTorch.
 pub const THRESHOLD: u64 = (1 << 20) + 1;
@@ -78,16 +78,23 @@ impl DeviceRecord {
         hits.sum()
     }
 
-    /// Plans for the streams whose requests repeat. Asks `stop` as [`plan()`] does. Regions are apart: where memory is short,
+    /// Plans for the streams whose requests repeat. Asks `stop` as [`plan()`](crate::plan()) does. Regions are apart: where memory is short,
     /// and where the program empties its cache, those in which nothing lies are given back.
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
+        let seen = &|_| {};
+        self.plan_watched(options, Watch { stop, seen })
+    }
+
+    /// The same, and says what was found so far, stream by stream.
+    #[must_use]
+    pub fn plan_watched(&self, options: &Options, watch: Watch<'_>) -> DevicePlan {
         let options = &Options {
             device: true,
             ..options.clone()
         };
         let plans = self.records.iter().filter_map(|(stream, record)| {
-            let plan = plan(record, options, stop);
+            let plan = plan_watched(record, options, watch);
             // Regions that no slot names are for requests whose sizes vary; they alone are no plan.
             plan.slots.first()?;
             Some((*stream, plan))

@@ -2,7 +2,8 @@
 
 use pinbuddy_slots as slots;
 
-use crate::file::{Lane, Plan, Slot};
+use crate::classes::Classes;
+use crate::file::{GRANULE, Lane, Plan, Slot};
 
 impl Plan {
     /// How many regions slots lie in: the first ones. All others are for requests that no slot serves.
@@ -10,6 +11,16 @@ impl Plan {
     pub fn with_slots(&self) -> usize {
         let past = self.slots.iter().map(|it| it.region as usize + 1);
         past.max().unwrap_or(0)
+    }
+
+    /// What the engine is asked for where a request of so many bytes has no slot.
+    #[must_use]
+    pub fn size_class(&self, bytes: u64) -> u64 {
+        let granules = u32::try_from(bytes.div_ceil(GRANULE)).unwrap_or(u32::MAX);
+        match Classes(self.classes).round(granules) {
+            same if same == granules => bytes,
+            larger => u64::from(larger) * GRANULE,
+        }
     }
 
     /// Its slots and lanes, and the first `regions` of its regions; at least those with slots.

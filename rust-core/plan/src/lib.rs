@@ -42,5 +42,5 @@ pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
 pub use record::{Event, Record};
 pub use replay::{Replayed, check_plan, places};
-pub use script::{Options, plan};
+pub use script::{Options, Seen, Watch, plan, plan_watched};
 pub use solve::{Effort, Solution, solve};

@@ -19,6 +19,7 @@ mod line;
 mod period;
 mod prologue;
 mod spans;
+mod spare;
 mod steady;
 #[cfg(test)]
 mod tests;
@@ -56,11 +57,36 @@ pub struct Options {
     pub device: bool,
 }
 
+/// How far the search is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The bytes that what is placed now takes at best so far.
+    pub peak: u64,
+    /// The least that any placement of it takes.
+    pub bound: u64,
+}
+
+/// Who watches a search: says when to stop, and hears of what is found.
+#[derive(Clone, Copy)]
+pub struct Watch<'w> {
+    /// Whether to stop now.
+    pub stop: &'w (dyn Fn() -> bool + Sync),
+    /// Called with each placement that is better than those before. Parts of a plan are placed one after the other.
+    pub seen: &'w (dyn Fn(Seen) + Sync),
+}
+
 /// Makes a plan of what there is in `record`. Asks `stop` every few milliseconds, from several threads;
 /// once it says so, answers with the best plan so far. Where the lower bound is not reached within a
 /// thousandth it goes on until then.
 #[must_use]
 pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+    let seen = &|_| {};
+    plan_watched(record, options, Watch { stop, seen })
+}
+
+/// The same, and says what was found so far.
+#[must_use]
+pub fn plan_watched(record: &Record, options: &Options, watch: Watch<'_>) -> Plan {
     let record = &*record.without_the_end();
     let lanes = lanes(record);
     let alone = LazyCell::new(|| amount_alone(record, options));
@@ -71,14 +97,18 @@ pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)
     };
     let slots = steady(record, &lanes).and_then(|(main, steady)| {
         let iterations = steady.alike.len();
-        let made = with_slots(record, options, &lanes, main, steady, &too_much, stop)?;
+        let made = with_slots(record, options, &lanes, main, steady, &too_much, watch)?;
         (!too_much(made.reserved())).then_some((made, iterations))
     });
     let (mut plan, iterations) = slots.unwrap_or_else(|| (alone.clone(), 0));
     let facts = &mut plan.facts;
     facts.requests = record.len() as u64;
     facts.iterations = iterations as u64;
-    facts.peak = record.peak();
+    // What is longer than any region is in no plan.
+    facts.peak = match record.requests.iter().all(|it| it.bytes() <= MOST_REGION) {
+        true => record.peak(),
+        false => amount::peak(record, &(0..record.len() as u32).collect::<Vec<_>>()),
+    };
     let reserved: u64 = plan.regions.iter().sum();
     if reserved > 0 {
         facts.efficiency = facts.peak as f64 / reserved as f64;
@@ -130,7 +160,7 @@ fn with_slots(
     main: usize,
     steady: Steady,
     too_much: &dyn Fn(u64) -> bool,
-    stop: &(dyn Fn() -> bool + Sync),
+    watch: Watch<'_>,
 ) -> Option<Plan> {
     let groups = groups::groups(record, steady, main, |lane| {
         let mut alone = vec![Vec::new(); lanes.len()];
@@ -157,9 +187,10 @@ fn with_slots(
     let mut walls = Vec::new();
     let (mut end, mut bound) = (0, 0);
     for (group, mut spans) in groups.iter().zip(spans) {
-        line::ease(&mut spans, options, stop);
+        line::ease(&mut spans, options, watch);
         let apart = groups.len() <= MOST_APART;
-        let (own, before, least) = place(record, options, lanes, group, &spans, (end, apart), stop);
+        let (own, before, least) =
+            place(record, options, lanes, group, &spans, (end, apart), watch);
         if own.is_apart {
             let wall = own.wall.unwrap_or(own.end);
             let again = own.offsets.iter().copied().zip(spans.sizes());
@@ -207,7 +238,7 @@ fn place(
     group: &Group,
     spans: &Spans<'_>,
     (base, apart): (u64, bool),
-    stop: &(dyn Fn() -> bool + Sync),
+    watch: Watch<'_>,
 ) -> (Placed, Vec<(u32, u64)>, u64) {
     let request = |number: u32| &record.requests[number as usize];
     let own = group.lanes.iter().flat_map(|&lane| &lanes[lane]).copied();
@@ -234,7 +265,7 @@ fn place(
         ends.push((request(number).begin, end));
     }
     let across = clears::across(spans, record, options.device).filter(|_| apart);
-    let mut placed = line::place(spans, across.as_deref(), end, options, stop);
+    let mut placed = line::place(spans, across.as_deref(), end, options, watch);
     let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
     let found = early.into_iter().zip(offsets);
     places.extend(found.filter_map(|(number, offset)| Some((number, offset?))));

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use crate::align::{Doubt, REACH, State};
 use crate::clues::{CLUE, Clues};
+use crate::drift::Drift;
 use crate::habits::{Habits, News};
 use crate::layout::{Lane, Slot};
 use crate::rests::Rests;
@@ -41,6 +42,10 @@ pub(crate) struct Course {
     rests: Option<Rests>,
     /// What the last request was, if it got no step.
     odd: Odd,
+    /// Whether the plan fits.
+    drift: Drift,
+    /// Where a mark of an iteration has put the lane, which may not be there.
+    put: Option<usize>,
 }
 
 /// A request that has no step of its own.
@@ -79,7 +84,6 @@ impl Course {
         Self {
             clues: Clues::new(&sizes, lane.prologue.len()),
             iteration: lane.period.len() / lane.turns.max(1) as usize,
-            steps,
             period: lane.prologue.len(),
             at: 0,
             sure: Sure::Yes,
@@ -88,6 +92,9 @@ impl Course {
             habits: None,
             rests: None,
             odd: Odd::Lost,
+            drift: Drift::new(steps.len(), steps.len() > lane.prologue.len()),
+            put: None,
+            steps,
         }
     }
 
@@ -154,51 +161,6 @@ impl Course {
         }
     }
 
-    /// The program is between two iterations, and the lane is elsewhere: goes to the next step at which it may be.
-    #[cold]
-    fn ask_at_rest(&mut self, bytes: usize, live: usize) -> Said {
-        let Some(step) = self.step_at_rest(bytes) else {
-            let said = self.ask_in_doubt(bytes, live);
-            self.odd = Odd::Lost;
-            return said;
-        };
-        self.at = step;
-        self.at = self.at_distance(1).unwrap_or(self.steps.len());
-        self.sure = Sure::Yes;
-        Said::Found(step)
-    }
-
-    /// The step at which a request of so many bytes may begin where the program rests. O(log steps), and O(steps) once
-    /// after each period that has changed what a rest is.
-    fn step_at_rest(&mut self, bytes: usize) -> Option<usize> {
-        if self.rests.is_none() {
-            let habits = self.habits.as_ref()?;
-            let mut rests = Rests::default();
-            for step in (0..self.steps.len()).filter(|&step| habits.rests_at(step)) {
-                rests.flip(self.steps[step].1, self.is_inside(step), step);
-            }
-            self.rests = Some(rests);
-        }
-        self.rests.as_ref()?.find(bytes, self.at, self.period)
-    }
-
-    /// Keeps the list of steps at rest what it says.
-    #[cold]
-    fn hear(&mut self, news: News, step: usize) {
-        let is_inside = self.is_inside(step);
-        match (news, &mut self.rests) {
-            (News::Step, Some(rests)) => rests.flip(self.steps[step].1, is_inside, step),
-            (News::Rest, rests) => *rests = None,
-            _ => {}
-        }
-    }
-
-    /// Whether no iteration of the period begins with this step.
-    fn is_inside(&self, step: usize) -> bool {
-        let past = step.checked_sub(self.period);
-        past.is_none_or(|past| past % self.iteration.max(1) != 0)
-    }
-
     /// The slot of a step.
     pub(crate) fn slot(&self, step: usize) -> u32 {
         self.steps[step].0
@@ -260,6 +222,7 @@ impl Course {
             self.period
         };
         self.sure = Sure::Yes;
+        self.put = Some(self.at);
         true
     }
 
@@ -275,10 +238,19 @@ impl Course {
         self.steps.len()
     }
 
-    /// The slots of the next steps.
+    /// Whether the plan fits the lane.
+    pub(crate) fn drift(&self) -> &Drift {
+        &self.drift
+    }
+
+    /// The slots of the next steps; none once the lane is given up.
     pub(crate) fn soon(&self, steps: usize) -> impl Iterator<Item = u32> {
-        let steps = (0..steps.min(self.steps.len()) as isize)
-            .map_while(|distance| self.at_distance(distance));
+        let all = if self.drift.is_given_up() {
+            0
+        } else {
+            self.steps.len()
+        };
+        let steps = (0..steps.min(all) as isize).map_while(|distance| self.at_distance(distance));
         steps.map(|step| self.steps[step].0)
     }
 
@@ -298,10 +270,29 @@ impl Course {
 
     #[cold]
     fn ask_in_doubt(&mut self, bytes: usize, live: usize) -> Said {
-        let before = self.at;
         if matches!(self.sure, Sure::Yes) {
-            self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
+            self.begins_to_doubt();
         }
+        let said = self.ask_nearby(bytes, live);
+        self.drift.saw(said != Said::Nothing);
+        if matches!(self.sure, Sure::Yes) {
+            self.drift.is_sure();
+        }
+        said
+    }
+
+    fn begins_to_doubt(&mut self) {
+        // Where a mark has put it, it need not have been sure.
+        let put = self.put.take();
+        if put.is_none_or(|put| !(put..put + CLUE).contains(&self.at)) {
+            self.drift.is_sure();
+        }
+        self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
+    }
+
+    /// What is planned near the cursor, or else where the last sizes lead.
+    fn ask_nearby(&mut self, bytes: usize, live: usize) -> Said {
+        let before = self.at;
         let Sure::InDoubt(mut doubt) = std::mem::replace(&mut self.sure, Sure::Lost) else {
             return self.find(live);
         };
@@ -317,6 +308,9 @@ impl Course {
             State::Doubt => Sure::InDoubt(doubt),
             State::Lost => Sure::Lost,
         };
+        if matches!(self.sure, Sure::Lost) {
+            self.drift.lost();
+        }
         match (step, &self.sure) {
             (Some(step), _) => return Said::Step(step),
             (None, Sure::Lost) => return self.find(live),
@@ -369,5 +363,6 @@ impl Course {
     }
 }
 
+mod rest;
 #[cfg(test)]
 mod tests;

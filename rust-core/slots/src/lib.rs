@@ -11,6 +11,7 @@
 //! - `align`: where in its sequence a thread is, when it does not do as planned.
 //! - `cells`: which parts of the regions are taken.
 //! - `clues`: which steps the last sizes lead up to.
+//! - `drift`: whether the plan fits a lane at all.
 //! - `habits`: how much is live at a lane's steps, and for how long its blocks live.
 //! - `lane`: what a thread is about to ask for, and how its place is found again.
 //! - `rests`: at which of a lane's steps the program rests.
@@ -23,6 +24,7 @@
 mod align;
 mod cells;
 mod clues;
+mod drift;
 mod habits;
 mod lane;
 mod layout;

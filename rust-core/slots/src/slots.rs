@@ -66,8 +66,12 @@ pub struct Counts {
     pub misses: u64,
     /// Requests of lanes that were not planned.
     pub unplanned: u64,
+    /// How often a lane lost its place: too many of its requests differed.
+    pub drift: u64,
     /// How often a lane found its place again.
     pub resyncs: u64,
+    /// How often a lane was given up, since hardly any of its requests was planned any more.
+    pub given_up: u64,
     /// Unplanned requests that were served with what was idle.
     pub borrowed: u64,
 }

@@ -99,7 +99,7 @@ pub(super) fn grid(counts: &Counts) -> Vec<Try> {
     all
 }
 
-fn export(assignment: &str) -> String {
+pub(super) fn export(assignment: &str) -> String {
     format!("export {assignment}")
 }
 
@@ -169,7 +169,10 @@ pub(super) fn of_plan(
     counts: &Counts,
     trace: &str,
 ) -> Choice {
-    let pinned = plan.reserved().saturating_add(rest.peak_pinned_bytes);
+    // What is longer than any region is pinned when it is asked for.
+    let beyond = record.peak().saturating_sub(plan.facts.peak);
+    let pinned = plan.reserved().saturating_add(beyond);
+    let pinned = pinned.saturating_add(rest.peak_pinned_bytes);
     let missed = || rest.misses + check_plan(record, plan).missed.len() as u64;
     let places = if plan.slots.is_empty() {
         "amounts"
@@ -193,7 +196,7 @@ pub(super) fn of_plan(
 }
 
 /// For a shell.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:@".contains(it);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

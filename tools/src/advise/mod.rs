@@ -11,7 +11,7 @@ mod world;
 
 use std::io::Write as _;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pinbuddy_plan::{Plan, Record};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
@@ -49,14 +49,6 @@ pub struct Advice {
 /// The command.
 pub fn run(args: &cli::Advise) -> Result<()> {
     let input = Input::open(&args.trace, None)?;
-    if input.whose() != Whose::Host {
-        bail!(
-            "{} has no history of pinned memory, which advice is about: record it with BUDDY_TRACE=FILE, or from torch 2.14 \
-             on with torch.cuda.memory._record_memory_history(record_pinned_host_memory=True); for device memory, \
-             pinbuddy plan",
-            input.name
-        );
-    }
     let mut look = |record: &Record| search(record, args.time_limit, args.threads);
     let advice = advise(&input, &mut look)?;
     input.say_cut_off();
@@ -70,8 +62,36 @@ pub fn run(args: &cli::Advise) -> Result<()> {
     Ok(())
 }
 
+/// What there is to say of a trace of device memory: what is wrong. PyTorch's own allocator serves it, whatever is set.
+fn of_a_device(input: &Input) -> Result<Advice> {
+    let counts = world::count(input, input.threshold())?;
+    let mut world = world::World::default();
+    let mut watches = findings::of_a_device();
+    input.each(&mut |item| {
+        for watch in &mut watches {
+            watch.see(&item, &world);
+        }
+        world.see(&item);
+        Ok(())
+    })?;
+    Ok(Advice {
+        trace: input.name.clone(),
+        counts,
+        choices: Vec::new(),
+        recommendation: recommend::of_a_device(input.as_argument()),
+        findings: findings::found(&mut watches, &world),
+    })
+}
+
 /// What there is to say of a trace; `plan` makes a plan of it.
+///
+/// # Errors
+///
+/// What is wrong with the trace, and where.
 pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Advice> {
+    if input.whose() != Whose::Host {
+        return of_a_device(input);
+    }
     let (threshold, planned_from) = (input.threshold(), input.planned_from());
     let counts = world::count(input, threshold)?;
     let tries = choices::grid(&counts);
@@ -112,17 +132,11 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
         choices.push(choices::of_plan(&plan, &record, rest, &counts, argument));
     }
     let recommendation = recommend::recommend(&choices, &counts);
-    let mut findings: Vec<Finding> = watches
-        .iter_mut()
-        .filter_map(|it| it.finding(&world))
-        .collect();
-    // The one that weighs most comes first.
-    findings.sort_by_key(|it| std::cmp::Reverse(it.bytes));
     Ok(Advice {
         trace: input.name.clone(),
         counts,
         choices,
         recommendation,
-        findings,
+        findings: findings::found(&mut watches, &world),
     })
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::choices::Choice;
+use super::choices::{Choice, export, quoted};
 use super::world::Counts;
 use crate::show;
 
@@ -54,6 +54,19 @@ pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
         choice: best.name.clone(),
         reason: reason(best, choices),
         lines: best.lines.clone(),
+    }
+}
+
+/// Of device memory no choice is replayed: whether a plan pays is what making one says.
+pub(super) fn of_a_device(trace: &str) -> Recommendation {
+    Recommendation {
+        choice: "a plan for device memory, if its requests come again".to_owned(),
+        reason: "PyTorch's own allocator serves device memory, and no other choice is modelled"
+            .to_owned(),
+        lines: vec![
+            format!("pinbuddy plan {} --out device.plan", quoted(trace)),
+            export("BUDDY_DEVICE_PLAN=device.plan"),
+        ],
     }
 }
 

@@ -37,6 +37,32 @@ impl fmt::Display for Advice {
         if let Some(waited) = counts.waited {
             writeln!(f, "The run itself {waited}.")?;
         }
+        if self.choices.is_empty() {
+            writeln!(f)?;
+        } else {
+            self.table(f)?;
+        }
+        write!(f, "{}", Brief(self))?;
+        if self.findings.is_empty() {
+            return writeln!(f, "\nNothing wrong was found in the program.");
+        }
+        writeln!(f, "\nFound in the program:")?;
+        for (number, it) in (1..).zip(&self.findings) {
+            writeln!(f, "{number}. {}", it.what)?;
+            writeln!(f, "   evidence  {}", it.evidence)?;
+            if !it.lines.is_empty() {
+                let lines: Vec<String> = it.lines.iter().map(u64::to_string).collect();
+                writeln!(f, "   lines     {}", lines.join(", "))?;
+            }
+            writeln!(f, "   to do     {}", it.to_do)?;
+        }
+        Ok(())
+    }
+}
+
+impl Advice {
+    /// What each choice would have come to.
+    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.choices.iter().map(|it| it.name.chars().count());
         let width = names.max().unwrap_or(0).max(6);
         writeln!(
@@ -62,21 +88,6 @@ impl fmt::Display for Advice {
         writeln!(
             f,
             "  waits: requests that the driver holds up. #181094 is a proposal that no release has.\n"
-        )?;
-        write!(f, "{}", Brief(self))?;
-        if self.findings.is_empty() {
-            return writeln!(f, "\nNothing wrong was found in the program.");
-        }
-        writeln!(f, "\nFound in the program:")?;
-        for (number, it) in (1..).zip(&self.findings) {
-            writeln!(f, "{number}. {}", it.what)?;
-            writeln!(f, "   evidence  {}", it.evidence)?;
-            if !it.lines.is_empty() {
-                let lines: Vec<String> = it.lines.iter().map(u64::to_string).collect();
-                writeln!(f, "   lines     {}", lines.join(", "))?;
-            }
-            writeln!(f, "   to do     {}", it.to_do)?;
-        }
-        Ok(())
+        )
     }
 }

@@ -149,12 +149,21 @@ pub struct Search {
     pub seconds: f64,
     /// How long reading took.
     pub reading_seconds: f64,
-    /// Why it ended.
+    /// Why it ended, whatever it found.
     pub ended: Ended,
     /// How many threads searched.
     pub threads: usize,
     /// Where the plan was written to.
     pub out: Option<PathBuf>,
+}
+
+impl Search {
+    fn ended_with(&self, optimal: bool) -> Ended {
+        match optimal {
+            true => Ended::Optimal,
+            false => self.ended,
+        }
+    }
 }
 
 impl Planned {
@@ -180,7 +189,7 @@ impl Planned {
             efficiency: baseline::ratio(facts.peak, peak),
             seconds: search.seconds,
             reading_seconds: search.reading_seconds,
-            ended: search.ended,
+            ended: search.ended_with(peak <= lower_bound),
             threads: search.threads,
             regions: plan.regions.clone(),
             slots: plan.slots.len(),
@@ -210,7 +219,7 @@ impl Planned {
             efficiency: baseline::ratio(read.peak, peak),
             seconds: search.seconds,
             reading_seconds: search.reading_seconds,
-            ended: search.ended,
+            ended: search.ended_with(peak <= lower_bound),
             threads: search.threads,
             regions: plans().flat_map(|it| it.regions.clone()).collect(),
             slots: plans().map(|it| it.slots.len()).sum(),

@@ -123,7 +123,7 @@ fn report(
     let advice = host.then(|| advise::advise(input, &mut look)).transpose()?;
     say("trying settings");
     let lab = host.then(|| {
-        let limits = Limits::new(args.time_limit, 0);
+        let limits = Limits::new(args.time_limit);
         lab::explore(&recording.steps, threads(args.threads), &|| limits.stop())
     });
     Ok(Report {

@@ -39,7 +39,9 @@ pub(super) struct Planned {
     changed: Condvar,
     /// Whether requests wait until the regions are pinned.
     waits: bool,
+    /// What was said.
     refused: AtomicBool,
+    given_up: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -94,6 +96,7 @@ impl Planned {
             changed: Condvar::new(),
             waits,
             refused: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
         }
     }
 
@@ -105,6 +108,11 @@ impl Planned {
     /// Whether a thread of the parent held the lock at the fork.
     pub(super) fn is_busy(&self) -> bool {
         self.state.if_free().is_none() || self.waiting.if_free().is_none()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_said_that_it_fits_no_more(&self) -> bool {
+        self.given_up.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Until it is dropped, others wait: for tests.
@@ -255,7 +263,12 @@ impl<M: Memory> Handle<M> {
             }
             let mut state = planned.state.lock();
             if state.phase == Phase::Done {
-                return state.request(thread, bytes).map(put);
+                let placed = state.request(thread, bytes).map(put);
+                if placed.is_none() && state.slots.has_given_up() {
+                    drop(state);
+                    self.say_given_up(&planned.given_up);
+                }
+                return placed;
             }
             drop(state);
             self.request_and_pin(planned, thread, bytes).map(put)

@@ -5,6 +5,7 @@
 
 mod breaking;
 mod clear;
+mod drift;
 mod early;
 mod ends;
 mod live;

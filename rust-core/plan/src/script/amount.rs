@@ -1,7 +1,8 @@
 //! How much memory requests need that have no slots: the engine serves them in it, one after the other.
 
-use pinbuddy_core::{Block, Config, Decision, Engine, MAX_REGION, NewSegment, Region, SMALL};
+use pinbuddy_core::SMALL;
 
+use super::spare::{Regions, Spare};
 use crate::classes::Classes;
 use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::random::Random;
@@ -33,6 +34,9 @@ const LATER: usize = 2;
 /// A little more than suffices for all of those runs is the amount, up to so many thousandths, where most comes and goes.
 const SURE: u64 = 1075;
 
+/// With more at once nothing is tried, since regions would be too many.
+const MOST_TRIED: u64 = 1 << 40;
+
 /// So many such runs are tried; fewer if there would be more events than that in them.
 const RUNS: usize = 7;
 const MOST_EVENTS: usize = 500_000;
@@ -44,12 +48,13 @@ pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
     let last = requests.last().map_or(0, |it| it.begin);
     let goes = |&&number: &&u32| requests[number as usize].over < last;
     let goes: Vec<u32> = all.iter().filter(goes).copied().collect();
-    let size = requests.iter().map(|it| it.granules);
+    let size = all.iter().map(|&it| requests[it as usize].granules);
     if size.clone().min() == size.max() || goes.is_empty() {
         // Blocks lie one beside the other, or where others of their size lay: nothing is lost between them.
         let events = events(record, &all);
         let peak = most_live(record, &events);
-        return (cut(length(peak, least(record, &events, peak))), 0);
+        let bytes = length(peak, least(record, &events, peak));
+        return (cut(record, &events, bytes), 0);
     }
     let (classes, whole_blocks) = Classes::fitting(record);
     let record = &classes.rounded(record);
@@ -74,7 +79,7 @@ pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
     let idle = idle_blocks(record, &events, whole_blocks, peak);
     let room = idle.max(going / ROOM);
     let bytes = length(peak, thousandths).max(granules(peak + room));
-    (cut(bytes), classes.0)
+    (cut(record, &events, bytes), classes.0)
 }
 
 /// By how much more lives at once, beside the most that does, if small blocks stay whole when they are freed: all of them
@@ -107,24 +112,35 @@ pub(super) fn beside(record: &Record, plan: &Plan, replayed: &Replayed) -> Vec<u
     let peak = most_live(record, &events);
     let most = length(peak, least(record, &events, peak));
     let enough = replayed.hits - replayed.hits / 100;
+    let longest = longest(record, &events);
+    let cut = |bytes| Regions::ways(bytes, longest);
     let parts = PARTS.map(|part| granules(most / 1000 * part));
-    let found = parts.into_iter().find(|&some| {
+    let found = parts.into_iter().flat_map(cut).find(|&some| {
         let mut spare = Spare::new(record, some);
         let tried = replay(record, plan, Some(&mut spare));
         tried.unserved == 0 && tried.hits >= enough
     });
-    cut(found.unwrap_or(most))
+    found.map_or_else(|| self::cut(record, &events, most), Regions::lengths)
 }
 
 fn granules(bytes: u64) -> u64 {
     bytes.next_multiple_of(GRANULE)
 }
 
-/// As regions, none of which is too long.
-fn cut(bytes: u64) -> Vec<u64> {
-    let whole = std::iter::repeat_n(MOST_REGION, (bytes / MOST_REGION) as usize);
-    let cut = whole.chain([bytes % MOST_REGION]);
-    cut.filter(|&bytes| bytes > 0).collect()
+/// As regions in which the engine serves these requests, if there are such.
+fn cut(record: &Record, events: &[Event], bytes: u64) -> Vec<u64> {
+    let mut ways = Regions::ways(bytes, longest(record, events)).peekable();
+    let first = ways.peek().copied();
+    // A single one needs no try.
+    let tried = bytes > MOST_REGION && bytes <= MOST_TRIED;
+    let found = ways.find(|&it| !tried || fits(record, events, it));
+    found.or(first).map_or_else(Vec::new, Regions::lengths)
+}
+
+/// The longest request among these.
+fn longest(record: &Record, events: &[Event]) -> u64 {
+    let bytes = |it: &Event| record.requests[it.number as usize].bytes();
+    events.iter().map(bytes).max().unwrap_or(0)
 }
 
 /// So many thousandths of some bytes.
@@ -132,13 +148,16 @@ fn length(peak: u64, thousandths: u64) -> u64 {
     granules(peak / 1000 * thousandths + peak % 1000)
 }
 
-/// Nearly the shortest region that serves requests which have `peak` bytes at once, in thousandths of that.
+/// Nearly the least regions that serve requests which have `peak` bytes at once, in thousandths of that.
 fn least(record: &Record, events: &[Event], peak: u64) -> u64 {
-    if peak > MAX_REGION as u64 {
-        // No segment is so long.
+    if peak > MOST_TRIED {
         return 1000;
     }
-    let fits = |&thousandths: &u64| fits(record, events, length(peak, thousandths));
+    let longest = longest(record, events);
+    let fits = |&thousandths: &u64| {
+        let mut ways = Regions::ways(length(peak, thousandths), longest);
+        ways.any(|it| fits(record, events, it))
+    };
     let tried = &TRIED[..TRIED.len() - 1];
     let found = tried.iter().position(fits).unwrap_or(tried.len());
     let (mut least, mut most) = (TRIED[found.saturating_sub(1)], TRIED[found]);
@@ -153,9 +172,9 @@ fn least(record: &Record, events: &[Event], peak: u64) -> u64 {
     most
 }
 
-/// Whether the engine serves them in a region of `bytes`.
-fn fits(record: &Record, events: &[Event], bytes: u64) -> bool {
-    let mut spare = Spare::new(record, bytes);
+/// Whether the engine serves them in these regions.
+fn fits(record: &Record, events: &[Event], regions: Regions) -> bool {
+    let mut spare = Spare::new(record, regions);
     events.iter().all(|event| {
         if event.begins {
             return spare.request(event.number);
@@ -192,10 +211,14 @@ struct Event {
     begins: bool,
 }
 
+/// What is longer than any region is left out: it is pinned when it is asked for.
 fn events(record: &Record, requests: &[u32]) -> Vec<Event> {
     let mut events = Vec::with_capacity(requests.len() * 2);
     for &number in requests {
         let own = &record.requests[number as usize];
+        if own.bytes() > MOST_REGION {
+            continue;
+        }
         let ends = [(own.begin, true), (own.over, false)];
         let known = ends.into_iter().filter(|&(moment, _)| moment != NEVER);
         events.extend(known.map(|(moment, begins)| Event {
@@ -206,50 +229,4 @@ fn events(record: &Record, requests: &[u32]) -> Vec<Event> {
     }
     events.sort_unstable_by_key(|event| event.moment);
     events
-}
-
-/// The engine with one segment.
-struct Spare<'r> {
-    record: &'r Record,
-    engine: Engine,
-    blocks: Vec<Option<Block>>,
-}
-
-impl<'r> Spare<'r> {
-    fn new(record: &'r Record, length: u64) -> Self {
-        let bytes = length as usize;
-        let config = Config {
-            segment_bytes: bytes,
-            threshold_bytes: 0,
-        };
-        let mut engine = Engine::new(config).mixing();
-        let base = 1 << 40;
-        if let Ok(segment) = NewSegment::new(Region { base, bytes }) {
-            // Without its segment the engine serves nothing.
-            let _adopted = engine.adopt(segment.mixing());
-        }
-        Self {
-            record,
-            engine,
-            blocks: vec![None; record.requests.len()],
-        }
-    }
-}
-
-impl Beside for Spare<'_> {
-    fn request(&mut self, number: u32) -> bool {
-        let bytes = self.record.requests[number as usize].bytes();
-        let Decision::Block(block) = self.engine.request(bytes as usize) else {
-            return false;
-        };
-        self.blocks[number as usize] = Some(block);
-        true
-    }
-
-    fn over(&mut self, number: u32) {
-        if let Some(block) = self.blocks[number as usize].take() {
-            // It was taken from this engine.
-            let _released = self.engine.release(block);
-        }
-    }
 }

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::Options;
 use super::spans::Spans;
+use super::{Options, Seen, Watch};
 use crate::file::{MOST_REGION, Plan, Slot};
 use crate::solve::first_fit;
 use crate::{Block, Effort, Instance, solve};
@@ -88,7 +88,7 @@ const MOST_TRIED: u64 = 1 << 15;
 /// Three that live at once on a circle of seven need a fourth place, but not on one of 21: three turns. And
 /// where one is a little shorter than all others, others that begin at its end go astray: it gets as much room,
 /// if that does not raise the bound.
-pub(super) fn ease(spans: &mut Spans<'_>, options: &Options, stop: &(dyn Fn() -> bool + Sync)) {
+pub(super) fn ease(spans: &mut Spans<'_>, options: &Options, watch: Watch<'_>) {
     let (fewest, plain) = (spans.turns, spans.room.clone());
     let most = if spans.cross() { MOST_TURNS } else { fewest };
     let good = enough(spans.bound());
@@ -104,10 +104,10 @@ pub(super) fn ease(spans: &mut Spans<'_>, options: &Options, stop: &(dyn Fn() ->
             spans.room.clone_from(room);
             let tried = best.0 < u64::MAX;
             let blocks = turns * spans.spans.len() as u64;
-            if best.0 <= good || blocks > MOST_TRIED || tried && stop() {
+            if best.0 <= good || blocks > MOST_TRIED || tried && (watch.stop)() {
                 break;
             }
-            let peak = lowest(spans, good, options, stop);
+            let peak = lowest(spans, good, options, watch);
             if peak + peak / 1000 * GOOD_ENOUGH < best.0 {
                 best = (peak, turns, room.clone());
             }
@@ -116,16 +116,12 @@ pub(super) fn ease(spans: &mut Spans<'_>, options: &Options, stop: &(dyn Fn() ->
     (_, spans.turns, spans.room) = best;
 }
 
-fn lowest(
-    spans: &Spans<'_>,
-    good: u64,
-    options: &Options,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> u64 {
+fn lowest(spans: &Spans<'_>, good: u64, options: &Options, watch: Watch<'_>) -> u64 {
+    let bound = spans.bound();
     let effort = Effort {
         threads: options.threads,
-        stop,
-        seen: &|_| {},
+        stop: watch.stop,
+        seen: &|peak| (watch.seen)(Seen { peak, bound }),
     };
     spans
         .instance()
@@ -143,18 +139,18 @@ pub(super) fn place(
     across: Option<&[bool]>,
     base: u64,
     options: &Options,
-    stop: &(dyn Fn() -> bool + Sync),
+    watch: Watch<'_>,
 ) -> Placed {
     let blocks = spans.blocks();
-    let mut together = place_some(spans, &blocks, |_| true, base, options, stop);
+    let mut together = place_some(spans, &blocks, |_| true, base, options, watch);
     let Some(across) = across.filter(|it| !it.is_empty()) else {
         return together;
     };
     together.is_apart = true;
     // By turns.
     let lives = |at: usize| across[at % across.len()];
-    let mut first = place_some(spans, &blocks, lives, base, options, stop);
-    let rest = place_some(spans, &blocks, |at| !lives(at), first.end, options, stop);
+    let mut first = place_some(spans, &blocks, lives, base, options, watch);
+    let rest = place_some(spans, &blocks, |at| !lives(at), first.end, options, watch);
     let length = together.end - base;
     let most = if options.device {
         MOST_UNASKED
@@ -185,7 +181,7 @@ fn place_some(
     chosen: impl Fn(usize) -> bool,
     base: u64,
     options: &Options,
-    stop: &(dyn Fn() -> bool + Sync),
+    watch: Watch<'_>,
 ) -> Placed {
     let mut placed = Placed {
         offsets: vec![0; blocks.len()],
@@ -203,14 +199,20 @@ fn place_some(
             };
         };
         let good = enough(instance.lower_bound());
+        // What crossed a wall comes on top.
+        let (below, bound) = (placed.end - base, placed.bound.max(instance.lower_bound()));
         let best = std::sync::atomic::AtomicU64::new(u64::MAX);
         let order = std::sync::atomic::Ordering::Relaxed;
         let solution = solve(
             &instance,
             Effort {
                 threads: options.threads,
-                stop: &|| best.load(order) <= good || stop(),
-                seen: &|peak| best.store(peak, order),
+                stop: &|| best.load(order) <= good || (watch.stop)(),
+                seen: &|peak| {
+                    best.store(peak, order);
+                    let peak = below + peak;
+                    (watch.seen)(Seen { peak, bound });
+                },
             },
         );
         // What no region holds is cut anyway.

@@ -23,7 +23,9 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
     for group in groups {
         let mut spans = Spans::of(record, &group.steady, &group.lanes);
         let options = Options::default();
-        line::ease(&mut spans, &options, &|| false);
+        let seen = &|_| {};
+        let stop = &|| false;
+        line::ease(&mut spans, &options, Watch { stop, seen });
         let (own, early, _) = place(
             record,
             &options,
@@ -31,7 +33,10 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
             &group,
             &spans,
             (end, true),
-            &|| true,
+            Watch {
+                stop: &|| true,
+                seen,
+            },
         );
         let mut lives = |number: u32, offset| {
             let request = &record.requests[number as usize];

@@ -47,7 +47,18 @@ impl Slots {
 
     /// What was counted.
     pub fn counts(&self) -> Counts {
-        self.counts
+        let mut counts = self.counts;
+        for course in &self.courses {
+            let (lost, given_up) = course.drift().counts();
+            counts.drift += lost;
+            counts.given_up += given_up;
+        }
+        counts
+    }
+
+    /// Whether the plan does not fit a lane any more.
+    pub fn has_given_up(&self) -> bool {
+        self.courses.iter().any(|it| it.drift().is_given_up())
     }
 
     /// The slot in use that begins at this address. O(log slots), and the slots that begin there.

@@ -5,9 +5,32 @@ use crate::advise::world::World;
 use crate::input::{Item, What};
 use crate::show;
 
-/// How often what is live comes close to the budget.
+/// What limits pinned memory, and what is said of it.
+pub(super) struct Limit {
+    pub(super) id: &'static str,
+    pub(super) what: &'static str,
+    /// So many tenths of it are close, in words and as a number.
+    pub(super) tenths: (&'static str, u64),
+    pub(super) name: &'static str,
+    pub(super) to_do: &'static str,
+    pub(super) bytes: u64,
+}
+
+/// What the user has set.
+pub(super) fn set(budget: u64) -> Ceiling {
+    Ceiling::new(Limit {
+        id: "at_the_budget",
+        what: "What the program needs comes close to the budget, where memory is given back and pinned again",
+        tenths: ("nine tenths", 9),
+        name: "BUDDY_MAX_MB",
+        to_do: "raise BUDDY_MAX_MB if the machine has the memory, or pin less at once",
+        bytes: budget,
+    })
+}
+
+/// How often what is live comes close to a limit.
 pub(super) struct Ceiling {
-    budget: u64,
+    limit: Limit,
     above: bool,
     times: u64,
     most: u64,
@@ -15,9 +38,9 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    pub(super) fn new(budget: u64) -> Self {
+    pub(super) fn new(limit: Limit) -> Self {
         Self {
-            budget,
+            limit,
             above: false,
             times: 0,
             most: 0,
@@ -28,14 +51,15 @@ impl Ceiling {
 
 impl Watch for Ceiling {
     fn see(&mut self, item: &Item, world: &World) {
+        let near = self.limit.bytes / 10 * self.limit.tenths.1;
         let What::Request { bytes, .. } = item.what else {
             // So far below that it is another time.
-            self.above &= world.live_bytes > self.budget / 4 * 3;
+            self.above &= world.live_bytes > near / 6 * 5;
             return;
         };
         let live = world.live_bytes.saturating_add(bytes);
         self.most = self.most.max(live);
-        if !self.above && live > self.budget / 10 * 9 {
+        if !self.above && live > near {
             self.above = true;
             self.times += 1;
             self.examples.add(item.line);
@@ -44,18 +68,20 @@ impl Watch for Ceiling {
 
     fn finding(&mut self, _world: &World) -> Option<Finding> {
         (self.times > 0).then(|| Finding {
-            id: "at_the_budget",
-            what: "What the program needs comes close to the budget, where memory is given back and pinned again".to_owned(),
+            id: self.limit.id,
+            what: self.limit.what.to_owned(),
             evidence: format!(
-                "{} above nine tenths of BUDDY_MAX_MB ({}), {} live at most",
+                "{} above {} of {} ({}), {} live at most",
                 show::count(self.times, "time"),
-                show::bytes(self.budget),
+                self.limit.tenths.0,
+                self.limit.name,
+                show::bytes(self.limit.bytes),
                 show::bytes(self.most),
             ),
             count: self.times,
             bytes: self.most,
             lines: self.examples.0.clone(),
-            to_do: "raise BUDDY_MAX_MB if the machine has the memory, or pin less at once".to_owned(),
+            to_do: self.limit.to_do.to_owned(),
         })
     }
 }

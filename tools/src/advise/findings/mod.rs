@@ -3,13 +3,19 @@
 //! A watch sees every event once, with the world before it. At the end it says what it found, with its evidence: how
 //! many, how large, which lines. Invariant: without evidence it is silent.
 
+mod brief;
 mod budget;
 mod clears;
+mod gathered;
+mod group;
 mod growth;
+mod pieces;
 mod powers;
+mod slow;
 mod small;
 mod stuck;
 mod unread;
+mod whose;
 
 use serde::Serialize;
 
@@ -52,20 +58,46 @@ pub(super) fn watches(counts: &Counts, about: &About) -> Vec<Box<dyn Watch>> {
         Box::new(small::Small::new(counts)),
         Box::new(budget::Turns::default()),
     ];
-    // Rounded sizes are all powers of two.
+    // Rounded sizes are all powers of two, and so are sums of them.
     if about.exact_sizes {
         all.push(Box::new(powers::Powers::new(counts)));
+        all.push(Box::new(gathered::Gathered::default()));
     }
     if about.uses && (about.recorded || counts.uses > 0) {
         all.push(Box::new(unread::Unread::new(counts)));
+        all.push(Box::new(brief::Brief::new(counts)));
     }
     if about.recorded {
         all.push(Box::new(stuck::Stuck::new(counts)));
+        all.push(Box::new(slow::Slow::new(counts)));
     }
-    if let Some(budget) = about.budget {
-        all.push(Box::new(budget::Ceiling::new(budget)));
-    }
+    all.extend(
+        about
+            .budget
+            .map(|it| Box::new(budget::set(it)) as Box<dyn Watch>),
+    );
+    all.extend(
+        about
+            .group_limit
+            .map(|it| Box::new(group::near(it)) as Box<dyn Watch>),
+    );
     all
+}
+
+/// Those for a trace of device memory.
+pub(super) fn of_a_device() -> Vec<Box<dyn Watch>> {
+    vec![
+        Box::new(pieces::Pieces::default()),
+        Box::new(budget::Turns::default()),
+    ]
+}
+
+/// What they found; what weighs most comes first.
+pub(super) fn found(watches: &mut [Box<dyn Watch>], world: &World) -> Vec<Finding> {
+    let found = watches.iter_mut().filter_map(|it| it.finding(world));
+    let mut found: Vec<Finding> = found.collect();
+    found.sort_by_key(|it| std::cmp::Reverse(it.bytes));
+    found
 }
 
 /// Some of many lines.

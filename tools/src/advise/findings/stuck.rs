@@ -1,11 +1,11 @@
 //! Blocks that were freed and were never safe again: a stream that does not complete keeps them.
 //!
-//! An allocator looks at its streams when it is asked for memory, and there are two: ours, and PyTorch's own, which has
-//! the requests below the threshold and the private ones. A block whose allocator was not asked any more says nothing
-//! of its stream.
+//! An allocator looks at its streams when it is asked for memory. A block whose allocator was not asked any more says
+//! nothing of its stream.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
+use super::whose::{ALLOCATORS, Whose};
 use super::{Finding, Watch};
 use crate::advise::world::{Block, Counts, World};
 use crate::input::{Item, What};
@@ -14,11 +14,9 @@ use crate::show;
 pub(super) struct Stuck {
     events: u64,
     lost: u64,
-    threshold: u64,
-    /// Private blocks.
-    private: HashSet<u64>,
-    /// The line of the last request to each allocator: ours, and PyTorch's own.
-    asked: [u64; 2],
+    whose: Whose,
+    /// The line of the last request to each allocator.
+    asked: [u64; ALLOCATORS],
     /// Freed and not safe: the block, the line of its free, and whose it is.
     pending: HashMap<u64, (Block, u64, usize)>,
 }
@@ -31,16 +29,10 @@ impl Stuck {
         Self {
             events: counts.events,
             lost: counts.lost,
-            threshold: counts.threshold,
-            private: HashSet::new(),
-            asked: [0; 2],
+            whose: Whose::new(counts),
+            asked: [0; ALLOCATORS],
             pending: HashMap::new(),
         }
-    }
-
-    /// Which allocator has it.
-    fn whose(&self, id: u64, bytes: u64) -> usize {
-        usize::from(bytes < self.threshold || self.private.contains(&id))
     }
 }
 
@@ -50,17 +42,14 @@ impl Watch for Stuck {
             What::Request {
                 id, bytes, private, ..
             } => {
-                if private {
-                    self.private.insert(id);
-                }
-                let whose = self.whose(id, bytes);
+                let whose = self.whose.asked(id, bytes, private);
                 self.asked[whose] = item.line;
             }
             What::Free {
                 id, pending: true, ..
             } => {
                 if let Some(block) = world.live.get(&id) {
-                    let whose = self.whose(id, block.bytes);
+                    let whose = self.whose.of(id, block.bytes);
                     self.pending.insert(id, (*block, item.line, whose));
                 }
             }

@@ -1,11 +1,11 @@
 //! How much each allocator pins: traces replayed on the real allocators.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Result;
-use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
-use serde_json::json;
+use anyhow::{Context, Result};
+use pinbuddy_replay::workload::{Sizes, WORKLOADS};
+use serde_json::{Value, json};
 
 use super::axis::{Axis, Scale};
 use super::figure::{Results, Target};
@@ -14,13 +14,13 @@ use super::harness::Answer;
 use super::matrix::Matrix;
 use super::planned::{self, Planned};
 use super::plot::{Chart, Line, Series};
+use super::replayed::{Program, SEED};
+use super::stats::median;
 use super::subject::{Memory, Settings, Subject};
-use super::trace::Compact;
 use xtask_support::paths;
 use xtask_support::progress::Step;
 use xtask_support::scratch::Scratch;
 
-const SEED: u64 = 1;
 const GIB: f64 = (1_u64 << 30) as f64;
 /// One workload with fixed sizes and one with varying sizes.
 const PLOTTED: [(&str, &str, &str); 2] = [
@@ -36,48 +36,6 @@ const PLOTTED: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// A program to replay.
-struct Program {
-    name: String,
-    sizes: Sizes,
-    from: Origin,
-}
-
-enum Origin {
-    Workload(&'static Workload),
-    File(PathBuf),
-}
-
-impl Program {
-    fn made_up(workload: &'static Workload) -> Self {
-        Self {
-            name: workload.name.to_owned(),
-            sizes: workload.sizes,
-            from: Origin::Workload(workload),
-        }
-    }
-
-    /// A trace given by the user, with any sizes.
-    fn recorded(path: &Path) -> Self {
-        Self {
-            name: path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-            sizes: Sizes::Vary,
-            from: Origin::File(path.to_owned()),
-        }
-    }
-
-    fn trace(&self) -> Result<Compact> {
-        match &self.from {
-            Origin::Workload(workload) => Compact::of(workload.events(SEED, workload.steps)),
-            Origin::File(path) => Compact::read(path),
-        }
-    }
-}
-
 type Seen = BTreeMap<(String, Subject), Outcome>;
 
 /// The outcome of a replay.
@@ -88,6 +46,8 @@ struct Outcome {
     later_pins: f64,
     /// Of a plan with slots: how many requests got theirs, in percent.
     planned_hits: Option<f64>,
+    /// Of second runs: by seed, pinned over requested and calls after the warm-up. Above, the median and the most.
+    second: Vec<(u64, f64, f64)>,
     answer: Answer,
 }
 
@@ -102,12 +62,12 @@ pub fn run(
     let mut seen = Seen::new();
     let file = Scratch::file(&paths::target().join("bench/trace"))?;
     for program in &programs {
-        program.trace()?.write(file.path())?;
+        program.trace(SEED)?.write(file.path())?;
         for subject in Subject::ALL {
             step.say(format!("{}, {}", program.name, subject.name()));
             let replay = format!("replay {} free", file.path().display());
             let outcome = if subject == Subject::PinbuddyPlan {
-                second_run(fixture, &replay)?
+                second_runs(fixture, program, &replay)?
             } else {
                 let mut harness = fixture.start(subject, Memory::Counted, settings(subject))?;
                 outcome(harness.ask(&replay)?)?
@@ -140,7 +100,15 @@ pub fn run(
     for (workload, file, title) in PLOTTED {
         results.charts.push(chart(&seen, workload, file, title)?);
     }
-    results.detail("memory", json!({"seed": SEED}));
+    let second = |program: &Program| {
+        let runs = &seen[&(program.name.clone(), Subject::PinbuddyPlan)].second;
+        let runs = runs.iter().map(|(seed, pinned, pins)| {
+            json!({"seed": seed, "pinned_over_requested": pinned, "pins": pins})
+        });
+        (program.name.clone(), runs.collect())
+    };
+    let second: BTreeMap<String, Vec<Value>> = programs.iter().map(second).collect();
+    results.detail("memory", json!({"seed": SEED, "second_runs": second}));
     Ok(())
 }
 
@@ -168,19 +136,33 @@ fn outcome(answer: Answer) -> Result<Outcome> {
         after_clear_over_live: ratio(number("pinned_after_clear")?, number("live_at_clear")?),
         later_pins: answer.list("iteration_pins")?.iter().skip(1).sum(),
         planned_hits: None,
+        second: Vec::new(),
         answer,
     })
 }
 
-/// A run with the plan of an earlier one. Nobody marks iterations, as in most programs.
-fn second_run(fixture: &Fixture, replay: &str) -> Result<Outcome> {
-    let planned = Planned::of_a_run(fixture, |harness| harness.ask(replay).map(drop))?;
-    let mut harness = planned.start(fixture, Memory::Counted, Settings::new())?;
-    harness.ask("warm-up")?;
-    let outcome = outcome(harness.ask(replay)?)?;
+/// Runs with the plan of an earlier one. Nobody marks iterations, as in most programs.
+fn second_runs(fixture: &Fixture, program: &Program, first: &str) -> Result<Outcome> {
+    let planned = Planned::of_a_run(fixture, |harness| harness.ask(first).map(drop))?;
+    let file = Scratch::file(&paths::target().join("bench/second-trace"))?;
+    let replay = format!("replay {} free", file.path().display());
+    let (mut runs, mut last) = (Vec::new(), None);
+    for &seed in program.second_seeds() {
+        program.trace(seed)?.write(file.path())?;
+        let mut harness = planned.start(fixture, Memory::Counted, Settings::new())?;
+        harness.ask("warm-up")?;
+        let outcome = outcome(harness.ask(&replay)?)?;
+        let pins: f64 = outcome.answer.list("iteration_pins")?.iter().sum();
+        runs.push((seed, outcome.pinned_over_requested, pins));
+        last = Some((outcome, planned::hits_in_percent(&mut harness)?));
+    }
+    let (outcome, planned_hits) = last.context("no second run")?;
+    let pinned: Vec<f64> = runs.iter().map(|it| it.1).collect();
     Ok(Outcome {
-        later_pins: outcome.answer.list("iteration_pins")?.iter().sum(),
-        planned_hits: planned::hits_in_percent(&mut harness)?,
+        pinned_over_requested: median(&pinned),
+        later_pins: runs.iter().map(|it| it.2).fold(0.0, f64::max),
+        planned_hits,
+        second: runs,
         ..outcome
     })
 }

@@ -20,6 +20,7 @@ pub mod part;
 mod plan;
 mod planned;
 pub mod plot;
+mod replayed;
 mod scaling;
 mod script;
 mod stats;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use pinbuddy_replay::workload::{WORKLOADS, Workload};
+use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
 use pinbuddy_trace::Op;
 use serde_json::{Value, json};
 
@@ -26,6 +26,9 @@ use xtask_support::scratch::Scratch;
 
 /// Milliseconds that the simulated driver takes for a GiB.
 const PACE: u32 = 300;
+/// Inputs of the run that is recorded, and of the second one.
+const RECORDED_SEED: u64 = 1;
+const OTHER_SEED: u64 = 2;
 /// Each round takes minutes, most of them pins of stock's.
 const MOST_ROUNDS: usize = 3;
 /// Workloads with at most so many bytes live run with pages locked, too. Stock pins up to two and a half times as much.
@@ -98,17 +101,23 @@ fn whole(
         Effort::Smoke => workload.steps.min(4),
         _ => workload.steps,
     };
-    let (all, first) = (
-        trace(workload, steps, false)?,
-        trace(workload, steps, true)?,
-    );
+    // Where sizes vary, those of the run that was recorded never come again.
+    let seed = match workload.sizes {
+        Sizes::Fixed => RECORDED_SEED,
+        Sizes::Vary => OTHER_SEED,
+    };
+    let recorded = trace(workload, RECORDED_SEED, steps, false)?;
+    let all = trace(workload, seed, steps, false)?;
+    let first = trace(workload, seed, steps, true)?;
+    let recorded_file = Scratch::file(&paths::target().join("bench/plan-recorded"))?;
     let all_file = Scratch::file(&paths::target().join("bench/plan-trace"))?;
     let first_file = Scratch::file(&paths::target().join("bench/plan-first"))?;
+    recorded.write(recorded_file.path())?;
     all.write(all_file.path())?;
     first.write(first_file.path())?;
     step.say(format!("{}, the first run", workload.name));
     // Waits for the warm-up before each request, as fast as a program: else the recorder would be overrun.
-    let slowly = format!("replay {} free", all_file.path().display());
+    let slowly = format!("replay {} free", recorded_file.path().display());
     let planned = Planned::of_a_run(fixture, |it| it.ask(&slowly).map(drop))?;
     let paced = || vec![("PINBUDDY_SIM_PIN_MS_PER_GB", PACE.to_string())];
     for round in 1..=fixture.effort.rounds().min(MOST_ROUNDS) {
@@ -147,9 +156,9 @@ fn replay(file: &Path) -> String {
 }
 
 /// All of a workload, or its first iteration.
-fn trace(workload: &Workload, steps: u32, first: bool) -> Result<Compact> {
+fn trace(workload: &Workload, seed: u64, steps: u32, first: bool) -> Result<Compact> {
     let mut over = false;
-    Compact::of(workload.events(1, steps).take_while(|event| {
+    Compact::of(workload.events(seed, steps).take_while(|event| {
         let before = over;
         over |= matches!(event.op, Op::Iter);
         !(first && before)

@@ -1,0 +1,42 @@
+//! A program that does not do as its plan says any more.
+
+use pinbuddy_core::WarmUp;
+
+use super::planned::{layout, on};
+use super::*;
+
+#[test]
+fn a_plan_that_does_not_fit_any_more_is_counted_and_said_once() {
+    let handle = on(&layout(), WarmUp::Sync, 1 << 20);
+    let plan = |what: &str| handle.report()["plan"][what].as_u64().unwrap();
+    let round = |sizes: &[usize]| {
+        for mib in sizes {
+            if let Some(grant) = handle.request_planned(0, mib * MIB) {
+                handle.release(grant.block);
+            }
+        }
+    };
+    round(&[32, 32, 16, 16]);
+    for _ in 0..400 {
+        round(&[7, 9, 11]);
+    }
+    assert_eq!(plan("drift"), 1);
+    let said = || {
+        handle
+            .planned
+            .as_ref()
+            .unwrap()
+            .has_said_that_it_fits_no_more()
+    };
+    assert_eq!((plan("given_up"), said()), (0, false), "a phase");
+    for _ in 0..1000 {
+        round(&[7, 9, 11]);
+    }
+    assert_eq!((plan("given_up"), said()), (1, true));
+    for _ in 0..5 {
+        round(&[32, 32, 16, 16]);
+    }
+    let hits = plan("hits");
+    round(&[32, 32, 16, 16]);
+    assert_eq!(plan("hits") - hits, 4, "it fits again");
+}

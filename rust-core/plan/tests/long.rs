@@ -1,0 +1,151 @@
+//! Programs that have more than the longest region at once: no region is longer, and no block would straddle two.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+
+use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
+use pinbuddy_plan::file::MOST_REGION;
+use pinbuddy_plan::{Event, Options, Plan, check_plan, plan};
+
+mod programs;
+use programs::{Random, record};
+
+const GIB: u64 = 1 << 30;
+
+fn planned(events: &[Event]) -> Plan {
+    let plan = plan(&record(events), &Options::default(), &|| true);
+    plan.check().unwrap();
+    plan
+}
+
+/// Requests of random sizes, of which up to `live` bytes live at once.
+fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Event> {
+    let mut random = Random::new(5);
+    let (mut events, mut there) = (Vec::new(), Vec::new());
+    for id in 0..60 {
+        let bytes = sizes.start + random.below(sizes.end - sizes.start);
+        while there.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > live {
+            let id = there
+                .swap_remove(random.below(there.len() as u64) as usize)
+                .0;
+            events.push(Event::Over { id });
+        }
+        there.push((id, bytes));
+        events.push(Event::Request { id, bytes, lane: 0 });
+    }
+    events
+}
+
+/// How many requests an engine has no room for that has the plan's regions as segments, all of them as long as is said.
+fn without_room(plan: &Plan, events: &[Event]) -> usize {
+    let bytes = plan.regions[0] as usize;
+    let mut engine = Engine::new(Config {
+        segment_bytes: bytes,
+        threshold_bytes: 0,
+    })
+    .mixing();
+    for at in 1..=plan.regions.len() {
+        let segment = NewSegment::new(Region {
+            base: at << 38,
+            bytes,
+        })
+        .unwrap();
+        engine.adopt(segment.mixing()).unwrap();
+    }
+    let mut live = HashMap::new();
+    let mut missed = 0;
+    for event in events {
+        match *event {
+            Event::Request { id, bytes, .. } => match engine.request(bytes as usize) {
+                Decision::Block(block) => drop(live.insert(id, block)),
+                _ => missed += 1,
+            },
+            Event::Over { id } => live
+                .remove(&id)
+                .into_iter()
+                .for_each(|it| engine.release(it).unwrap()),
+            _ => {}
+        }
+    }
+    missed
+}
+
+#[test]
+fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
+    for (sizes, live, most) in [
+        (GIB..9 * GIB, 100 * GIB, 1.3),
+        // More than half of a region: two never share one.
+        (33 * GIB..48 * GIB, 150 * GIB, 1.6),
+        // So few at once leave much between them.
+        (2 * GIB..40 * GIB, 150 * GIB, 1.8),
+    ] {
+        let events = random(sizes.clone(), live);
+        let plan = planned(&events);
+        assert!(plan.slots.is_empty());
+        assert!(plan.regions.len() > 1 && plan.regions.iter().all(|it| *it == plan.regions[0]));
+        let longest = events.iter().map(|it| match it {
+            Event::Request { bytes, .. } => *bytes,
+            _ => 0,
+        });
+        let holding = longest.max().unwrap()..=MOST_REGION;
+        assert!(holding.contains(&plan.regions[0]), "{:?}", plan.regions);
+        let most = (plan.facts.peak as f64 * most) as u64;
+        assert!(
+            (plan.facts.peak..most).contains(&plan.reserved()),
+            "{sizes:?}: {} of {}",
+            plan.reserved(),
+            plan.facts.peak
+        );
+        assert_eq!(without_room(&plan, &events), 0, "{sizes:?}");
+    }
+}
+
+#[test]
+fn what_is_longer_than_any_region_is_in_no_amount() {
+    let mut events = random(GIB..9 * GIB, 30 * GIB);
+    let without = planned(&events).regions;
+    let (id, bytes) = (1000, 65 * GIB);
+    events.insert(20, Event::Request { id, bytes, lane: 0 });
+    events.insert(50, Event::Over { id });
+    let plan = planned(&events);
+    assert_eq!(plan.regions, without);
+    assert!(plan.facts.peak <= 30 * GIB, "{}", plan.facts.peak);
+}
+
+#[test]
+fn places_lie_within_regions_none_of_which_is_too_long() {
+    let mut random = Random::new(7);
+    let sizes: Vec<u64> = (0..40).map(|_| (1 + random.below(12)) * GIB).collect();
+    let mut events = Vec::new();
+    for iteration in 0..5 {
+        let id = |at: usize| (iteration * sizes.len() + at) as u64;
+        for (at, &bytes) in sizes.iter().enumerate() {
+            let lane = 0;
+            events.push(Event::Request {
+                id: id(at),
+                bytes,
+                lane,
+            });
+            // Each for a while of its own.
+            events.extend(
+                (0..at)
+                    .filter(|it| it + it % 25 == at)
+                    .map(|it| Event::Over { id: id(it) }),
+            );
+        }
+        let left = (0..sizes.len()).filter(|it| it + it % 25 >= sizes.len() || it % 25 == 0);
+        events.extend(left.map(|it| Event::Over { id: id(it) }));
+    }
+    let plan = planned(&events);
+    assert!(plan.regions.len() > 1 && plan.facts.peak > MOST_REGION);
+    assert!(plan.regions.iter().all(|it| *it <= MOST_REGION));
+    // That each slot lies within its region was checked.
+    let replayed = check_plan(&record(&events), &plan);
+    assert_eq!((replayed.hits, replayed.busy), (200, 0));
+    assert!(
+        plan.reserved() < plan.facts.peak * 5 / 4,
+        "{} of {}",
+        plan.reserved(),
+        plan.facts.peak
+    );
+}

@@ -1,0 +1,106 @@
+//! Many equal blocks at once, and then one that is as long as all of them: a list that is gathered into and then
+//! concatenated.
+
+use super::{Examples, Finding, Watch};
+use crate::advise::world::World;
+use crate::input::{Item, What};
+use crate::show;
+
+/// So many equal blocks are a list, and so often it is gathered.
+const BLOCKS: u64 = 4;
+const LEAST: u64 = 3;
+
+/// A shorter sum is not worth a word.
+const SHORTEST: u64 = 1 << 20;
+
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// The last requests, as long as they are equal: their bytes, and their ids.
+    bytes: u64,
+    list: Vec<u64>,
+    times: u64,
+    /// The most that lists and their sum had at once.
+    most: u64,
+    parts: u64,
+    examples: Examples,
+}
+
+impl Watch for Gathered {
+    fn see(&mut self, item: &Item, world: &World) {
+        let What::Request { id, bytes, .. } = item.what else {
+            return;
+        };
+        if bytes == self.bytes {
+            self.list.push(id);
+            return;
+        }
+        let parts = self.list.len() as u64;
+        let is_sum = parts >= BLOCKS && Some(bytes) == self.bytes.checked_mul(parts);
+        if is_sum && bytes >= SHORTEST && self.list.iter().all(|it| world.live.contains_key(it)) {
+            self.times += 1;
+            self.most = self.most.max(bytes.saturating_mul(2));
+            self.parts = self.parts.max(parts);
+            self.examples.add(item.line);
+        }
+        self.bytes = bytes;
+        self.list.clear();
+        self.list.push(id);
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        (self.times >= LEAST).then(|| Finding {
+            id: "gathered_into_a_list",
+            what: "Many equal blocks are followed by one as long as all of them, as where a list is gathered and concatenated"
+                .to_owned(),
+            evidence: format!(
+                "{}, up to {} at a time, up to {} for the list and its sum",
+                show::count(self.times, "time"),
+                show::count(self.parts, "block"),
+                show::bytes(self.most),
+            ),
+            count: self.times,
+            bytes: self.most,
+            lines: self.examples.0.clone(),
+            to_do: "gather into one tensor (all_gather_into_tensor), or take the long block first and fill slices of it"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+    use super::*;
+
+    /// A list of blocks, of which some are freed before the next request, so often.
+    fn program(parts: u64, gone: usize, sum: u64, times: u64) -> Option<Finding> {
+        let mut program = Program::default();
+        for _ in 0..times {
+            let list: Vec<u64> = (0..parts).map(|_| program.alloc(2 * MIB)).collect();
+            list[..gone].iter().for_each(|it| program.free(*it));
+            let whole = program.alloc(sum * MIB);
+            list[gone..].iter().for_each(|it| program.free(*it));
+            program.free(whole);
+        }
+        program.finding("gathered_into_a_list", Default::default())
+    }
+
+    #[test]
+    fn a_list_and_its_sum_are_found() {
+        let found = program(8, 0, 16, 5).unwrap();
+        assert_eq!((found.count, found.bytes), (5, 32 * MIB));
+        assert_eq!(found.lines[..2], [9, 27]);
+    }
+
+    #[test]
+    fn other_sizes_lists_that_are_gone_and_a_single_time_are_not() {
+        for (parts, gone, sum, times) in [(8, 0, 17, 5), (8, 1, 16, 5), (3, 0, 6, 5), (8, 0, 16, 2)]
+        {
+            assert_eq!(
+                program(parts, gone, sum, times),
+                None,
+                "{parts} {gone} {sum} {times}"
+            );
+        }
+    }
+}

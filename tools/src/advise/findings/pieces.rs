@@ -1,0 +1,147 @@
+//! Device memory in pieces: sizes vary, and the allocator has reserved far more than is live, since what is free lies
+//! between blocks and in segments of other sizes.
+
+use std::collections::HashSet;
+
+use super::{Examples, Finding, Watch};
+use crate::advise::world::World;
+use crate::input::{Item, What};
+use crate::show;
+
+/// Smaller requests share segments of 2 MiB.
+const SMALLEST: u64 = 1 << 20;
+
+/// So many sizes vary; beyond, they are not counted.
+const SIZES: usize = 32;
+
+/// More than so many parts in twenty of what is live, and so many bytes, is far above it.
+const TWENTIETHS: u64 = 24;
+const LEAST: u64 = 256 << 20;
+
+#[derive(Default)]
+pub(super) struct Pieces {
+    sizes: HashSet<u64>,
+    reserved: u64,
+    /// The most that was reserved, and the most that was live.
+    most: u64,
+    live: u64,
+    /// Segments that were reserved though as much was free.
+    times: u64,
+    examples: Examples,
+}
+
+impl Watch for Pieces {
+    fn see(&mut self, item: &Item, world: &World) {
+        match item.what {
+            What::Pin { bytes } => {
+                let free = self.reserved.saturating_sub(world.live_bytes);
+                if self.reserved > 0 && free >= bytes {
+                    self.times += 1;
+                    self.examples.add(item.line);
+                }
+                self.reserved = self.reserved.saturating_add(bytes);
+                self.most = self.most.max(self.reserved);
+            }
+            What::Unpin { bytes } => self.reserved = self.reserved.saturating_sub(bytes),
+            What::Request { bytes, .. } => {
+                self.live = self.live.max(world.live_bytes.saturating_add(bytes));
+                if bytes > SMALLEST && self.sizes.len() < SIZES {
+                    self.sizes.insert(bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        let above = self.most.saturating_sub(self.live);
+        let is_far = self.most / TWENTIETHS * 20 > self.live && above >= LEAST;
+        if !is_far || self.times == 0 || self.sizes.len() < SIZES {
+            return None;
+        }
+        Some(Finding {
+            id: "reserved_far_above_requested",
+            what: "Device memory lies in pieces: sizes vary, and much more is reserved than is in use".to_owned(),
+            evidence: format!(
+                "{} reserved at most, {} in use at most, {SIZES} sizes or more above {}; {} reserved though as much was free",
+                show::bytes(self.most),
+                show::bytes(self.live),
+                show::bytes(SMALLEST),
+                show::count_of(self.times, "segment was", "segments were"),
+            ),
+            count: self.times,
+            bytes: above,
+            lines: self.examples.0.clone(),
+            to_do: "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, unless memory is shared between processes; where \
+                    requests come again, a plan for device memory leaves still less idle"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A program with forty segments of which every other block is freed before more is reserved for one request; sizes
+    /// are in MiB.
+    fn found(size: &dyn Fn(u64) -> u64, reuses: bool) -> Option<Finding> {
+        let (mut watch, mut world, mut line) = (Pieces::default(), World::default(), 0);
+        let mut see = |what| {
+            line += 1;
+            let item = Item {
+                line,
+                at: line,
+                what,
+            };
+            watch.see(&item, &world);
+            world.see(&item);
+        };
+        let request = |id: u64, bytes| What::Request {
+            id,
+            block: id as u32,
+            bytes,
+            thread: 0,
+            private: false,
+            stream: 0,
+        };
+        for id in 0..40 {
+            see(What::Pin {
+                bytes: size(id) * MIB,
+            });
+            see(request(id, size(id) * MIB));
+        }
+        for id in (0..40).step_by(2) {
+            let (block, bytes) = (Some(id as u32), size(id) * MIB);
+            see(What::Free {
+                id,
+                block,
+                bytes,
+                pending: false,
+            });
+        }
+        let sum = (0..40).step_by(2).map(size).sum::<u64>() * MIB;
+        if !reuses {
+            see(What::Pin { bytes: sum });
+        }
+        see(request(40, sum));
+        watch.finding(&world)
+    }
+
+    #[test]
+    fn sizes_that_vary_and_idle_memory_between_them_are_found() {
+        let found = found(&|id| 10 + id, false).unwrap();
+        assert_eq!(found.count, 1);
+        // What was freed, less what was asked for in all at most.
+        assert_eq!(found.bytes, 580 * MIB);
+        assert!(found.to_do.contains("expandable_segments:True"));
+    }
+
+    #[test]
+    fn equal_sizes_and_memory_that_is_used_again_are_not() {
+        assert_eq!(found(&|_| 30, false), None);
+        assert_eq!(found(&|id| 10 + id, true), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! Blocks that wait long for a stream after they were freed: memory that serves nobody meanwhile.
+//!
+//! An allocator looks at its streams when it is asked, so how long a block waited is counted in requests to its allocator.
+//! What is never safe is another finding.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::whose::{ALLOCATORS, Whose};
+use super::{Finding, Watch};
+use crate::advise::world::{Block, Counts, World};
+use crate::input::{Item, What};
+use crate::show;
+
+/// A block that waits while its allocator is asked so often waits long.
+const LONG: u64 = 8;
+
+/// It is worth a word if so many blocks, and so many bytes at once, wait long; and one part of the largest live set.
+const LEAST: (u64, u64) = (16, 64 << 20);
+const PART: u64 = 4;
+
+pub(super) struct Slow {
+    whose: Whose,
+    largest_live: u64,
+    /// Requests so far.
+    asked: [u64; ALLOCATORS],
+    /// Freed and not safe: the block, when it was freed, and the requests so far.
+    pending: HashMap<u64, (Block, Item, u64)>,
+    /// Those that waited long: the block, and between which lines.
+    waited: Vec<(Block, u64, u64)>,
+    /// Microseconds of the one that waited longest.
+    longest: u64,
+}
+
+impl Slow {
+    pub(super) fn new(counts: &Counts) -> Self {
+        Self {
+            whose: Whose::new(counts),
+            largest_live: counts.largest_live,
+            asked: [0; ALLOCATORS],
+            pending: HashMap::new(),
+            waited: Vec::new(),
+            longest: 0,
+        }
+    }
+
+    /// The most bytes that waited long at once.
+    fn most(&self) -> u64 {
+        let ends = |it: &(Block, u64, u64)| [(it.1, true, it.0.bytes), (it.2, false, it.0.bytes)];
+        let mut ends: Vec<(u64, bool, u64)> = self.waited.iter().flat_map(ends).collect();
+        ends.sort_unstable();
+        let (mut now, mut most) = (0_u64, 0);
+        for (_, begins, bytes) in ends {
+            now = if begins { now + bytes } else { now - bytes };
+            most = now.max(most);
+        }
+        most
+    }
+}
+
+impl Watch for Slow {
+    fn see(&mut self, item: &Item, world: &World) {
+        match item.what {
+            What::Request {
+                id, bytes, private, ..
+            } => {
+                let whose = self.whose.asked(id, bytes, private);
+                self.asked[whose] += 1;
+            }
+            What::Free {
+                id, pending: true, ..
+            } => {
+                if let Some(block) = world.live.get(&id) {
+                    let asked = self.asked[self.whose.of(id, block.bytes)];
+                    self.pending.insert(id, (*block, *item, asked));
+                }
+            }
+            What::Safe { id, .. } => {
+                let Some((block, freed, asked)) = self.pending.remove(&id) else {
+                    return;
+                };
+                if self.asked[self.whose.of(id, block.bytes)] - asked >= LONG {
+                    self.waited.push((block, freed.line, item.line));
+                    self.longest = self.longest.max(item.at.saturating_sub(freed.at));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finding(&mut self, _world: &World) -> Option<Finding> {
+        let (count, most) = (self.waited.len() as u64, self.most());
+        if count < LEAST.0 || most < LEAST.1 || most < self.largest_live / PART {
+            return None;
+        }
+        let mut streams: BTreeMap<u32, u64> = BTreeMap::new();
+        for stream in self.waited.iter().filter_map(|it| it.0.stream) {
+            *streams.entry(stream).or_default() += 1;
+        }
+        let slowest = streams.into_iter().max_by_key(|it| it.1);
+        let named =
+            slowest.map(|(stream, blocks)| format!("; {blocks} of them for stream {stream}"));
+        Some(Finding {
+            id: "waits_long_for_a_stream",
+            what: "Freed memory waits long for a stream, and serves no request meanwhile".to_owned(),
+            evidence: format!(
+                "{} waited while {LONG} or more requests were served, up to {}, {} at once{}; at most {} live in all",
+                show::count(count, "block"),
+                show::time(self.longest),
+                show::bytes(most),
+                named.unwrap_or_default(),
+                show::bytes(self.largest_live),
+            ),
+            count,
+            bytes: most,
+            lines: self.waited.iter().take(5).map(|it| it.1).collect(),
+            to_do: "wait for the copies or collectives of a stream before much more is queued on it, and free what they have \
+                    used last, so that it serves the next ones"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{MIB, Program};
+    use crate::input::About;
+
+    fn recorded() -> About {
+        About {
+            recorded: true,
+            ..About::default()
+        }
+    }
+
+    /// Each block is safe once so many more were asked for.
+    fn program(later: usize) -> Program {
+        let mut program = Program::default();
+        let mut freed = std::collections::VecDeque::new();
+        for number in 0..100 {
+            let block = program.alloc(8 * MIB);
+            program.copy(block, number % 3 / 2);
+            program.free(block);
+            freed.push_back(block);
+            if freed.len() > later {
+                program.safe(freed.pop_front().unwrap());
+            }
+        }
+        program
+    }
+
+    #[test]
+    fn blocks_that_wait_while_many_others_are_asked_for_are_found_with_their_stream() {
+        let found = program(20).finding("waits_long_for_a_stream", recorded());
+        let found = found.unwrap();
+        assert_eq!((found.count, found.bytes), (80, 168 * MIB));
+        assert!(
+            found.evidence.contains("of them for stream 0"),
+            "{}",
+            found.evidence
+        );
+        assert!(
+            found.evidence.contains("up to 81.00 ms"),
+            "{}",
+            found.evidence
+        );
+        assert_eq!(found.lines[0], 3);
+    }
+
+    #[test]
+    fn those_that_are_safe_soon_or_never_are_not_nor_where_a_trace_does_not_say() {
+        for later in [0, 7, 100] {
+            let found = program(later).finding("waits_long_for_a_stream", recorded());
+            assert_eq!(found, None, "{later}");
+        }
+        let made_up = program(20).finding("waits_long_for_a_stream", About::default());
+        assert_eq!(made_up, None);
+    }
+}

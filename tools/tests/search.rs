@@ -1,0 +1,142 @@
+//! How searches for plans end, and what is said meanwhile.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use pinbuddy_trace::Header;
+use serde_json::Value;
+use tempfile::TempDir;
+
+mod started;
+use started::{command, told};
+
+fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
+    started::trace(folder.path(), name, steps, &Header::default())
+}
+
+fn file(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// Blocks that fill a rectangle without a gap: lifetimes and sizes. There are too many to be searched exactly, and hardly any
+/// placement but one reaches the bound.
+fn packing() -> Vec<(u64, u64, u64)> {
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    let mut blocks = vec![(0, 1 << 14, 1 << 14)];
+    while blocks.len() < 1500 {
+        let area = |it: &(u64, u64, u64)| (it.1 - it.0) * it.2;
+        let largest = (0..blocks.len())
+            .max_by_key(|&it| area(&blocks[it]))
+            .unwrap();
+        let (lower, upper, size) = blocks.swap_remove(largest);
+        let (length, in_time) = (upper - lower, random(size + upper - lower) >= size);
+        if in_time && length > 1 {
+            let cut = lower + 1 + random(length - 1);
+            blocks.extend([(lower, cut, size), (cut, upper, size)]);
+        } else if size > 1 {
+            let cut = 1 + random(size - 1);
+            blocks.extend([(lower, upper, cut), (lower, upper, size - cut)]);
+        } else {
+            blocks.push((lower, upper, size));
+        }
+    }
+    blocks
+}
+
+/// Interrupts a search once it has said how far it is; what it says then.
+fn interrupted(arguments: &[&str]) -> Value {
+    let mut child = command()
+        .args(arguments)
+        .args(["--time-limit", "500", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let far = lines
+        .map_while(Result::ok)
+        .find(|it| it.contains(" % above the lower bound; Ctrl-C ends it"));
+    assert!(far.is_some(), "it never said how far it is");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["ended"], "interrupted", "{said}");
+    said
+}
+
+#[test]
+fn an_interrupt_keeps_the_best_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = "id,lower,upper,size\n".to_owned();
+    for (id, (lower, upper, size)) in packing().into_iter().enumerate() {
+        table += &format!("{id},{lower},{upper},{size}\n");
+    }
+    let path = file(&folder, "hard.csv", &table);
+    let said = interrupted(&["plan", "--instance", &path]);
+    let gap = said["gap_percent"].as_f64().unwrap();
+    assert!(gap > 0.0 && gap < 50.0, "{said}");
+}
+
+#[test]
+fn the_search_for_a_plan_of_a_trace_says_how_far_it_is_and_keeps_the_best_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = packing();
+    let mut order = Vec::new();
+    for (id, (lower, upper, _)) in blocks.iter().enumerate() {
+        order.extend([(*lower, true, id), (*upper, false, id)]);
+    }
+    order.sort_unstable();
+    let mut lines = String::new();
+    for iteration in 0..4 {
+        for (_, begins, block) in &order {
+            let id = iteration * blocks.len() + block;
+            lines += &match begins {
+                true => format!(
+                    "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
+                    blocks[*block].2 << 12
+                ),
+                false => format!("{{\"t\":1,\"op\":\"free\",\"id\":{id}}}\n"),
+            };
+        }
+        lines += "{\"t\":1,\"op\":\"iter\"}\n";
+    }
+    let path = file(&folder, "hard.jsonl", &lines);
+    let said = interrupted(&["plan", &path]);
+    let gap = said["gap_percent"].as_f64().unwrap();
+    assert!(gap > 0.0 && gap < 50.0, "{said}");
+    assert!(said["slots"].as_u64().unwrap() > 1000, "{said}");
+}
+
+#[test]
+fn what_ends_by_itself_is_optimal_only_if_no_plan_pins_less() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, steps, ended) in [
+        ("variable-lengths", 6, "done"),
+        ("fixed-129.5mib", 1, "optimal"),
+    ] {
+        let trace = trace(&folder, name, steps).display().to_string();
+        let said: Value =
+            serde_json::from_str(&told(&["plan", &trace, "--json", "--time-limit", "500"]))
+                .unwrap();
+        assert_eq!(said["ended"], ended, "{said}");
+        assert_eq!(
+            said["gap_percent"].as_f64() == Some(0.0),
+            ended == "optimal",
+            "{said}"
+        );
+    }
+}
