@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the README's two commands like a new user, with no crates or wheels cached, and what proves a release rather
-# than a change (`cargo xtask test --help`).
+# than a change (`cargo xtask test --help`); then fuzzes each reader of what comes from outside for 30 seconds.
 #
 # usage: ci/nightly.sh     (fetches some 6 GB)
 set -euo pipefail
@@ -11,3 +11,4 @@ fresh_cargo_home "$PWD/target/fresh/cargo"
 fresh_cache "$PWD/target/fresh/cache"
 cargo xtask build-wheel
 cargo xtask test --nightly
+cargo xtask check fuzz --seconds 30 --json target/fuzz.json

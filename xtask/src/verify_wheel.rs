@@ -12,8 +12,9 @@ use anyhow::{Context as _, Result};
 use crate::build_wheel::program::IN_WHEEL;
 use crate::cli;
 use crate::support::hash::Digest;
-use crate::support::progress::Progress;
+use crate::support::progress::{Progress, Step};
 use crate::support::refusal::refuse;
+use crate::wheel::differ;
 use crate::wheel::provenance::{self, Provenance};
 use crate::wheel::verify::{self, Checked};
 
@@ -24,17 +25,37 @@ const LIBRARY: &str = "torch/lib/libtorch_pinbuddy.so";
 pub fn run(args: &cli::VerifyWheel) -> Result<()> {
     let progress = Progress::new(1);
     let said = progress.step("verify", |step| {
-        check(&args.file, args.sha256.as_deref(), step)
+        let checked = check(&args.file, args.sha256.as_deref(), step);
+        match &args.like {
+            Some(good) => placed(checked, &args.file, good),
+            None => checked,
+        }
     })?;
     println!("{said}");
     Ok(())
 }
 
-fn check(
-    file: &Path,
-    sha256: Option<&str>,
-    step: &crate::support::progress::Step,
-) -> Result<String> {
+/// What was said, and where the wheel differs from one that is known to be good.
+fn placed(checked: Result<String>, file: &Path, good: &Path) -> Result<String> {
+    let cannot = || format!("{} is no wheel to compare with", good.display());
+    let difference = differ::first(file, good).with_context(cannot)?;
+    let Some(place) = difference else {
+        return checked;
+    };
+    let refusal = refuse(format!(
+        "{} differs from {}",
+        file.display(),
+        good.display()
+    ))
+    .found(place)
+    .remedy("fetch it again, or build it again");
+    Err(match checked {
+        Err(why) => why.context(refusal),
+        Ok(_) => refusal.into(),
+    })
+}
+
+fn check(file: &Path, sha256: Option<&str>, step: &Step) -> Result<String> {
     let promised = match sha256 {
         Some(hash) => Some((hash.to_ascii_lowercase(), "--sha256".to_owned())),
         None => beside(file)?,
@@ -115,7 +136,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::support::progress::Step;
     use crate::wheel::writer::{self, Contents, NewFile};
 
     /// A small wheel, and its hash.
@@ -132,20 +152,80 @@ mod tests {
         (file, hash)
     }
 
+    /// Where each file's packed bytes lie in the archive.
+    fn packed(file: &Path) -> Vec<(String, std::ops::Range<u64>)> {
+        let mut archive = verify::open(file).unwrap().archive;
+        let ranges = (0..archive.zip.len()).map(|index| {
+            let entry = archive.zip.by_index_raw(index).unwrap();
+            let from = entry.data_start().unwrap();
+            let name = entry.name().unwrap().into_owned();
+            (name, from..from + entry.compressed_size())
+        });
+        ranges.collect()
+    }
+
     #[test]
-    fn every_changed_byte_is_refused() {
+    fn every_changed_byte_is_refused_and_its_place_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let (file, hash) = made(folder.path());
         let good = fs::read(&file).unwrap();
+        let like = folder.path().join("good.whl");
+        fs::write(&like, &good).unwrap();
         let said = check(&file, Some(&hash), &Step::silent()).unwrap();
         assert!(said.contains("every byte"), "{said}");
+        assert_eq!(placed(Ok(said.clone()), &file, &like).unwrap(), said);
+        let packed = packed(&like);
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
             fs::write(&file, &bad).unwrap();
-            let refused = check(&file, Some(&hash), &Step::silent());
-            assert!(refused.is_err(), "byte {at} of {}", good.len());
+            let with_hash = check(&file, Some(&hash), &Step::silent());
+            assert!(with_hash.is_err(), "byte {at} of {}", good.len());
+            let place = placed(with_hash, &file, &like).unwrap_err().to_string();
+            let inside = packed.iter().find(|it| it.1.contains(&(at as u64)));
+            let Some((name, _)) = inside.filter(|it| !it.0.ends_with("RECORD")) else {
+                let expected = format!("byte {at} of the file, in ");
+                assert!(place.contains(&expected), "byte {at}: {place}");
+                continue;
+            };
+            assert!(
+                place.contains(&format!(" of the 6 of {name}: ")),
+                "byte {at}: {place}"
+            );
+            // RECORD alone knows, and says which.
+            for sha256 in [Some(&*hash), None] {
+                let why = check(&file, sha256, &Step::silent()).unwrap_err();
+                assert!(format!("{why:#}").contains(name), "byte {at}: {why:#}");
+            }
         }
+    }
+
+    #[test]
+    fn a_fork_is_compared_with_the_wheel_it_was_made_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, _) = made(folder.path());
+        let official = folder.path().join("official.whl");
+        fs::copy(&file, &official).unwrap();
+        let fork = folder.path().join("torch-1+fork-py3-none-any.whl");
+        let contents = Contents {
+            stem: "torch-1+fork".to_owned(),
+            files: [("torch/b.py".to_owned(), NewFile::text("b = 3\n"))].into(),
+        };
+        let mut base = verify::open(&official).unwrap();
+        writer::write(&mut base, &contents, &fork, &Step::silent()).unwrap();
+        let checked = check(&fork, None, &Step::silent());
+        placed(checked, &fork, &official).unwrap();
+        let mut bytes = fs::read(&fork).unwrap();
+        let (name, place) = packed(&fork)[0].clone();
+        assert_eq!(name, "torch/a.py");
+        bytes[place.start as usize + 4] ^= 1;
+        fs::write(&fork, &bytes).unwrap();
+        let checked = check(&fork, None, &Step::silent());
+        let why = placed(checked, &fork, &official).unwrap_err();
+        let said = why.to_string();
+        assert!(said.contains("of the 6 of torch/a.py: "), "{said}");
+        let cause = format!("{:#}", why.source().unwrap());
+        assert!(cause.contains("torch/a.py"), "{cause}");
     }
 
     #[test]

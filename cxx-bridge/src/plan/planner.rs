@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -174,17 +175,8 @@ fn write(
     path: &Path,
     text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = path.with_file_name(name);
+    let (beside, file) = create_beside(path)?;
     let written = (|| {
-        let mut options = fs::OpenOptions::new();
-        // Not through a link that somebody else has put there.
-        let file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&beside)?;
         let mut out = io::BufWriter::new(file);
         text(&mut out)?;
         out.flush()?;
@@ -197,8 +189,23 @@ fn write(
     written
 }
 
+/// A new file in the same folder that only this user reads. Its name cannot be foretold, and it is never written through
+/// a link that somebody else has put there.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, fs::File)> {
+    // The standard library's one source of random numbers.
+    let random = RandomState::new().build_hasher().finish();
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{random:016x}.tmp"));
+    let beside = path.with_file_name(name);
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    options.open(&beside).map(|file| (beside, file))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use pinbuddy_plan::Plan;
     use pinbuddy_plan::record::{Event, Record};
 
@@ -269,6 +276,23 @@ mod tests {
         planner.end(&record);
         let plan = Plan::read(&fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(plan.facts.requests, FIRST as u64);
+    }
+
+    #[test]
+    fn what_is_beside_the_plan_is_private_and_has_another_name_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let (first, file) = create_beside(&path).unwrap();
+        let (second, _) = create_beside(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(first.parent(), second.parent());
+        assert_ne!(first, second);
+        let own = std::process::id().to_string();
+        for name in [&first, &second] {
+            let name = name.file_name().unwrap().to_str().unwrap();
+            assert_eq!(name.len(), "plan.json.0123456789abcdef.tmp".len());
+            assert!(!name.contains(&format!(".{own}.")), "{name}");
+        }
     }
 
     #[test]

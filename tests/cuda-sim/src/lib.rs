@@ -77,3 +77,4 @@ mod transfer;
 mod virtual_memory;
 mod waiting;
 mod work;
+mod writes;

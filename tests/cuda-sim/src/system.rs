@@ -3,6 +3,7 @@
 //! A preloaded library's `mmap` is everybody's, and so it does what libc's does. Only while there is a plan of faults
 //! does it look at who calls, and only libtorch_pinbuddy.so's calls are counted and made to fail. Names in plans:
 //! `mmap`, `madvise`, `mbind`, `move_pages`, `memfd_create`, `open`, `open(FILE)`, `read`, `write`, `fsync`, `rename`.
+//! What writes to files is also noted (`writes`).
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -11,6 +12,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
 use crate::fault::{self, Outcome};
 use crate::hazard;
 use crate::stack::Stack;
+use crate::writes;
 
 /// Whose calls fail.
 const TESTED: &str = "libtorch_pinbuddy";
@@ -42,12 +44,20 @@ impl Drop for Unwatched {
 
 /// What becomes of a call that goes by these names.
 fn fault_of(names: &[&str]) -> Option<Outcome> {
-    if !fault::is_about_system_calls() || LOOKING.get() {
+    if !fault::is_about_system_calls() || !is_by_the_tested() {
         return None;
     }
     let _unwatched = Unwatched::begin();
-    let tested = Stack::caller().is_some_and(|it| it.starts_with(TESTED));
-    tested.then(|| fault::of_system_call(names)).flatten()
+    fault::of_system_call(names)
+}
+
+/// Whether the call that is under way is the tested library's.
+pub(crate) fn is_by_the_tested() -> bool {
+    if LOOKING.get() {
+        return false;
+    }
+    let _unwatched = Unwatched::begin();
+    Stack::caller().is_some_and(|it| it.starts_with(TESTED))
 }
 
 /// The same for a call that can only fail.
@@ -63,7 +73,7 @@ fn error_of(name: &str) -> Option<c_int> {
 /// # Safety
 ///
 /// As for the call itself.
-unsafe fn ask(number: c_long, arguments: [usize; 6]) -> isize {
+pub(crate) unsafe fn ask(number: c_long, arguments: [usize; 6]) -> isize {
     let answer: isize;
     // SAFETY: the caller vouches for the call; the kernel keeps all registers but these.
     unsafe {
@@ -215,6 +225,8 @@ unsafe extern "C" fn syscall(
 /// As libc's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    // SAFETY: the caller gives a C string.
+    unsafe { writes::will_open(path, flags) };
     let outcome = if fault::is_about_system_calls() && !path.is_null() {
         // SAFETY: the caller gives a C string, and it is not null.
         let name = unsafe { CStr::from_ptr(path) }.to_string_lossy();
@@ -305,6 +317,8 @@ unsafe extern "C" fn fsync(file: c_int) -> c_int {
 /// As libc's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    // SAFETY: the caller gives C strings.
+    unsafe { writes::will("rename", to) };
     if let Some(error) = error_of("rename") {
         return fail(error) as c_int;
     }

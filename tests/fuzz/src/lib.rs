@@ -6,12 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod live;
 pub mod machine;
 pub mod mutate;
 pub mod patches;
 pub mod plan;
 pub mod settings;
 pub mod snapshot;
+pub mod table;
 pub mod trace;
 pub mod wheels;
 
@@ -19,7 +21,7 @@ pub mod wheels;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them. Each has a test of the same name in `tests/targets.rs`.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 15] = [
     ("engine", |bytes| {
         let _actions = pinbuddy_model::engine::run(bytes);
     }),
@@ -36,6 +38,9 @@ pub const TARGETS: [Target; 12] = [
     ("machine", machine::run),
     ("kernel_lists", machine::lists),
     ("plan", plan::run),
+    ("device_plan", plan::device),
+    ("live_page", live::run),
+    ("table", table::run),
 ];
 
 /// An empty folder, in memory where there is such a place: it is written to a thousand times a second.

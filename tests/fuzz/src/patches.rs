@@ -1,6 +1,7 @@
 //! The parsers of patches and of series.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::fs;
 
 use tempfile::TempDir;
@@ -11,12 +12,14 @@ thread_local! {
 }
 
 /// Reads `bytes` as a patch, and as a series of which that is the one patch: hunks have as many lines as
-/// they say, and no path leaves the tree.
+/// they say, no path leaves the tree, and nothing is named twice.
 pub fn run(bytes: &[u8]) {
     let text = crate::text(bytes);
     if let Ok(files) = series::diffs(&text) {
+        let mut paths = HashSet::new();
         for file in files {
             check_path(&file.path);
+            assert!(paths.insert(file.path.clone()), "{} twice", file.path);
             for hunk in file.patch.hunks() {
                 let lines = hunk.lines().len();
                 let (old, new) = (hunk.old_range().len(), hunk.new_range().len());
@@ -33,7 +36,9 @@ pub fn run(bytes: &[u8]) {
         let Ok(patches) = series::read(folder) else {
             return;
         };
+        let mut names = HashSet::new();
         for patch in patches {
+            assert!(names.insert(patch.name.clone()), "{} twice", patch.name);
             assert_eq!(patch.path.parent(), Some(folder), "{:?}", patch.path);
             patch.files.keys().for_each(|path| check_path(path));
         }

@@ -1,7 +1,8 @@
 //! Every target for a second: its corpus, changed copies of that, and bytes at random.
 
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pinbuddy_fuzz::{TARGETS, mutate};
@@ -28,13 +29,24 @@ fn run(name: &str) {
         };
         let failed = std::panic::catch_unwind(|| target(&bytes)).is_err();
         if failed {
-            let file = std::env::temp_dir().join(format!("pinbuddy-fuzz-{name}-{seed}"));
-            fs::write(&file, &bytes).unwrap();
-            panic!("{name} fails on what {} holds", file.display());
+            panic!(
+                "{name} fails on what {} holds",
+                keep(name, &bytes).display()
+            );
         }
         seed += 1;
     }
     println!("{name}: {seed} executions");
+}
+
+/// Keeps `bytes` in a new file that only this user reads.
+fn keep(name: &str, bytes: &[u8]) -> PathBuf {
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!("pinbuddy-fuzz-{name}-"))
+        .tempfile()
+        .unwrap();
+    file.write_all(bytes).unwrap();
+    file.into_temp_path().keep().unwrap()
 }
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
@@ -77,4 +89,7 @@ targets! {
     machine
     kernel_lists
     plan
+    device_plan
+    live_page
+    table
 }

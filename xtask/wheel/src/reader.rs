@@ -171,6 +171,11 @@ impl Archive {
             Err(error) => return Err(self_corrupt(&self.shown, &name, &error).into()),
         }
         let bytes = hasher.bytes();
+        if bytes != size {
+            let than = if bytes > size { "more" } else { "less" };
+            let found = format!("{name} unpacks to {than} than the {size} bytes that it announces");
+            return Err(corrupt(&self.shown, &found, "entries as long as they say").into());
+        }
         Ok((hasher.finish(), bytes))
     }
 

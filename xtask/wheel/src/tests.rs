@@ -1,5 +1,7 @@
 //! Small synthetic wheels: a valid one, and each kind of invalid one.
 
+mod hostile;
+
 use std::fs;
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
@@ -194,17 +196,38 @@ fn truncated_or_changed_bytes() {
             "{length}: {error}"
         );
     }
-    // If any byte is changed, the wheel is either refused or extracted correctly.
-    for at in (0..bytes.len()).step_by(7) {
+}
+
+/// Each byte of a wheel in turn: what is taken all the same is unpacked as it was, all of it.
+#[test]
+fn each_changed_byte_is_refused_or_changes_nothing() {
+    let made = Made::good();
+    let bytes = made.bytes();
+    let path = made.path();
+    fs::write(&path, &bytes).unwrap();
+    let good = unpacked(&path).unwrap();
+    assert_eq!(good.len(), made.files.len() + 1);
+    let mut taken = 0;
+    for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 0x55;
-        if made.verify_bytes(&changed).is_ok() {
-            assert_eq!(
-                fs::read(made.folder.path().join("tree").join(HEADER)).unwrap(),
-                b"upstream's header\n"
-            );
+        fs::write(&path, &changed).unwrap();
+        if let Ok(found) = unpacked(&path) {
+            assert_eq!(found, good, "byte {at}");
+            taken += 1;
         }
     }
+    // Dates, rights and versions in the headers, of which a file has nothing.
+    assert!(taken < bytes.len() / 4, "{taken} of {}", bytes.len());
+}
+
+/// Every file of a wheel that is verified.
+fn unpacked(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let mut wheel = verify::open(path)?;
+    wheel.verify_all(&Step::silent(), |_| Ok(None))?;
+    let names: Vec<String> = wheel.archive.files().map(|it| it.name.clone()).collect();
+    let read = |name: String| Ok((name.clone(), wheel.bytes(&name)?));
+    names.into_iter().map(read).collect()
 }
 
 #[test]

@@ -143,12 +143,20 @@ impl Checked {
         Ok(())
     }
 
+    /// Whether RECORD has nothing against contents with that digest and size.
+    pub(crate) fn promises(&self, name: &str, digest: Digest, size: u64) -> bool {
+        let Some(Some((hash, length))) = self.rows.get(name) else {
+            return true;
+        };
+        *hash == format!("sha256={}", digest.base64()) && *length == size
+    }
+
     fn compare(&self, name: &str, digest: Digest, size: u64) -> Result<()> {
+        let found = format!("sha256={}", digest.base64());
         let Some(Some((hash, length))) = self.rows.get(name) else {
             return Ok(());
         };
-        let found = format!("sha256={}", digest.base64());
-        if *hash == found && *length == size {
+        if self.promises(name, digest, size) {
             return Ok(());
         }
         let found = format!("{name}: {found}, {size} bytes");
