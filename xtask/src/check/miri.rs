@@ -12,11 +12,14 @@ use super::row::Explored;
 use crate::support::{cargo, paths, relay, tally};
 
 /// Crates without unsafe code.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 8] = [
     "rust-core/engine",
     "rust-core/trace",
     "rust-core/replay",
+    "rust-core/snapshot",
     "rust-core/plan",
+    "rust-core/slots",
+    "rust-core/live",
     "cxx-bridge/machine",
 ];
 
