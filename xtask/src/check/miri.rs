@@ -52,7 +52,7 @@ const PACKAGES: [(&str, &str, &[&str]); 3] = [
     (
         "pinbuddy-slots",
         "rust-core/slots",
-        &["align::", "lane::", "seeded::"],
+        &["align::", "seeded::"],
     ),
     ("pinbuddy-bridge", "cxx-bridge", &["lock::spin::"]),
 ];
