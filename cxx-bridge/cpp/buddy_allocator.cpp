@@ -13,8 +13,23 @@
 #include "recording.h"
 #include "settings.h"
 
+#ifdef PINBUDDY_DEBUG
+// The simulated runtime's, where that is in front: reports memory that a copy still has in flight.
+extern "C" [[gnu::weak]] void pinbuddy_sim_handed_out(const void* address, std::size_t bytes);
+#endif
+
 namespace pinbuddy {
 namespace {
+
+// What a request gets; with assertions, once it was looked at.
+std::pair<void*, void*> handed_out(std::pair<void*, void*> made, [[maybe_unused]] std::size_t size) {
+#ifdef PINBUDDY_DEBUG
+  if (pinbuddy_sim_handed_out != nullptr) {
+    pinbuddy_sim_handed_out(made.first, size);
+  }
+#endif
+  return made;
+}
 
 // A request stops querying streams after so many busy ones, as stock does.
 constexpr std::size_t kMostBusy = 1;
@@ -33,9 +48,9 @@ BuddyAllocator::BuddyAllocator()
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (C10_UNLIKELY(recording_.load(std::memory_order_relaxed))) {
-    return allocate_recorded(size);
+    return handed_out(allocate_recorded(size), size);
   }
-  return serve(size);
+  return handed_out(serve(size), size);
 }
 
 [[gnu::always_inline]] inline std::pair<void*, void*> BuddyAllocator::serve(std::size_t size) {

@@ -122,15 +122,9 @@ void Guard::goes(const void* address, std::size_t bytes) {
 }
 
 void Guard::check_all() {
-  Pieces pieces;
-  {
-    // A copy: other threads may still ask for memory.
-    Lock guard(mutex_);
-    pieces.assign(freed_.begin(), freed_.end());
-  }
-  for (const auto& piece : pieces) {
-    check(take(piece.first, piece.second.end));
-  }
+  // Under the lock, so that another thread that still asks for memory gets none that is being looked at.
+  Lock guard(mutex_);
+  check({freed_.begin(), freed_.end()});
 }
 
 Guard::Pieces Guard::take(std::uintptr_t begin, std::uintptr_t end) {

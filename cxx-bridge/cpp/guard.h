@@ -6,7 +6,8 @@
 // out again, before it is unpinned, and when the process ends. What has changed was written by somebody who does not
 // have it: that is said, with the block and its last owner, and the process is aborted, since its data cannot be
 // trusted. Knows nothing of the engine's segments but their addresses. Invariants: whoever calls owns the block's
-// memory at that moment; memory is read and written outside the lock.
+// memory at that moment; memory is written outside the lock. What is in the table of freed memory belongs to nobody, so
+// it may be read under the lock.
 #pragma once
 
 #include <sys/types.h>

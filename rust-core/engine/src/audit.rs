@@ -300,4 +300,6 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
 mod indexes;
 
 #[cfg(test)]
+mod seeded;
+#[cfg(test)]
 mod tests;

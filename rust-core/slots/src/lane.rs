@@ -233,6 +233,12 @@ impl Course {
         matches!(self.sure, Sure::Yes).then_some(next)
     }
 
+    /// As if no request had moved the cursor.
+    #[cfg(test)]
+    pub(crate) fn corrupt_cursor(&mut self) {
+        self.at = 0;
+    }
+
     /// How many steps it has.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()

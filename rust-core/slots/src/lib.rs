@@ -29,6 +29,8 @@ mod habits;
 mod lane;
 mod layout;
 mod rests;
+#[cfg(test)]
+mod seeded;
 mod slots;
 
 pub use layout::{GRANULE, Lane, Layout, Mistake, Slot};

@@ -360,6 +360,25 @@ impl Slots {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn corrupt_cursor(&mut self) {
+        self.courses[0].corrupt_cursor();
+    }
+
+    /// As if its cells had not been taken.
+    #[cfg(test)]
+    pub(crate) fn corrupt_to_free(&mut self, slot: u32) {
+        let place = &self.places[slot as usize];
+        self.cells.free(place.slot.region, place.cells.clone());
+    }
+
+    /// As if its cells had not been freed.
+    #[cfg(test)]
+    pub(crate) fn corrupt_to_taken(&mut self, slot: u32) {
+        let place = &self.places[slot as usize];
+        self.cells.take(place.slot.region, place.cells.clone());
+    }
+
     /// The region lies at this address from now on.
     pub fn pinned(&mut self, region: usize, base: usize) {
         self.bases[region] = Some(base);

@@ -146,6 +146,23 @@ assert found() == 1
             **WATCHED,
         )
 
+    def test_memory_that_is_handed_out_meanwhile(self):
+        run(
+            COPY
+            + """
+def hand_out(offset):
+    runtime.pinbuddy_sim_handed_out(ctypes.c_void_p(address.value + offset), ctypes.c_size_t(4096))
+copy(device, address, 1)
+hand_out(4096)
+assert stats()["hazards"] == 0
+hand_out(4095)
+assert found() == 1
+hand_out(0)
+assert stats()["hazards"] == 1
+""",
+            **WATCHED,
+        )
+
     def test_memory_that_is_freed_twice(self):
         run(COPY + "runtime.pinbuddy_sim_let_go(); runtime.cudaFreeHost(address); runtime.cudaFreeHost(address); assert found() == 1", **WATCHED)
 

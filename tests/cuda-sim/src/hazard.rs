@@ -1,10 +1,11 @@
 //! Hazards: what must not happen to page-locked memory while a copy has it in flight, and what is given back twice.
 //!
 //! Watched with `PINBUDDY_SIM_HAZARDS=1`. Each copy and memset that a stream has been given and not done yet has its
-//! page-locked ranges in a table, with the stack of who asked for it. Reported, each with the call that does it, are
-//! such memory that is unpinned or unmapped, and a range whose content changes before its turn comes: who writes there
-//! has been handed it too early. Memory that is registered when it is unmapped, and calls that give back what is not
-//! there, are hazards as well. Who hands memory out can be asked: `pinbuddy_sim_in_flight`.
+//! page-locked ranges in a table, with the stack of who asked for it. Reported, each with the call that does it, is
+//! such memory that is unpinned, unmapped or handed out: an allocator says what it hands out (`pinbuddy_sim_handed_out`),
+//! as ours does where it is built with assertions. Reported as well is a range whose content changes before its turn
+//! comes; who writes there is not known, since nothing watches single stores. Memory that is registered when it is unmapped,
+//! and calls that give back what is not there, are hazards, too. `pinbuddy_sim_in_flight` answers without a report.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -132,7 +133,10 @@ impl Flight {
         for range in ranges {
             let area = Area::line(range.start, range.bytes);
             if range.content.is_some_and(|before| before != sum(area)) {
-                report(&format!("{} was written by somebody else", range.told()));
+                say(&format!(
+                    "{} was written before its turn; by whom is not known",
+                    range.told()
+                ));
             }
         }
     }
@@ -169,6 +173,13 @@ impl Range {
 pub(crate) fn goes(call: &str, start: usize, bytes: usize) {
     if let Some(range) = first_in(start, bytes) {
         report(&format!("{call} takes {} away", range.told()));
+    }
+}
+
+/// An allocator hands memory out.
+pub(crate) fn handed_out(start: usize, bytes: usize) {
+    if let Some(range) = first_in(start, bytes) {
+        report(&format!("an allocator hands out {}", range.told()));
     }
 }
 
@@ -226,7 +237,12 @@ fn sum(area: Area) -> u64 {
     sum
 }
 
+/// With the stack of who does it, who is the caller.
 fn report(what: &str) {
+    say(&format!("{what}; by{}", Stack::capture().lines()));
+}
+
+fn say(what: &str) {
     STATS.hazards.add(1);
-    note::always(&format!("hazard: {what}; by{}", Stack::capture().lines()));
+    note::always(&format!("hazard: {what}"));
 }

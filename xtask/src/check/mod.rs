@@ -77,7 +77,7 @@ const CHECKS: [Check; 15] = [
     },
     Check {
         name: "miri",
-        about: "the engine's tests in Miri",
+        about: "small tests of engine, slots and the spin lock in Miri",
         run: miri::run,
     },
     Check {

@@ -26,19 +26,22 @@ pub fn soak(effort: Effort) -> Result<Explored> {
     run("test_soak.py", &[("PINBUDDY_SOAK_SECONDS", &seconds)])
 }
 
-/// Defects of programs and of allocators, which `BUDDY_GUARD=1` and the simulator find; and broken states of the engine,
-/// which its audit finds.
+/// Defects of programs and of allocators, which `BUDDY_GUARD=1` and the simulator find; and broken states of the engine
+/// and of slots, which the audit and a model find, here and in processes of their own.
 pub fn defects(_effort: Effort) -> Result<Explored> {
     let explored = run("test_guard.py", &[])?;
     let mut command = cargo::command();
-    command.args(["test", "--package", "pinbuddy-core", "--lib", "audit::"]);
+    command
+        .args(["test", "--package", "pinbuddy-core"])
+        .args(["--package", "pinbuddy-slots", "--lib", "--"])
+        .args(["audit::", "seeded::"]);
     let (text, success) = relay::run(&mut command)?;
     let tally = tally::cargo(&text).checked(success);
     ensure!(
         tally.failed == 0 && tally.passed > 0,
-        "the audit's tests failed, or there are none; their output is above"
+        "tests of broken states failed, or there are none; their output is above"
     );
-    Ok(explored.figure("tests of broken engine states", tally.passed as u64))
+    Ok(explored.figure("tests of broken states", tally.passed as u64))
 }
 
 /// The file of tests with the asserting plug-in, and variables that have it do more.

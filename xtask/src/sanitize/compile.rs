@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use super::Sanitizer;
 use crate::build_wheel::compile;
 use crate::support::paths;
-use crate::support::refusal::refuse;
+use crate::support::refusal::{Refusal, refuse};
 use crate::support::stamp::Inputs;
 
 /// Warnings of ours are errors here as in the library; lines, but no variables, in the debug information.
@@ -71,7 +71,7 @@ impl Unit<'_> {
             fs::write(&whole, &text).with_context(|| format!("writing {}", whole.display()))?;
             let mut command = Command::new("g++");
             command.args(&arguments).arg("-c").arg(&whole).arg("-o");
-            run(command.arg(&object), self.name)
+            run(command.arg(&object), self.name, sanitizer)
         })?;
         Ok(object)
     }
@@ -129,7 +129,7 @@ pub fn link(
             .args(sanitizer.flags())
             .args(["-pthread", "-rdynamic"]);
         command.args(objects).args(more).arg("-o");
-        run(command.arg(&program), name)
+        run(command.arg(&program), name, sanitizer)
     })?;
     Ok(program)
 }
@@ -139,20 +139,57 @@ fn compiler() -> Result<Inputs> {
     Inputs::default().text(versions.get("g++").map_or("", String::as_str))
 }
 
-fn run(command: &mut Command, what: &str) -> Result<()> {
+fn run(command: &mut Command, what: &str, sanitizer: Sanitizer) -> Result<()> {
     let output = command.output().context("running g++")?;
     if output.status.success() {
         return Ok(());
     }
-    Err(refuse(format!("{what} does not compile with a sanitizer"))
-        .found(String::from_utf8_lossy(&output.stderr).trim())
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(refusal(what, sanitizer, said.trim()).into())
+}
+
+/// Why something is not made, by what g++ says.
+fn refusal(what: &str, sanitizer: Sanitizer, said: &str) -> Refusal {
+    // The linker's word for a library; for a header it is "No such file or directory".
+    let remedy = if said.contains("cannot find") {
+        sanitizer.remedy()
+    } else {
+        "correct what g++ names, and run it again"
+    };
+    refuse(format!("{what} does not compile with a sanitizer"))
+        .found(said)
         .expected("tests/sanitize and cxx-bridge/cpp to compile with g++ and its sanitizers (libtsan, libasan, libubsan)")
-        .into())
+        .remedy(remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_runtime_that_is_missing_is_named_with_its_package() {
+        for (sanitizer, said, package) in [
+            (
+                Sanitizer::Thread,
+                "/usr/bin/ld: cannot find -ltsan: No such file or directory",
+                "dnf install libtsan",
+            ),
+            (
+                Sanitizer::Address,
+                "/usr/bin/ld: cannot find libasan_preinit.o: No such file or directory",
+                "dnf install libasan libubsan",
+            ),
+        ] {
+            let text = refusal("churn", sanitizer, said).to_string();
+            let remedy = text.lines().last().unwrap();
+            assert!(
+                remedy.contains("apt-get install libgcc-") && remedy.contains(package),
+                "{text}"
+            );
+        }
+        let text = refusal("churn", Sanitizer::Thread, "x.cpp:1: error: no").to_string();
+        assert!(!text.contains("apt-get") && text.contains("correct what g++ names"));
+    }
 
     #[test]
     fn a_header_beside_a_source_is_part_of_what_it_is_made_of() {

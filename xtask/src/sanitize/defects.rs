@@ -2,6 +2,7 @@
 //!
 //! All are in one copy of the sources, and asleep until the process is told which one it has.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -39,6 +40,13 @@ struct Defect {
     finds: String,
     /// One of these, separated by `|`, is in what the process writes.
     says: String,
+    /// The program that reaches it, of `tests/sanitize`.
+    #[serde(default = "churn")]
+    program: String,
+}
+
+fn churn() -> String {
+    "churn".to_owned()
 }
 
 /// Runs each of a sanitizer's; how many there are.
@@ -46,18 +54,23 @@ pub fn all(sanitizer: Sanitizer) -> Result<u64> {
     let defects = read()?;
     let sources = seed(&defects, sanitizer)?;
     let library = units::library("seeded", Some("seeded.h"), &sources, sanitizer)?;
-    let main = units::object("churn", "tests/sanitize/churn.cpp", sanitizer)?;
-    let program = compile::link("seeded", &[library, main], &[], sanitizer)?;
-    // With none of them awake it ends well.
-    program::run_well(
-        &program,
-        &program::arguments("churn", Run::Short),
-        sanitizer,
-        &[],
-    )?;
+    let mut programs = BTreeMap::new();
+    for defect in defects.iter().filter(|it| it.finds == sanitizer.name()) {
+        let name = &*defect.program;
+        if programs.contains_key(name) {
+            continue;
+        }
+        let main = units::object(name, &format!("tests/sanitize/{name}.cpp"), sanitizer)?;
+        let objects = [library.clone(), main];
+        let program = compile::link(&format!("seeded-{name}"), &objects, &[], sanitizer)?;
+        // With none of them awake it ends well.
+        let arguments = program::arguments(name, Run::Short);
+        program::run_well(&program, &arguments, sanitizer, &[])?;
+        programs.insert(name, program);
+    }
     let mut found = 0;
     for defect in defects.iter().filter(|it| it.finds == sanitizer.name()) {
-        find(defect, &program, sanitizer)?;
+        find(defect, &programs[&*defect.program], sanitizer)?;
         found += 1;
     }
     ensure!(
@@ -126,7 +139,12 @@ impl Defect {
 fn find(defect: &Defect, program: &std::path::Path, sanitizer: Sanitizer) -> Result<()> {
     let variables = [("PINBUDDY_SEEDED", defect.name.clone().into())];
     for seed in 1..=TRIES {
-        let arguments = ["4", "4", "200", &seed.to_string()].map(str::to_owned);
+        let arguments = match &*defect.program {
+            "churn" => ["4", "4", "200", &seed.to_string()]
+                .map(str::to_owned)
+                .into(),
+            other => program::arguments(other, Run::Short),
+        };
         let ended = program::run(program, &arguments, sanitizer, &variables)?;
         if ended.well {
             continue;
@@ -150,8 +168,8 @@ fn find(defect: &Defect, program: &std::path::Path, sanitizer: Sanitizer) -> Res
     .found(format!("{TRIES} processes that have it ended well"))
     .expected(defect.says.clone())
     .remedy(format!(
-        "have tests/sanitize/churn.cpp reach {}, or mend {LIST}",
-        defect.file
+        "have tests/sanitize/{}.cpp reach {}, or mend {LIST}",
+        defect.program, defect.file
     ))
     .into())
 }

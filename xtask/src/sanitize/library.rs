@@ -8,6 +8,7 @@
 //! the heap, Rust's included, and accesses of our C++ to it.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::compile::{self, Unit};
-use super::program;
+use super::program::{self, Ended};
 use super::{Sanitizer, suppressions};
 use crate::build_wheel::compile::{Flavour, compile as cargo_build};
 use crate::build_wheel::plan::Plan;
@@ -24,13 +25,27 @@ use crate::cli;
 use crate::python::environment::Environment;
 use crate::python::simulator::before;
 use crate::support::progress::Progress;
+use crate::support::refusal::refuse;
 use crate::support::{lock, paths};
 use crate::{sim, venv};
 
-/// Programs, where they are, and what they are told before the seed.
-const PROGRAMS: [(&str, &str, &str); 2] = [
-    ("blocks", "tests/stress/blocks.cpp", "8 400"),
-    ("churn", "tests/sanitize/churn.cpp", "6 4 100"),
+/// Programs, where they are, what they are told before the seed, and the variables of theirs.
+const PROGRAMS: [(&str, &str, &str, &[(&str, &str)]); 3] = [
+    ("blocks", "tests/stress/blocks.cpp", "8 400", &[]),
+    ("churn", "tests/sanitize/churn.cpp", "6 4 100", &[]),
+    (
+        "churn",
+        "tests/sanitize/churn.cpp",
+        "6 2 100",
+        &[("BUDDY_GUARD", "1")],
+    ),
+];
+/// The one whose device memory is planned. Events seem to be outstanding for a while, so that memory waits for them.
+const DEVICE: &str = "tests/sanitize/device.cpp";
+const DEVICE_ARGUMENTS: &str = "6 150";
+const DEVICE_SETTINGS: [(&str, &str); 2] = [
+    ("PINBUDDY_SIM_DEVICE_MB", "1024"),
+    ("PINBUDDY_SIM_EVENT_LAG_MS", "2"),
 ];
 
 /// Small enough for a few gigabytes with what a sanitizer takes; the threshold below the large blocks.
@@ -72,7 +87,7 @@ impl Sanitizer {
 pub fn once(sanitizer: Sanitizer, seed: u64) -> Result<u64> {
     let python = Path::new("python3");
     let stock = venv::ensure(None, true, python)?;
-    let library = library(sanitizer, python)?;
+    let (library, cuda) = library(sanitizer, python)?;
     let simulator = sim::build()?;
     let [preload, paths, devices] = simulator.env(1)?;
     let preloaded = before(library.as_os_str(), Some(preload.1));
@@ -90,19 +105,55 @@ pub fn once(sanitizer: Sanitizer, seed: u64) -> Result<u64> {
     ];
     variables.extend(SETTINGS.map(|(name, value)| (name, value.into())));
     let mut seen = suppressions::Seen::read(sanitizer)?;
-    for (name, source, arguments) in PROGRAMS {
-        let program = compile_with_torch(name, source, &stock, sanitizer)?;
-        let words = format!("{arguments} {seed}");
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let ended = program::run_well(&program, &words, sanitizer, &variables)?;
+    for (name, source, arguments, own) in PROGRAMS {
+        let program = compile_with_torch(name, source, &[], &stock, sanitizer)?;
+        let mut all = variables.clone();
+        all.extend(own.iter().map(|&(name, value)| (name, value.into())));
+        let words = words(arguments, seed);
+        let ended = program::run_well(&program, &words, sanitizer, &all)?;
         seen.take(&ended.said);
     }
+    let program = compile_with_torch("device", DEVICE, &cuda, &stock, sanitizer)?;
+    seen.take(&planned(&program, variables, sanitizer, seed)?.said);
     seen.finish()?;
-    Ok(PROGRAMS.len() as u64)
+    Ok(PROGRAMS.len() as u64 + 1)
 }
 
-/// The library with the sanitizer in it.
-fn library(sanitizer: Sanitizer, python: &Path) -> Result<PathBuf> {
+fn words(arguments: &str, seed: u64) -> Vec<String> {
+    let seed = seed.to_string();
+    let all = arguments.split_whitespace().chain([seed.as_str()]);
+    all.map(str::to_owned).collect()
+}
+
+/// Runs the program once to have a plan of it, and once with that.
+fn planned(
+    program: &Path,
+    mut variables: Vec<(&str, OsString)>,
+    sanitizer: Sanitizer,
+    seed: u64,
+) -> Result<Ended> {
+    let folder = tempfile::tempdir().context("creating a folder for a plan")?;
+    let plan = folder.path().join("device.json");
+    variables.push(("BUDDY_DEVICE_PLAN", plan.into_os_string()));
+    variables.extend(DEVICE_SETTINGS.map(|(name, value)| (name, value.into())));
+    program::run_well(program, &[], sanitizer, &variables)?;
+    let ended = program::run_well(
+        program,
+        &words(DEVICE_ARGUMENTS, seed),
+        sanitizer,
+        &variables,
+    )?;
+    let mut numbers = ended.said.lines().filter_map(|it| it.parse::<u64>().ok());
+    ensure!(
+        numbers.any(|served| served > 0),
+        "no request was served as planned: {}",
+        ended.said
+    );
+    Ok(ended)
+}
+
+/// The library with the sanitizer in it, and CUDA's headers.
+fn library(sanitizer: Sanitizer, python: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     let _lock = lock::take("build")?;
     let args = cli::BuildWheel::plain(None, python, &paths::root().join("dist"));
     let plan = Plan::make(&args)?;
@@ -120,7 +171,7 @@ fn library(sanitizer: Sanitizer, python: &Path) -> Result<PathBuf> {
         "{} has no sanitizer in it",
         path.display()
     );
-    Ok(path)
+    Ok((path, ready.against().cuda.to_vec()))
 }
 
 /// The path of the runtime.
@@ -131,7 +182,12 @@ fn runtime(sanitizer: Sanitizer) -> Result<PathBuf> {
         .output()
         .context("running g++")?;
     let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    ensure!(path.is_absolute(), "g++ has no {}", sanitizer.runtime());
+    // g++ repeats the name of a library that it does not have.
+    if !path.is_absolute() {
+        return Err(refuse(format!("g++ has no {}", sanitizer.runtime()))
+            .remedy(sanitizer.remedy())
+            .into());
+    }
     fs::canonicalize(&path).with_context(|| format!("finding {}", path.display()))
 }
 
@@ -152,10 +208,14 @@ fn libraries(stock: &Environment) -> Result<Vec<PathBuf>> {
 fn compile_with_torch(
     name: &str,
     source: &str,
+    cuda: &[PathBuf],
     stock: &Environment,
     sanitizer: Sanitizer,
 ) -> Result<PathBuf> {
     let torch = stock.torch().display();
+    let api = format!("-isystem{torch}/include/torch/csrc/api/include");
+    let mut flags = vec![format!("-isystem{torch}/include"), api];
+    flags.extend(cuda.iter().map(|it| format!("-isystem{}", it.display())));
     let object = Unit {
         name: &format!("{name}-torch-main"),
         sources: vec![
@@ -164,10 +224,7 @@ fn compile_with_torch(
         ],
         // Not among what is hashed: with the version it is all the same.
         include: Vec::new(),
-        flags: vec![
-            format!("-isystem{torch}/include"),
-            format!("-isystem{torch}/include/torch/csrc/api/include"),
-        ],
+        flags,
     }
     .object(sanitizer)?;
     let linked = [
@@ -177,6 +234,7 @@ fn compile_with_torch(
         "-ltorch_cuda",
         "-ltorch_cpu",
         "-lc10",
+        "-lc10_cuda",
         "-Wl,--allow-shlib-undefined",
     ];
     compile::link(

@@ -42,6 +42,18 @@ impl Sanitizer {
         }
     }
 
+    /// How to have what g++ links with.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Thread => {
+                "apt-get install libgcc-$(g++ -dumpversion)-dev, or dnf install libtsan"
+            }
+            Self::Address => {
+                "apt-get install libgcc-$(g++ -dumpversion)-dev, or dnf install libasan libubsan"
+            }
+        }
+    }
+
     /// What the compiler and the linker are told.
     pub fn flags(self) -> &'static [&'static str] {
         match self {

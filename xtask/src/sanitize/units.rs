@@ -1,4 +1,4 @@
-//! The C++ side by itself: `tests/stress` and `tests/sanitize/churn.cpp` with stand-ins for torch, CUDA and Rust.
+//! The C++ side by itself: programs of `tests/stress` and `tests/sanitize` with stand-ins for torch, CUDA and Rust.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,13 @@ use super::program::{self, Run};
 use super::{Looked, Sanitizer, defects};
 use crate::support::paths;
 
-/// The programs, and where they are.
-const PROGRAMS: [(&str, &str); 3] = [
-    ("blocks", "tests/stress/blocks.cpp"),
-    ("bounded", "tests/stress/bounded.cpp"),
-    ("churn", "tests/sanitize/churn.cpp"),
+/// The programs, where they are, and whether each runs once more with `BUDDY_GUARD=1`.
+const PROGRAMS: [(&str, &str, bool); 5] = [
+    ("blocks", "tests/stress/blocks.cpp", true),
+    ("bounded", "tests/stress/bounded.cpp", false),
+    ("churn", "tests/sanitize/churn.cpp", true),
+    ("events", "tests/sanitize/events.cpp", false),
+    ("ending", "tests/sanitize/ending.cpp", true),
 ];
 
 /// Each program, and each defect.
@@ -25,15 +27,25 @@ pub fn once(sanitizer: Sanitizer, run: Run) -> Result<Looked> {
     })
 }
 
-/// Runs each program; how many there are.
+/// Runs each program; how many runs there were.
 pub fn programs(sanitizer: Sanitizer, run: Run) -> Result<u64> {
     let sources = paths::root().join("cxx-bridge/cpp");
     let library = library("units", None, &sources, sanitizer)?;
-    for (name, source) in PROGRAMS {
+    let mut runs = 0;
+    for (name, source, guarded) in PROGRAMS {
         let object = object(name, source, sanitizer)?;
         let program = compile::link(name, &[library.clone(), object], &[], sanitizer)?;
-        let ended = program::run_well(&program, &program::arguments(name, run), sanitizer, &[])?;
+        let arguments = program::arguments(name, run);
+        let ended = program::run_well(&program, &arguments, sanitizer, &[])?;
+        runs += 1;
         ensure!(!ended.said.trim().is_empty(), "{name} did nothing");
+        if guarded {
+            // It fills and compares whole blocks, so a long run would take hours.
+            let arguments = program::arguments(name, Run::Short);
+            let guard = [("BUDDY_GUARD", "1".into())];
+            program::run_well(&program, &arguments, sanitizer, &guard)?;
+            runs += 1;
+        }
         if name == "bounded" {
             let pins: Vec<&str> = ended.said.split_whitespace().collect();
             ensure!(
@@ -43,7 +55,7 @@ pub fn programs(sanitizer: Sanitizer, run: Run) -> Result<u64> {
             );
         }
     }
-    Ok(PROGRAMS.len() as u64)
+    Ok(runs)
 }
 
 /// The C++ side of a folder, with what stands in for all around it, behind one file more.

@@ -34,7 +34,7 @@ fn broken(break_it: impl FnOnce(&mut Segment)) -> Violation {
     engine.audit().expect_err("the audit sees nothing")
 }
 
-fn tree(segment: &mut Segment) -> &mut BuddyTree {
+pub(super) fn tree(segment: &mut Segment) -> &mut BuddyTree {
     match &mut segment.space {
         Space::Leftmost(tree) => tree,
         Space::Shortest(_) => panic!("the segment has no tree"),

@@ -27,6 +27,12 @@ extern "C" fn pinbuddy_sim_in_flight(address: usize, bytes: usize) -> usize {
     hazard::in_flight(address, bytes)
 }
 
+/// An allocator hands this memory out: a hazard if a copy has any of it in flight.
+#[unsafe(no_mangle)]
+extern "C" fn pinbuddy_sim_handed_out(address: usize, bytes: usize) {
+    hazard::handed_out(address, bytes);
+}
+
 /// A stream gets stuck: what it is given from now on waits.
 #[unsafe(no_mangle)]
 extern "C" fn pinbuddy_sim_hold(handle: usize) -> Error {
