@@ -197,6 +197,7 @@ finish(held)
 # Device memory; `EXPANDABLE` before it has PyTorch map it piece by piece.
 DEVICE = """
 held = Held()
+is_planned = steps.PLUGGED and os.path.exists(os.environ["BUDDY_DEVICE_PLAN"])
 marks = [torch.full((4096,), mark, dtype=torch.uint8) for mark in range(4)]
 def turns(count):
     for _ in range(count):
@@ -225,6 +226,9 @@ with step("unplanned"):
 with step("statistics"):
     torch.cuda.memory_stats()
     torch.cuda.memory_snapshot()
+    if is_planned and not steps.statistics()["injected"]:
+        import pinbuddy
+        assert pinbuddy.stats()["device"][0]["hits"] > 0, "the plan serves nothing"
 finish(held)
 """
 EXPANDABLE = """
