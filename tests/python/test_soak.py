@@ -26,6 +26,8 @@ def test_nothing_is_lost_and_memory_does_not_creep():
         "BUDDY_BLOCK_SIZE_MB": 256,
         "BUDDY_BLOCK_COUNT": 2,
         "BUDDY_MAX_MB": 2048,
+        # Events complete out of order.
+        "PINBUDDY_SIM_EVENT_LAG_MS": 20,
         # A program whose sizes never come to rest is left to PyTorch's own memory for a while. Children share that, too, as
         # with a driver.
         "PINBUDDY_SIM_SHARED": 1,
