@@ -1,7 +1,7 @@
 """Every call that a program makes fails in turn: pinbuddy ends, loses and says nothing that stock does not.
 
 What differs is listed with its reason in `faults/differences.txt`; a line that is no longer true fails as well. By
-default the commonest faults in two programs. All of it, which takes an hour of one core:
+default the commonest faults in two programs. All of it, which takes two hours of one core:
 
     PINBUDDY_TEST_SWEEP=all cargo xtask sim -- PYTHON -m pytest -n 2 test_faults.py
 """
@@ -12,7 +12,7 @@ from dataclasses import replace
 import figures
 import pytest
 from conftest import interpreter
-from faults import sweep
+from faults import cases, listed, runs, sweep
 from faults.programs import PROGRAMS
 from plugin import IS_PLUGIN
 from release import from_minor
@@ -21,7 +21,7 @@ ALL = os.environ.get("PINBUDDY_TEST_SWEEP") == "all"
 MOST = 12 if ALL else 1
 # Which call is the n-th one is decided by threads: later ones say nothing new.
 MOST_OF = {"threads": 4}
-KINDS = sweep.KINDS if ALL else ("once", "stays")
+KINDS = cases.KINDS if ALL else ("once", "stays")
 # A program has up to half a thousand calls that can fail: as many tests share them, on as many cores.
 PARTS = 4 if ALL else 1
 
@@ -40,13 +40,19 @@ def programs() -> list[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("program", programs())
 def test_each_call_fails_in_turn(program, part):
-    only = None if ALL else sweep.COMMONEST
-    found, tried = sweep.sweep(
+    only = None if ALL else cases.COMMONEST
+    swept = sweep.sweep(
         interpreter("fork"), interpreter("stock"), program, min(MOST, MOST_OF.get(program, MOST)), KINDS, only, (part, PARTS)
     )
-    unlisted, stale = sweep.against_the_list(found, tried)
+    found, tried = swept.differences, swept.tried
+    unlisted, stale = listed.against_the_list(found, tried)
     survived = len(tried) - len({it.case for it in found})
-    figures.write({"call sites failed": len(tried), "survived": survived, "differences, listed": len(found) - len(unlisted)})
+    figures.write({
+        "call sites failed": len(tried),
+        "survived": survived,
+        "as stock where it fails in another step": len(swept.elsewhere),
+        "differences, listed": len(found) - len(unlisted),
+    })
     assert not unlisted, "not in differences.txt:\n" + "\n".join(map(str, unlisted))
     assert not stale, "in differences.txt, and no longer so:\n" + "\n".join(stale)
 
@@ -66,31 +72,68 @@ ABSURD = {
 def test_files_of_the_kernel_with_absurd_content(content, tmp_path):
     """Each request is served, from the engine's memory or PyTorch's."""
     (file := tmp_path / "file").write_bytes(ABSURD[content])
-    outcome = sweep.run(interpreter("fork"), "serve", f"open:1+=<{file}")
+    outcome = runs.run(interpreter("fork"), "serve", f"open:1+=<{file}")
     assert outcome.injected > 0 and outcome.findings() == {}, (outcome.findings(), outcome.stderr)
 
 
+def test_a_case_is_of_cuda_or_of_the_kernel():
+    calls = {"cudaMalloc": 1, "cuMemCreate": 1, "cudaGetDevice": 9, "madvise": 1, "rename": 1, "open(/proc/meminfo)": 5}
+    every = [it.plan for it in cases.cases("serve", cases.with_all(calls), 2)]
+    of = lambda name: [it.removeprefix(f"{name}:") for it in every if it.startswith(f"{name}:")]
+    assert of("cudaMalloc") == of("cuMemCreate") == ["1=2", "1+=2", "1=700"]
+    assert of("madvise") == ["1+=12", "1+=4", "1+=1", "1=12", "1=4"]
+    assert of("rename") == ["1+=12", "1+=1", "1=12"]
+    assert of("open(/proc/meminfo)") == ["1+=12", "1+=1", "2+=12", "2+=1"]
+    # Eleven calls to CUDA: the driver is gone in the first half and in the second.
+    assert of("*") == ["3+=4", "9+=4"]
+    quick = [it.plan for it in cases.cases("serve", calls, 1, ("once", "stays"))]
+    assert "madvise:1+=12" in quick and "cuMemCreate:1=700" in quick and len(quick) == 9
+
+
+def test_stock_is_asked_in_the_same_step(monkeypatch):
+    """Stock's first pin is in its first step, the second in the next: where one fails, so does its step."""
+    counts = {"one": {"cudaHostAlloc": 1, "*": 1}, "two": {"cudaHostAlloc": 2, "*": 2}}
+
+    def run(python, program, plan=""):
+        first = int(plan.split(":")[1][0]) if plan else 3
+        said = {name: "ok" if number < first else "Refused: out of memory" for number, name in enumerate(counts, 1)}
+        return runs.Outcome(0, steps=said, calls=counts["two"], reached=counts)
+
+    monkeypatch.setattr(sweep, "run", run)
+    stock = sweep.Stock("python", "serve", 9)
+    pin = cases.Case("serve", "cudaHostRegister", 1, "for good")
+    refused, nameless = "Refused: CUDA says out of memory", "Refused: no reason"
+    assert stock.does(pin, "one", "one", refused) == stock.does(pin, "two", "two", refused) == "here"
+    assert stock.does(pin, "two", "one", refused) == "elsewhere"
+    assert stock.does(pin, "one", "one", nameless) is stock.does(pin, "one", "three", refused) is None
+    assert stock.does(pin, "one", "one", "Other: out of memory") is None
+    # At another call of a driver that is gone anything fails.
+    gone = cases.Case("serve", cases.ALL, 1, "for good")
+    assert stock.does(gone, "one", "one", refused.replace("out of memory", gone.text)) == "here"
+    assert stock.does(gone, "two", "one", refused) is None
+
+
 def test_a_line_that_is_not_true_is_found(tmp_path, monkeypatch):
-    case = sweep.Case("serve", "cudaFreeHost", 1, "once")
-    difference = sweep.Difference(case, "clear", "AcceleratorError: CUDA error: unknown error")
-    listed = tmp_path / "differences.txt"
-    monkeypatch.setattr(sweep, "DIFFERENCES", listed)
-    listed.write_text("# a comment\n\nserve; cudaFreeHost:1; once; clear; AcceleratorError = a reason\n")
-    assert sweep.against_the_list([difference], {case}) == ([], [])
+    case = cases.Case("serve", "cudaFreeHost", 1, "once")
+    difference = listed.Difference(case, "clear", "AcceleratorError: CUDA error: unknown error")
+    file = tmp_path / "differences.txt"
+    monkeypatch.setattr(listed, "DIFFERENCES", file)
+    file.write_text("# a comment\n\nserve; cudaFreeHost:1; once; clear; AcceleratorError = a reason\n")
+    assert listed.against_the_list([difference], {case}) == ([], [])
     # Later calls of the same name are the same difference; what was not tried is not stale.
     later = replace(difference, case=replace(case, call=2))
-    assert sweep.against_the_list([difference, later], {case, later.case}) == ([], [])
-    assert sweep.against_the_list([], set()) == ([], [])
-    assert sweep.against_the_list([], {case}) == ([], listed.read_text().splitlines()[2:])
+    assert listed.against_the_list([difference, later], {case, later.case}) == ([], [])
+    assert listed.against_the_list([], set()) == ([], [])
+    assert listed.against_the_list([], {case}) == ([], file.read_text().splitlines()[2:])
     # A pattern speaks of each program, and each has to show it.
-    listed.write_text("serv*; cudaFreeHost:1; once; clear; AcceleratorError = a reason\n")
-    assert sweep.against_the_list([difference], {case}) == ([], [])
+    file.write_text("serv*; cudaFreeHost:1; once; clear; AcceleratorError = a reason\n")
+    assert listed.against_the_list([difference], {case}) == ([], [])
     more = replace(case, program="serve, in pieces")
-    assert sweep.against_the_list([difference], {case, more}) == ([], listed.read_text().splitlines())
+    assert listed.against_the_list([difference], {case, more}) == ([], file.read_text().splitlines())
     unlike = replace(difference, case=replace(case, program="streams"))
-    assert sweep.against_the_list([difference, unlike], {case}) == ([unlike], [])
+    assert listed.against_the_list([difference, unlike], {case}) == ([unlike], [])
     other = replace(difference, name="copy")
-    assert sweep.against_the_list([difference, other], {case}) == ([other], [])
-    listed.write_text("serve; cudaFreeHost:1; once; clear; AcceleratorError =\n")
+    assert listed.against_the_list([difference, other], {case}) == ([other], [])
+    file.write_text("serve; cudaFreeHost:1; once; clear; AcceleratorError =\n")
     with pytest.raises(ValueError, match="reason"):
-        sweep.against_the_list([], set())
+        listed.against_the_list([], set())

@@ -169,12 +169,7 @@ impl Mapping {
 
     fn advise_unless_interrupted(&self, part: &Range<usize>, advice: c_int) -> io::Result<()> {
         let part = self.part(part);
-        loop {
-            match self.advise(&part, advice) {
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                done => return done,
-            }
-        }
+        again_if_interrupted(|| self.advise(&part, advice))
     }
 
     /// As `populate`, for kernels without it; only for memory whose pages cannot be refused.
@@ -242,6 +237,25 @@ pub(super) fn nodes(addresses: &[usize]) -> io::Result<Vec<Option<u32>>> {
     Ok(nodes.into_iter().map(|it| u32::try_from(it).ok()).collect())
 }
 
+/// How often a call is made that signals interrupt each time. No program gets so many signals during one call: a
+/// kernel, or a filter of system calls, that answers nothing else must not make the process hang.
+const MOST_INTERRUPTIONS: usize = 1000;
+
+/// Makes a call again where a signal has interrupted it.
+fn again_if_interrupted(mut call: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let interrupted = |done: &io::Result<()>| {
+        let why = done.as_ref().err();
+        why.is_some_and(|it| it.kind() == io::ErrorKind::Interrupted)
+    };
+    for _ in 1..MOST_INTERRUPTIONS {
+        let done = call();
+        if !interrupted(&done) {
+            return done;
+        }
+    }
+    call()
+}
+
 const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// The mapping flag for memory that children share, or do not have.
@@ -272,5 +286,38 @@ fn done(result: impl Into<c_long>) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls that fail so often with this error, and how often they were made; the last outcome.
+    fn calls(failures: usize, error: c_int) -> (usize, io::Result<()>) {
+        let mut made = 0;
+        let outcome = again_if_interrupted(|| {
+            made += 1;
+            if made > failures {
+                return Ok(());
+            }
+            Err(io::Error::from_raw_os_error(error))
+        });
+        (made, outcome)
+    }
+
+    #[test]
+    fn an_interrupted_call_is_made_again_but_not_for_ever() {
+        for (failures, error, expected, ends_well) in [
+            (0, libc::EINTR, 1, true),
+            (3, libc::EINTR, 4, true),
+            (usize::MAX, libc::EINTR, MOST_INTERRUPTIONS, false),
+            (1, libc::ENOMEM, 1, false),
+        ] {
+            let (made, outcome) = calls(failures, error);
+            assert_eq!((made, outcome.is_ok()), (expected, ends_well));
+            let why = outcome.err().map(|it| it.raw_os_error());
+            assert!(why.is_none_or(|it| it == Some(error)), "{why:?}");
+        }
     }
 }

@@ -108,6 +108,8 @@ pub(super) fn bind(mapping: &Mapping, node: u32) -> Result<(), String> {
 mod tests {
     use super::super::machine::tests::made_up;
     use super::*;
+    use crate::config::memory::Fork;
+    use pages::Pages;
 
     const HAS_MEMORY: &str = "sys/devices/system/node/has_memory";
     const GPU: &str = "0000:1b:00.0";
@@ -168,6 +170,18 @@ mod tests {
             choose(Numa::Node(3), &none, || None),
             Choice::Cannot("no node 3 has memory here (those that have: none)".to_owned())
         );
+    }
+
+    /// No machine has so many nodes; the second is beyond what the kernel can be asked for.
+    #[test]
+    fn a_node_that_the_kernel_refuses_is_an_error_that_names_it() {
+        let mapping = Mapping::new(pages::PAGE, Pages::Small, Fork::Share).unwrap();
+        for node in [1023, 1 << 20] {
+            let why = bind(&mapping, node).unwrap_err();
+            let named = format!("the kernel does not allow node {node}: ");
+            assert!(why.starts_with(&named), "{why}");
+        }
+        mapping.unmap().unwrap();
     }
 
     #[test]

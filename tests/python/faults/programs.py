@@ -1,9 +1,14 @@
 """The programs of a sweep: short, each with another part of what an allocator does."""
 
+from pathlib import Path
+
 HEAD = "from faults import steps\nfrom faults.steps import *\n"
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_THRESHOLD_MB": "1", "BUDDY_PIN_THREADS": "2", "PINBUDDY_SIM_QUIET": "1"}
-SYNC = SMALL | {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "1"}
+WATCHED = SMALL | {"PINBUDDY_SIM_HAZARDS": "1"}
+SYNC = WATCHED | {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "1"}
+# Events complete out of order.
+LATE = SYNC | {"PINBUDDY_SIM_EVENT_LAG_MS": "20"}
 
 SERVE = """
 held = Held()
@@ -30,6 +35,10 @@ with step("small after it"):
     del held.all[-1]
 with step("statistics"):
     torch.cuda.host_memory_stats()
+    if steps.PLUGGED:
+        import pinbuddy
+        # Which asks the kernel where memory lies.
+        pinbuddy.stats()
 finish(held)
 """
 
@@ -185,17 +194,70 @@ with step("after it"):
 finish(held)
 """
 
-# Name: program, settings, whether the quick part has it. `{plan}` in a setting is the name of a plan with `SLOTS`, and
-# `{trace}` that of a new file.
+# Device memory; `EXPANDABLE` before it has PyTorch map it piece by piece.
+DEVICE = """
+held = Held()
+is_planned = steps.PLUGGED and os.path.exists(os.environ["BUDDY_DEVICE_PLAN"])
+marks = [torch.full((4096,), mark, dtype=torch.uint8) for mark in range(4)]
+def turns(count):
+    for _ in range(count):
+        live = []
+        for mark, size in ((1, 3), (2, 5), (3, 4)):
+            live.append((torch.empty(size << 20, dtype=torch.uint8, device="cuda"), mark))
+            live[-1][0][:4096].copy_(marks[mark])
+        while live:
+            tensor, mark = live.pop(0)
+            if not torch.equal(tensor[:4096].cpu(), marks[mark]):
+                raise steps.Corrupt("somebody else has written to a block of device memory")
+            del tensor
+with step("first"):
+    turns(1)
+with step("pinned beside it"):
+    back = held.add(2).to("cuda", non_blocking=True).cpu()
+    assert int(back.min()) == int(back.max())
+with step("loop"):
+    turns(24)
+with step("clear"):
+    torch.cuda.empty_cache()
+with step("again"):
+    turns(2)
+with step("unplanned"):
+    torch.empty(30 << 20, dtype=torch.uint8, device="cuda")
+with step("statistics"):
+    torch.cuda.memory_stats()
+    torch.cuda.memory_snapshot()
+    if is_planned and not steps.statistics()["injected"]:
+        import pinbuddy
+        assert pinbuddy.stats()["device"][0]["hits"] > 0, "the plan serves nothing"
+finish(held)
+"""
+EXPANDABLE = """
+torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+"""
+PLANNED_DEVICE = SYNC | {"BUDDY_DEVICE_PLAN": "{device plan}"}
+
+# A machine with two nodes, of which the kernel has one.
+TWO_NODES = SYNC | {
+    "BUDDY_NUMA": "0",
+    "PINBUDDY_SIM_FAULT_PLAN": "open(/sys/devices/system/node/has_memory):1+=<{nodes}",
+}
+
+# Name: program (of Python, or a file of C++), settings, whether the quick part has it. `{plan}` in a setting is the name
+# of a plan with `SLOTS`, `{device plan}` that of a plan of the program's own device memory, `{trace}` that of a new file,
+# and `{nodes}` that of a list of NUMA nodes. Faults in the settings are there beside the one that a run is about.
 PROGRAMS = {
     "serve": (SERVE, SYNC, True),
     "serve, CUDA's memory": (SERVE, SYNC | {"BUDDY_BACKING": "cuda"}, False),
     "serve, in pieces": (SERVE, SYNC | {"BUDDY_REGISTER_CHUNK_MB": "4"}, False),
-    "streams": (STREAMS, SYNC | {"PINBUDDY_SIM_HAZARDS": "1"}, True),
-    "background": (BACKGROUND, SMALL, False),
+    "serve, on a node": (SERVE, TWO_NODES, False),
+    "in C++": (Path(__file__).with_name("steps.cpp"), SYNC, False),
+    "streams": (STREAMS, LATE, True),
+    "background": (BACKGROUND, WATCHED, False),
     "capture": (CAPTURE, SYNC, False),
     "child": (CHILD, SYNC, False),
-    "threads": (THREADS, SYNC | {"PINBUDDY_SIM_HAZARDS": "1"}, False),
+    "threads": (THREADS, LATE, False),
     "planned": (PLANNED, SYNC | {"BUDDY_PLAN": "{plan}"}, False),
     "traced": (STREAMS, SYNC | {"BUDDY_TRACE": "{trace}"}, False),
+    "device": (DEVICE, PLANNED_DEVICE, False),
+    "device, in pieces": (EXPANDABLE + DEVICE, PLANNED_DEVICE, False),
 }

@@ -36,6 +36,8 @@ MIB = 1 << 20
 STUCK = 20
 PLUGGED = "pinbuddy" in sys.modules and sys.modules["pinbuddy"].stats()["state"] != "absent"
 came: dict[str, str] = {}
+# The simulator's statistics once a step had ended.
+reached: dict[str, dict] = {}
 
 
 class Corrupt(Exception):
@@ -50,6 +52,8 @@ def step(name: str):
         came[name] = "ok"
     except Exception as error:
         came[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    finally:
+        reached[name] = statistics()
 
 
 def pinned(mib: float) -> torch.Tensor:
@@ -139,7 +143,7 @@ def at_rest() -> None:
 def finish(held: Held | None = None) -> None:
     """Faults are over: what is left must work, and be accounted for."""
     simulator.pinbuddy_sim_let_go()
-    calls = statistics()
+    before, at_the_steps = statistics(), dict(reached)
     found = audit()
     plan("")
     if held is not None:
@@ -161,11 +165,10 @@ def finish(held: Held | None = None) -> None:
         wait_for_the_worker()
     left = statistics()
     print(json.dumps({
-        "calls": calls["calls"],
-        "injected": calls["injected"],
         "steps": came,
+        "reached": at_the_steps,
+        "before": before,
+        "left": left,
         "audit": found or audit(),
-        "hazards": left["hazards"],
-        "pinned": left["pinned_bytes"],
         "known": host_stats()["allocated_bytes.current"],
     }), flush=True)
