@@ -1,0 +1,100 @@
+"""Planned device memory asked for by several threads at once: on one stream and on streams of their own, with streams that
+use one another's blocks, and caches that are emptied meanwhile. The program looks whether anybody else writes to a block.
+"""
+
+import pytest
+from conftest import needs
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+THREADS, STEPS = 4, 40
+
+# Each thread keeps some blocks for a while and writes their ends, on the stream that it asked on.
+PROGRAM = f"""
+    import json, os, random, threading, torch, pinbuddy
+    MIB, PAGE, THREADS = 1 << 20, 4096, {THREADS}
+    shared = os.environ["STREAMS"] == "shared"
+    plain = os.environ["CLEAR"] == "no"
+    marks = [torch.full((PAGE,), mark, dtype=torch.uint8).pin_memory() for mark in range(100)]
+    streams = [torch.cuda.Stream() for _ in range(THREADS)]
+    others = [torch.cuda.Stream() for _ in range(THREADS)]
+    failed, turns = [], threading.Barrier(THREADS)
+
+    def work(number):
+        draw = random.Random(number)
+        sizes = [draw.randrange(MIB + 1, 6 * MIB) for _ in range(12)]
+        stream, other = streams[0 if shared else number], others[number]
+        out = torch.empty(PAGE, dtype=torch.uint8, pin_memory=True)
+        def check(tensor, mark):
+            for part in (tensor[:PAGE], tensor[-PAGE:]):
+                out.copy_(part, non_blocking=True)
+                stream.synchronize()
+                if not torch.equal(out, marks[mark]):
+                    failed.append([number, tensor.numel(), mark])
+        with torch.cuda.stream(stream):
+            for step in range({STEPS}):
+                if step % 10 == 0:
+                    # So that they run at once.
+                    turns.wait(120)
+                live = []
+                for at, size in enumerate(sizes):
+                    mark = (number * 25 + step + at) % 100
+                    tensor = torch.empty(size, dtype=torch.uint8, device="cuda")
+                    tensor[:PAGE].copy_(marks[mark], non_blocking=True)
+                    tensor[-PAGE:].copy_(marks[mark], non_blocking=True)
+                    live.append((tensor, mark))
+                    if at % 4 == 3:
+                        check(*live.pop(at % len(live)))
+                    if at % 6 == 5:
+                        tensor, mark = live.pop(0)
+                        check(tensor, mark)
+                        other.wait_stream(stream)
+                        with torch.cuda.stream(other):
+                            # Read late: nobody may have the place before.
+                            torch.cuda._sleep(2_000_000)
+                            late = tensor[:PAGE].to("cpu", non_blocking=True)
+                        tensor.record_stream(other)
+                        del tensor
+                        if step % 8 == 0:
+                            other.synchronize()
+                            if not torch.equal(late, marks[mark]):
+                                failed.append([number, "late", mark])
+                if not plain and step % 7 == number:
+                    torch.cuda.empty_cache()
+                for it in live:
+                    check(*it)
+                del live, tensor
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    seen = 0
+    while any(thread.is_alive() for thread in threads):
+        # Reports beside all of that.
+        stats = torch.cuda.memory_stats()
+        torch.cuda.memory_snapshot()
+        seen += 1
+        threads[0].join(0.01)
+    for thread in threads:
+        thread.join()
+    torch.cuda.synchronize()
+    device = pinbuddy.stats()["device"]
+    torch.cuda.empty_cache()
+    # What was freed for another stream is settled, and nothing lives.
+    stats = torch.cuda.memory_stats()
+    ends = [stats[name + ".all.current"] for name in ("allocation", "active", "allocated_bytes", "requested_bytes")]
+    print(json.dumps([failed[:5], ends, torch.cuda.memory_reserved(), device]))
+"""
+
+
+@pytest.mark.parametrize("streams", ["shared", "own"])
+def test_threads_share_a_plan(run, tmp_path, streams):
+    path = str(tmp_path / "device.json")
+    recorded = run(PROGRAM, BUDDY_DEVICE_PLAN=path, STREAMS=streams, CLEAR="no").value
+    assert recorded[:2] == [[], [0] * 4], recorded
+    for clear in ("no", "yes"):
+        failed, ends, reserved, device = run(PROGRAM, BUDDY_DEVICE_PLAN=path, STREAMS=streams, CLEAR=clear).value
+        assert failed == [] and ends == [0] * 4, (failed, ends)
+        assert reserved < 4 << 20, "the regions are given back, all but what is small"
+        assert len(device) == (1 if streams == "shared" else 4)
+        assert sum(it["hits"] + it["borrowed"] for it in device) > 100, device
