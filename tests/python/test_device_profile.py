@@ -55,7 +55,7 @@ SNAPSHOT = HEAD + """
     del kept[1]
     segments = torch.cuda.memory_snapshot()
     busy = not side.query()
-    blocks = [(b["state"], b["requested_size"]) for it in segments for b in it["blocks"] if b["requested_size"]]
+    blocks = [(b["state"], b["requested_size"]) for it in segments for b in it["blocks"] if b["state"] != "inactive"]
     print(json.dumps([busy, sorted(blocks), sum(it["requested_size"] for it in segments),
                       torch.cuda.memory_stats()["requested_bytes.all.current"]]))
 """

@@ -68,9 +68,7 @@ StreamMemory::StreamMemory(
 
 StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
   if (C10_UNLIKELY(state_.load(std::memory_order_acquire) != State::kReady)) {
-    if (!captured) {
-      reserve();
-    }
+    reserve();
     if (state_.load(std::memory_order_acquire) != State::kReady) {
       return {};
     }
@@ -176,12 +174,11 @@ std::size_t StreamMemory::free(void* address, bool captured) {
     length = block.place.bytes;
     counted_.blocks.decrease(1);
     counted_.bytes.decrease(block.place.bytes);
-    counted_.requested.decrease(block.requested);
     if (C10_UNLIKELY(trace_ != nullptr)) {
       trace_->free(block.place.address);
     }
     if (C10_LIKELY(block.uses.empty())) {
-      finish(block.place);
+      finish(block.place, block.requested);
       if (C10_UNLIKELY(state_.load(std::memory_order_relaxed) == State::kDropped)) {
         idle = take_idle();
       }
@@ -202,7 +199,8 @@ std::size_t StreamMemory::free(void* address, bool captured) {
 }
 
 // Nobody uses the place any more. Under the lock.
-void StreamMemory::finish(const Place& place) {
+void StreamMemory::finish(const Place& place, std::size_t requested) {
+  counted_.requested.decrease(requested);
   counted_.active_blocks.decrease(1);
   counted_.active_bytes.decrease(place.bytes);
   if (C10_UNLIKELY(trace_ != nullptr)) {
@@ -273,7 +271,7 @@ void StreamMemory::settle() {
   std::vector<Idle> idle;
   {
     Lock guard(mutex_);
-    std::for_each(done, pending.end(), [&](const Pending& it) { finish(it.place); });
+    std::for_each(done, pending.end(), [&](const Pending& it) { finish(it.place, it.requested); });
     pending_.insert(
         pending_.begin(), std::make_move_iterator(pending.begin()), std::make_move_iterator(done));
     unsettled_.store(!pending_.empty() || !deferred_.empty(), std::memory_order_relaxed);

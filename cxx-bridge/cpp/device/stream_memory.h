@@ -76,7 +76,7 @@ class StreamMemory {
   }
 
   // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take the regions from the
-  // allocator below, unless something is `captured`: then no event may be queried, and no memory asked of the driver.
+  // allocator below. While something is `captured` no event may be queried.
   Given allocate(std::size_t bytes, bool captured);
 
   // Whether a block of its own begins at this address or an address within it.
@@ -164,7 +164,7 @@ class StreamMemory {
   void record(Block block);
   // Regions in which nothing lies; they are the caller's. Under the lock.
   std::vector<Idle> take_idle();
-  void finish(const Place& place);
+  void finish(const Place& place, std::size_t requested);
   template <class Act>
   void each_count(Act act);
   void give_back(const std::vector<Idle>& regions);
