@@ -9,21 +9,44 @@ pytestmark = needs(11, "the calls of its device allocator that a plan stands in 
 
 THREADS, STEPS = 3, 12
 
-# Each thread keeps some blocks for a while and writes their ends, on the stream that it asked on.
-PROGRAM = f"""
+# Streams are numbered by their first requests.
+HEAD = f"""
     import json, os, random, threading, torch, pinbuddy
     MIB, PAGE, THREADS = 1 << 20, 4096, {THREADS}
     shared = os.environ["STREAMS"] == "shared"
+    streams = [torch.cuda.Stream() for _ in range(1 if shared else THREADS)]
+    def sizes_of(number):
+        draw = random.Random(number)
+        return [draw.randrange(MIB + 1, 6 * MIB) for _ in range(12)]
+    def block(size):
+        return torch.empty(size, dtype=torch.uint8, device="cuda")
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            block(2 * MIB)
+"""
+
+# The same, by one thread after the other.
+RECORD = HEAD + """
+    for step in range(30):
+        for number in range(THREADS):
+            with torch.cuda.stream(streams[number % len(streams)]):
+                live = []
+                for at, size in enumerate(sizes_of(number)):
+                    live.append(block(size))
+                    if at % 4 == 3:
+                        del live[at % len(live)]
+                del live
+"""
+
+# Each thread keeps some blocks for a while and writes their ends, on the stream that it asked on.
+PROGRAM = HEAD + f"""
     plain = os.environ["CLEAR"] == "no"
     marks = [torch.full((PAGE,), mark, dtype=torch.uint8).pin_memory() for mark in range(100)]
-    streams = [torch.cuda.Stream() for _ in range(THREADS)]
     others = [torch.cuda.Stream() for _ in range(THREADS)]
     failed, turns = [], threading.Barrier(THREADS)
 
     def work(number):
-        draw = random.Random(number)
-        sizes = [draw.randrange(MIB + 1, 6 * MIB) for _ in range(12)]
-        stream, other = streams[0 if shared else number], others[number]
+        sizes, stream, other = sizes_of(number), streams[number % len(streams)], others[number]
         out = torch.empty(PAGE, dtype=torch.uint8, pin_memory=True)
         def check(tensor, mark):
             for part in (tensor[:PAGE], tensor[-PAGE:]):
@@ -39,7 +62,7 @@ PROGRAM = f"""
                 live = []
                 for at, size in enumerate(sizes):
                     mark = (number * 25 + step + at) % 100
-                    tensor = torch.empty(size, dtype=torch.uint8, device="cuda")
+                    tensor = block(size)
                     tensor[:PAGE].copy_(marks[mark], non_blocking=True)
                     tensor[-PAGE:].copy_(marks[mark], non_blocking=True)
                     live.append((tensor, mark))
@@ -63,9 +86,16 @@ PROGRAM = f"""
                     torch.cuda.empty_cache()
                 for it in live:
                     check(*it)
-                del live, tensor
+                tensor = live = None
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(THREADS)]
+    def watched(number):
+        try:
+            work(number)
+        except BaseException as error:  # noqa: BLE001: a thread's failure is the test's
+            failed.append(repr(error))
+            turns.abort()
+
+    threads = [threading.Thread(target=watched, args=[number]) for number in range(THREADS)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
@@ -88,11 +118,10 @@ PROGRAM = f"""
 @pytest.mark.parametrize("streams", ["shared", "own"])
 def test_threads_share_a_plan(run, tmp_path, streams):
     path = str(tmp_path / "device.json")
-    recorded = run(PROGRAM, BUDDY_DEVICE_PLAN=path, STREAMS=streams, CLEAR="no").value
-    assert recorded[:2] == [[], [0] * 4], recorded
+    run(RECORD, BUDDY_DEVICE_PLAN=path, STREAMS=streams)
     for clear in ("no", "yes"):
         failed, ends, reserved, device = run(PROGRAM, BUDDY_DEVICE_PLAN=path, STREAMS=streams, CLEAR=clear).value
         assert failed == [] and ends == [0] * 4, (failed, ends)
         assert reserved < 4 << 20, "the regions are given back, all but what is small"
-        assert len(device) == (1 if streams == "shared" else THREADS)
+        assert len(device) == (1 if streams == "shared" else THREADS), device
         assert sum(it["hits"] + it["borrowed"] for it in device) > 100, device

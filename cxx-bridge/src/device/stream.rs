@@ -57,9 +57,9 @@ impl StreamPlan {
         };
         let lent = match slots.request(0, bytes) {
             Some(taken) => Some(Lent::Slot(taken)),
-            // The lane has to see the request all the same.
-            None if bytes > self.longest => None,
-            None => slots.lend(0, bytes),
+            None if bytes <= self.longest => slots.lend(0, bytes),
+            // No place is long enough. The lane has seen the request all the same.
+            None => None,
         };
         *place = match lent {
             Some(Lent::Slot(taken)) => Place {
