@@ -2,7 +2,7 @@
 //
 // A block that only its own stream used is free at once when it is freed, since the stream's work is in order. One that
 // other streams used waits for events on them. The plan's bitmap says which places are free, so nothing here can hand
-// out a place twice. Knows neither statistics of others nor graphs: who calls asks only outside captures.
+// out a place twice. Knows neither statistics of others nor graphs: who calls says whether anything is captured.
 //
 // Invariant (I5): the allocator below and CUDA are never called under the lock.
 #pragma once
