@@ -84,7 +84,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
       (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
     }
-    const std::size_t bytes = owner->free(address, captured());
+    const std::size_t bytes = owner->free(address, captures_.any());
     tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner->stream().device_index());
   }
 
@@ -133,20 +133,17 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
       c10::MempoolId_t pool,
       std::function<bool(cudaStream_t)> filter) override {
     below_->beginAllocateToPool(device, pool, filter);
-    captures(device).begin(pool, std::move(filter));
-    under_way_.fetch_add(1, std::memory_order_relaxed);
+    captures_.begin(device, pool, std::move(filter));
   }
 
   void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
     // Before the graph goes, into which its filter looks.
-    if (captures(device).end(pool)) {
-      under_way_.fetch_sub(1, std::memory_order_relaxed);
-    }
+    captures_.end(device, pool);
     below_->endAllocateToPool(device, pool);
   }
 
   void emptyCache(c10::MempoolId_t pool) override {
-    if (pool == c10::MempoolId_t{0, 0} && !captured()) {
+    if (pool == c10::MempoolId_t{0, 0} && !captures_.any()) {
       each([](StreamMemory& it) {
         it.settle();
         it.give_back(/*for_good=*/false);
@@ -171,7 +168,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     Planned planned;
     streams(device).each([&](StreamMemory& it) { planned.add(it); });
     add_planned(stats, planned);
-    stats.num_ooms -= planned.counted.refusals + forgiven(device).load(std::memory_order_relaxed);
+    stats.num_ooms -= planned.counted.refusals + streams(device).gave_way();
     return stats;
   }
 
@@ -182,8 +179,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     below_->resetAccumulatedStats(device);
-    streams(device).each([](StreamMemory& it) { it.reset_accumulated(); });
-    forgiven(device).store(0, std::memory_order_relaxed);
+    streams(device).reset_accumulated();
   }
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
@@ -213,14 +209,14 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     }
     const c10::DeviceIndex device = c10::cuda::current_device();
     const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(device);
-    if (C10_UNLIKELY(!captures(device).none()) && captures(device).takes(stream.stream())) {
+    if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
     StreamMemory* memory = streams(device).of(stream, *below_, *this, notes_.trace(device));
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
-    const StreamMemory::Given given = memory->allocate(bytes, captured());
+    const StreamMemory::Given given = memory->allocate(bytes, captures_.any());
     if (given.address != nullptr) {
       report_planned(*this, given.address, given.bytes, device);
     }
@@ -250,12 +246,10 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   // Whether there is anything to give back for a request of this thread on the device.
   bool may_give_way(c10::DeviceIndex device) {
     // For a request in a capture, the allocator below gives back nothing that it has: there the plan would go for nothing.
-    if (captured() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
+    if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
       return false;
     }
-    bool any = false;
-    streams(device).each([&](StreamMemory& it) { any = any || it.reserved() > 0; });
-    return any;
+    return streams(device).reserved();
   }
 
   // Drops the plans of the current device; false if there are none.
@@ -264,32 +258,9 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (!may_give_way(device)) {
       return false;
     }
-    // The failure behind us is none of the program's.
-    forgiven(device).fetch_add(1, std::memory_order_relaxed);
-    const bool settling = !captured();
-    streams(device).each([&](StreamMemory& it) {
-      if (it.reserved() > 0) {
-        if (settling) {
-          it.settle();
-        }
-        it.give_back(/*for_good=*/true);
-      }
-    });
+    streams(device).give_way(/*settling=*/!captures_.any());
     device_dropped(device, bytes);
     return true;
-  }
-
-  // Whether any device is captured or has a pool open: events may be neither recorded nor queried then.
-  bool captured() const {
-    return under_way_.load(std::memory_order_relaxed) > 0;
-  }
-
-  Captures& captures(c10::DeviceIndex device) {
-    return captures_[static_cast<std::uint8_t>(device)];
-  }
-
-  std::atomic<std::int64_t>& forgiven(c10::DeviceIndex device) {
-    return forgiven_[static_cast<std::uint8_t>(device)];
   }
 
   Streams& streams(c10::DeviceIndex device) {
@@ -323,11 +294,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   const c10::DeleterFnPtr deleter_below_;
   DeviceNotes notes_;
   std::atomic<bool> tracked_{false};
-  // Captures and private pools under way: on all devices, and which.
-  std::atomic<int> under_way_{0};
-  std::array<Captures, kDevices> captures_;
-  // Failures that were no failures of the program, since the plan gave way.
-  std::array<std::atomic<std::int64_t>, kDevices> forgiven_{};
+  Captures captures_;
   std::atomic<int> devices_{0};
   std::array<Streams, kDevices> streams_;
 };

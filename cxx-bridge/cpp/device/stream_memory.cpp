@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "profiling.h"
+#include "region_length.h"
 #include "round_up.h"
 
 namespace pinbuddy {
@@ -21,25 +22,6 @@ namespace {
 // Requests from here on get a segment of their own from PyTorch, in steps of so many bytes.
 constexpr std::size_t kUnsplit = std::size_t{10} << 20;
 constexpr std::size_t kStep = std::size_t{2} << 20;
-
-// How long the block of the allocator below is that begins at `base`. Its settings may have rounded it up, and what is
-// left of what it had cached stays with the block where that is little.
-std::size_t length_of(StreamMemory::Below& below, const void* base, std::size_t asked) {
-  const auto begin = reinterpret_cast<std::size_t>(base);
-  for (const auto& segment : below.snapshot({0, 0}, /*traces=*/false).segments) {
-    if (begin - segment.address >= segment.total_size) {
-      continue;
-    }
-    std::size_t address = segment.address;
-    for (const auto& block : segment.blocks) {
-      if (address == begin) {
-        return block.size;
-      }
-      address += block.size;
-    }
-  }
-  return asked;
-}
 
 } // namespace
 
@@ -133,7 +115,7 @@ void StreamMemory::reserve() {
     return;
   }
   for (const auto& [index, address] : taken) {
-    const std::size_t held = length_of(below_, address, regions_[index].bytes);
+    const std::size_t held = region_length(below_, address, regions_[index].bytes);
     regions_[index].held.store(held, std::memory_order_relaxed);
     tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
   }
