@@ -1,6 +1,9 @@
-"""The program that most tests of plans for device memory run: a training that looks whether its blocks overlap, and
-whether anybody else writes to one. The simulator runs no kernels: blocks are written and read with copies.
+"""The programs that tests of plans for device memory run. `TRAINING` looks whether its blocks overlap, and whether anybody
+else writes to one; `STEPS` asks for a few blocks again and again. The simulator runs no kernels: blocks are written and
+read with copies.
 """
+
+import pytest
 
 MIB = 1 << 20
 
@@ -88,3 +91,42 @@ TRAINING = """
         "blocks": [[b["state"], b["size"], b["requested_size"]] for it in snapshot for b in it["blocks"]],
     }))
 """
+
+# Thirty steps of these blocks, one after the other; `step()` is one more.
+STEPS = """
+    import gc, json, os, torch, pinbuddy
+    MIB = 1 << 20
+    def block(mib, **more):
+        return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
+    def rest():
+        for mib in (20, 16):
+            it = block(mib)
+            del it
+    def step():
+        it = block(12)
+        del it
+        rest()
+    for _ in range(30):
+        step()
+    # 12 and 20 and 16 MiB lie in one region of 20 MiB, one after the other.
+    it = block(12)
+    region = it.data_ptr()
+    del it
+    rest()
+    def planned(tensor):
+        return region <= tensor.data_ptr() < region + 20 * MIB
+    def counts():
+        return pinbuddy.stats()["device"][0]
+"""
+
+
+@pytest.fixture
+def with_plan(run, tmp_path):
+    """``with_plan(program)``: the value of a program that begins as planned."""
+    path = str(tmp_path / "device.json")
+    run(STEPS, BUDDY_DEVICE_PLAN=path)
+
+    def with_plan(program, check=True, **variables):
+        return run(STEPS + program, check=check, BUDDY_DEVICE_PLAN=path, **variables)
+
+    return with_plan

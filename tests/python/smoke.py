@@ -10,6 +10,7 @@ os.environ["BUDDY_BLOCK_COUNT"] = "2"
 os.environ["BUDDY_WARMUP"] = "sync"
 
 import pinbuddy
+import smoke_device
 from program import host_stats, of_engine, pinned, segments, sim, torch, use_gpu
 
 assert "pinbuddy" in torch.__version__ and pinbuddy.enabled()
@@ -38,4 +39,5 @@ assert stats["allocated_bytes.current"] == sim()["pinned_bytes"]
 del large, small, host
 torch._C._host_emptyCache()
 assert segments() == [] and sim()["pinned_bytes"] == 0
-print(f"torch {torch.__version__}: served by the engine, copied both ways, counted, given back")
+device = smoke_device.check()
+print(f"torch {torch.__version__}: served by the engine, copied both ways, counted, given back; {device}")

@@ -2,6 +2,8 @@
 
 import json
 
+from device_plans import MIB
+
 # Changes the setting while it runs, as programs may. Sizes of whole segments: PyTorch leaves a rest of up to 1 MiB with its block.
 PROGRAM = """
     import json, torch
@@ -39,3 +41,59 @@ def test_a_planned_block_is_as_long_as_stocks_would_be(run, tmp_path):
     assert json.loads(planned.stdout.splitlines()[-2]) == stock
     (stream,) = planned.value
     assert stream["hits"] > 0.9 * len(stock), stream
+
+
+# The region is taken where a cached block is a little longer, and then again and again while the setting rounds it up.
+REGION = """
+    import json, torch, pinbuddy
+    MIB = 1 << 20
+    cuda = torch.cuda
+    def block(mib):
+        return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
+    def two():
+        return block(42), block(34)
+    seen, held, regions = [], [], []
+    def note(freed=False):
+        stats = cuda.memory_stats()
+        names = ("allocation", "active", "allocated_bytes", "active_bytes", "requested_bytes")
+        seen.append([stats[f"{name}.all.{when}"] for name in names for when in ("current", "allocated", "freed")])
+        if not freed:
+            # With nothing cached, what is reserved is active, or idle in a segment.
+            idle = stats["inactive_split_bytes.all.current"]
+            held.append([stats["reserved_bytes.all.current"], stats["active_bytes.all.current"] + idle])
+        if pinbuddy.stats()["device"]:
+            regions.append(pinbuddy.stats()["device"][0]["reserved_bytes"])
+    cuda.init()
+    # These are no plan's. What is left of the segment of 78 MiB when the second is freed is 76.5 MiB.
+    first = cuda.caching_allocator_alloc(MIB * 153 // 2)
+    beside = cuda.caching_allocator_alloc(MIB * 6 // 5)
+    cuda.caching_allocator_delete(first)
+    kept = block(42)
+    note()
+    del kept
+    note(freed=True)
+    cuda.caching_allocator_delete(beside)
+    for _ in range(30):
+        two()
+    for text in ("roundup_power2_divisions:4", "", "roundup_power2_divisions:2", "roundup_power2_divisions:[64:2,>:1]"):
+        cuda.empty_cache()
+        note()
+        cuda.memory._set_allocator_settings(text)
+        kept = two()
+        note()
+        # It is given back under another setting.
+        cuda.memory._set_allocator_settings("")
+        del kept
+        note(freed=True)
+    print(json.dumps([seen, held, regions]))
+"""
+
+
+def test_a_region_counts_as_long_as_pytorch_made_it(run, tmp_path):
+    path = str(tmp_path / "device.json")
+    stock = run(REGION.replace("pinbuddy.stats()", "{'device': None}").replace(", pinbuddy", ""), "stock").value
+    assert run(REGION, BUDDY_DEVICE_PLAN=path).value == stock
+    seen, held, regions = run(REGION, BUDDY_DEVICE_PLAN=path).value
+    assert seen == stock[0]
+    assert all(reserved == whole for reserved, whole in held), held
+    assert max(regions) > min(it for it in regions if it) == 76 * MIB, "some were longer than the plan has them"

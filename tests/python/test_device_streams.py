@@ -2,48 +2,9 @@
 
 import pytest
 from conftest import needs
-from device_plans import MIB
+from device_plans import MIB, STEPS, with_plan
 
 pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
-
-# Thirty steps of these blocks, one after the other; `step()` is one more.
-HEAD = """
-    import gc, json, os, torch, pinbuddy
-    MIB = 1 << 20
-    def block(mib, **more):
-        return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
-    def rest():
-        for mib in (20, 16):
-            it = block(mib)
-            del it
-    def step():
-        it = block(12)
-        del it
-        rest()
-    for _ in range(30):
-        step()
-    # 12 and 20 and 16 MiB lie in one region of 20 MiB, one after the other.
-    it = block(12)
-    region = it.data_ptr()
-    del it
-    rest()
-    def planned(tensor):
-        return region <= tensor.data_ptr() < region + 20 * MIB
-    def counts():
-        return pinbuddy.stats()["device"][0]
-"""
-
-
-@pytest.fixture
-def with_plan(run, tmp_path):
-    """``with_plan(program)``: the value of a program that begins as planned."""
-    path = str(tmp_path / "device.json")
-    run(HEAD, BUDDY_DEVICE_PLAN=path)
-
-    def with_plan(program, check=True, **variables):
-        return run(HEAD + program, check=check, BUDDY_DEVICE_PLAN=path, **variables)
-
-    return with_plan
 
 
 def test_a_block_that_another_stream_uses_waits_for_its_event(with_plan):
@@ -203,7 +164,7 @@ def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
     print(json.dumps([text, whole, held, torch.cuda.memory_reserved()]))
     """
     text, whole, held, after = with_plan(program, PINBUDDY_SIM_DEVICE_MB="64").value
-    stock = run(HEAD + program, PINBUDDY_SIM_DEVICE_MB="64").value[0]
+    stock = run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64").value[0]
     begin = "CUDA out of memory. Tried to allocate 500.00 MiB. GPU 0 has a total capacity of 64.00 MiB"
     assert text.startswith(begin) and stock.startswith(begin), (text, stock)
     assert "pinbuddy: " in text and "pinbuddy" not in stock
@@ -258,8 +219,8 @@ def test_a_child_leaves_its_parents_plan_alone(run, tmp_path, when):
 def test_expandable_segments_hold_a_region(run, tmp_path):
     path = str(tmp_path / "device.json")
     setting = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
-    run(HEAD, BUDDY_DEVICE_PLAN=path, **setting)
-    program = HEAD + """
+    run(STEPS, BUDDY_DEVICE_PLAN=path, **setting)
+    program = STEPS + """
     print(json.dumps([counts()["hits"], torch.cuda.memory_reserved() >> 20]))
     """
     assert run(program, BUDDY_DEVICE_PLAN=path, **setting).value == [93, 20]

@@ -7,6 +7,7 @@
 
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
@@ -17,9 +18,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "captures.h"
 #include "device_notes.h"
 #include "device_reports.h"
+#include "failures.h"
 #include "forwarding.h"
+#include "profiling.h"
 #include "streams.h"
 
 namespace pinbuddy {
@@ -61,6 +65,11 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     return or_without_plan(bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); });
   }
 
+  c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) {
+    const AskingFor beside(Asking::kBeside);
+    return or_without_plan(bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); });
+  }
+
   c10::DeleterFnPtr raw_deleter() const override {
     // Uncached memory is freed by another function.
     return below_->raw_deleter() == deleter_below_ ? delete_device_memory : below_->raw_deleter();
@@ -75,7 +84,8 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
       (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
     }
-    owner->free(address, captures_.load(std::memory_order_relaxed) > 0);
+    const std::size_t bytes = owner->free(address, captures_.any());
+    tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner->stream().device_index());
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
@@ -122,17 +132,18 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
       c10::DeviceIndex device,
       c10::MempoolId_t pool,
       std::function<bool(cudaStream_t)> filter) override {
-    below_->beginAllocateToPool(device, pool, std::move(filter));
-    captures_.fetch_add(1, std::memory_order_relaxed);
+    below_->beginAllocateToPool(device, pool, filter);
+    captures_.begin(device, pool, std::move(filter));
   }
 
   void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    // Before the graph goes, into which its filter looks.
+    captures_.end(device, pool);
     below_->endAllocateToPool(device, pool);
-    captures_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   void emptyCache(c10::MempoolId_t pool) override {
-    if (pool == c10::MempoolId_t{0, 0} && captures_.load(std::memory_order_relaxed) == 0) {
+    if (pool == c10::MempoolId_t{0, 0} && !captures_.any()) {
       each([](StreamMemory& it) {
         it.settle();
         it.give_back(/*for_good=*/false);
@@ -157,6 +168,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     Planned planned;
     streams(device).each([&](StreamMemory& it) { planned.add(it); });
     add_planned(stats, planned);
+    stats.num_ooms -= planned.counted.refusals + streams(device).gave_way();
     return stats;
   }
 
@@ -167,7 +179,12 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     below_->resetAccumulatedStats(device);
-    streams(device).each([](StreamMemory& it) { it.reset_accumulated(); });
+    streams(device).reset_accumulated();
+  }
+
+  void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
+    below_->attachOutOfMemoryObserver(Failures::watched(
+        std::move(observer), [this](c10::DeviceIndex device) { return may_give_way(device); }));
   }
 
   device_memory::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
@@ -187,20 +204,23 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
  private:
   // Planned memory for a request of the current stream; null if there is none for it.
   void* take(std::size_t bytes) {
-    if (C10_LIKELY(!planned_ || bytes <= kSmall) || captures_.load(std::memory_order_relaxed) > 0) {
+    if (C10_LIKELY(!planned_ || bytes <= kSmall)) {
       return nullptr;
     }
     const c10::DeviceIndex device = c10::cuda::current_device();
-    StreamMemory* memory = streams(device).of(
-        c10::cuda::getCurrentCUDAStream(device), *below_, *this, notes_.trace(device));
+    const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(device);
+    if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
+      return nullptr;
+    }
+    StreamMemory* memory = streams(device).of(stream, *below_, *this, notes_.trace(device));
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
-    void* address = memory->allocate(bytes);
-    if (address != nullptr) {
-      report_planned(*this, address, bytes, device);
+    const StreamMemory::Given given = memory->allocate(bytes, captures_.any());
+    if (given.address != nullptr) {
+      report_planned(*this, given.address, given.bytes, device);
     }
-    return address;
+    return given.address;
   }
 
   // What `allocate` returns; where memory is short, the plans' regions are given back first.
@@ -210,9 +230,11 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
       return allocate();
     } catch (c10::OutOfMemoryError&) {
       if (!give_way(bytes)) {
+        Failures::tell();
         throw;
       }
     }
+    const Failures::TryingAgain again;
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {
@@ -221,20 +243,24 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     }
   }
 
+  // Whether there is anything to give back for a request of this thread on the device.
+  bool may_give_way(c10::DeviceIndex device) {
+    // For a request in a capture, the allocator below gives back nothing that it has: there the plan would go for nothing.
+    if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
+      return false;
+    }
+    return streams(device).reserved();
+  }
+
   // Drops the plans of the current device; false if there are none.
   bool give_way(std::size_t bytes) {
-    bool any = false;
-    streams(c10::cuda::current_device()).each([&](StreamMemory& it) {
-      if (it.reserved() > 0) {
-        any = true;
-        it.settle();
-        it.give_back(/*for_good=*/true);
-      }
-    });
-    if (any) {
-      device_dropped(c10::cuda::current_device(), bytes);
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    if (!may_give_way(device)) {
+      return false;
     }
-    return any;
+    streams(device).give_way(/*settling=*/!captures_.any());
+    device_dropped(device, bytes);
+    return true;
   }
 
   Streams& streams(c10::DeviceIndex device) {
@@ -261,16 +287,14 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   // Called under the lock of the allocator below.
   static void note(const device_memory::TraceEntry& entry) {
-    const bool capturing = the_device_allocator->captures_.load(std::memory_order_relaxed) > 0;
-    the_device_allocator->notes_.take(entry, capturing);
+    the_device_allocator->notes_.take(entry);
   }
 
   const bool planned_;
   const c10::DeleterFnPtr deleter_below_;
   DeviceNotes notes_;
   std::atomic<bool> tracked_{false};
-  // Captures and private pools under way, on all devices.
-  std::atomic<int> captures_{0};
+  Captures captures_;
   std::atomic<int> devices_{0};
   std::array<Streams, kDevices> streams_;
 };

@@ -43,10 +43,10 @@ class DeviceNotes {
     return traces_ && index < kDevices ? &all_[index] : nullptr;
   }
 
-  void take(const Entry& entry, bool capturing) {
+  void take(const Entry& entry) {
     DeviceTrace* to = trace(entry.device_);
     // Whether a run with a plan would ask the plan.
-    const bool ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary && !capturing;
+    const bool ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary;
     const bool recorded = records_ && entry.size_ > kSmall;
     const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
     switch (entry.action_) {

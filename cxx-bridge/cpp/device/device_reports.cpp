@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "profiling.h"
+
 namespace pinbuddy {
 namespace {
 
@@ -46,6 +48,8 @@ void Planned::add(const StreamMemory::Counted& more, std::int64_t peak_before) {
   sum(counted.active_bytes, more.active_bytes);
   sum(counted.regions, more.regions);
   sum(counted.reserved, more.reserved);
+  sum(counted.asked, more.asked);
+  counted.refusals += more.refusals;
   before = std::max(before, peak_before);
 }
 
@@ -57,7 +61,7 @@ void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Plan
   replace(stats.active, regions, 0, counted.active_blocks);
   replace(stats.allocated_bytes, reserved, planned.before, counted.bytes);
   replace(stats.active_bytes, reserved, planned.before, counted.active_bytes);
-  replace(stats.requested_bytes, reserved, 0, counted.requested);
+  replace(stats.requested_bytes, counted.asked, 0, counted.requested);
   const auto idle = reserved.current - counted.active_bytes.current;
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats.inactive_split_bytes[type];
@@ -67,7 +71,7 @@ void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Plan
 }
 
 void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory) {
-  const auto parts = memory.parts();
+  const auto parts = memory.shown();
   for (auto& segment : info.segments) {
     std::vector<c10::CachingDeviceAllocator::BlockInfo> blocks;
     std::size_t address = segment.address;
@@ -82,26 +86,26 @@ void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMem
       segment.active_size -= block.size;
       segment.requested_size -= block.requested_size;
       std::size_t end = begin;
-      const auto push = [&](std::size_t until, bool live, bool pending) {
+      const auto push = [&](std::size_t until, std::size_t requested, bool live, bool active) {
         if (until > end) {
           auto& shown = blocks.emplace_back();
           shown.size = until - end;
-          shown.requested_size = live || pending ? shown.size : 0;
+          shown.requested_size = requested;
           shown.allocated = live;
-          shown.active = live || pending;
+          shown.active = active;
           segment.allocated_size += live ? shown.size : 0;
           segment.active_size += shown.active ? shown.size : 0;
           segment.requested_size += shown.requested_size;
           end = until;
         }
       };
-      for (const Part& part : parts) {
+      for (const StreamMemory::Shown& part : parts) {
         if (part.address >= begin && part.address < address) {
-          push(part.address, false, false);
-          push(part.address + part.bytes, part.live, part.pending);
+          push(part.address, 0, false, false);
+          push(part.address + part.bytes, part.requested, part.live, /*active=*/true);
         }
       }
-      push(address, false, false);
+      push(address, 0, false, false);
     }
     segment.blocks = std::move(blocks);
   }
@@ -115,15 +119,7 @@ void report_planned(
   if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
     (*interpreter)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
   }
-  if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
-    const auto stats = whole.getDeviceStats(device);
-    c10::reportMemoryUsageToProfiler(
-        address,
-        static_cast<std::int64_t>(bytes),
-        stats.allocated_bytes[kAll].current,
-        stats.reserved_bytes[kAll].current,
-        {c10::kCUDA, device});
-  }
+  tell_profiler(whole, address, static_cast<std::int64_t>(bytes), device);
 }
 
 } // namespace pinbuddy

@@ -31,7 +31,7 @@ void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Plan
 // The same for a snapshot's list of blocks.
 void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory);
 
-// Tells a profiler and a tracer of a block.
+// Tells a profiler and a tracer of a block of so many bytes.
 void report_planned(
     c10::cuda::CUDACachingAllocator::CUDAAllocator& whole,
     void* address,

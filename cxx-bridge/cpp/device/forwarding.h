@@ -1,8 +1,8 @@
 // PyTorch's device allocator with every call passed on to the allocator below.
 //
 // The only place that knows which calls releases have: those that some lack are plain members here, which override where
-// there is something to override, and pass on only where there is something to call. A test compares this list with the
-// headers of all releases. Knows no plan.
+// there is something to override, and pass on only where there is something to call. tests/python/test_device_forwarding.py
+// compares this list with the headers of the torch that is tested. Knows no plan.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -32,6 +32,9 @@ class Forwarding : public Upstream {
   }
   c10::DeleterFnPtr raw_deleter() const override {
     return below_->raw_deleter();
+  }
+  bool is_simple_data_ptr(const c10::DataPtr& data) const override {
+    return below_->is_simple_data_ptr(data);
   }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     below_->copy_data(to, from, bytes);

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "profiling.h"
+#include "region_length.h"
 #include "round_up.h"
 
 namespace pinbuddy {
@@ -46,14 +48,14 @@ StreamMemory::StreamMemory(
   }
 }
 
-void* StreamMemory::allocate(std::size_t bytes) {
+StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
   if (C10_UNLIKELY(state_.load(std::memory_order_acquire) != State::kReady)) {
     reserve();
     if (state_.load(std::memory_order_acquire) != State::kReady) {
-      return nullptr;
+      return {};
     }
   }
-  if (C10_UNLIKELY(unsettled_.load(std::memory_order_relaxed))) {
+  if (C10_UNLIKELY(unsettled_.load(std::memory_order_relaxed)) && !captured) {
     settle();
   }
   Block block;
@@ -61,8 +63,9 @@ void* StreamMemory::allocate(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes);
   Lock guard(mutex_);
   if (!plan_->request(rounded, block.place)) {
-    return nullptr;
+    return {};
   }
+  const std::size_t length = block.place.bytes;
   auto* address = reinterpret_cast<void*>(block.place.address);
   counted_.blocks.increase(1);
   counted_.bytes.increase(block.place.bytes);
@@ -73,7 +76,7 @@ void* StreamMemory::allocate(std::size_t bytes) {
     trace_->request(block.place.address, rounded, stream_.stream(), /*planless=*/false);
   }
   blocks_.emplace(address, std::move(block));
-  return address;
+  return {address, length};
 }
 
 // Takes the regions from the allocator below, so that its limits hold for them.
@@ -103,9 +106,18 @@ void StreamMemory::reserve() {
       below_.raw_delete(base);
     }
     state_.store(State::kDropped);
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+      Lock guard(mutex_);
+      ++counted_.refusals;
+    }
     device_refused(device, error.what_without_backtrace());
     give_back(/*for_good=*/true);
     return;
+  }
+  for (const auto& [index, address] : taken) {
+    const std::size_t held = region_length(below_, address, regions_[index].bytes);
+    regions_[index].held.store(held, std::memory_order_relaxed);
+    tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
   }
   {
     Lock guard(mutex_);
@@ -114,7 +126,8 @@ void StreamMemory::reserve() {
       plan_->reserved(index, base);
       regions_[index].base.store(base, std::memory_order_release);
       counted_.regions.increase(1);
-      counted_.reserved.increase(regions_[index].bytes);
+      counted_.reserved.increase(regions_[index].held.load(std::memory_order_relaxed));
+      counted_.asked.increase(regions_[index].bytes);
     }
   }
   state_.store(State::kReady, std::memory_order_release);
@@ -130,32 +143,33 @@ void* StreamMemory::region_of(const void* address) const {
   return nullptr;
 }
 
-void StreamMemory::free(void* address, bool deferring) {
+std::size_t StreamMemory::free(void* address, bool captured) {
   Block block;
-  std::vector<void*> idle;
+  std::vector<Idle> idle;
+  std::size_t length = 0;
   {
     Lock guard(mutex_);
     const auto found = blocks_.find(address);
     TORCH_CHECK(found != blocks_.end(), "invalid device pointer: ", address);
     block = std::move(found->second);
     blocks_.erase(found);
+    length = block.place.bytes;
     counted_.blocks.decrease(1);
     counted_.bytes.decrease(block.place.bytes);
-    counted_.requested.decrease(block.requested);
     if (C10_UNLIKELY(trace_ != nullptr)) {
       trace_->free(block.place.address);
     }
     if (C10_LIKELY(block.uses.empty())) {
-      finish(block.place);
+      finish(block.place, block.requested);
       if (C10_UNLIKELY(state_.load(std::memory_order_relaxed) == State::kDropped)) {
         idle = take_idle();
       }
     } else {
       plan_->defer(block.place);
       unsettled_.store(true, std::memory_order_relaxed);
-      if (deferring) {
+      if (captured) {
         deferred_.push_back(std::move(block));
-        return;
+        return length;
       }
     }
   }
@@ -163,10 +177,12 @@ void StreamMemory::free(void* address, bool deferring) {
     record(std::move(block));
   }
   give_back(idle);
+  return length;
 }
 
 // Nobody uses the place any more. Under the lock.
-void StreamMemory::finish(const Place& place) {
+void StreamMemory::finish(const Place& place, std::size_t requested) {
+  counted_.requested.decrease(requested);
   counted_.active_blocks.decrease(1);
   counted_.active_bytes.decrease(place.bytes);
   if (C10_UNLIKELY(trace_ != nullptr)) {
@@ -179,6 +195,7 @@ void StreamMemory::finish(const Place& place) {
 void StreamMemory::record(Block block) {
   Pending pending;
   pending.place = block.place;
+  pending.requested = block.requested;
   for (const auto& stream : block.uses) {
     pending.events.emplace_back(stream, PooledEvent::record(stream));
   }
@@ -233,10 +250,10 @@ void StreamMemory::settle() {
   const auto done = std::stable_partition(pending.begin(), pending.end(), [&](const Pending& it) {
     return !std::all_of(it.events.begin(), it.events.end(), complete);
   });
-  std::vector<void*> idle;
+  std::vector<Idle> idle;
   {
     Lock guard(mutex_);
-    std::for_each(done, pending.end(), [&](const Pending& it) { finish(it.place); });
+    std::for_each(done, pending.end(), [&](const Pending& it) { finish(it.place, it.requested); });
     pending_.insert(
         pending_.begin(), std::make_move_iterator(pending.begin()), std::make_move_iterator(done));
     unsettled_.store(!pending_.empty() || !deferred_.empty(), std::memory_order_relaxed);
@@ -247,19 +264,21 @@ void StreamMemory::settle() {
   give_back(idle);
 }
 
-std::vector<void*> StreamMemory::take_idle() {
-  std::vector<void*> idle;
+std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
+  std::vector<Idle> idle;
   for (const std::size_t index : plan_->take_idle()) {
     const auto base = regions_[index].base.exchange(0);
-    idle.push_back(reinterpret_cast<void*>(base));
+    const auto held = regions_[index].held.load(std::memory_order_relaxed);
+    idle.push_back({reinterpret_cast<void*>(base), held});
     counted_.regions.decrease(1);
-    counted_.reserved.decrease(regions_[index].bytes);
+    counted_.reserved.decrease(held);
+    counted_.asked.decrease(regions_[index].bytes);
   }
   return idle;
 }
 
 void StreamMemory::give_back(bool for_good) {
-  std::vector<void*> idle;
+  std::vector<Idle> idle;
   {
     Lock guard(mutex_);
     const State state = state_.load(std::memory_order_relaxed);
@@ -276,11 +295,17 @@ void StreamMemory::give_back(bool for_good) {
   give_back(idle);
 }
 
-void StreamMemory::give_back(const std::vector<void*>& regions) {
-  for (void* base : regions) {
+void StreamMemory::give_back(const std::vector<Idle>& regions) {
+  for (const auto& [base, held] : regions) {
     assert_no_lock_held("giving a region back");
+    tell_profiler_of_region(base, static_cast<std::int64_t>(held));
     below_.raw_delete(base);
   }
+}
+
+// A region is no memory of the program's: what the allocator below says of it to a profiler is made good.
+void StreamMemory::tell_profiler_of_region(void* base, std::int64_t bytes) {
+  tell_profiler(whole_, base, bytes, stream_.device_index());
 }
 
 void StreamMemory::iteration() {
@@ -291,7 +316,9 @@ void StreamMemory::iteration() {
 std::size_t StreamMemory::reserved() const {
   std::size_t bytes = 0;
   for (const Region& region : regions_) {
-    bytes += region.base.load(std::memory_order_relaxed) == 0 ? 0 : region.bytes;
+    bytes += region.base.load(std::memory_order_relaxed) == 0
+        ? 0
+        : region.held.load(std::memory_order_relaxed);
   }
   return bytes;
 }
@@ -310,7 +337,8 @@ void StreamMemory::each_count(Act act) {
         &counted_.active_blocks,
         &counted_.active_bytes,
         &counted_.regions,
-        &counted_.reserved}) {
+        &counted_.reserved,
+        &counted_.asked}) {
     act(*stat);
   }
 }
@@ -324,11 +352,34 @@ void StreamMemory::reset_peaks() {
 void StreamMemory::reset_accumulated() {
   Lock guard(mutex_);
   each_count([](Stat& stat) { stat.reset_accumulated(); });
+  counted_.refusals = 0;
 }
 
-rust::Vec<Part> StreamMemory::parts() {
+std::vector<StreamMemory::Shown> StreamMemory::shown() {
   Lock guard(mutex_);
-  return plan_->parts();
+  // The plan knows whole pages only.
+  ska::flat_hash_map<std::size_t, std::size_t> requested;
+  for (const auto& [address, block] : blocks_) {
+    requested[block.place.address] = block.requested;
+  }
+  for (const Block& block : deferred_) {
+    requested[block.place.address] = block.requested;
+  }
+  for (const Pending& pending : pending_) {
+    requested[pending.place.address] = pending.requested;
+  }
+  std::vector<Shown> shown;
+  for (const Part& part : plan_->parts()) {
+    const auto found = requested.find(part.address);
+    // Another thread is freeing it if it is in none of these.
+    shown.push_back({
+        .address = part.address,
+        .bytes = part.bytes,
+        .requested = found == requested.end() ? part.bytes : found->second,
+        .live = part.live,
+    });
+  }
+  return shown;
 }
 
 StreamCounts StreamMemory::counts() {

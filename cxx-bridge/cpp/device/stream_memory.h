@@ -2,7 +2,7 @@
 //
 // A block that only its own stream used is free at once when it is freed, since the stream's work is in order. One that
 // other streams used waits for events on them. The plan's bitmap says which places are free, so nothing here can hand
-// out a place twice. Knows neither statistics of others nor graphs: who calls asks only outside captures.
+// out a place twice. Knows neither statistics of others nor graphs: who calls says whether anything is captured.
 //
 // Invariant (I5): the allocator below and CUDA are never called under the lock.
 #pragma once
@@ -39,9 +39,27 @@ class StreamMemory {
     // With those that other streams still use.
     Stat active_blocks;
     Stat active_bytes;
-    // What the allocator below counts as blocks.
+    // What the allocator below counts as blocks: how many, how long they are, and how much of that was asked for.
     Stat regions;
     Stat reserved;
+    Stat asked;
+    // What it counts as out of memory, though only a region was not to be had.
+    std::int64_t refusals = 0;
+  };
+
+  // A block, for snapshots.
+  struct Shown {
+    std::size_t address = 0;
+    std::size_t bytes = 0;
+    std::size_t requested = 0;
+    // Else other streams still use it.
+    bool live = false;
+  };
+
+  // What a request gets: the block's length is that of its place.
+  struct Given {
+    void* address = nullptr;
+    std::size_t bytes = 0;
   };
 
   // `whole` answers for the device with its plans. `number`: how many of the device's streams were asked for planned
@@ -58,8 +76,8 @@ class StreamMemory {
   }
 
   // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take the regions from the
-  // allocator below.
-  void* allocate(std::size_t bytes);
+  // allocator below. While something is `captured` no event may be queried.
+  Given allocate(std::size_t bytes, bool captured);
 
   // Whether a block of its own begins at this address or an address within it.
   bool owns(const void* address) const {
@@ -75,8 +93,8 @@ class StreamMemory {
   // The region that holds an address of its own.
   void* region_of(const void* address) const;
 
-  // The block that begins at this address is freed. While `deferring` no event may be recorded.
-  void free(void* address, bool deferring);
+  // The block that begins at this address is freed; how long it was. While something is `captured` no event may be recorded.
+  std::size_t free(void* address, bool captured);
 
   // Another stream uses the block that begins at this address.
   void use(void* address, c10::cuda::CUDAStream stream);
@@ -91,7 +109,7 @@ class StreamMemory {
   // An iteration is over.
   void iteration();
 
-  // Bytes taken from the allocator below.
+  // Bytes taken from the allocator below, as it counts them.
   std::size_t reserved() const;
 
   // Whether there is a plan for it.
@@ -108,8 +126,8 @@ class StreamMemory {
   void reset_peaks();
   void reset_accumulated();
 
-  // Blocks by address; those that other streams still use are not live.
-  rust::Vec<Part> parts();
+  // Blocks by address.
+  std::vector<Shown> shown();
 
   StreamCounts counts();
 
@@ -118,7 +136,15 @@ class StreamMemory {
 
   struct Region {
     std::size_t bytes = 0;
+    // How long the block of the allocator below is: not shorter.
+    std::atomic<std::size_t> held{0};
     std::atomic<std::size_t> base{0};
+  };
+
+  // A region that lies in no plan any more.
+  struct Idle {
+    void* base;
+    std::size_t held;
   };
 
   struct Block {
@@ -130,17 +156,19 @@ class StreamMemory {
 
   struct Pending {
     Place place;
+    std::size_t requested = 0;
     std::vector<std::pair<c10::cuda::CUDAStream, PooledEvent>> events;
   };
 
   void reserve();
   void record(Block block);
   // Regions in which nothing lies; they are the caller's. Under the lock.
-  std::vector<void*> take_idle();
-  void finish(const Place& place);
+  std::vector<Idle> take_idle();
+  void finish(const Place& place, std::size_t requested);
   template <class Act>
   void each_count(Act act);
-  void give_back(const std::vector<void*>& regions);
+  void give_back(const std::vector<Idle>& regions);
+  void tell_profiler_of_region(void* base, std::int64_t bytes);
 
   Below& below_;
   Below& whole_;

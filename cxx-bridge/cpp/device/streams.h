@@ -46,6 +46,36 @@ class Streams {
     }
   }
 
+  // Whether any of them has a region.
+  bool reserved() {
+    bool any = false;
+    each([&](StreamMemory& it) { any = any || it.reserved() > 0; });
+    return any;
+  }
+
+  // Drops their plans, and gives back what is idle. Events are only asked for while `settling`.
+  void give_way(bool settling) {
+    gave_way_.fetch_add(1, std::memory_order_relaxed);
+    each([&](StreamMemory& it) {
+      if (it.reserved() > 0) {
+        if (settling) {
+          it.settle();
+        }
+        it.give_back(/*for_good=*/true);
+      }
+    });
+  }
+
+  // For how many failures they did: none of these was the program's.
+  std::int64_t gave_way() const {
+    return gave_way_.load(std::memory_order_relaxed);
+  }
+
+  void reset_accumulated() {
+    each([](StreamMemory& it) { it.reset_accumulated(); });
+    gave_way_.store(0, std::memory_order_relaxed);
+  }
+
   StreamMemory* owner(const void* address) {
     StreamMemory* owner = nullptr;
     each([&](StreamMemory& it) { owner = it.owns(address) ? &it : owner; });
@@ -75,6 +105,7 @@ class Streams {
   }
 
   std::mutex mutex_;
+  std::atomic<std::int64_t> gave_way_{0};
   std::atomic<std::size_t> count_{0};
   std::array<std::unique_ptr<StreamMemory>, kMost> all_;
 };

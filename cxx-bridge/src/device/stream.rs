@@ -9,43 +9,57 @@ const BORROWED: u32 = u32::MAX;
 
 /// A stream's slots; none where nothing is planned for it.
 #[derive(Debug)]
-pub(crate) struct StreamPlan(Option<Slots>);
+pub(crate) struct StreamPlan {
+    slots: Option<Slots>,
+    /// The length of the longest region.
+    longest: usize,
+}
 
 impl StreamPlan {
     pub(super) fn new(slots: Option<Slots>) -> Self {
-        Self(slots)
+        let lengths = slots.as_ref().map_or(&[][..], Slots::lengths);
+        Self {
+            longest: lengths.iter().copied().max().unwrap_or(0),
+            slots,
+        }
     }
 
     /// How many regions there are.
     pub(crate) fn regions(&self) -> usize {
-        self.0.as_ref().map_or(0, |it| it.lengths().len())
+        self.slots.as_ref().map_or(0, |it| it.lengths().len())
     }
 
     pub(crate) fn region_bytes(&self, region: usize) -> usize {
-        self.0.as_ref().map_or(0, |it| it.lengths()[region])
+        self.slots.as_ref().map_or(0, |it| it.lengths()[region])
     }
 
     /// The region lies at this address from now on.
     pub(crate) fn reserved(&mut self, region: usize, base: usize) {
-        if let Some(slots) = &mut self.0 {
+        if let Some(slots) = &mut self.slots {
             slots.pinned(region, base);
         }
     }
 
     /// The regions in which nothing lies; they are the caller's.
     pub(crate) fn take_idle(&mut self) -> Vec<usize> {
-        let idle = self.0.as_mut().map(Slots::take_idle).unwrap_or_default();
+        let idle = self
+            .slots
+            .as_mut()
+            .map(Slots::take_idle)
+            .unwrap_or_default();
         idle.into_iter().map(|(region, _)| region).collect()
     }
 
     /// A place for a request; false if there is none.
     pub(crate) fn request(&mut self, bytes: usize, place: &mut Place) -> bool {
-        let Some(slots) = &mut self.0 else {
+        let Some(slots) = &mut self.slots else {
             return false;
         };
         let lent = match slots.request(0, bytes) {
             Some(taken) => Some(Lent::Slot(taken)),
-            None => slots.lend(0, bytes),
+            None if bytes <= self.longest => slots.lend(0, bytes),
+            // No place is long enough. The lane has seen the request all the same.
+            None => None,
         };
         *place = match lent {
             Some(Lent::Slot(taken)) => Place {
@@ -65,7 +79,7 @@ impl StreamPlan {
 
     /// The block was freed, and other streams still use it.
     pub(crate) fn defer(&mut self, place: &Place) {
-        match &mut self.0 {
+        match &mut self.slots {
             Some(slots) if place.slot == BORROWED => slots.set_pending_at(place.address, true),
             Some(slots) => slots.set_pending(place.slot, true),
             None => {}
@@ -74,7 +88,7 @@ impl StreamPlan {
 
     /// Nobody uses the block any more.
     pub(crate) fn release(&mut self, place: &Place) {
-        let was_in_use = match &mut self.0 {
+        let was_in_use = match &mut self.slots {
             Some(slots) if place.slot == BORROWED => slots.give_back(place.address),
             Some(slots) => slots.release(place.slot),
             None => true,
@@ -87,7 +101,7 @@ impl StreamPlan {
     }
 
     pub(crate) fn iteration(&mut self) {
-        if let Some(slots) = &mut self.0 {
+        if let Some(slots) = &mut self.slots {
             slots.iteration(0);
         }
     }
@@ -95,7 +109,7 @@ impl StreamPlan {
     /// The blocks, by address.
     pub(crate) fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
-        for (at, blocks) in self.0.as_ref().map(Slots::regions).unwrap_or_default() {
+        for (at, blocks) in self.slots.as_ref().map(Slots::regions).unwrap_or_default() {
             parts.extend(blocks.into_iter().map(|it| Part {
                 address: at.start + it.offset,
                 bytes: it.bytes,
@@ -107,7 +121,7 @@ impl StreamPlan {
     }
 
     pub(crate) fn counts(&self) -> StreamCounts {
-        let counts = self.0.as_ref().map(Slots::counts).unwrap_or_default();
+        let counts = self.slots.as_ref().map(Slots::counts).unwrap_or_default();
         StreamCounts {
             hits: counts.hits,
             misses: counts.misses,

@@ -1,0 +1,68 @@
+// The captures and private pools under way, and which requests are theirs.
+//
+// The allocator below routes a request to a pool if the pool's filter takes its stream or its thread. The same filters are
+// asked here, so that a plan serves what is for none of them. Invariant: a filter is only called while its capture lasts,
+// since it may look into the graph.
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace pinbuddy {
+
+class Captures {
+ public:
+  using Filter = std::function<bool(cudaStream_t)>;
+
+  void begin(c10::DeviceIndex device, c10::MempoolId_t pool, Filter filter) {
+    const std::lock_guard guard(mutex_);
+    all_.push_back({device, pool, std::move(filter)});
+    count_.store(all_.size(), std::memory_order_relaxed);
+  }
+
+  void end(c10::DeviceIndex device, c10::MempoolId_t pool) {
+    const std::lock_guard guard(mutex_);
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Capture& it) {
+      return it.device == device && it.pool == pool;
+    });
+    if (found != all_.end()) {
+      all_.erase(found);
+    }
+    count_.store(all_.size(), std::memory_order_relaxed);
+  }
+
+  // Whether one is under way on any device: events may be neither recorded nor queried then. Takes no lock.
+  bool any() const {
+    return count_.load(std::memory_order_relaxed) > 0;
+  }
+
+  // Whether a request of this thread on this stream of the device is for one of them.
+  bool takes(c10::DeviceIndex device, cudaStream_t stream) {
+    // Not a `Lock`, which has CUDA called under none: filters ask CUDA whether the stream is captured, which waits for nobody.
+    // The allocator below calls them under its lock, too.
+    const std::lock_guard guard(mutex_);
+    return std::any_of(all_.begin(), all_.end(), [&](const Capture& it) {
+      return it.device == device && it.filter(stream);
+    });
+  }
+
+ private:
+  struct Capture {
+    c10::DeviceIndex device;
+    c10::MempoolId_t pool;
+    Filter filter;
+  };
+
+  std::atomic<std::size_t> count_{0};
+  std::mutex mutex_;
+  std::vector<Capture> all_;
+};
+
+} // namespace pinbuddy

@@ -1,0 +1,64 @@
+// Observers of failures, told only of those that are the program's.
+//
+// The allocator below calls them before it throws. A request for which a plan gives way is tried again, and a region that
+// cannot be had is only not planned: neither is out of memory yet. Calls for the first are kept back until it is known.
+#pragma once
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "device_trace.h"
+
+namespace pinbuddy {
+
+class Failures {
+ public:
+  using Observer = c10::cuda::CUDACachingAllocator::OutOfMemoryObserver;
+
+  // What the allocator below is given in the observer's place. `may_give_way(device)`: whether this thread's request would
+  // be tried again.
+  template <class MayGiveWay>
+  static Observer watched(Observer observer, MayGiveWay may_give_way) {
+    return [observer = std::move(observer), may_give_way](
+               int64_t device, std::size_t bytes, std::size_t total, std::size_t free) {
+      if (asking == Asking::kRegion) {
+        return;
+      }
+      if (!trying_again_ && may_give_way(static_cast<c10::DeviceIndex>(device))) {
+        kept_.push_back([=] { observer(device, bytes, total, free); });
+      } else {
+        observer(device, bytes, total, free);
+      }
+    };
+  }
+
+  // The failure is the program's: calls that were kept back are made.
+  static void tell() {
+    for (const auto& call : std::exchange(kept_, {})) {
+      call();
+    }
+  }
+
+  // While it lives, this thread's request is tried again, and a failure is the program's.
+  class TryingAgain {
+   public:
+    TryingAgain() {
+      kept_.clear();
+      trying_again_ = true;
+    }
+    ~TryingAgain() {
+      trying_again_ = false;
+    }
+    TryingAgain(const TryingAgain&) = delete;
+    TryingAgain& operator=(const TryingAgain&) = delete;
+  };
+
+ private:
+  static inline constinit thread_local bool trying_again_ = false;
+  static inline thread_local std::vector<std::function<void()>> kept_;
+};
+
+} // namespace pinbuddy

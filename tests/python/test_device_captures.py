@@ -1,0 +1,112 @@
+"""Planned device memory beside captures and pools: what is for one of them is PyTorch's, and everything else is as ever."""
+
+from conftest import needs
+from device_plans import MIB, with_plan
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+# Threads open a pool each, and keep it open while `act` runs in this one.
+POOL = """
+    import threading
+    def beside_a_pool(act):
+        opened, over, pooled = threading.Event(), threading.Event(), []
+        def keep_open():
+            with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+                pooled.append(block(16))
+                opened.set()
+                over.wait()
+                pooled.append(block(12))
+        thread = threading.Thread(target=keep_open)
+        thread.start()
+        opened.wait()
+        try:
+            return act(), [planned(it) for it in pooled]
+        finally:
+            over.set()
+            thread.join()
+"""
+
+
+def test_a_pool_of_another_thread_is_not_in_the_plans_way(with_plan):
+    outcome = with_plan(POOL + """
+    before = counts()
+    for _ in range(5):
+        _, inside = beside_a_pool(step)
+        assert not any(inside), inside
+    after = counts()
+    print(json.dumps([after[name] - before[name] for name in ("hits", "misses", "unplanned")]))
+    """)
+    assert outcome.value == [15, 0, 0]
+
+
+def test_what_another_stream_uses_waits_until_the_pool_is_closed(with_plan):
+    """Upstream's allocator records no event while a pool is open, since that may be a capture."""
+    outcome = with_plan(POOL + """
+    side = torch.cuda.Stream()
+    def freed():
+        it = block(12)
+        it.record_stream(side)
+        del it
+        return planned(block(12))
+    (again, _) = beside_a_pool(freed)
+    # The plan's place is free again, and the lane finds it.
+    for _ in range(3):
+        step()
+    print(json.dumps([again, planned(block(12))]))
+    """)
+    assert outcome.value[1], outcome.value
+
+
+def test_a_recording_has_what_is_asked_beside_a_pool(run, tmp_path):
+    """A run with the plan would ask it for these."""
+    path = str(tmp_path / "device.json")
+    program = """
+    import json, threading, torch, pinbuddy
+    def use(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    use(1)
+    opened, over = threading.Event(), threading.Event()
+    def keep_open():
+        with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+            pooled = use(16)
+            opened.set()
+            over.wait()
+    thread = threading.Thread(target=keep_open)
+    thread.start()
+    opened.wait()
+    for _ in range(30):
+        for mib in (3, 5):
+            use(mib)
+    over.set()
+    thread.join()
+    print(json.dumps(pinbuddy.stats()["device"]))
+    """
+    run(program, BUDDY_DEVICE_PLAN=path)
+    (stream,) = run(program, BUDDY_DEVICE_PLAN=path).value
+    assert (stream["hits"], stream["unplanned"], stream["reserved_bytes"]) == (60, 0, 5 * MIB), stream
+
+
+def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_plan):
+    """The allocator below gives nothing back in a capture: to drop the plan would help nobody."""
+    outcome = with_plan("""
+    side, there = torch.cuda.Stream(), block(12)
+    there.record_stream(side)
+    graph, text = torch.cuda.CUDAGraph(), ""
+    with torch.cuda.graph(graph):
+        # It has to wait for the other stream, where no event may be recorded.
+        del there
+        try:
+            block(60)
+        except torch.cuda.OutOfMemoryError as error:
+            text = str(error)
+        inside = block(1.5)
+        inside.zero_()
+    graph.replay()
+    torch.cuda.synchronize()
+    step()
+    print(json.dumps([text, counts()["dropped"], counts()["reserved_bytes"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    text, dropped, reserved = outcome.value
+    assert "Tried to allocate 60.00 MiB" in text and "pinbuddy" not in text, text
+    assert (dropped, reserved) == (False, 20 * MIB)
+    assert outcome.warnings == []

@@ -1,0 +1,68 @@
+"""Who observes running out of memory is told what the program is told: not of a request for which the plan gave way."""
+
+from conftest import needs
+from device_plans import MIB, with_plan
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+# An observer sees what is asked for, before the error is thrown.
+OBSERVE = """
+    seen = []
+    torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+    def failures():
+        return torch.cuda.memory_stats()["num_ooms"]
+    def fails(mib):
+        try:
+            block(mib)
+        except torch.cuda.OutOfMemoryError:
+            return True
+        return False
+"""
+
+
+def test_a_request_that_is_served_when_tried_again_is_no_failure(with_plan):
+    outcome = with_plan(OBSERVE + """
+    # More than there is beside the region.
+    large = block(60)
+    served = [list(seen), failures(), counts()["dropped"]]
+    failed = fails(500)
+    failed = [failed, list(seen), failures()]
+    torch.cuda.reset_accumulated_memory_stats()
+    print(json.dumps([served, failed, failures()]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [[[], 0, True], [True, [500 * MIB], 1], 0]
+
+
+def test_a_failure_counts_once_though_it_is_tried_twice(with_plan):
+    outcome = with_plan(OBSERVE + """
+    kept = block(12)
+    first = [fails(500), list(seen), failures(), counts()["dropped"]]
+    # There is nothing left to give way.
+    print(json.dumps([first, [fails(400), list(seen), failures()]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [[True, [500 * MIB], 1, True], [True, [500 * MIB, 400 * MIB], 2]]
+
+
+def test_in_a_capture_an_observer_is_told_at_once(with_plan):
+    """There the plan does not give way."""
+    outcome = with_plan(OBSERVE + """
+    kept, graph = block(12), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        failed = fails(60)
+        kept.copy_(kept)
+    print(json.dumps([failed, seen, failures(), counts()["dropped"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [True, [60 * MIB], 1, False]
+
+
+def test_a_region_that_cannot_be_had_is_no_failure(with_plan):
+    outcome = with_plan(OBSERVE + """
+    torch.cuda.empty_cache()
+    beside = torch.cuda.caching_allocator_alloc(50 * MIB)
+    # The region is longer than what is left; the request is not.
+    it = block(12)
+    print(json.dumps([seen, failures(), counts()["dropped"], planned(it)]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value[:3] == [[], 0, True]
+    (warning,) = outcome.warnings
+    assert "the plan for device 0 is not used" in warning

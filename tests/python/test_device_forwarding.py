@@ -1,0 +1,68 @@
+"""What stands in front of PyTorch's device allocator passes every call on: none that this torch has is left to its default."""
+
+import re
+from pathlib import Path
+
+import torch
+from conftest import needs
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+INCLUDE = Path(torch.__file__).parent / "include/c10"
+FORWARDING = Path(__file__).parents[2] / "cxx-bridge/cpp/device/forwarding.h"
+# The classes that CUDA's allocator is, and where they are.
+CLASSES = {
+    "CUDAAllocator": "cuda/CUDACachingAllocator.h",
+    "DeviceAllocator": "core/CachingDeviceAllocator.h",
+    "Allocator": "core/Allocator.h",
+}
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
+
+
+def until_closed(text: str, begin: int, pair: str) -> int:
+    """Behind the bracket that closes the one at ``begin``."""
+    depth = 0
+    for at in range(begin, len(text)):
+        depth += (text[at] == pair[0]) - (text[at] == pair[1])
+        if depth == 0:
+            return at + 1
+    raise ValueError(f"no {pair[1]} for the {pair[0]} at {begin}")
+
+
+def functions(body: str, which: str):
+    """``(name, number of parameters)`` of what ``which`` finds the beginning of; the last bracket of a match opens the parameters."""
+    for found in re.finditer(which, body):
+        end = until_closed(body, found.end() - 1, "()")
+        inside = body[found.end() : end - 1]
+        # Commas within angle, round and curly brackets are no parameter's end.
+        while (plain := re.sub(r"<[^<>]*>|\([^()]*\)|\{[^{}]*\}", "", inside)) != inside:
+            inside = plain
+        yield found["name"], len([it for it in inside.split(",") if it.strip()])
+
+
+def virtual(name: str) -> set[tuple[str, int]]:
+    """The virtual functions that a class has of its own, but for its destructor."""
+    text = without_comments((INCLUDE / CLASSES[name]).read_text())
+    begin = re.search(rf"\b(?:class|struct)\s+(?:C10_\w+\s+)?{name}\b[^;{{]*{{", text)
+    assert begin, f"{CLASSES[name]} has no {name}"
+    body = text[begin.end() : until_closed(text, begin.end() - 1, "{}")]
+    return set(functions(body, r"virtual\s[^;{}()~]*?(?P<name>\w+)\s*\("))
+
+
+def forwarded() -> set[tuple[str, int]]:
+    """What forwarding.h passes on by calling the same function below with as many arguments."""
+    return set(functions(without_comments(FORWARDING.read_text()), r"below_->(?P<name>\w+)\("))
+
+
+def test_every_virtual_function_of_the_allocator_is_passed_on():
+    all_virtual = {name: virtual(name) for name in CLASSES}
+    # What they are known to have: that the headers were understood.
+    assert ("raw_alloc", 1) in all_virtual["CUDAAllocator"] and len(all_virtual["CUDAAllocator"]) > 30
+    assert ("beginAllocateToPool", 3) in all_virtual["CUDAAllocator"]
+    assert ("getDeviceStats", 1) in all_virtual["DeviceAllocator"]
+    assert ("copy_data", 3) in all_virtual["Allocator"]
+    missing = set().union(*all_virtual.values()) - forwarded()
+    assert not missing, f"forwarding.h leaves these of torch {torch.__version__} to their defaults: {sorted(missing)}"

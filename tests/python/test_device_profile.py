@@ -1,0 +1,71 @@
+"""What torch.profiler and snapshots say of planned blocks: as much came as went, and how much was asked for."""
+
+from conftest import needs
+from device_plans import MIB
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+HEAD = """
+    import json, torch
+    MIB = 1 << 20
+    SIZES = [3 * MIB + 1000, 5 * MIB + 512, 4 * MIB]
+    def step():
+        return [torch.empty(size, dtype=torch.uint8, device="cuda") for size in SIZES]
+    for _ in range(30):
+        step()
+"""
+
+# The region is given back before, and comes and goes while the profiler listens.
+PROFILE = HEAD + """
+    from torch.profiler import ProfilerActivity, profile
+    torch.cuda.empty_cache()
+    def changes(act):
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+            act()
+        events = prof.profiler.kineto_results.events()
+        device = torch.autograd.DeviceType.CUDA
+        return [it.nbytes() for it in events if it.name() == "[memory]" and it.device_type() == device]
+    kept = []
+    came = changes(lambda: kept.extend(step()))
+    went = changes(kept.clear)
+    both = changes(lambda: (step(), torch.cuda.empty_cache()))
+    print(json.dumps([came, went, both]))
+"""
+
+
+def test_a_profiler_is_told_of_frees_and_not_of_regions(run, tmp_path):
+    path = str(tmp_path / "device.json")
+    run(HEAD, BUDDY_DEVICE_PLAN=path)
+    stock = run(PROFILE, "stock").value
+    planned = run(PROFILE, BUDDY_DEVICE_PLAN=path).value
+    asked = 12 * MIB + 1512
+    for came, went, both in (stock, planned):
+        assert asked <= sum(came) <= asked + 3 * MIB, (stock, planned)
+        assert sum(went) == -sum(came) and sum(both) == 0, (stock, planned)
+        assert max(it for it in went) < 0, (stock, planned)
+    blocks = sorted(it for it in planned[0] if 0 < it < 6 * MIB)
+    assert blocks == [3 * MIB + 4096, 4 * MIB, 5 * MIB + 4096], planned
+
+
+SNAPSHOT = HEAD + """
+    kept, side = step(), torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(400_000_000)
+    kept[1].record_stream(side)
+    del kept[1]
+    segments = torch.cuda.memory_snapshot()
+    busy = not side.query()
+    blocks = [(b["state"], b["requested_size"]) for it in segments for b in it["blocks"] if b["state"] != "inactive"]
+    print(json.dumps([busy, sorted(blocks), sum(it["requested_size"] for it in segments),
+                      torch.cuda.memory_stats()["requested_bytes.all.current"]]))
+"""
+
+
+def test_a_snapshot_has_what_was_asked_for(run, tmp_path):
+    path = str(tmp_path / "device.json")
+    run(HEAD, BUDDY_DEVICE_PLAN=path)
+    stock = run(SNAPSHOT, "stock").value
+    planned = run(SNAPSHOT, BUDDY_DEVICE_PLAN=path).value
+    assert planned == stock and planned[0], (planned, stock)
+    live, pending = "active_allocated", "active_pending_free"
+    assert planned[1] == [[live, 3 * MIB + 1000], [live, 4 * MIB], [pending, 5 * MIB + 512]], planned
