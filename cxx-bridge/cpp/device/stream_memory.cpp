@@ -82,14 +82,18 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
 // Takes the regions from the allocator below, so that its limits hold for them.
 void StreamMemory::reserve() {
   State cold = State::kCold;
-  if (!state_.compare_exchange_strong(cold, State::kReserving)) {
+  if (state_.load(std::memory_order_acquire) != cold) {
     return;
   }
   assert_no_lock_held("reserving a region");
   const c10::DeviceIndex device = stream_.device_index();
+  // These may throw, and then nobody is reserving.
   c10::cuda::CUDAGuard device_guard(device);
   // Of the whole: to the allocator below, other streams' regions are blocks.
   const auto before = whole_.getDeviceStats(device).allocated_bytes[0].peak;
+  if (!state_.compare_exchange_strong(cold, State::kReserving)) {
+    return;
+  }
   peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
   std::vector<std::pair<std::size_t, void*>> taken;
   const AskingFor region(Asking::kRegion);

@@ -4,6 +4,8 @@
 //! A region whose memory is not there (not pinned yet, or unpinned) has nothing in it.
 
 mod clears;
+#[cfg(test)]
+mod corrupt;
 mod lend;
 mod view;
 
@@ -358,25 +360,6 @@ impl Slots {
             let strayed = self.courses[lane as usize].iteration();
             self.counts.resyncs += u64::from(strayed);
         }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn corrupt_cursor(&mut self) {
-        self.courses[0].corrupt_cursor();
-    }
-
-    /// As if its cells had not been taken.
-    #[cfg(test)]
-    pub(crate) fn corrupt_to_free(&mut self, slot: u32) {
-        let place = &self.places[slot as usize];
-        self.cells.free(place.slot.region, place.cells.clone());
-    }
-
-    /// As if its cells had not been freed.
-    #[cfg(test)]
-    pub(crate) fn corrupt_to_taken(&mut self, slot: u32) {
-        let place = &self.places[slot as usize];
-        self.cells.take(place.slot.region, place.cells.clone());
     }
 
     /// The region lies at this address from now on.

@@ -29,8 +29,11 @@ use crate::support::refusal::refuse;
 use crate::support::{lock, paths};
 use crate::{sim, venv};
 
+/// A variable and its value.
+type Setting = (&'static str, &'static str);
+
 /// Programs, where they are, what they are told before the seed, and the variables of theirs.
-const PROGRAMS: [(&str, &str, &str, &[(&str, &str)]); 3] = [
+const PROGRAMS: [(&str, &str, &str, &[Setting]); 3] = [
     ("blocks", "tests/stress/blocks.cpp", "8 400", &[]),
     ("churn", "tests/sanitize/churn.cpp", "6 4 100", &[]),
     (
@@ -43,13 +46,13 @@ const PROGRAMS: [(&str, &str, &str, &[(&str, &str)]); 3] = [
 /// The one whose device memory is planned. Events seem to be outstanding for a while, so that memory waits for them.
 const DEVICE: &str = "tests/sanitize/device.cpp";
 const DEVICE_ARGUMENTS: &str = "6 150";
-const DEVICE_SETTINGS: [(&str, &str); 2] = [
+const DEVICE_SETTINGS: [Setting; 2] = [
     ("PINBUDDY_SIM_DEVICE_MB", "1024"),
     ("PINBUDDY_SIM_EVENT_LAG_MS", "2"),
 ];
 
 /// Small enough for a few gigabytes with what a sanitizer takes; the threshold below the large blocks.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [Setting; 3] = [
     ("BUDDY_BLOCK_SIZE_MB", "32"),
     ("BUDDY_BLOCK_COUNT", "2"),
     ("BUDDY_THRESHOLD_MB", "1"),

@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(add("[ console_scripts ]\na = b:c\n"), None);
         // One of that name in another group is another entry.
         let backend = "pinbuddy = pinbuddy._plugin:autoload";
-        let both = format!("{}\n[torch.backends]\n{backend}\n", with);
+        let both = format!("{with}\n[torch.backends]\n{backend}\n");
         let add_backend = |text: &str| add_entry_point(text, "torch.backends", backend);
         assert_eq!(add_backend(&with), Some(both.clone()));
         assert_eq!(add_backend(&both), None);
