@@ -99,9 +99,8 @@ void StreamMemory::reserve() {
   const AskingFor region(Asking::kRegion);
   try {
     for (std::size_t index = 0; index < regions_.size(); ++index) {
-      const Region& region = regions_[index];
       // Some may still be there since the cache was emptied.
-      if (region.base.load(std::memory_order_relaxed) == 0) {
+      if (const Region& region = regions_[index]; region.base.load(std::memory_order_relaxed) == 0) {
         taken.emplace_back(index, below_.raw_alloc_with_stream(region.bytes, stream_.stream()));
       }
     }
