@@ -12,8 +12,8 @@ use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::support::paths;
 use crate::support::refusal::refuse;
+use crate::support::{cargo, paths};
 
 /// What became of the advisories.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,7 @@ pub fn check(program: &Path) -> Result<Advisories> {
     let root = paths::root();
     let manifest = root.join("Cargo.toml");
     let config = root.join("deny.toml");
+    fetch()?;
     sample::is_complained_of(program, &manifest, &config)?;
     let deny = Deny {
         program: program.to_owned(),
@@ -59,6 +60,17 @@ pub fn check(program: &Path) -> Result<Advisories> {
         Ok(advisories) => Ok(advisories),
         Err(complaints) => Err(bad(complaints)),
     }
+}
+
+/// Has cargo download what other systems need, too: a build here downloads less, and cargo-deny asks of all.
+fn fetch() -> Result<()> {
+    let fetched = run(cargo::command().args(["fetch", "--locked", "--quiet"]))?;
+    ensure!(
+        fetched.status.success(),
+        "cargo fetch --locked: {}",
+        text(&fetched)
+    );
+    Ok(())
 }
 
 fn bad(complaints: String) -> anyhow::Error {
