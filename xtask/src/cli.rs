@@ -35,7 +35,7 @@ pub enum Command {
     BuildPlugin(BuildPlugin),
     /// Say what this machine offers for building and for pinned memory, and how to improve it
     Doctor(Doctor),
-    /// Check the shape of the sources, scripts, workflows and documents
+    /// Check the shape of the sources, scripts, workflows and documents, and what we depend on
     Lint,
     /// Explore behaviour: each call failing in turn, models, fuzzing, interleavings, sanitizers, Miri, a soak, coverage
     Check(Check),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The document, how the table's head begins, and the reason.
-const UNMARKED: [(&str, &str, &str); 11] = [
+const UNMARKED: [(&str, &str, &str); 10] = [
     ("docs/bench.md", "| figure |", "targets, which the code has"),
     (
         "docs/gpu.md",
@@ -19,11 +19,6 @@ const UNMARKED: [(&str, &str, &str); 11] = [
         "docs/gpu.md",
         "| stage | seconds",
         "how long stages take at most, from the driver of the runs",
-    ),
-    (
-        "docs/plans.md",
-        "| | before |",
-        "seen once on a busy machine, as it says; no run was kept",
     ),
     (
         "docs/releases.md",

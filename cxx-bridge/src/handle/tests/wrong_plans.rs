@@ -121,6 +121,8 @@ proptest! {
                 Act::Clear => handle.empty_cache(),
                 Act::Left(pins) => memory.left.store(pins, Ordering::Relaxed),
             }
+            // A worker may be unpinning what was let go.
+            settled(handle);
             let taken: usize = model.0.values().map(|(block, _)| block.bytes).sum();
             let stats = handle.stats().unwrap();
             prop_assert_eq!(stats.active_bytes.current as usize, taken);

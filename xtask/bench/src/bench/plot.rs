@@ -53,7 +53,7 @@ pub fn notes(simulated: bool) -> Vec<&'static str> {
 }
 
 /// A series' name as documents have it.
-fn shown(name: &str) -> &str {
+pub(super) fn shown(name: &str) -> &str {
     match name {
         "stock-tuned" => "stock tuned",
         "reserve" => "reserved",

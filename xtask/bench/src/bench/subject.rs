@@ -130,7 +130,12 @@ mod tests {
         let page = xtask_support::paths::root().join("docs/bench.md");
         let page = std::fs::read_to_string(page).unwrap();
         for subject in Subject::ALL {
-            let row = format!("\n| {} |", subject.name());
+            // As plots name it, and in JSON.
+            let (name, shown) = (subject.name(), super::super::plot::shown(subject.name()));
+            let row = match shown == name {
+                true => format!("\n| {name} |"),
+                false => format!("\n| {shown} (`{name}`) |"),
+            };
             assert!(page.contains(&row), "docs/bench.md has no {row:?}");
         }
     }
