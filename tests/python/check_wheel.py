@@ -170,7 +170,7 @@ def check_additions(fork, official):
     assert fork.by_name[PROGRAM].external_attr >> 16 & 0o777 == 0o755, "it cannot be run"
     path = f"{info}/entry_points.txt"
     before = official.by_name.get(f"{official.dist_info}/entry_points.txt")
-    lines = official.zip.read(before).decode().splitlines() if before else ["[console_scripts]"]
+    lines = official.zip.read(before).decode().rstrip().splitlines() if before else ["[console_scripts]"]
     # A command, and what torch calls at the end of its import.
     script, backend = "pinbuddy = pinbuddy.__main__:main", "pinbuddy = pinbuddy._plugin:autoload"
     found = fork.text(path).splitlines()
