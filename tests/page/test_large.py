@@ -7,7 +7,7 @@ from pages import Pages, trace
 ROWS = 130_000
 DRAWN = 100_000
 """As many as the map shows at most."""
-MOST = 2.5
+MOST = 3
 """So many times as long as the canvas alone takes for as many rectangles. A busy machine makes both slow."""
 
 # The median of zooms to the whole and back, and of frames that fill rectangles and do nothing else; by turns.
