@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde_json::json;
 
 use super::figure::{Results, Target};
@@ -75,8 +75,10 @@ pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> 
     let mut seen = Seen::default();
     for pattern in &PATTERNS {
         step.say(format!("{}, the first run", pattern.name));
-        let plan = Scratch::file(&paths::target().join("bench/device-plan.json"))?;
-        let file = plan.path().display().to_string();
+        // A plan is only made where there is no file.
+        let folder = Scratch::folder(&paths::target().join("bench/device-plan"))?;
+        let plan = folder.path().join("device.plan");
+        let file = plan.display().to_string();
         let with_plan = || {
             fixture.start(
                 Subject::Pinbuddy,
@@ -88,11 +90,7 @@ pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> 
         first.ask(&format!("device {}", pattern.recorded))?;
         first.ask(&format!("device-pairs {RECORDED}"))?;
         drop(first);
-        let written = plan
-            .path()
-            .metadata()
-            .context("the first run wrote no plan")?;
-        anyhow::ensure!(written.len() > 0, "the first run wrote an empty plan");
+        anyhow::ensure!(plan.is_file(), "the first run wrote no plan");
         for round in 1..=fixture.effort.rounds() {
             step.say(format!("{}, round {round}", pattern.name));
             let stock =

@@ -2,7 +2,9 @@
 //!
 //! The first run is not measured.
 
-use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+use anyhow::Result;
 use pinbuddy_replay::workload::Sizes;
 
 use super::figure::Target;
@@ -14,7 +16,8 @@ use xtask_support::scratch::Scratch;
 
 /// The plan of a first run.
 pub struct Planned {
-    file: Scratch,
+    /// A plan is only made where there is no file, so the file is below.
+    folder: Scratch,
 }
 
 impl Planned {
@@ -24,20 +27,23 @@ impl Planned {
         program: impl FnOnce(&mut Harness) -> Result<()>,
     ) -> Result<Self> {
         let planned = Self {
-            file: Scratch::file(&paths::target().join("bench/plan.json"))?,
+            folder: Scratch::folder(&paths::target().join("bench/plan"))?,
         };
         let mut harness = planned.start(fixture, Memory::Counted, Settings::new())?;
         program(&mut harness)?;
         drop(harness);
-        let path = planned.file.path();
-        let written = path.metadata().context("the first run wrote no plan")?;
-        anyhow::ensure!(written.len() > 0, "the first run wrote an empty plan");
+        let written = planned.file().is_file();
+        anyhow::ensure!(written, "the first run wrote no plan");
         Ok(planned)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("run.plan")
     }
 
     /// A process that uses it.
     pub fn start(&self, fixture: &Fixture, memory: Memory, more: Settings) -> Result<Harness> {
-        let file = self.file.path().display().to_string();
+        let file = self.file().display().to_string();
         let mut settings = vec![("BUDDY_PLAN", file)];
         settings.extend(more);
         fixture.start(Subject::PinbuddyPlan, memory, settings)
