@@ -360,25 +360,25 @@ void StreamMemory::reset_accumulated() {
 
 std::vector<StreamMemory::Shown> StreamMemory::shown() {
   Lock guard(mutex_);
-  // The plan knows whole pages only.
-  ska::flat_hash_map<std::size_t, std::size_t> requested;
+  // The plan knows whole pages only, and slots, which may be longer than what they serve.
+  ska::flat_hash_map<std::size_t, std::pair<std::size_t, std::size_t>> lengths;
   for (const auto& [address, block] : blocks_) {
-    requested[block.place.address] = block.requested;
+    lengths[block.place.address] = {block.place.bytes, block.requested};
   }
   for (const Block& block : deferred_) {
-    requested[block.place.address] = block.requested;
+    lengths[block.place.address] = {block.place.bytes, block.requested};
   }
   for (const Pending& pending : pending_) {
-    requested[pending.place.address] = pending.requested;
+    lengths[pending.place.address] = {pending.place.bytes, pending.requested};
   }
   std::vector<Shown> shown;
   for (const Part& part : plan_->parts()) {
-    const auto found = requested.find(part.address);
+    const auto found = lengths.find(part.address);
     // Another thread is freeing it if it is in none of these.
     shown.push_back({
         .address = part.address,
-        .bytes = part.bytes,
-        .requested = found == requested.end() ? part.bytes : found->second,
+        .bytes = found == lengths.end() ? part.bytes : found->second.first,
+        .requested = found == lengths.end() ? part.bytes : found->second.second,
         .live = part.live,
     });
   }

@@ -1,6 +1,6 @@
 //! The plan of one stream at run time, as C++ asks it. C++ holds it under a lock of its own.
 
-use pinbuddy_slots::{Lent, Slots};
+use pinbuddy_slots::{GRANULE, Lent, Slots};
 
 use crate::ffi::{Part, Place, StreamCounts};
 
@@ -64,7 +64,10 @@ impl StreamPlan {
         *place = match lent {
             Some(Lent::Slot(taken)) => Place {
                 address: taken.address,
-                bytes: slots.bytes_of(taken.slot),
+                // The slot may be longer: another request's, for which this one stands.
+                bytes: bytes
+                    .next_multiple_of(GRANULE)
+                    .min(slots.bytes_of(taken.slot)),
                 slot: taken.slot,
             },
             Some(Lent::Place(lent)) => Place {
