@@ -30,7 +30,8 @@ impl<M: Memory> Handle<M> {
             let mut rest = OFTEN;
             while !self.cell.is_closed() {
                 if has_context() {
-                    self.warm_up(false);
+                    // At full speed: the program needs all of it, and its first request would wait for what is left.
+                    self.warm_up(self.settings.warm_up != WarmUp::Background);
                     return;
                 }
                 thread::sleep(rest);
