@@ -83,14 +83,20 @@ void CudaBackend::count_unpin(int64_t microseconds) {
 }
 
 void CudaBackend::free(void* context) {
-  forgiven([&] {
-    free_to_lists(context);
-    unpin_doomed();
-  });
+  forgiven([&] { free_to_lists(context); });
+  finish_frees();
 }
 
 void CudaBackend::finish_frees() {
-  forgiven([&] { unpin_doomed(); });
+  // Another thread's empty_cache may have put some of them aside: what the driver refuses must not end the program in this
+  // thread's destructor. It is tried again when the cache is emptied, which says so.
+  static_cast<void>(unpin_doomed());
+}
+
+void CudaBackend::unpin_doomed_or_throw() {
+  if (const std::exception_ptr first = unpin_doomed()) {
+    std::rethrow_exception(first);
+  }
 }
 
 void CudaBackend::empty_cache() {
@@ -101,11 +107,11 @@ void CudaBackend::empty_cache() {
     refused_.clear();
     any_doomed_.store(!doomed_.empty(), std::memory_order_relaxed);
   }
-  unpin_doomed();
+  unpin_doomed_or_throw();
 }
 
 void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
-  unpin_doomed();
+  unpin_doomed_or_throw();
   auto& reserve = reserve_segment();
   *ptr = reserve.initialized() ? reserve.allocate(size) : nullptr;
   if (*ptr == nullptr) {
@@ -124,9 +130,9 @@ void CudaBackend::free_block(Block* block) {
   any_doomed_.store(true, std::memory_order_relaxed);
 }
 
-void CudaBackend::unpin_doomed() {
+std::exception_ptr CudaBackend::unpin_doomed() {
   if (!any_doomed_.load(std::memory_order_relaxed)) {
-    return;
+    return nullptr;
   }
   // Takes all of them at once, so that other threads do not wait while this one unpins.
   std::vector<void*> mine;
@@ -146,9 +152,7 @@ void CudaBackend::unpin_doomed() {
       refused_.push_back(address);
     }
   }
-  if (first) {
-    std::rethrow_exception(first);
-  }
+  return first;
 }
 
 void CudaBackend::record_stream(

@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -58,8 +59,9 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // without that setting.
   ReserveSegment& reserve_segment();
 
-  // Unpins what `free_block` put aside, all that can be; throws what the first that cannot be did.
-  void unpin_doomed();
+  // Unpins what `free_block` put aside, all that can be; returns what the first that cannot be threw.
+  std::exception_ptr unpin_doomed();
+  void unpin_doomed_or_throw();
 
   // Upstream frees blocks under its locks. So they are put aside, and unpinned once this thread holds none.
   std::mutex doomed_mutex_;

