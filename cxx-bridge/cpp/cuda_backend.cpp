@@ -90,7 +90,10 @@ void CudaBackend::free(void* context) {
 void CudaBackend::finish_frees() {
   // Another thread's empty_cache may have put some of them aside: what the driver refuses must not end the program in this
   // thread's destructor. It is tried again when the cache is emptied, which says so.
-  static_cast<void>(unpin_doomed());
+  const std::exception_ptr refused = unpin_doomed();
+  if (refused && settings::pinned_free_catch_all()) {
+    forgiven([&] { std::rethrow_exception(refused); });
+  }
 }
 
 void CudaBackend::unpin_doomed_or_throw() {
