@@ -105,6 +105,8 @@ pub fn once(sanitizer: Sanitizer, seed: u64) -> Result<u64> {
             before(&env::join_paths(&folders)?, Some(paths.1)),
         ),
         devices,
+        // PyTorch's own start leaks, and what Rust keeps is out of sight.
+        ("LSAN_OPTIONS", "detect_leaks=0".into()),
     ];
     variables.extend(SETTINGS.map(|(name, value)| (name, value.into())));
     let mut seen = suppressions::Seen::read(sanitizer)?;
