@@ -20,6 +20,7 @@ pub mod part;
 mod plan;
 mod planned;
 pub mod plot;
+mod record;
 mod replayed;
 mod scaling;
 mod script;
@@ -222,6 +223,7 @@ fn measure(
         Part::Memory => memory::run(fixture, &args.trace, step, results),
         Part::First => first::run(fixture, step, results),
         Part::Plan => plan::run(fixture, step, results),
+        Part::Record => record::run(fixture, step, results),
         Part::Device => device::run(fixture, step, results),
         Part::WarmUp => script::warm_up(environments, results),
         Part::Overhead => script::overhead(environments, results),

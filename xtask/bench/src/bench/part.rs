@@ -17,6 +17,8 @@ pub enum Part {
     First,
     /// Second runs with BUDDY_PLAN: their first iteration, their pairs
     Plan,
+    /// What a pair takes more while BUDDY_TRACE records it
+    Record,
     /// Device memory: planned pairs, and what passes through beside a plan
     Device,
     /// A cold start by backing and page size (tests/python/cold_start.py)
@@ -49,6 +51,7 @@ impl Part {
         matches!(
             self,
             Self::Plan
+                | Self::Record
                 | Self::Device
                 | Self::WarmUp
                 | Self::Overhead
