@@ -21,11 +21,7 @@ use xtask_support::progress::Step;
 use xtask_support::scratch::Scratch;
 
 /// Patterns, and what they are in the harness's words.
-const PATTERNS: [(&str, &str); 3] = [
-    ("64KiB", "65536"),
-    ("8MiB", "8388608"),
-    ("mixed", "mixed"),
-];
+const PATTERNS: [(&str, &str); 3] = [("64KiB", "65536"), ("8MiB", "8388608"), ("mixed", "mixed")];
 const PAIRS: u32 = 2_000;
 const REST: Duration = Duration::from_millis(12);
 
