@@ -8,8 +8,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=ci/built-twice.sh
 source ci/built-twice.sh
 
-out=${1:-target/release-wheels}
-shift || true
+out=target/release-wheels
+if (($#)) && [[ $1 != -* ]]; then
+    out=$1
+    shift
+fi
 options=("$@")
 ((${#options[@]})) || options=(--all)
 built_twice "$out" cargo xtask build-plugin "${options[@]}"

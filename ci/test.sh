@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test, in the simulator, with PyTorch's own from its repository: what Debian packages of them, and
+# Every test, in the simulator, with PyTorch's own and its memory_viz from its repository: what Debian packages of them, and
 # `cargo xtask test` takes by itself, is not to be had from other distributions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -7,5 +7,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tag=v2.6.0
 tree=target/pytorch-$tag
 mkdir -p target
-ci/upstream-checkout.sh "$tag" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
+ci/upstream-checkout.sh "$tag" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/ /torch/utils/viz/
 cargo xtask test --source "$tree"

@@ -192,6 +192,15 @@ def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err
 
 
+def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
+    def without_torch():
+        raise ModuleNotFoundError("No module named 'torch'")
+
+    monkeypatch.setattr(pinbuddy, "config", without_torch)
+    assert main([]) == 1
+    assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
+
+
 def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
     plan = tmp_path / "offload.plan"
     for first in (True, False):
@@ -206,6 +215,10 @@ def test_the_example_says_what_is_not_there(command, monkeypatch, capsys, tmp_pa
     done = command("try", **NO_GPU)
     assert done.returncode == 1 and done.stderr.startswith("there is no GPU here.") and done.stderr.count("\n") == 1
     assert str(_try.PROGRAM) in command("try", "--help", COLUMNS="400").stdout
+    with monkeypatch.context() as without_torch:
+        without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)
+        assert main(["try"]) == 1
+    assert "the example needs torch, which is not here: install torch" in capsys.readouterr().err
     monkeypatch.setattr(_try, "PROGRAM", tmp_path / "offload.py")
     assert main(["try"]) == 1
     assert "has no offload.py: install a wheel" in capsys.readouterr().err

@@ -224,6 +224,10 @@ fn what_cannot_be_used_is_refused_with_its_place() {
             "error: FOLDER/empty has no request, so there is nothing to plan",
         ),
         (
+            ["advise", &empty],
+            "error: FOLDER/empty has no request, so there is nothing to advise\n  see       pinbuddy explain 'has no request, so there",
+        ),
+        (
             ["advise", &wrong],
             "error: FOLDER/wrong.jsonl is no trace\n  because   line 2: expected free to name a block",
         ),

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         return _print_settings(options.json)
     except ImportError as error:
-        print(error, file=sys.stderr)
+        print(f"{error}. What is in place, and what to do: python -m pinbuddy doctor", file=sys.stderr)
         return 1
 
 

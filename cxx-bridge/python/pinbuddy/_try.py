@@ -4,6 +4,7 @@ Finds it and becomes it, with the variables that a user would set. Imports no to
 """
 
 import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ PROGRAM = Path(__file__).parent / "examples" / "offload.py"
 
 
 def become(arguments: Sequence[str]) -> int:
-    """Replaces this process with the program. Returns only if it is not there, with the exit status."""
+    """Replaces this process with the program. Returns only if it or torch is not there, with the exit status."""
     parser = argparse.ArgumentParser(
         prog="pinbuddy try",
         description="Runs a small program whose activations wait in pinned memory, in sizes that vary from step to step. "
@@ -33,6 +34,10 @@ def become(arguments: Sequence[str]) -> int:
     if not PROGRAM.is_file():
         to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
         print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
+        return 1
+    if importlib.util.find_spec("torch") is None:
+        to_do = "install torch in this environment; python -m pinbuddy doctor says which ones the plug-in fits"
+        print(f"the example needs torch, which is not here: {to_do}", file=sys.stderr)
         return 1
     variables = dict(os.environ)
     if options.plan is not None:

@@ -11,7 +11,7 @@ mod world;
 
 use std::io::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use pinbuddy_plan::{Plan, Record};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
@@ -52,6 +52,9 @@ pub fn run(args: &cli::Advise) -> Result<()> {
     let mut look = |record: &Record| search(record, args.time_limit, args.threads);
     let advice = advise(&input, &mut look)?;
     input.say_cut_off();
+    if advice.counts.requests == 0 {
+        bail!("{} has no request, so there is nothing to advise", input.name);
+    }
     let mut to = std::io::stdout();
     // A reader such as `head` may close the pipe early.
     let _ = if args.json {

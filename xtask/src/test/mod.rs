@@ -3,6 +3,7 @@
 
 mod fork;
 mod gpu;
+mod npm;
 mod page;
 pub mod plugin;
 mod rust;
@@ -83,7 +84,7 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
         table.row(SANITIZED, sanitize::quick);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
-    table.row(PAGE, || page::in_a_browser(&args.python));
+    table.row(PAGE, || page::in_a_browser(&args.python, source));
     let scope = Scope {
         newest: true,
         nightly,

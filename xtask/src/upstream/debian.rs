@@ -25,14 +25,19 @@ const TARBALL_SHA256: &str = "099a9601bc40d67656e75735c44abedb0fbe92d08817852ab7
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// The unpacked files: the tests.
-const WANTED: [&str; 2] = ["pytorch-*/test/*.py", "pytorch-*/aten/src/ATen/test/*"];
+/// The unpacked files: the tests, and memory_viz.
+const WANTED: [&str; 3] = [
+    "pytorch-*/test/*.py",
+    "pytorch-*/aten/src/ATen/test/*",
+    "pytorch-*/torch/utils/viz/*.js",
+];
 
-/// The tree with the tests in the cache, fetched if missing.
+/// The tree with the unpacked files in the cache, fetched if missing.
 pub fn ensure(step: &Step) -> Result<PathBuf> {
     let folder = paths::cache()
         .join("upstream")
-        .join(format!("{PACKAGE}-{VERSION}"));
+        // Trees of earlier revisions had fewer files.
+        .join(format!("{PACKAGE}-{VERSION}.2"));
     if folder.exists() {
         return Ok(folder);
     }
@@ -50,7 +55,7 @@ pub fn ensure(step: &Step) -> Result<PathBuf> {
                 .into(),
         );
     }
-    step.say("unpacking the tests");
+    step.say("unpacking what is wanted of it");
     let tree = Scratch::folder(&folder)?;
     unpack(&tarball, tree.path())?;
     tree.publish(&folder)?;

@@ -94,6 +94,12 @@ struct Bench {
     requirements: PathBuf,
 }
 
+/// PyTorch's memory_viz, which no wheel has: in this tree of its sources, which may lack it, or in Debian's.
+pub fn viewer(source: Option<&Path>, step: &Step) -> Result<PathBuf> {
+    let root = source.map_or_else(|| debian::ensure(step), |it| Ok(it.to_path_buf()))?;
+    Ok(root.join("torch/utils/viz/MemoryViz.js"))
+}
+
 pub fn run(args: &cli::TestUpstream) -> Result<()> {
     if args.device {
         return device::count(args.source.as_deref()).map(drop);

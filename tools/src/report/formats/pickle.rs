@@ -1,6 +1,7 @@
 //! Plain values as a pickle of protocol 2, as far as a snapshot needs it: dicts, lists, texts, numbers.
 //!
-//! Long lists are appended to in pieces, so that none has to be in memory.
+//! Long lists are appended to in pieces, so that none has to be in memory, here or on the stack of a reader: memory_viz
+//! hands all items of a piece to one call.
 
 use std::io::{self, Write};
 
@@ -34,6 +35,11 @@ impl<'w> Pickle<'w> {
                 self.to.write_all(b"J")?;
                 self.to.write_all(&short.to_le_bytes())
             }
+            // Of eight bytes memory_viz makes a number; of nine a BigInt, which it cannot add to one.
+            Err(_) if i64::try_from(number).is_ok() => {
+                self.to.write_all(b"\x8a\x08")?;
+                self.to.write_all(&number.to_le_bytes())
+            }
             Err(_) => {
                 // Nine bytes, the last of which says that it is not negative.
                 self.to.write_all(b"\x8a\x09")?;
@@ -51,6 +57,11 @@ impl<'w> Pickle<'w> {
         self.to.write_all(b"](")?;
         items(self)?;
         self.to.write_all(b"e")
+    }
+
+    /// Ends a piece of the list that is being written and begins the next: between two items.
+    pub(super) fn next_piece(&mut self) -> io::Result<()> {
+        self.to.write_all(b"e(")
     }
 
     /// A dict whose keys and values `items` writes in turn.

@@ -12,6 +12,9 @@ use super::Callers;
 use super::pickle::Pickle;
 use crate::report::recording::{Recording, Row};
 
+/// How many events a piece of their list has, as with Python's pickler.
+const PIECE: usize = 1000;
+
 /// Writes it.
 pub(super) fn write(
     to: &mut dyn Write,
@@ -87,6 +90,10 @@ fn events(
     let mut later: BTreeMap<(u64, usize), Moment> = BTreeMap::new();
     let mut count = 0;
     for (number, step) in recording.steps.iter().enumerate() {
+        // A step has few events.
+        if number % PIECE == PIECE - 1 {
+            to.next_piece()?;
+        }
         while let Some(next) = later.first_entry().filter(|it| it.key().0 <= step.at) {
             write_moment(to, callers, &next.remove())?;
         }
@@ -136,7 +143,10 @@ fn events(
             }
         }
     }
-    for moment in later.values() {
+    for (number, moment) in later.values().enumerate() {
+        if number % PIECE == 0 {
+            to.next_piece()?;
+        }
         write_moment(to, callers, moment)?;
     }
     Ok(())

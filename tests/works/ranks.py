@@ -1,0 +1,23 @@
+"""Two ranks with activations in pinned memory and a pinned DataLoader, by examples/ddp.py. Started by torchrun; each reports."""
+
+import contextlib
+import io
+import sys
+
+import work
+
+
+def main() -> None:
+    import ddp
+
+    sizes = "--layers=2 --width=128 --tokens=256 --vocabulary=1000 --steps=3"
+    if not work.SMALL:
+        sizes = "--layers=4 --width=512 --tokens=512 --vocabulary=4000 --steps=6 --batch=4"
+    sys.argv = ["ddp.py", "--backend=gloo", *sizes.split()]
+    with contextlib.redirect_stdout(io.StringIO()):
+        ddp.main()
+    work.report()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+//! `report --format perfetto` keeps to the document of the format, "Trace Event Format" of Chromium's tracing, as far as it is
+//! used: phases, the fields that each has to have, and begins and ends that belong together.
+//!
+//! Perfetto's own trace_processor, which would read it, is in no package that tests could fetch.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use pinbuddy_trace::Header;
+use serde_json::Value;
+
+mod started;
+use started::told;
+
+fn of_workload(folder: &Path, workload: &str) -> Value {
+    let path = started::trace(folder, workload, 20, &Header::default());
+    written(&path)
+}
+
+fn written(path: &Path) -> Value {
+    let out = path.with_extension("json");
+    let (path, to) = (path.to_str().unwrap(), out.to_str().unwrap());
+    told(&["report", path, "--format", "perfetto", "-o", to]);
+    serde_json::from_slice(&fs::read(out).unwrap()).unwrap()
+}
+
+/// A number that is there; times may have fractions of a microsecond.
+fn number(event: &Value, field: &str) -> f64 {
+    event[field]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no {field}: {event}"))
+}
+
+fn text<'e>(event: &'e Value, field: &str) -> &'e str {
+    event[field]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {field}: {event}"))
+}
+
+/// Checks all events; how many of each phase there are.
+fn checked(document: &Value) -> HashMap<String, usize> {
+    assert!(["ms", "ns"].contains(&text(document, "displayTimeUnit")));
+    let mut phases = HashMap::new();
+    let mut open: HashMap<(String, u64), Vec<(String, f64)>> = HashMap::new();
+    let mut events: Vec<&Value> = document["traceEvents"].as_array().unwrap().iter().collect();
+    // Readers sort by time; what is of one moment stays in its order.
+    events.sort_by(|a, b| number(a, "ts").total_cmp(&number(b, "ts")));
+    for event in events {
+        let (name, phase, at) = (text(event, "name"), text(event, "ph"), number(event, "ts"));
+        assert!(at >= 0.0 && number(event, "pid") >= 0.0, "{event}");
+        *phases.entry(phase.to_owned()).or_default() += 1;
+        if phase != "C" {
+            number(event, "tid");
+        }
+        match phase {
+            "C" => {
+                let series = event["args"].as_object().unwrap();
+                assert!(!series.is_empty() && series.values().all(Value::is_number));
+            }
+            "i" => assert!(["g", "p", "t"].contains(&text(event, "s")), "{event}"),
+            "X" => assert!(number(event, "dur") >= 0.0, "{event}"),
+            "b" | "e" => {
+                let id = event["id"].as_u64().unwrap();
+                let slices = open.entry((text(event, "cat").to_owned(), id)).or_default();
+                if phase == "b" {
+                    slices.push((name.to_owned(), at));
+                } else {
+                    let (begun, from) = slices.pop().expect("a begin before it");
+                    assert!(begun == name && from <= at, "{event}");
+                }
+            }
+            other => panic!("no such phase is written: {other}"),
+        }
+    }
+    assert!(open.values().all(Vec::is_empty), "a slice without an end");
+    phases
+}
+
+#[test]
+fn events_are_as_the_document_of_the_format_wants_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for workload in ["data-loader", "checkpoint"] {
+        let phases = checked(&of_workload(folder.path(), workload));
+        for phase in ["C", "i", "b", "e"] {
+            assert!(phases[phase] > 10, "{workload}: {phases:?}");
+        }
+    }
+}
+
+#[test]
+fn waits_and_blocks_that_live_to_the_end_are_whole_slices() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("waits.jsonl");
+    let trace = r#"{"format":"pinbuddy-trace","version":5}
+{"t":5,"op":"alloc","id":1,"bytes":4096,"thread":7}
+{"t":5,"op":"wait","id":1,"took":5,"thread":7}
+{"t":6,"op":"event","id":1,"stream":3}
+{"t":7,"op":"alloc","id":2,"bytes":8192,"thread":7}
+{"t":8,"op":"free","id":1,"thread":7}
+{"t":9,"op":"iter"}
+"#;
+    fs::write(&path, trace).unwrap();
+    let phases = checked(&written(&path));
+    assert_eq!(phases["X"], 1, "{phases:?}");
+    assert_eq!((phases["b"], phases["e"]), (3, 3), "{phases:?}");
+}
