@@ -85,6 +85,9 @@ pub struct Advise {
     /// Print the advice as JSON on standard output
     #[arg(long)]
     pub json: bool,
+    /// The memory of device N [default: pinned memory, or where there is none, the device with most requests]
+    #[arg(long, value_name = "N")]
+    pub device: Option<usize>,
     /// Stop searching for a plan after S seconds
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: f64,

@@ -4,34 +4,43 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::exit;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Once, mpsc};
 use std::time::{Duration, Instant};
 
 use pinbuddy_plan::{Seen, Watch};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The signal that asked to stop; 0 while none has.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Whether the user asked to stop.
 pub fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+    SIGNAL.load(Ordering::Relaxed) != 0
 }
 
 /// From now on Ctrl-C stops searches. A system where that cannot be set up ends the program, as usual.
 pub(crate) fn catch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let _ = ctrlc::set_handler(|| {
-            if INTERRUPTED.swap(true, Ordering::Relaxed) {
-                exit(130);
+        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
+            return;
+        };
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if SIGNAL.swap(signal, Ordering::Relaxed) != 0 {
+                    exit(128 + signal);
+                }
             }
         });
     });
 }
 
-/// What the user asked for was done: a second time asks again.
-pub(crate) fn resume() {
-    INTERRUPTED.store(false, Ordering::Relaxed);
+/// Which signal asked to stop, if one did: it is done as it says, and a second one asks again.
+pub(crate) fn taken() -> Option<i32> {
+    let signal = SIGNAL.swap(0, Ordering::Relaxed);
+    (signal != 0).then_some(signal)
 }
 
 /// A search's limits, and how far it is.

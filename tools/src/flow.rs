@@ -4,7 +4,7 @@
 //! each block at the speed of a PCIe 5 link, as in replays.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use pinbuddy_plan::Event;
 use pinbuddy_replay::streams::Streams;
@@ -28,6 +28,41 @@ pub(crate) fn step(item: &Item) -> Option<Step> {
         }
     };
     Some(Step { at: item.at, act })
+}
+
+/// Tells what a plan leaves to PyTorch's own lists: requests below a threshold, and those of private pools.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    threshold: u64,
+    /// Blocks of private pools at or above it.
+    private: HashSet<u64>,
+}
+
+impl Beside {
+    pub(crate) fn new(threshold: u64) -> Self {
+        Self {
+            threshold,
+            private: HashSet::new(),
+        }
+    }
+
+    /// Whether the event is of such a request.
+    pub(crate) fn has(&mut self, what: &What) -> bool {
+        if what.bytes().is_some_and(|it| it < self.threshold) {
+            return true;
+        }
+        match what {
+            What::Request {
+                id, private: true, ..
+            } => self.private.insert(*id),
+            What::Free {
+                id, pending: false, ..
+            }
+            | What::Safe { id, .. } => self.private.remove(id),
+            What::Free { id, .. } | What::Use { id, .. } => self.private.contains(id),
+            _ => false,
+        }
+    }
 }
 
 /// Turns events into requests and their ends, and leaves out requests below a threshold.

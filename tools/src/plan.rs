@@ -16,7 +16,7 @@ use pinbuddy_snapshot::Whose;
 use crate::baseline::{self, Replays};
 use crate::cli;
 use crate::effort::{Limits, threads};
-use crate::flow::{Lifetimes, step};
+use crate::flow::{Beside, Lifetimes, step};
 use crate::input::{Input, What};
 use crate::show;
 use summary::MORE_STEPS;
@@ -181,12 +181,13 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
 pub fn read(input: &Input, threshold: u64) -> Result<Read> {
     let mut record = Record::new(MOST_EVENTS);
     let mut lifetimes = Lifetimes::new(threshold);
+    let mut beside = Beside::new(threshold);
     let mut replays = Replays::new(baseline::runs().into());
     let (mut full, mut has, mut run_peak) = (false, 0_u64, 0);
     let mut push = |event| full |= !record.push(event);
     input.each(&mut |item| {
         lifetimes.push(&item, &mut push);
-        if lifetimes.keeps(&item.what)
+        if !beside.has(&item.what)
             && let Some(step) = step(&item)
         {
             replays.push(step);

@@ -99,6 +99,35 @@ fn a_command_is_started_and_its_status_passed_on() {
     assert!(text(&output.stderr).contains("/there/is/no/such/program cannot be started"));
 }
 
+/// As a scheduler ends a job, whatever its input is; and what it tells others has no process that has ended.
+#[test]
+fn a_signal_to_top_is_the_programs() {
+    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+        let script = format!(
+            "trap 'exit {status}' {signal}; kill -{signal} $PPID; while :; do sleep 0.05; done"
+        );
+        // Of a session of its own, with no terminal.
+        let output = std::process::Command::new("setsid")
+            .args([
+                "--wait",
+                env!("CARGO_BIN_EXE_pinbuddy-tools"),
+                "top",
+                "--launch",
+                "sh",
+                "-c",
+                &script,
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
+
 #[test]
 fn samples_are_a_file_that_is_replaced() {
     let _page = shown();

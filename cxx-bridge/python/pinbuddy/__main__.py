@@ -49,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif first is not None and first not in commands.choices:
         parser.error(_unknown(first, list(commands.choices)))
     options = parser.parse_args(words)
+    if options.command == "try" or options.command in _tools.COMMANDS:
+        parser.error(f"options go behind the command: {options.command} {words[0]} …")
     try:
         if options.command == "doctor":
             return _print_doctor(options.json)

@@ -101,7 +101,12 @@ def examine() -> Report:
         import torch
     except Exception as error:
         report.why = f"torch cannot be imported ({type(error).__name__}: {error})"
-        report.to_do = "install torch in this environment"
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        report.to_do = (
+            "install torch in this environment"
+            if missing
+            else f"mend or reinstall it: {sys.executable} -c 'import torch' says where it fails"
+        )
         return report
     report.torch, report.cuda = str(torch.__version__), torch.version.cuda
     report.torch_folder = os.path.dirname(torch.__file__)
@@ -137,7 +142,11 @@ def _no_gpu() -> tuple[str, str]:
     simulator = "from a checkout of pinbuddy, try it with no GPU: cargo xtask sim -- python PROGRAM"
     if visible is None:
         return "there is no GPU", f"run it on a machine with a GPU; or, {simulator}"
-    return f"{_VISIBLE}={visible!r} leaves no GPU", f"unset {_VISIBLE}; or, {simulator}"
+    if visible.strip() in ("", "-1"):
+        return f"{_VISIBLE}={visible!r} leaves no GPU", f"unset {_VISIBLE}; or, {simulator}"
+    # Schedulers and containers always set it.
+    why = f"there is no GPU, or {_VISIBLE}={visible!r} names none of them"
+    return why, f"compare with what nvidia-smi lists; or, {simulator}"
 
 
 def _notes(report: Report) -> list[str]:

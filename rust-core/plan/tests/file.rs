@@ -279,6 +279,11 @@ fn what_is_wrong_is_named() {
             "\"rank\":3,\"more\":3",
             "unknown field `more`",
         ),
+        (
+            "\"rank\":3",
+            "\"rank\":3,\"\\u001b[31m\":3",
+            "unknown field `\\u{1b}[31m`",
+        ),
         ("\"rank\":3,", "", "missing field `rank` at line 1 column"),
         (
             "\"rank\":3",

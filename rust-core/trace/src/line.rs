@@ -232,6 +232,12 @@ fn not_an_event(text: &str, why: &serde_json::Error) -> What {
     // Its own line number is always 1; the reader knows better.
     let said = why.to_string();
     let said = said.split(" at line ").next().unwrap_or_default();
+    // It may have a name of the file's in it, as the file would have it shown by a terminal.
+    let escaped = |it: char| match it.is_control() {
+        true => it.escape_default().to_string(),
+        false => it.to_string(),
+    };
+    let said: String = said.chars().map(escaped).collect();
     let from = why.column().saturating_sub(1);
     let rest = text.get(from..).unwrap_or_default();
     let found = if rest.is_empty() { text } else { rest };

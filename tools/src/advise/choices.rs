@@ -17,7 +17,7 @@ pub struct Choice {
     pub name: String,
     /// What to paste; nothing for what one gets anyway.
     pub lines: Vec<String>,
-    /// Whether a user can have it: not the proposal of #181094.
+    /// Whether a user can have it: not the proposal of #181094, nor what the run's torch lacks or does wrong.
     pub available: bool,
     /// The most that it would have pinned at once, in bytes.
     pub pinned: u64,
@@ -38,6 +38,7 @@ pub(super) struct Try {
     name: String,
     kind: Kind,
     settings: Settings,
+    available: bool,
     lines: Vec<String>,
 }
 
@@ -46,12 +47,26 @@ const MIB: u64 = 1 << 20;
 /// The most blocks that are tried: as many as the setting takes.
 const MOST_BLOCKS: u64 = 1 << 12;
 
-/// All that are tried for a program of this size.
-pub(super) fn grid(counts: &Counts) -> Vec<Try> {
+/// The first release in which stock does not overflow its heap with `pinned_max_round_threshold_mb`. Before 2.13 there is no
+/// such setting.
+const ROUNDS_SAFELY: [u32; 3] = [2, 13, 1];
+
+/// Whether a run of this torch can have the setting; not if the version is not known.
+fn rounds_safely(torch: Option<&str>) -> bool {
+    let numbers = torch.and_then(|it| it.split('+').next()).map(|it| {
+        let mut parts = it.split('.').map(|it| it.parse().ok());
+        [(); 3].map(|()| parts.next().flatten().unwrap_or(0))
+    });
+    numbers.is_some_and(|it: [u32; 3]| it >= ROUNDS_SAFELY)
+}
+
+/// All that are tried for a program of this size, which was run with this torch.
+pub(super) fn grid(counts: &Counts, torch: Option<&str>) -> Vec<Try> {
     let plain = |name: &str, kind, lines: &[&str]| Try {
         name: name.to_owned(),
         kind,
         settings: Settings::default(),
+        available: kind != Kind::Buddy181094 && (kind != Kind::StockTuned || rounds_safely(torch)),
         lines: lines.iter().map(|it| export(it)).collect(),
     };
     let mut all = vec![
@@ -136,6 +151,7 @@ fn with(settings: Settings) -> Try {
         name,
         kind: Kind::Pinbuddy,
         settings,
+        available: true,
         lines: set.iter().map(|it| export(it)).collect(),
     }
 }
@@ -149,7 +165,7 @@ impl Try {
         Choice {
             name: self.name,
             lines: self.lines,
-            available: self.kind != Kind::Buddy181094,
+            available: self.available,
             pinned: outcome.peak_pinned_bytes,
             over_live: outcome.pinned_over_requested.unwrap_or(1.0),
             waits: Some(outcome.misses),
@@ -202,4 +218,30 @@ pub(super) fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_overflows_stocks_heap_is_not_to_be_had() {
+        let tuned = |torch| {
+            let all = grid(&Counts::default(), torch);
+            all.into_iter()
+                .find(|it| it.kind == Kind::StockTuned)
+                .map(|it| it.available)
+        };
+        for (torch, available) in [
+            (None, false),
+            (Some("2.12.1+cu130"), false),
+            (Some("2.13.0+cu130"), false),
+            (Some("2.13.1"), true),
+            (Some("2.15.0+cu132"), true),
+            (Some("3.0.0a0+git123"), true),
+            (Some("of my own"), false),
+        ] {
+            assert_eq!(tuned(torch), Some(available), "{torch:?}");
+        }
+    }
 }

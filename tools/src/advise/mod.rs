@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::baseline::Replays;
 use crate::cli;
-use crate::flow::{Lifetimes, step};
+use crate::flow::{Beside, Lifetimes, step};
 use crate::input::Input;
 use crate::plan::{MOST_EVENTS, search};
 
@@ -48,12 +48,15 @@ pub struct Advice {
 
 /// The command.
 pub fn run(args: &cli::Advise) -> Result<()> {
-    let input = Input::open(&args.trace, None)?;
+    let input = Input::open(&args.trace, args.device)?;
     let mut look = |record: &Record| search(record, args.time_limit, args.threads);
     let advice = advise(&input, &mut look)?;
     input.say_cut_off();
     if advice.counts.requests == 0 {
-        bail!("{} has no request, so there is nothing to advise", input.name);
+        bail!(
+            "{} has no request, so there is nothing to advise",
+            input.name
+        );
     }
     let mut to = std::io::stdout();
     // A reader such as `head` may close the pipe early.
@@ -97,10 +100,11 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
     }
     let (threshold, planned_from) = (input.threshold(), input.planned_from());
     let counts = world::count(input, threshold)?;
-    let tries = choices::grid(&counts);
+    let tries = choices::grid(&counts, input.about.torch.as_deref());
     let mut replays = Replays::new(tries.iter().map(choices::Try::run).collect());
     // What a plan leaves to stock.
     let mut rest = Replays::new(vec![replay::on(Kind::Stock, Settings::default())]);
+    let mut beside = Beside::new(planned_from);
     let mut world = world::World::default();
     let mut watches = findings::watches(&counts, &input.about);
     let (mut lifetimes, mut record) = (Lifetimes::new(planned_from), Record::new(MOST_EVENTS));
@@ -113,9 +117,10 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
         }
         world.see(&item);
         lifetimes.push(&item, &mut push);
+        let is_beside = beside.has(&item.what);
         if let Some(step) = step(&item) {
             replays.push(step);
-            if item.what.bytes().is_none_or(|it| it < planned_from) {
+            if item.what.bytes().is_none() || is_beside {
                 rest.push(step);
             }
         }

@@ -202,6 +202,7 @@ mod tests {
             from,
             freed: until,
             until,
+            next: 0,
             thread: 0,
             stream: None,
             private: false,

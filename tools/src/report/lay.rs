@@ -124,6 +124,7 @@ mod tests {
             from,
             freed: u64::MAX,
             until: u64::MAX,
+            next: 0,
             thread: 0,
             stream: None,
             private: false,

@@ -147,7 +147,7 @@ pub(super) fn made(
 ) -> Map {
     let column = |of: fn(&Segment) -> u64| segments.iter().map(of).collect();
     let blocks: Vec<Option<u64>> = shown.iter().map(|row| Some(placed[*row]?.height)).collect();
-    let moments = (tables::peak(&recording.rows).0, recording.end);
+    let moments = (tables::peak(&recording.rows).0.0, recording.end);
     Map {
         height,
         segments: Segments {
@@ -181,6 +181,7 @@ mod tests {
             from: 1,
             freed: u64::MAX,
             until: u64::MAX,
+            next: 0,
             thread: 0,
             stream: None,
             private: false,

@@ -106,7 +106,11 @@ fn report(
     let shown = shown(&recording.rows);
     let host = input.whose() == Whose::Host;
     say("replaying allocators");
-    let mut allocators = allocators(recording, input.threshold(), Some(&shown));
+    let mut allocators = match input.whose() {
+        Whose::Host => allocators(recording, input.threshold(), Some(&shown)),
+        // The models are of pinned memory.
+        Whose::Device(_) => Vec::new(),
+    };
     say("looking for a plan");
     let plan = match &args.plan {
         Some(file) => plan::of_file(file)?,
@@ -146,9 +150,10 @@ fn report(
         lost: recording.lost,
         cut_after: recording.cut_after,
         cut_off: input.cut_off(),
-        peak_at,
+        peak_at: peak_at.0,
         peak,
         iterations: some(&recording.iterations),
+        iterations_in_all: recording.iterations.len() as u64,
         clears: some(&recording.clears),
         waits: waits::waits(recording),
         live,
@@ -163,14 +168,27 @@ fn report(
         sizes: tables::sizes(recording, peak_at),
         advice,
         lab,
-        compare: args.compare.as_deref().map(compared).transpose()?,
+        compare: (args.compare.as_deref())
+            .map(|path| compared(path, input.whose()))
+            .transpose()?,
     })
 }
 
 /// Another file, as far as it is compared.
-fn compared(path: &Path) -> Result<Compared> {
-    let input = Input::open(path, None)?;
+fn compared(path: &Path, whose: Whose) -> Result<Compared> {
+    let device = match whose {
+        Whose::Host => None,
+        Whose::Device(device) => Some(device),
+    };
+    let input = Input::open(path, device)?;
     let recording = recording::read(&input)?;
+    input.say_cut_off();
+    if input.whose() != whose {
+        bail!(
+            "{} has no pinned memory, which it is to be compared with: name a device of both with --device N",
+            input.name
+        );
+    }
     Ok(Compared {
         name: input.name.clone(),
         end: recording.end,
@@ -178,7 +196,10 @@ fn compared(path: &Path) -> Result<Compared> {
         peak: tables::peak(&recording.rows).1,
         waits: waits::all(&recording),
         live: live(&recording).0,
-        allocators: allocators(&recording, input.threshold(), None),
+        allocators: match whose {
+            Whose::Host => allocators(&recording, input.threshold(), None),
+            Whose::Device(_) => Vec::new(),
+        },
     })
 }
 
@@ -223,16 +244,18 @@ fn allocators(
 
 /// Live as requested, and of that what was freed and waits for a stream.
 fn live(recording: &Recording) -> (Curve, Curve) {
-    let over = |begin| {
-        let mut curve = Curve::new(FINE);
-        tables::sum(&recording.rows, begin, &mut |at, bytes| {
-            if at <= recording.end {
-                curve.push(at, bytes);
-            }
-        });
-        curve
-    };
-    (over(|it| it.from), over(|it| it.freed))
+    let (mut live, mut waiting) = (Curve::new(FINE), Curve::new(FINE));
+    tables::live(&recording.rows, &mut |(at, _), bytes| {
+        if at <= recording.end {
+            live.push(at, bytes);
+        }
+    });
+    tables::sum(&recording.rows, |it| it.freed, &mut |at, bytes| {
+        if at <= recording.end {
+            waiting.push(at, bytes);
+        }
+    });
+    (live, waiting)
 }
 
 /// The rows that maps show: those with most bytes for longest, in their order.

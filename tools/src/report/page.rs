@@ -55,6 +55,8 @@ pub struct Report {
     pub peak: u64,
     /// When iterations ended, and when the cache was emptied.
     pub iterations: Vec<u64>,
+    /// How many there were; of many, some are above.
+    pub iterations_in_all: u64,
     /// See there.
     pub clears: Vec<u64>,
     /// Where the run itself waited for the driver; none where the file does not say.

@@ -1,9 +1,12 @@
 //! A plan as one more allocator: its regions from the beginning, and stock for what it leaves out.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use pinbuddy_plan::file::MOST_TEXT;
 use pinbuddy_plan::{Plan, places};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
@@ -18,8 +21,14 @@ use super::{map, observe};
 /// The plan in a file.
 pub(super) fn of_file(path: &Path) -> Result<Plan> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("there is no plan {name} that can be read"))?;
+    let unread = || format!("there is no plan {name} that can be read");
+    let mut text = String::new();
+    // One byte more than a plan may have, which says that it is too long.
+    let most = MOST_TEXT as u64 + 1;
+    let file = File::open(path).with_context(unread)?;
+    file.take(most)
+        .read_to_string(&mut text)
+        .with_context(unread)?;
     Plan::read(&text).with_context(|| format!("{name} is no plan that can be used"))
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Row {
     pub(super) freed: u64,
     /// When its memory could be used again; [`u64::MAX`] if it could not.
     pub(super) until: u64,
+    /// Which step came next when that was; 0 if it was before all of its moment.
+    pub(super) next: usize,
     pub(super) thread: u32,
     /// The last stream that used it.
     pub(super) stream: Option<u32>,
@@ -179,6 +181,7 @@ impl Reading {
                     from: at,
                     freed: u64::MAX,
                     until: u64::MAX,
+                    next: 0,
                     thread,
                     stream: None,
                     private,
@@ -205,6 +208,9 @@ impl Reading {
                     to.rows[row].freed = at;
                     if !pending {
                         to.rows[row].until = done.map_or(at, |it| it.max(at));
+                        if to.rows[row].until == at {
+                            to.rows[row].next = to.steps.len();
+                        }
                         self.live.remove(&id);
                     }
                 }
@@ -212,6 +218,7 @@ impl Reading {
             What::Safe { id, .. } => {
                 if let Some(row) = self.live.remove(&id) {
                     to.rows[row].until = at;
+                    to.rows[row].next = to.steps.len();
                 }
             }
             What::Wait { id, took, thread } => to.waits.get_or_insert_default().push(Wait {

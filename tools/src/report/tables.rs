@@ -43,10 +43,13 @@ pub struct Sizes {
     pub lifetime: Option<u64>,
 }
 
+/// A moment, and which step is the next then: much may happen in a microsecond.
+pub(super) type When = (u64, usize);
+
 /// When most was live, and how much that was. Freed memory that waits for a stream is live.
-pub(super) fn peak(rows: &[Row]) -> (u64, u64) {
-    let (mut when, mut most) = (0, 0);
-    sum(rows, |it| it.from, &mut |at, live| {
+pub(super) fn peak(rows: &[Row]) -> (When, u64) {
+    let (mut when, mut most) = ((0, 0), 0);
+    live(rows, &mut |at, live| {
         if live > most {
             (when, most) = (at, live);
         }
@@ -54,7 +57,25 @@ pub(super) fn peak(rows: &[Row]) -> (u64, u64) {
     (when, most)
 }
 
-/// Bytes of blocks from `begin` on until their memory could be used again, at each moment when that changes.
+/// Bytes of blocks from their request on until their memory could be used again, after each step that changes them.
+pub(super) fn live(rows: &[Row], each: &mut dyn FnMut(When, u64)) {
+    let begins = rows
+        .iter()
+        .map(|it| ((it.from, it.step), i128::from(it.bytes)));
+    let ends = rows
+        .iter()
+        .map(|it| ((it.until, it.next), -i128::from(it.bytes)));
+    let mut changes: Vec<_> = begins.chain(ends).filter(|it| it.0.0 < u64::MAX).collect();
+    // Of a step's changes, what ends comes first.
+    changes.sort_unstable();
+    let mut sum = 0;
+    for (when, bytes) in changes {
+        sum += bytes;
+        each(when, u64::try_from(sum).unwrap_or(0));
+    }
+}
+
+/// The same from another moment on, as it stands after each moment when it changes.
 pub(super) fn sum(rows: &[Row], begin: fn(&Row) -> u64, each: &mut dyn FnMut(u64, u64)) {
     let begins = rows.iter().map(|it| (begin(it), i128::from(it.bytes)));
     let ends = rows.iter().map(|it| (it.until, -i128::from(it.bytes)));
@@ -69,12 +90,12 @@ pub(super) fn sum(rows: &[Row], begin: fn(&Row) -> u64, each: &mut dyn FnMut(u64
 }
 
 /// Whether its memory was not free then.
-pub(super) fn lives(row: &Row, at: u64) -> bool {
-    row.from <= at && at < row.until
+pub(super) fn lives(row: &Row, when: When) -> bool {
+    (row.from, row.step) <= when && when < (row.until, row.next)
 }
 
 /// What lived then, the largest sums first.
-pub(super) fn at_peak(recording: &Recording, at: u64) -> Vec<AtPeak> {
+pub(super) fn at_peak(recording: &Recording, at: When) -> Vec<AtPeak> {
     let exact = groups(recording, at, |bytes| bytes);
     if exact.len() <= MOST_ROWS {
         exact
@@ -83,7 +104,7 @@ pub(super) fn at_peak(recording: &Recording, at: u64) -> Vec<AtPeak> {
     }
 }
 
-fn groups(recording: &Recording, at: u64, class: fn(u64) -> u64) -> Vec<AtPeak> {
+fn groups(recording: &Recording, at: When, class: fn(u64) -> u64) -> Vec<AtPeak> {
     let mut groups: BTreeMap<(u64, u32), AtPeak> = BTreeMap::new();
     for row in recording.rows.iter().filter(|it| lives(it, at)) {
         let key = (class(row.bytes), row.thread);
@@ -99,7 +120,7 @@ fn groups(recording: &Recording, at: u64, class: fn(u64) -> u64) -> Vec<AtPeak> 
         group.to = group.to.max(row.bytes);
         group.blocks += 1;
         group.total += row.bytes;
-        group.waiting += u64::from(row.freed <= at) * row.bytes;
+        group.waiting += u64::from(row.freed <= at.0) * row.bytes;
     }
     let mut groups: Vec<AtPeak> = groups.into_values().collect();
     groups.sort_by_key(|it| std::cmp::Reverse(it.total));
@@ -107,7 +128,7 @@ fn groups(recording: &Recording, at: u64, class: fn(u64) -> u64) -> Vec<AtPeak> 
 }
 
 /// All requests by size.
-pub(super) fn sizes(recording: &Recording, at: u64) -> Vec<Sizes> {
+pub(super) fn sizes(recording: &Recording, at: When) -> Vec<Sizes> {
     let mut classes: BTreeMap<u64, (Sizes, Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for row in &recording.rows {
         let up_to = row.bytes.next_power_of_two();
@@ -149,6 +170,7 @@ mod tests {
             from,
             freed,
             until,
+            next: 0,
             thread: 0,
             stream: None,
             private: false,
@@ -164,25 +186,39 @@ mod tests {
             row(7, 3, 3, 3),
             row(4, 9, 9, 10),
         ];
-        assert_eq!(peak(&rows), (2, 8));
+        assert_eq!(peak(&rows), ((2, 0), 8));
         let mut sums = Vec::new();
         sum(&rows, |it| it.freed, &mut |at, sum| sums.push((at, sum)));
         assert_eq!(sums, [(3, 0), (4, 5), (9, 4), (10, 0)]);
+    }
+
+    /// 64 bytes that were freed in the microsecond in which they were asked for, and as many after them.
+    #[test]
+    fn within_a_moment_the_order_of_the_file_counts() {
+        let one = |step, next| Row {
+            step,
+            next,
+            ..row(64, 5, 5, 5)
+        };
+        let rows = [one(0, 1), one(2, 3)];
+        assert_eq!(peak(&rows), ((5, 0), 64));
+        assert!(lives(&rows[0], (5, 0)) && !lives(&rows[0], (5, 1)));
+        assert_eq!(peak(&[one(0, 3), one(1, 3)]), ((5, 1), 128));
     }
 
     #[test]
     fn many_sizes_go_by_powers_of_two() {
         let mut recording = recording::empty();
         recording.rows = (0..24).map(|it| row(1000 + it, 0, 5, 5)).collect();
-        assert_eq!(at_peak(&recording, 1).len(), 24);
+        assert_eq!(at_peak(&recording, (1, 0)).len(), 24);
         recording.rows.push(row(1025, 0, 0, 5));
-        let two = at_peak(&recording, 1);
+        let two = at_peak(&recording, (1, 0));
         assert_eq!((two[0].from, two[0].to, two[0].blocks), (1000, 1023, 24));
         assert_eq!(
             (two[1].from, two[1].total, two[1].waiting),
             (1025, 1025, 1025)
         );
-        let sizes = sizes(&recording, 1);
+        let sizes = sizes(&recording, (1, 0));
         assert_eq!(
             (sizes[0].requests, sizes[0].different, sizes[0].rounding),
             (24, 24, 24 * 24 - 276)

@@ -6,7 +6,7 @@ use pinbuddy_snapshot::{Call, Stacks};
 use serde::Serialize;
 
 use super::recording::Row;
-use super::tables::lives;
+use super::tables::{When, lives};
 
 /// Calls of a stack that are shown.
 const MOST_CALLS: usize = 16;
@@ -41,7 +41,7 @@ pub(super) fn asked(
     stack_of: &[Option<u32>],
     rows: &[Row],
     shown: &[usize],
-    peak_at: u64,
+    peak_at: When,
 ) -> Option<Who> {
     let of = |row: usize| stack_of.get(row).copied().flatten();
     // Equal stacks may have several numbers.

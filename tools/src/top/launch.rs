@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
 
 use super::find::Who;
 use super::row::Row;
@@ -57,11 +57,12 @@ impl Shown<'_> {
         }
         self.looked = Some(Instant::now());
         let rows = find::rows(self.who);
+        if let Some(file) = &self.args.prometheus {
+            // A process that has ended is in it no more.
+            prometheus::write(file, &rows)?;
+        }
         if !rows.is_empty() {
             self.last = rows;
-        }
-        if let Some(file) = &self.args.prometheus {
-            prometheus::write(file, &self.last)?;
         }
         Ok(true)
     }
@@ -160,18 +161,24 @@ fn pass_on(mut from: PipeReader) -> Receiver<Vec<u8>> {
     output
 }
 
-/// Ctrl-C reaches the program by itself. A scheduler signals this process alone.
+/// Ctrl-C reaches the program by itself, from the terminal. A scheduler, or `kill`, signals this process alone. The next
+/// signal is the program's, too, and ends nothing here.
 fn forward(child: &Child) {
-    if !effort::interrupted() {
+    let Some(signal) = effort::taken().and_then(Signal::from_named_raw) else {
         return;
+    };
+    let by_the_terminal = signal == Signal::INT && has_terminal();
+    if !by_the_terminal && let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
     }
-    // The next signal is the program's, too, and ends nothing here.
-    effort::resume();
-    if !std::io::stdin().is_terminal()
-        && let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-    {
-        let _ = kill_process(pid, Signal::TERM);
-    }
+}
+
+/// Whether a terminal's Ctrl-C reaches this process, and all that it started: whatever its streams are.
+fn has_terminal() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else {
+        return false;
+    };
+    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp())
 }
 
 fn code(status: ExitStatus) -> ExitCode {

@@ -10,6 +10,8 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 const PREFIX: &str = ".pinbuddy-";
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -17,19 +19,27 @@ static UNDISTURBED: Mutex<()> = Mutex::new(());
 
 /// Removes every live scratch path when the user or the system asks us to stop.
 pub fn clean_up_when_interrupted() -> Result<()> {
-    ctrlc::set_handler(|| {
-        let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
-        // Keeps the lock for ever, so that no new scratch path appears before the exit.
-        let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        stop_children();
-        // Twice, since another thread may still be writing below a folder.
-        for path in live.iter().chain(live.iter()) {
-            remove(path);
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("installing the handler for Ctrl-C")?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            clean_up(signal);
         }
-        eprintln!("\ninterrupted: nothing half-made was left behind");
-        std::process::exit(130);
-    })
-    .context("installing the handler for Ctrl-C")
+    });
+    Ok(())
+}
+
+fn clean_up(signal: i32) -> ! {
+    let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Keeps the lock for ever, so that no new scratch path appears before the exit.
+    let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    stop_children();
+    // Twice, since another thread may still be writing below a folder.
+    for path in live.iter().chain(live.iter()) {
+        remove(path);
+    }
+    eprintln!("\ninterrupted: nothing half-made was left behind");
+    std::process::exit(128 + signal);
 }
 
 /// Runs a short operation that must not be interrupted; a signal is handled after it.

@@ -45,9 +45,21 @@ impl From<serde_json::Error> for Error {
         if error.is_eof() {
             Self::CutOff(error.line(), error.column())
         } else {
-            Self::Text(error.to_string())
+            Self::Text(plain(&error.to_string()))
         }
     }
+}
+
+/// The same with control characters escaped: what a file says may be shown by a terminal, or stand in a log.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for it in text.chars() {
+        match it.is_control() {
+            true => plain.extend(it.escape_default()),
+            false => plain.push(it),
+        }
+    }
+    plain
 }
 
 /// A plan was made for another run than this one.
@@ -67,7 +79,7 @@ impl Mismatch {
     fn told(&self, one: &MadeFor) -> String {
         let (a, b) = (&self.made_for, &self.run);
         let all = [
-            (a.torch != b.torch, format!("torch {}", one.torch)),
+            (a.torch != b.torch, format!("torch {}", plain(&one.torch))),
             (
                 a.world_size != b.world_size,
                 format!("a world size of {}", one.world_size),

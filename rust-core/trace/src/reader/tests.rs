@@ -110,13 +110,14 @@ fn the_lines_of_the_documentation() {
 
 #[test]
 fn what_is_said_of_lines_that_make_no_sense() {
-    let lines: [&[u8]; 30] = [
+    let lines: [&[u8]; 31] = [
         b"null\n",
         b"[1,\"iter\",null,null,null,null]\n",
         b"{}\n",
         b"\n",
         b"{\"t\":1,\"op\":\"iter\"} extra\n",
         b"{\"t\":1,\"op\":\"iter\",\"colour\":3}\n",
+        b"{\"t\":1,\"op\":\"iter\",\"\\u001b]0;x\\u0007\":3}\n",
         b"{\"t\":1,\"t\":2,\"op\":\"iter\"}\n",
         b"{\"t\":1,\"op\":\"realloc\"}\n",
         b"{\"t\":1,\"op\":5}\n",

@@ -93,7 +93,7 @@ impl Watch for Powers {
             count: self.count,
             bytes: self.most_wasted,
             lines: self.examples.0.clone(),
-            to_do: format!("PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1 (torch 2.13 and later) for those above 1 MiB{smaller}"),
+            to_do: format!("PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1 (torch 2.13 and later; in 2.13.0 not without pinbuddy) for those above 1 MiB{smaller}"),
         })
     }
 }

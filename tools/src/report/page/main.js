@@ -9,7 +9,7 @@ function setUpTop() {
     `at most ${showBytes(report.peak)} live`,
     showTime(report.end),
   ];
-  if (report.iterations.length) facts.push(plural(report.iterations.length, 'iteration mark'));
+  if (report.iterations_in_all) facts.push(plural(report.iterations_in_all, 'iteration mark'));
   if (report.torch) facts.push(`torch ${report.torch}`);
   if (report.rank && report.rank[1] > 1) facts.push(`rank ${report.rank[0]} of ${report.rank[1]}`);
   byId('facts').textContent = facts.join(' · ');
@@ -31,7 +31,9 @@ function setUpAdvice() {
   const parts = [element('p', { class: 'choice' }, it.choice), element('p', {}, `${it.reason[0].toUpperCase()}${it.reason.slice(1)}.`)];
   if (lines) {
     const copy = element('button', { type: 'button' }, 'Copy');
-    copy.addEventListener('click', () => navigator.clipboard.writeText(lines).then(() => { copy.textContent = 'Copied'; }, () => { copy.textContent = 'Select and copy by hand'; }));
+    const byHand = () => { copy.textContent = 'Select and copy by hand'; };
+    // A page that came by plain http has no clipboard.
+    copy.addEventListener('click', () => (navigator.clipboard ? navigator.clipboard.writeText(lines).then(() => { copy.textContent = 'Copied'; }, byHand) : byHand()));
     parts.push(element('pre', {}, lines), copy);
   }
   byId('recommendation').replaceChildren(...parts);

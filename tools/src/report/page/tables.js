@@ -36,7 +36,9 @@ function setUpTables() {
   }
 
   const rounding = report.sizes.reduce((sum, it) => sum + it.rounding, 0);
-  byId('sizes-how').textContent = report.exact_sizes
+  byId('sizes-how').textContent = report.device !== null
+    ? 'By powers of two. PyTorch rounds requests for device memory up to 512 bytes.'
+    : report.exact_sizes
     ? `Stock rounds each request up to a power of two: ${showBytes(rounding)} more at the peak, ${((100 * rounding) / Math.max(report.peak, 1)).toFixed(0)} % of what lives.`
     : 'A snapshot has sizes as the allocator rounded them, so what rounding costs does not show.';
   const requests = Math.max(...report.sizes.map((it) => it.requests), 1);
