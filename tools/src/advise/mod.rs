@@ -53,7 +53,10 @@ pub fn run(args: &cli::Advise) -> Result<()> {
     let advice = advise(&input, &mut look)?;
     input.say_cut_off();
     if advice.counts.requests == 0 {
-        bail!("{} has no request, so there is nothing to advise", input.name);
+        bail!(
+            "{} has no request, so there is nothing to advise",
+            input.name
+        );
     }
     let mut to = std::io::stdout();
     // A reader such as `head` may close the pipe early.
