@@ -43,3 +43,7 @@ def test_memory_viz_draws_the_snapshot(run, tmp_path):
     for draw in (_memory_viz.trace_plot, _memory_viz.segment_plot):
         assert "<script" in draw(data)
     assert "cudaMalloc" in _memory_viz.trace(data)
+    assert f"segments: {len(data['segments'])}\n" in _memory_viz.segsum(data)
+    assert "<script" in _memory_viz.trace_plot(data, plot_segments=True)
+    # The browser's own part is tests/page/test_memory_viz.py.
+    assert "<script" in _memory_viz.trace_plot(data, filter_freed=True)

@@ -1,7 +1,7 @@
 """What the programs of this folder share: the model of the examples, and the report that each prints at its end.
 
 A program does one kind of work with pinned memory as users do it, through torch alone, with fixed seeds. It knows nothing of
-pinbuddy and sets nothing: `measure.py` starts it with settings. In the simulator kernels compute nothing; copies and pins are
+pinbuddy and sets nothing: `measure_works.py` starts it with settings. In the simulator kernels compute nothing; copies and pins are
 made.
 """
 

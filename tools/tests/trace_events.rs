@@ -92,13 +92,14 @@ fn events_are_as_the_document_of_the_format_wants_them() {
 fn waits_and_blocks_that_live_to_the_end_are_whole_slices() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("waits.jsonl");
-    let trace = r#"{"format":"pinbuddy-trace","version":5}
+    let trace = r#"{"format":"pinbuddy-trace","version":5,"torch":"2.15.0"}
 {"t":5,"op":"alloc","id":1,"bytes":4096,"thread":7}
 {"t":5,"op":"wait","id":1,"took":5,"thread":7}
 {"t":6,"op":"event","id":1,"stream":3}
 {"t":7,"op":"alloc","id":2,"bytes":8192,"thread":7}
 {"t":8,"op":"free","id":1,"thread":7}
 {"t":9,"op":"iter"}
+{"t":10,"op":"safe","id":1}
 "#;
     fs::write(&path, trace).unwrap();
     let phases = checked(&written(&path));

@@ -1,6 +1,6 @@
-"""Runs each work with stock, with nothing set and with settings, in turns, and writes what each gives: `measure.py OUT`.
+"""Runs each work with stock, with nothing set and with settings, in turns, and writes what each gives: `measure_works.py OUT`.
 
-    cargo xtask sim -- "$(cargo xtask venv)/bin/python" tests/works/measure.py docs/results/DATE-works.json
+    cargo xtask sim -- "$(cargo xtask venv)/bin/python" tests/works/measure_works.py docs/results/DATE-works.json
 
 Of each setting, the medians of the runs of: what is pinned at most over what was requested and lived at once; how many requests
 waited for the driver; and for how long its calls kept the program's threads, in ms. With pinbuddy the last two are the waits of
