@@ -95,9 +95,13 @@ int32_t current_device() {
   }
 }
 
-bool has_context() {
+bool adopt_context() {
   try {
-    return c10::cuda::getDeviceIndexWithPrimaryContext().has_value();
+    const auto device = c10::cuda::getDeviceIndexWithPrimaryContext();
+    if (device) {
+      c10::cuda::set_device(*device);
+    }
+    return device.has_value();
   } catch (const std::exception&) {
     // The driver is not started yet, or is gone.
     return false;

@@ -152,7 +152,7 @@ pub(crate) fn stop_trace() -> bool {
 
 /// The program says that CUDA is up: from now on a plan's memory may be pinned.
 pub(crate) fn cuda_is_up() {
-    handle().warm_up_early(ffi::has_context);
+    handle().warm_up_early(ffi::adopt_context);
 }
 
 /// The program says that an iteration is over.

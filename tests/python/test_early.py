@@ -98,3 +98,30 @@ def test_a_child_of_a_program_that_only_asked_for_a_plan_pins_its_own(run, looks
     print("true")
     """
     run(program, BUDDY_PLAN=str(tmp_path / "run.plan"), **SETTINGS)
+
+
+def test_it_is_pinned_for_the_device_that_the_program_uses(run, looks, tmp_path):
+    """As each rank of a launcher that shows all GPUs to all: on which node memory lies depends on it."""
+    looks("", 0)
+    outcome = run(
+        """
+        from program import *
+        import pinbuddy, subprocess
+        torch.cuda.set_device(1)
+        there = torch.zeros(8, device="cuda")
+        until(lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] > 0)
+
+        def row():
+            command = [sys.executable, "-m", "pinbuddy", "top", "--json", str(os.getpid())]
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY")}
+            return json.loads(subprocess.check_output(command, env=environment))["processes"][0]
+
+        until(lambda: row().get("pinned_bytes"))
+        answer(row()["device"])
+        """,
+        BUDDY_PLAN=str(tmp_path / "run.plan"),
+        BUDDY_LIVE="1",
+        PINBUDDY_SIM_DEVICES="2",
+        **SETTINGS,
+    )
+    assert outcome.value == [1]

@@ -18,10 +18,11 @@ const OFTEN: Duration = Duration::from_millis(1);
 const SELDOM: Duration = Duration::from_millis(64);
 
 impl<M: Memory> Handle<M> {
-    /// CUDA is up: what the plan asks for is pinned, by a thread of its own, once `has_context` is true. Does nothing
+    /// CUDA is up: what the plan asks for is pinned, by a thread of its own, once `adopt_context` is true, which has given that
+    /// thread the device by then: whose memory it is decides on which node it lies. Does nothing
     /// without a plan, where the user turned warm-ups off, and a second time. Where there is no thread, or the process
     /// never gets a context, requests pin as they would have.
-    pub fn warm_up_early(&'static self, has_context: impl Fn() -> bool + Send + 'static) {
+    pub fn warm_up_early(&'static self, adopt_context: impl Fn() -> bool + Send + 'static) {
         let wanted = self.is_planned && self.settings.warm_up != WarmUp::Off && self.is_on();
         if !wanted || self.early.swap(true, Ordering::Relaxed) {
             return;
@@ -29,7 +30,7 @@ impl<M: Memory> Handle<M> {
         let wait = move || {
             let mut rest = OFTEN;
             while !self.cell.is_closed() {
-                if has_context() {
+                if adopt_context() {
                     // At full speed: the program needs all of it, and its first request would wait for what is left.
                     self.warm_up(self.settings.warm_up != WarmUp::Background);
                     return;

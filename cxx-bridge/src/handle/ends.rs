@@ -12,9 +12,9 @@ use crate::backing::Memory;
 use crate::sync::thread;
 
 impl<M: Memory> Handle<M> {
-    /// The process is about to end: nothing more is pinned, and pins under way are waited for.
+    /// The process is about to end: nothing more is pinned, and pins under way are waited for, for ten seconds in all.
     pub fn close(&self) {
-        let until = Instant::now() + LAST_PIN;
+        let until = *self.ends.get_or_init(|| Instant::now() + LAST_PIN);
         self.cell.close(until);
         if !self.cell.is_child() {
             self.wait_for_plan_to_stop(until);

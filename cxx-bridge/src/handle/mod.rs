@@ -22,6 +22,9 @@ mod report;
 mod requests;
 mod worker;
 
+use std::sync::OnceLock;
+use std::time::Instant;
+
 use pinbuddy_core::{Block, Cached, Provisioner, Region, SegmentId, Settings, WarmUp};
 use pinbuddy_slots::Slots;
 
@@ -79,6 +82,8 @@ pub struct Handle<M> {
     is_planned: bool,
     /// Whether a thread waits to pin what the plan asks for, or has.
     early: AtomicBool,
+    /// Until when the end of the process waits for pins: set once, since it is said twice.
+    ends: OnceLock<Instant>,
     /// Whether the first step of a request may be a pin.
     may_pin_at_first: bool,
 }
@@ -138,6 +143,7 @@ impl<M: Memory> Handle<M> {
             planned,
             is_planned: false,
             early: AtomicBool::new(false),
+            ends: OnceLock::new(),
             may_pin_at_first: provisioner.may_pin_at_first(),
             cell: EngineCell::new(provisioner),
             settings,
