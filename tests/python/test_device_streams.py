@@ -134,20 +134,6 @@ def test_captures_and_pools_are_pytorchs(with_plan):
     assert outcome.value == [[True, False, False], 0, 0, True]
 
 
-def test_where_memory_is_short_the_region_is_given_back(with_plan):
-    outcome = with_plan("""
-    torch.cuda.empty_cache()
-    step()
-    before = torch.cuda.memory_reserved(), counts()["dropped"]
-    # More than there is beside the region.
-    large = block(60)
-    print(json.dumps([*before, torch.cuda.memory_reserved(), counts()["dropped"], counts()["reserved_bytes"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [20 * MIB, False, 60 * MIB, True, 0]
-    (warning,) = outcome.warnings
-    assert "its plan is dropped" in warning
-
-
 def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
     program = """
     live = block(12)

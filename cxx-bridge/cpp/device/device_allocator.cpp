@@ -19,11 +19,14 @@
 #include <utility>
 
 #include "captures.h"
+#include "device_history.h"
 #include "device_notes.h"
 #include "device_reports.h"
 #include "failures.h"
 #include "forwarding.h"
+#include "give_way.h"
 #include "profiling.h"
+#include "remembering.h"
 #include "streams.h"
 
 namespace pinbuddy {
@@ -38,10 +41,10 @@ class DeviceAllocator;
 // Leaked: tensors outlive static objects.
 DeviceAllocator* the_device_allocator = nullptr;
 
-class DeviceAllocator final : public Forwarding<CUDAAllocator> {
+class DeviceAllocator final : public Remembering {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Forwarding(below), planned_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
+      : Remembering(below, planned), planned_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -83,6 +86,9 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     }
     if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
       (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
+    }
+    if (C10_UNLIKELY(history_.any())) {
+      note_free(owner->block_at(address));
     }
     const std::size_t bytes = owner->free(address, captures_.any());
     tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner->stream().device_index());
@@ -146,7 +152,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (pool == c10::MempoolId_t{0, 0} && !captures_.any()) {
       each([](StreamMemory& it) {
         it.settle();
-        it.give_back(/*for_good=*/false);
+        it.give_back(StreamMemory::GiveBack::kCleared);
       });
     }
     below_->emptyCache(pool);
@@ -168,7 +174,8 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     Planned planned;
     streams(device).each([&](StreamMemory& it) { planned.add(it); });
     add_planned(stats, planned);
-    stats.num_ooms -= planned.counted.refusals + streams(device).gave_way();
+    stats.num_ooms -= planned.counted.refusals + streams(device).forgiven();
+    stats.num_alloc_retries -= planned.counted.flushed + streams(device).flushed();
     return stats;
   }
 
@@ -189,8 +196,16 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   device_memory::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
     auto info = below_->snapshot(pool, traces);
-    each([&](StreamMemory& it) { show_planned(info, it); });
+    each([&](StreamMemory& it) { show_planned(info, it, history_); });
+    if (traces && pool == c10::MempoolId_t{0, 0}) {
+      history_.add_to(info);
+    }
     return info;
+  }
+
+  std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* address) {
+    return owner_of(address) == nullptr ? Forwarding::getContextForPointer(address)
+                                        : history_.context_of(reinterpret_cast<std::size_t>(address));
   }
 
   template <class Act>
@@ -212,35 +227,32 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
-    StreamMemory* memory = streams(device).of(stream, *below_, *this, notes_.trace(device));
+    StreamMemory* memory = streams(device).of(stream, {*below_, *this, history_, notes_.trace(device)});
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
     const StreamMemory::Given given = memory->allocate(bytes, captures_.any());
     if (given.address != nullptr) {
+      if (C10_UNLIKELY(history_.any())) {
+        note_alloc({device, stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});
+      }
       report_planned(*this, given.address, given.bytes, device);
     }
     return given.address;
   }
 
-  // What `allocate` returns; where memory is short, the plans' regions are given back first.
+  // What `allocate` returns; where memory is short, plans give way.
   template <class Allocate>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate) {
     try {
       return allocate();
     } catch (c10::OutOfMemoryError&) {
-      if (!give_way(bytes)) {
+      if (!may_give_way(c10::cuda::current_device())) {
         Failures::tell();
         throw;
       }
     }
-    const Failures::TryingAgain again;
-    try {
-      return allocate();
-    } catch (c10::OutOfMemoryError& error) {
-      error.add_context("pinbuddy: before that the plan of this device was dropped, and its idle memory given back");
-      throw;
-    }
+    return as_plans_give_way(streams(c10::cuda::current_device()), captures_.any(), bytes, allocate);
   }
 
   // Whether there is anything to give back for a request of this thread on the device.
@@ -250,17 +262,6 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
       return false;
     }
     return streams(device).reserved();
-  }
-
-  // Drops the plans of the current device; false if there are none.
-  bool give_way(std::size_t bytes) {
-    const c10::DeviceIndex device = c10::cuda::current_device();
-    if (!may_give_way(device)) {
-      return false;
-    }
-    streams(device).give_way(/*settling=*/!captures_.any());
-    device_dropped(device, bytes);
-    return true;
   }
 
   Streams& streams(c10::DeviceIndex device) {

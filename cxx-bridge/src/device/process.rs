@@ -106,6 +106,7 @@ pub(crate) fn device_report() -> Value {
             "stream": it.stream,
             "reserved_bytes": it.reserved,
             "dropped": it.dropped,
+            "given_back": it.given_back,
             "hits": it.hits,
             "misses": it.misses,
             "unplanned": it.unplanned,
@@ -150,6 +151,14 @@ pub(crate) fn device_absent(why: String) {
 pub(crate) fn device_refused(device: i8, why: &str) {
     let why = why.lines().next().unwrap_or_default();
     log::warn(|| format!("the plan for device {device} is not used: {why}"));
+}
+
+/// Memory is short: what is idle of plans was given back, and they stay in force.
+pub(crate) fn device_gave_back(device: i8, bytes: usize) {
+    let bytes = Bytes(bytes as u64);
+    log::info(|| {
+        format!("device {device} has no room for {bytes}: what is idle of its plan is given back")
+    });
 }
 
 /// Memory is short: plans are not used any more.

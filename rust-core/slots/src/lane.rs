@@ -244,6 +244,14 @@ impl Course {
         self.steps.len()
     }
 
+    /// How many steps an iteration has; all of them without a period.
+    pub(crate) fn turn(&self) -> usize {
+        match self.iteration {
+            0 => self.len(),
+            steps => steps,
+        }
+    }
+
     /// Whether the plan fits the lane.
     pub(crate) fn drift(&self) -> &Drift {
         &self.drift
