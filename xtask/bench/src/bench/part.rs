@@ -19,6 +19,8 @@ pub enum Part {
     Plan,
     /// Device memory: planned pairs, and what passes through beside a plan
     Device,
+    /// Device memory of real trainings: what PyTorch reserves, its model, a plan (tests/python/device_trainings.py)
+    Trainings,
     /// A cold start by backing and page size (tests/python/cold_start.py)
     WarmUp,
     /// What is left to upstream, and imports (tests/python/measure.py)
@@ -50,6 +52,7 @@ impl Part {
             self,
             Self::Plan
                 | Self::Device
+                | Self::Trainings
                 | Self::WarmUp
                 | Self::Overhead
                 | Self::Production
