@@ -134,6 +134,35 @@ def test_captures_and_pools_are_pytorchs(with_plan):
     assert outcome.value == [[True, False, False], 0, 0, True]
 
 
+def test_a_request_longer_than_every_region_is_not_asked_about_and_streams_keep_their_numbers(run, tmp_path):
+    program = """
+    import json, torch, pinbuddy
+    def block(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    # Of a stream without a plan, which is the first one all the same.
+    first = block(64)
+    del first
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(30):
+            for mib in (12, 20):
+                it = block(mib)
+                del it
+        def counts():
+            return [[it["stream"], it["hits"], it["unplanned"]] for it in pinbuddy.stats()["device"] or []]
+        before, reserved = counts(), torch.cuda.memory_reserved() >> 20
+        longer = block(40)
+        it = block(12)
+    print(json.dumps([before, counts(), reserved, torch.cuda.memory_reserved() >> 20]))
+    """
+    path = str(tmp_path / "device.json")
+    run(program, BUDDY_DEVICE_PLAN=path)
+    before, after, reserved, more = run(program, BUDDY_DEVICE_PLAN=path).value
+    # The lane did not see the longer one, and is where it was.
+    assert (before, after) == ([[1, 60, 0]], [[1, 61, 0]])
+    assert (reserved, more) == (84, 124)
+
+
 def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
     program = """
     live = block(12)

@@ -23,6 +23,7 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
     : below_(around.below),
       whole_(around.whole),
       history_(around.history),
+      span_(around.span),
       trace_(around.trace),
       stream_(stream),
       handle_(stream.stream()),

@@ -25,6 +25,7 @@
 #include "device_history.h"
 #include "device_trace.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
+#include "reach.h"
 
 namespace pinbuddy {
 
@@ -80,6 +81,7 @@ class StreamMemory {
     Below& below;
     Below& whole;
     DeviceHistory& history;
+    Span& span;
     DeviceTrace* trace;
   };
 
@@ -192,6 +194,7 @@ class StreamMemory {
   Below& below_;
   Below& whole_;
   DeviceHistory& history_;
+  Span& span_;
   DeviceTrace* const trace_;
   const c10::cuda::CUDAStream stream_;
   const cudaStream_t handle_;

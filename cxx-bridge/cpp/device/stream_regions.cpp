@@ -90,6 +90,7 @@ void StreamMemory::reserve(bool captured) {
     for (const auto& [index, address] : taken) {
       const auto base = reinterpret_cast<std::size_t>(address);
       plan_->reserved(index, base);
+      span_.widen(base, regions_[index].bytes);
       regions_[index].base.store(base, std::memory_order_release);
       counted_.regions.increase(1);
       counted_.reserved.increase(regions_[index].held.load(std::memory_order_relaxed));

@@ -34,6 +34,10 @@ class Streams {
     return add(stream, around);
   }
 
+  std::size_t count() const {
+    return count_.load(std::memory_order_acquire);
+  }
+
   template <class Act>
   void each(Act act) {
     const std::size_t count = count_.load(std::memory_order_acquire);

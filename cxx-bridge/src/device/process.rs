@@ -122,6 +122,27 @@ pub(crate) fn device_planned() -> bool {
     matches!(device_memory().choice(), Choice::Use(plan) if !plan.plans.is_empty())
 }
 
+/// The length of the longest region of all plans.
+pub(crate) fn device_longest() -> usize {
+    let Choice::Use(plan) = device_memory().choice() else {
+        return 0;
+    };
+    let regions = plan.plans.iter().flat_map(|(_, plan)| &plan.regions);
+    regions.max().map_or(0, |&bytes| bytes as usize)
+}
+
+/// How many streams of a device have to be numbered until each that has a plan has its number.
+pub(crate) fn device_streams(device: i8) -> usize {
+    let Choice::Use(plan) = device_memory().choice() else {
+        return 0;
+    };
+    let own = plan
+        .plans
+        .iter()
+        .filter(|(it, _)| i64::from(it.device) == i64::from(device));
+    own.map(|(it, _)| it.number as usize + 1).max().unwrap_or(0)
+}
+
 /// Whether the run is recorded.
 pub(crate) fn device_records() -> bool {
     device_memory().recording().is_some()
