@@ -11,16 +11,18 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 20] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
     "cpp/buddy_reports.cpp",
     "cpp/cuda_backend.cpp",
     "cpp/device/device_allocator.cpp",
+    "cpp/device/device_history.cpp",
     "cpp/device/device_reports.cpp",
     "cpp/device/device_trace.cpp",
     "cpp/device/stream_memory.cpp",
+    "cpp/device/stream_regions.cpp",
     "cpp/event_pool.cpp",
     "cpp/guard.cpp",
     "cpp/host_allocator.cpp",

@@ -35,9 +35,9 @@ mod rings;
 
 #[cfg(feature = "torch")]
 use device::process::{
-    StreamPlan, device_absent, device_allocated, device_dropped, device_freed, device_planned,
-    device_record_close, device_records, device_refused, device_trace_begin, device_traces,
-    stream_plan,
+    StreamPlan, device_absent, device_allocated, device_dropped, device_freed, device_gave_back,
+    device_longest, device_planned, device_record_close, device_records, device_refused,
+    device_streams, device_trace_begin, device_traces, stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
@@ -116,6 +116,7 @@ mod ffi {
         stream: u32,
         reserved: usize,
         dropped: bool,
+        given_back: u64,
         hits: u64,
         misses: u64,
         unplanned: u64,
@@ -188,15 +189,19 @@ mod ffi {
         fn device_trace_begin();
         fn device_absent(why: String);
         fn device_refused(device: i8, why: &str);
+        fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
         fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize);
         fn device_freed(device: i8, stream: usize, address: usize);
         fn device_record_close();
+        fn device_longest() -> usize;
+        fn device_streams(device: i8) -> usize;
         fn stream_plan(device: i8, number: u32) -> Box<StreamPlan>;
 
         fn regions(self: &StreamPlan) -> usize;
         fn region_bytes(self: &StreamPlan, region: usize) -> usize;
         fn reserved(self: &mut StreamPlan, region: usize, base: usize);
+        fn turn(self: &StreamPlan) -> usize;
         fn take_idle(self: &mut StreamPlan) -> Vec<usize>;
         fn request(self: &mut StreamPlan, bytes: usize, place: &mut Place) -> bool;
         fn defer(self: &mut StreamPlan, place: &Place);

@@ -119,6 +119,24 @@ STEPS = """
         return pinbuddy.stats()["device"][0]
 """
 
+# The same on two streams, of which the second is `side`.
+TWO_STREAMS = STEPS.replace("""    for _ in range(30):
+        step()
+""", """    side = torch.cuda.Stream()
+    for _ in range(30):
+        step()
+        with torch.cuda.stream(side):
+            step()
+""")
+
+
+@pytest.fixture
+def with_two(run, tmp_path):
+    """The same as ``with_plan``, on two streams."""
+    path = str(tmp_path / "two.json")
+    run(TWO_STREAMS, BUDDY_DEVICE_PLAN=path)
+    return lambda program, **variables: run(TWO_STREAMS + program, BUDDY_DEVICE_PLAN=path, **variables)
+
 
 @pytest.fixture
 def with_plan(run, tmp_path):

@@ -1,7 +1,7 @@
 """Who observes running out of memory is told what the program is told: not of a request for which the plan gave way."""
 
 from conftest import needs
-from device_plans import MIB, with_plan
+from device_plans import MIB, with_plan, with_two
 
 pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
@@ -11,6 +11,8 @@ OBSERVE = """
     torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
     def failures():
         return torch.cuda.memory_stats()["num_ooms"]
+    def retries():
+        return torch.cuda.memory_stats()["num_alloc_retries"]
     def fails(mib):
         try:
             block(mib)
@@ -22,25 +24,39 @@ OBSERVE = """
 
 def test_a_request_that_is_served_when_tried_again_is_no_failure(with_plan):
     outcome = with_plan(OBSERVE + """
-    # More than there is beside the region.
+    # More than there is beside the region; without a plan the allocator gives back its cache for it.
     large = block(60)
-    served = [list(seen), failures(), counts()["dropped"]]
+    served = [list(seen), failures(), retries(), counts()["dropped"]]
     failed = fails(500)
-    failed = [failed, list(seen), failures()]
+    failed = [failed, list(seen), failures(), retries()]
     torch.cuda.reset_accumulated_memory_stats()
-    print(json.dumps([served, failed, failures()]))
+    print(json.dumps([served, failed, failures(), retries()]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [[[], 0, True], [True, [500 * MIB], 1], 0]
+    assert outcome.value == [[[], 0, 1, False], [True, [500 * MIB], 1, 2], 0, 0]
 
 
 def test_a_failure_counts_once_though_it_is_tried_twice(with_plan):
     outcome = with_plan(OBSERVE + """
     kept = block(12)
-    first = [fails(500), list(seen), failures(), counts()["dropped"]]
+    first = [fails(500), list(seen), failures(), retries(), counts()["dropped"]]
     # There is nothing left to give way.
-    print(json.dumps([first, [fails(400), list(seen), failures()]]))
+    print(json.dumps([first, [fails(400), list(seen), failures(), retries()]]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [[True, [500 * MIB], 1, True], [True, [500 * MIB, 400 * MIB], 2]]
+    assert outcome.value == [[True, [500 * MIB], 1, 1, True], [True, [500 * MIB, 400 * MIB], 2, 2]]
+
+
+def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
+    """Idle regions of another stream are given back first, and then the plan is dropped."""
+    outcome = with_two(OBSERVE + """
+    kept = block(12)
+    before = retries()
+    told = [fails(500), list(seen), failures(), retries() - before]
+    print(json.dumps([told, [(it["dropped"], it["given_back"]) for it in pinbuddy.stats()["device"]]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    told, stands = outcome.value
+    assert told == [True, [500 * MIB], 1, 1]
+    # That is the plan of the device.
+    assert stands == [[True, 0], [True, 1]]
 
 
 def test_in_a_capture_an_observer_is_told_at_once(with_plan):
@@ -61,8 +77,8 @@ def test_a_region_that_cannot_be_had_is_no_failure(with_plan):
     beside = torch.cuda.caching_allocator_alloc(50 * MIB)
     # The region is longer than what is left; the request is not.
     it = block(12)
-    print(json.dumps([seen, failures(), counts()["dropped"], planned(it)]))
+    print(json.dumps([seen, failures(), retries(), counts()["dropped"], planned(it)]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value[:3] == [[], 0, True]
+    assert outcome.value[:4] == [[], 0, 0, True]
     (warning,) = outcome.warnings
     assert "the plan for device 0 is not used" in warning

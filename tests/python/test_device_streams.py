@@ -134,18 +134,34 @@ def test_captures_and_pools_are_pytorchs(with_plan):
     assert outcome.value == [[True, False, False], 0, 0, True]
 
 
-def test_where_memory_is_short_the_region_is_given_back(with_plan):
-    outcome = with_plan("""
-    torch.cuda.empty_cache()
-    step()
-    before = torch.cuda.memory_reserved(), counts()["dropped"]
-    # More than there is beside the region.
-    large = block(60)
-    print(json.dumps([*before, torch.cuda.memory_reserved(), counts()["dropped"], counts()["reserved_bytes"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [20 * MIB, False, 60 * MIB, True, 0]
-    (warning,) = outcome.warnings
-    assert "its plan is dropped" in warning
+def test_a_request_longer_than_every_region_is_not_asked_about_and_streams_keep_their_numbers(run, tmp_path):
+    program = """
+    import json, torch, pinbuddy
+    def block(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    # Of a stream without a plan, which is the first one all the same.
+    first = block(64)
+    del first
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(30):
+            for mib in (12, 20):
+                it = block(mib)
+                del it
+        def counts():
+            return [[it["stream"], it["hits"], it["unplanned"]] for it in pinbuddy.stats()["device"] or []]
+        before, reserved = counts(), torch.cuda.memory_reserved() >> 20
+        # What is recorded has none of it.
+        longer = before and block(40)
+        it = block(12)
+    print(json.dumps([before, counts(), reserved, torch.cuda.memory_reserved() >> 20]))
+    """
+    path = str(tmp_path / "device.json")
+    run(program, BUDDY_DEVICE_PLAN=path)
+    before, after, reserved, more = run(program, BUDDY_DEVICE_PLAN=path).value
+    # The lane did not see the longer one, and is where it was.
+    assert (before, after) == ([[1, 60, 0]], [[1, 61, 0]])
+    assert (reserved, more) == (84, 124)
 
 
 def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):

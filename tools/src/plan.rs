@@ -1,6 +1,7 @@
 //! `plan`: a trace or snapshot in, a plan out; and what allocators that do not know the future would have pinned.
 
 mod device;
+mod models;
 mod summary;
 
 use std::io::Write as _;
@@ -116,14 +117,19 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
         }
         crate::output::write_private(out, |to| made.write(to))?;
     }
+    let begun = std::time::Instant::now();
+    let models = models::replay(input, &made)?;
     let search = Search {
         seconds,
-        reading_seconds,
+        reading_seconds: reading_seconds + begun.elapsed().as_secs_f64(),
         ended,
         threads,
         out: args.out.clone(),
     };
-    print(&Planned::of_device(&made, &read, search), args.json)
+    print(
+        &Planned::of_device(number, &made, &read, models, search),
+        args.json,
+    )
 }
 
 fn print(planned: &Planned, json: bool) -> Result<()> {

@@ -71,10 +71,22 @@ fn a_device_plan_has_a_region_for_each_stream() {
     ];
     let numbers = numbers.map(|it| said[it].as_u64().unwrap());
     assert_eq!(numbers, [30, 30, 15 << 20, 15 << 20, 20 << 20, 1]);
-    assert!(said["stock"].is_null());
+    let reserved = [
+        "stock",
+        "expandable",
+        "plan_before_stock",
+        "plan_before_expandable",
+    ];
+    let reserved = reserved.map(|it| said[it]["peak"].as_u64().unwrap() >> 20);
+    // The small request has 2 MiB, and each stream 20 MiB, since its requests are below 10 MiB; a region of 10 MiB has a segment
+    // of its own, but for expandable segments, which have pages of 20 MiB.
+    assert_eq!(reserved, [42, 42, 32, 42]);
+    assert!(said["engine"].is_null() && said["device"] == 0);
     let text = told(&["plan", &trace]);
     assert!(
-        text.contains("reserves 15.00 MiB") && text.contains("BUDDY_DEVICE_PLAN=FILE"),
+        text.contains("reserves 15.00 MiB")
+            && text.contains("stock: 42.00 MiB reserved, of which 38.1 % were in use at most")
+            && text.contains("BUDDY_DEVICE_PLAN=FILE"),
         "{text}"
     );
 }

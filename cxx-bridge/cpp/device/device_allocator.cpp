@@ -10,21 +10,22 @@
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
 
+#include "all_streams.h"
 #include "captures.h"
+#include "device_history.h"
 #include "device_notes.h"
 #include "device_reports.h"
 #include "failures.h"
 #include "forwarding.h"
+#include "give_way.h"
 #include "profiling.h"
-#include "streams.h"
+#include "remembering.h"
 
 namespace pinbuddy {
 namespace {
@@ -38,10 +39,10 @@ class DeviceAllocator;
 // Leaked: tensors outlive static objects.
 DeviceAllocator* the_device_allocator = nullptr;
 
-class DeviceAllocator final : public Forwarding<CUDAAllocator> {
+class DeviceAllocator final : public Remembering {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Forwarding(below), planned_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
+      : Remembering(below, planned), streams_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -76,13 +77,16 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   }
 
   void raw_delete(void* address) override {
-    StreamMemory* owner = owner_of(address);
+    StreamMemory* owner = streams_.owner_of(address);
     if (C10_LIKELY(owner == nullptr)) {
       below_->raw_delete(address);
       return;
     }
     if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
       (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
+    }
+    if (C10_UNLIKELY(history_.any())) {
+      note_free(owner->block_at(address));
     }
     const std::size_t bytes = owner->free(address, captures_.any());
     tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner->stream().device_index());
@@ -94,7 +98,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     }
     if (data.get_deleter() != delete_device_memory) {
       below_->recordStream(data, stream);
-    } else if (StreamMemory* owner = owner_of(data.get_context())) {
+    } else if (StreamMemory* owner = streams_.owner_of(data.get_context())) {
       owner->use(data.get_context(), stream);
     } else {
       // The allocator below knows its own memory by its deleter.
@@ -117,7 +121,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   // The allocator below is initialised.
   void begin(int devices) {
-    devices_.store(std::min(devices, kDevices), std::memory_order_release);
+    streams_.begin(devices);
     if (notes_.any() && !tracked_.exchange(true)) {
       device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
@@ -125,7 +129,7 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   }
 
   bool has_begun() const {
-    return devices_.load(std::memory_order_acquire) > 0;
+    return streams_.devices() > 0;
   }
 
   void beginAllocateToPool(
@@ -144,9 +148,9 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   void emptyCache(c10::MempoolId_t pool) override {
     if (pool == c10::MempoolId_t{0, 0} && !captures_.any()) {
-      each([](StreamMemory& it) {
+      streams_.each([](StreamMemory& it) {
         it.settle();
-        it.give_back(/*for_good=*/false);
+        it.give_back(StreamMemory::GiveBack::kCleared);
       });
     }
     below_->emptyCache(pool);
@@ -166,20 +170,21 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
     Planned planned;
-    streams(device).each([&](StreamMemory& it) { planned.add(it); });
+    streams_[device].each([&](StreamMemory& it) { planned.add(it); });
     add_planned(stats, planned);
-    stats.num_ooms -= planned.counted.refusals + streams(device).gave_way();
+    stats.num_ooms -= planned.counted.refusals + streams_[device].forgiven();
+    stats.num_alloc_retries -= planned.counted.flushed + streams_[device].flushed();
     return stats;
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
     below_->resetPeakStats(device);
-    streams(device).each([](StreamMemory& it) { it.reset_peaks(); });
+    streams_[device].each([](StreamMemory& it) { it.reset_peaks(); });
   }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     below_->resetAccumulatedStats(device);
-    streams(device).reset_accumulated();
+    streams_[device].reset_accumulated();
   }
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
@@ -189,22 +194,26 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
 
   device_memory::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
     auto info = below_->snapshot(pool, traces);
-    each([&](StreamMemory& it) { show_planned(info, it); });
+    streams_.each([&](StreamMemory& it) { show_planned(info, it, history_); });
+    if (traces && pool == c10::MempoolId_t{0, 0}) {
+      history_.add_to(info);
+    }
     return info;
   }
 
-  template <class Act>
-  void each(Act act) {
-    const int devices = devices_.load(std::memory_order_acquire);
-    for (int device = 0; device < devices; ++device) {
-      streams_[device].each(act);
-    }
+  std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* address) {
+    return streams_.owner_of(address) == nullptr ? Forwarding::getContextForPointer(address)
+                                        : history_.context_of(reinterpret_cast<std::size_t>(address));
+  }
+
+  AllStreams& streams() {
+    return streams_;
   }
 
  private:
   // Planned memory for a request of the current stream; null if there is none for it.
   void* take(std::size_t bytes) {
-    if (C10_LIKELY(!planned_ || bytes <= kSmall)) {
+    if (C10_LIKELY(!streams_.may_plan(bytes))) {
       return nullptr;
     }
     const c10::DeviceIndex device = c10::cuda::current_device();
@@ -212,35 +221,33 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
-    StreamMemory* memory = streams(device).of(stream, *below_, *this, notes_.trace(device));
+    StreamMemory* memory = streams_[device].of(stream, {*below_, *this, history_, streams_.span(), notes_.trace(device)});
+    streams_.count();
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
     const StreamMemory::Given given = memory->allocate(bytes, captures_.any());
     if (given.address != nullptr) {
+      if (C10_UNLIKELY(history_.any())) {
+        note_alloc({device, stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});
+      }
       report_planned(*this, given.address, given.bytes, device);
     }
     return given.address;
   }
 
-  // What `allocate` returns; where memory is short, the plans' regions are given back first.
+  // What `allocate` returns; where memory is short, plans give way.
   template <class Allocate>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate) {
     try {
       return allocate();
     } catch (c10::OutOfMemoryError&) {
-      if (!give_way(bytes)) {
+      if (!may_give_way(c10::cuda::current_device())) {
         Failures::tell();
         throw;
       }
     }
-    const Failures::TryingAgain again;
-    try {
-      return allocate();
-    } catch (c10::OutOfMemoryError& error) {
-      error.add_context("pinbuddy: before that the plan of this device was dropped, and its idle memory given back");
-      throw;
-    }
+    return as_plans_give_way(streams_[c10::cuda::current_device()], captures_.any(), bytes, allocate);
   }
 
   // Whether there is anything to give back for a request of this thread on the device.
@@ -249,39 +256,11 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
       return false;
     }
-    return streams(device).reserved();
-  }
-
-  // Drops the plans of the current device; false if there are none.
-  bool give_way(std::size_t bytes) {
-    const c10::DeviceIndex device = c10::cuda::current_device();
-    if (!may_give_way(device)) {
-      return false;
-    }
-    streams(device).give_way(/*settling=*/!captures_.any());
-    device_dropped(device, bytes);
-    return true;
-  }
-
-  Streams& streams(c10::DeviceIndex device) {
-    return streams_[static_cast<std::uint8_t>(device)];
-  }
-
-  StreamMemory* owner_of(const void* address) {
-    if (!planned_ || address == nullptr) {
-      return nullptr;
-    }
-    const int devices = devices_.load(std::memory_order_acquire);
-    for (int device = 0; device < devices; ++device) {
-      if (StreamMemory* owner = streams_[device].owner(address)) {
-        return owner;
-      }
-    }
-    return nullptr;
+    return streams_[device].reserved();
   }
 
   void* region_of(void* address) {
-    StreamMemory* owner = owner_of(address);
+    StreamMemory* owner = streams_.owner_of(address);
     return owner == nullptr ? address : owner->region_of(address);
   }
 
@@ -290,13 +269,11 @@ class DeviceAllocator final : public Forwarding<CUDAAllocator> {
     the_device_allocator->notes_.take(entry);
   }
 
-  const bool planned_;
+  AllStreams streams_;
   const c10::DeleterFnPtr deleter_below_;
   DeviceNotes notes_;
   std::atomic<bool> tracked_{false};
   Captures captures_;
-  std::atomic<int> devices_{0};
-  std::array<Streams, kDevices> streams_;
 };
 
 // c10's registry is another way to the allocator: of torch.accelerator's functions, and of libraries.
@@ -351,7 +328,7 @@ bool device_begun() {
 rust::Vec<StreamCounts> device_counts() {
   rust::Vec<StreamCounts> counts;
   if (the_device_allocator != nullptr) {
-    the_device_allocator->each([&](StreamMemory& it) {
+    the_device_allocator->streams().each([&](StreamMemory& it) {
       if (it.is_planned()) {
         counts.push_back(it.counts());
       }
@@ -362,7 +339,7 @@ rust::Vec<StreamCounts> device_counts() {
 
 void device_iteration() {
   if (the_device_allocator != nullptr) {
-    the_device_allocator->each([](StreamMemory& it) { it.iteration(); });
+    the_device_allocator->streams().each([](StreamMemory& it) { it.iteration(); });
   }
 }
 

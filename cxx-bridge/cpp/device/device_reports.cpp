@@ -50,6 +50,7 @@ void Planned::add(const StreamMemory::Counted& more, std::int64_t peak_before) {
   sum(counted.reserved, more.reserved);
   sum(counted.asked, more.asked);
   counted.refusals += more.refusals;
+  counted.flushed += more.flushed;
   before = std::max(before, peak_before);
 }
 
@@ -70,7 +71,10 @@ void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Plan
   }
 }
 
-void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory) {
+void show_planned(
+    c10::cuda::CUDACachingAllocator::SnapshotInfo& info,
+    StreamMemory& memory,
+    DeviceHistory& history) {
   const auto parts = memory.shown();
   for (auto& segment : info.segments) {
     std::vector<c10::CachingDeviceAllocator::BlockInfo> blocks;
@@ -103,6 +107,7 @@ void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMem
         if (part.address >= begin && part.address < address) {
           push(part.address, 0, false, false);
           push(part.address + part.bytes, part.requested, part.live, /*active=*/true);
+          blocks.back().context_when_allocated = history.context_of(part.address);
         }
       }
       push(address, 0, false, false);

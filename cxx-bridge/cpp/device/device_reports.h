@@ -28,8 +28,11 @@ struct Planned {
 // the allocator below and each stream had at most may not have been at the same time.
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned);
 
-// The same for a snapshot's list of blocks.
-void show_planned(c10::cuda::CUDACachingAllocator::SnapshotInfo& info, StreamMemory& memory);
+// The same for a snapshot's list of blocks, with what the history knows of who asked for them.
+void show_planned(
+    c10::cuda::CUDACachingAllocator::SnapshotInfo& info,
+    StreamMemory& memory,
+    DeviceHistory& history);
 
 // Tells a profiler and a tracer of a block of so many bytes.
 void report_planned(

@@ -1,11 +1,13 @@
 // Observers of failures, told only of those that are the program's.
 //
-// The allocator below calls them before it throws. A request for which a plan gives way is tried again, and a region that
-// cannot be had is only not planned: neither is out of memory yet. Calls for the first are kept back until it is known.
+// The allocator below calls them before it throws. A request for which a plan gives way is tried again, twice at most, and a
+// region that cannot be had is only not planned: neither is out of memory yet. Calls for the first are kept back until it is
+// known.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -27,7 +29,9 @@ class Failures {
       if (asking == Asking::kRegion) {
         return;
       }
-      if (!trying_again_ && may_give_way(static_cast<c10::DeviceIndex>(device))) {
+      const bool may_go_on =
+          attempt_ == Attempt::kFirst ? may_give_way(static_cast<c10::DeviceIndex>(device)) : attempt_ == Attempt::kAnother;
+      if (may_go_on) {
         kept_.push_back([=] { observer(device, bytes, total, free); });
       } else {
         observer(device, bytes, total, free);
@@ -42,22 +46,25 @@ class Failures {
     }
   }
 
-  // While it lives, this thread's request is tried again, and a failure is the program's.
+  // Which try of a request it is: after `kLast` nothing gives way any more, so its failure is the program's.
+  enum class Attempt : std::uint8_t { kFirst, kAnother, kLast };
+
+  // While it lives, this thread's request is tried again. What was kept of the try before is forgotten.
   class TryingAgain {
    public:
-    TryingAgain() {
+    explicit TryingAgain(Attempt attempt) {
       kept_.clear();
-      trying_again_ = true;
+      attempt_ = attempt;
     }
     ~TryingAgain() {
-      trying_again_ = false;
+      attempt_ = Attempt::kFirst;
     }
     TryingAgain(const TryingAgain&) = delete;
     TryingAgain& operator=(const TryingAgain&) = delete;
   };
 
  private:
-  static inline constinit thread_local bool trying_again_ = false;
+  static inline constinit thread_local Attempt attempt_ = Attempt::kFirst;
   static inline thread_local std::vector<std::function<void()>> kept_;
 };
 

@@ -1,19 +1,13 @@
-// What stream_memory.h declares; nothing before torch 2.11.
+// What stream_memory.h declares, but for regions (stream_regions.cpp); nothing before torch 2.11.
 #include "../upstream.h"
 
 #if PINBUDDY_TORCH_FROM(11)
 
 #include "stream_memory.h"
 
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "profiling.h"
-#include "region_length.h"
 #include "round_up.h"
 
 namespace pinbuddy {
@@ -25,17 +19,15 @@ constexpr std::size_t kStep = std::size_t{2} << 20;
 
 } // namespace
 
-StreamMemory::StreamMemory(
-    Below& below,
-    Below& whole,
-    c10::cuda::CUDAStream stream,
-    std::uint32_t number,
-    DeviceTrace* trace)
-    : below_(below),
-      whole_(whole),
+StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, std::uint32_t number)
+    : below_(around.below),
+      whole_(around.whole),
+      history_(around.history),
+      span_(around.span),
+      trace_(around.trace),
       stream_(stream),
+      handle_(stream.stream()),
       number_(number),
-      trace_(trace),
       plan_(stream_plan(stream.device_index(), number)),
       regions_(plan_->regions()) {
   if (regions_.empty()) {
@@ -50,7 +42,10 @@ StreamMemory::StreamMemory(
 
 StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
   if (C10_UNLIKELY(state_.load(std::memory_order_acquire) != State::kReady)) {
-    reserve();
+    if (waits()) {
+      return {};
+    }
+    reserve(captured);
     if (state_.load(std::memory_order_acquire) != State::kReady) {
       return {};
     }
@@ -73,77 +68,10 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
   counted_.active_blocks.increase(1);
   counted_.active_bytes.increase(block.place.bytes);
   if (C10_UNLIKELY(trace_ != nullptr)) {
-    trace_->request(block.place.address, rounded, stream_.stream(), /*planless=*/false);
+    trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
   }
   blocks_.emplace(address, std::move(block));
   return {address, length};
-}
-
-// Takes the regions from the allocator below, so that its limits hold for them.
-void StreamMemory::reserve() {
-  State cold = State::kCold;
-  if (state_.load(std::memory_order_acquire) != cold) {
-    return;
-  }
-  assert_no_lock_held("reserving a region");
-  const c10::DeviceIndex device = stream_.device_index();
-  // These may throw, and then nobody is reserving.
-  c10::cuda::CUDAGuard device_guard(device);
-  // Of the whole: to the allocator below, other streams' regions are blocks.
-  const auto before = whole_.getDeviceStats(device).allocated_bytes[0].peak;
-  if (!state_.compare_exchange_strong(cold, State::kReserving)) {
-    return;
-  }
-  peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
-  std::vector<std::pair<std::size_t, void*>> taken;
-  const AskingFor region(Asking::kRegion);
-  try {
-    for (std::size_t index = 0; index < regions_.size(); ++index) {
-      // Some may still be there since the cache was emptied.
-      if (const Region& region = regions_[index]; region.base.load(std::memory_order_relaxed) == 0) {
-        taken.emplace_back(index, below_.raw_alloc_with_stream(region.bytes, stream_.stream()));
-      }
-    }
-  } catch (const c10::Error& error) {
-    for (const auto& [index, base] : taken) {
-      below_.raw_delete(base);
-    }
-    state_.store(State::kDropped);
-    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
-      Lock guard(mutex_);
-      ++counted_.refusals;
-    }
-    device_refused(device, error.what_without_backtrace());
-    give_back(/*for_good=*/true);
-    return;
-  }
-  for (const auto& [index, address] : taken) {
-    const std::size_t held = region_length(below_, address, regions_[index].bytes);
-    regions_[index].held.store(held, std::memory_order_relaxed);
-    tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
-  }
-  {
-    Lock guard(mutex_);
-    for (const auto& [index, address] : taken) {
-      const auto base = reinterpret_cast<std::size_t>(address);
-      plan_->reserved(index, base);
-      regions_[index].base.store(base, std::memory_order_release);
-      counted_.regions.increase(1);
-      counted_.reserved.increase(regions_[index].held.load(std::memory_order_relaxed));
-      counted_.asked.increase(regions_[index].bytes);
-    }
-  }
-  state_.store(State::kReady, std::memory_order_release);
-}
-
-void* StreamMemory::region_of(const void* address) const {
-  for (const Region& region : regions_) {
-    const auto base = region.base.load(std::memory_order_acquire);
-    if (base != 0 && reinterpret_cast<std::size_t>(address) - base < region.bytes) {
-      return reinterpret_cast<void*>(base);
-    }
-  }
-  return nullptr;
 }
 
 std::size_t StreamMemory::free(void* address, bool captured) {
@@ -191,7 +119,17 @@ void StreamMemory::finish(const Place& place, std::size_t requested) {
   if (C10_UNLIKELY(trace_ != nullptr)) {
     trace_->done(place.address);
   }
+  if (C10_UNLIKELY(history_.any())) {
+    history_.completed({stream_.device_index(), handle_, place.address, requested});
+  }
   plan_->release(place);
+}
+
+DeviceHistory::Block StreamMemory::block_at(const void* address) {
+  Lock guard(mutex_);
+  const auto found = blocks_.find(const_cast<void*>(address));
+  const std::size_t requested = found == blocks_.end() ? 0 : found->second.requested;
+  return {stream_.device_index(), handle_, reinterpret_cast<std::size_t>(address), requested};
 }
 
 // The place of a freed block waits for events on the streams that used it.
@@ -267,63 +205,9 @@ void StreamMemory::settle() {
   give_back(idle);
 }
 
-std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
-  std::vector<Idle> idle;
-  for (const std::size_t index : plan_->take_idle()) {
-    const auto base = regions_[index].base.exchange(0);
-    const auto held = regions_[index].held.load(std::memory_order_relaxed);
-    idle.push_back({reinterpret_cast<void*>(base), held});
-    counted_.regions.decrease(1);
-    counted_.reserved.decrease(held);
-    counted_.asked.decrease(regions_[index].bytes);
-  }
-  return idle;
-}
-
-void StreamMemory::give_back(bool for_good) {
-  std::vector<Idle> idle;
-  {
-    Lock guard(mutex_);
-    const State state = state_.load(std::memory_order_relaxed);
-    if (state == State::kReserving) {
-      return;
-    }
-    idle = take_idle();
-    if (for_good) {
-      state_.store(State::kDropped);
-    } else if (state == State::kReady && !idle.empty()) {
-      state_.store(State::kCold);
-    }
-  }
-  give_back(idle);
-}
-
-void StreamMemory::give_back(const std::vector<Idle>& regions) {
-  for (const auto& [base, held] : regions) {
-    assert_no_lock_held("giving a region back");
-    tell_profiler_of_region(base, static_cast<std::int64_t>(held));
-    below_.raw_delete(base);
-  }
-}
-
-// A region is no memory of the program's: what the allocator below says of it to a profiler is made good.
-void StreamMemory::tell_profiler_of_region(void* base, std::int64_t bytes) {
-  tell_profiler(whole_, base, bytes, stream_.device_index());
-}
-
 void StreamMemory::iteration() {
   Lock guard(mutex_);
   plan_->iteration();
-}
-
-std::size_t StreamMemory::reserved() const {
-  std::size_t bytes = 0;
-  for (const Region& region : regions_) {
-    bytes += region.base.load(std::memory_order_relaxed) == 0
-        ? 0
-        : region.held.load(std::memory_order_relaxed);
-  }
-  return bytes;
 }
 
 StreamMemory::Counted StreamMemory::counted() {
@@ -356,6 +240,7 @@ void StreamMemory::reset_accumulated() {
   Lock guard(mutex_);
   each_count([](Stat& stat) { stat.reset_accumulated(); });
   counted_.refusals = 0;
+  counted_.flushed = 0;
 }
 
 std::vector<StreamMemory::Shown> StreamMemory::shown() {
@@ -391,6 +276,7 @@ StreamCounts StreamMemory::counts() {
   counts.device = stream_.device_index();
   counts.stream = number_;
   counts.reserved = reserved();
+  counts.given_back = given_back_;
   counts.dropped = state_.load(std::memory_order_relaxed) == State::kDropped;
   return counts;
 }

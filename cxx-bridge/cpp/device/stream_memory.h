@@ -22,8 +22,10 @@
 #include "../event_pool.h"
 #include "../lock.h"
 #include "../upstream.h"
+#include "device_history.h"
 #include "device_trace.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
+#include "reach.h"
 
 namespace pinbuddy {
 
@@ -43,8 +45,20 @@ class StreamMemory {
     Stat regions;
     Stat reserved;
     Stat asked;
-    // What it counts as out of memory, though only a region was not to be had.
+    // What it counts as out of memory, though only a region was not to be had; and for how many of these it had given back
+    // its own cache, which it counts as well.
     std::int64_t refusals = 0;
+    std::int64_t flushed = 0;
+  };
+
+  // Why regions in which nothing lies are given back.
+  enum class GiveBack : std::uint8_t {
+    // The cache is emptied: they are taken again with the next request.
+    kCleared,
+    // A request has no room: whoever it is for needs them for a while.
+    kShort,
+    // The same, and the plan is not used any more: the others are given back once their last block is freed.
+    kForGood,
   };
 
   // A block, for snapshots.
@@ -62,14 +76,17 @@ class StreamMemory {
     std::size_t bytes = 0;
   };
 
-  // `whole` answers for the device with its plans. `number`: how many of the device's streams were asked for planned
-  // memory before this one. `trace` may be null.
-  StreamMemory(
-      Below& below,
-      Below& whole,
-      c10::cuda::CUDAStream stream,
-      std::uint32_t number,
-      DeviceTrace* trace);
+  // What it works with. `whole` answers for the device with its plans; `trace` may be null.
+  struct Around {
+    Below& below;
+    Below& whole;
+    DeviceHistory& history;
+    Span& span;
+    DeviceTrace* trace;
+  };
+
+  // `number`: how many of the device's streams were asked for planned memory before this one.
+  StreamMemory(const Around& around, c10::cuda::CUDAStream stream, std::uint32_t number);
 
   c10::cuda::CUDAStream stream() const {
     return stream_;
@@ -96,15 +113,17 @@ class StreamMemory {
   // The block that begins at this address is freed; how long it was. While something is `captured` no event may be recorded.
   std::size_t free(void* address, bool captured);
 
+  // The block that begins at this address, for the history; how much was asked for it is 0 if there is none.
+  DeviceHistory::Block block_at(const void* address);
+
   // Another stream uses the block that begins at this address.
   void use(void* address, c10::cuda::CUDAStream stream);
 
   // Records events that had to wait, and asks which are complete. Not during a capture.
   void settle();
 
-  // Gives back regions in which nothing lies. With `for_good` the plan is not used any more, and the others are given
-  // back once their last block is freed.
-  void give_back(bool for_good);
+  // Gives back regions in which nothing lies. Returns whether there were any.
+  bool give_back(GiveBack why);
 
   // An iteration is over.
   void iteration();
@@ -144,6 +163,7 @@ class StreamMemory {
   // A region that lies in no plan any more.
   struct Idle {
     void* base;
+    std::size_t bytes;
     std::size_t held;
   };
 
@@ -160,7 +180,8 @@ class StreamMemory {
     std::vector<std::pair<c10::cuda::CUDAStream, PooledEvent>> events;
   };
 
-  void reserve();
+  void reserve(bool captured);
+  bool waits();
   void record(Block block);
   // Regions in which nothing lies; they are the caller's. Under the lock.
   std::vector<Idle> take_idle();
@@ -172,13 +193,18 @@ class StreamMemory {
 
   Below& below_;
   Below& whole_;
-  const c10::cuda::CUDAStream stream_;
-  const std::uint32_t number_;
+  DeviceHistory& history_;
+  Span& span_;
   DeviceTrace* const trace_;
+  const c10::cuda::CUDAStream stream_;
+  const cudaStream_t handle_;
+  const std::uint32_t number_;
   // Under the lock from the constructor on.
   rust::Box<StreamPlan> plan_;
   std::vector<Region> regions_;
   std::atomic<State> state_{State::kCold};
+  // Memory was short: so many requests are left to the allocator below before the regions are taken again.
+  std::atomic<std::size_t> wait_{0};
   std::atomic<bool> unsettled_{false};
   std::atomic<std::int64_t> peak_before_{0};
 
@@ -188,6 +214,8 @@ class StreamMemory {
   std::vector<Block> deferred_;
   std::vector<Pending> pending_;
   Counted counted_;
+  // How often regions were given back since memory was short.
+  std::uint64_t given_back_ = 0;
 };
 
 } // namespace pinbuddy

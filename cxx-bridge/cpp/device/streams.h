@@ -22,12 +22,8 @@ class Streams {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // The stream's memory, which is recorded in `trace` unless that is null; null if it has none.
-  StreamMemory* of(
-      c10::cuda::CUDAStream stream,
-      StreamMemory::Below& below,
-      StreamMemory::Below& whole,
-      DeviceTrace* trace) {
+  // The stream's memory; null if it has none.
+  StreamMemory* of(c10::cuda::CUDAStream stream, const StreamMemory::Around& around) {
     const std::size_t count = count_.load(std::memory_order_acquire);
     for (std::size_t index = 0; index < count; ++index) {
       // By their numbers: to ask for a stream's handle sets the device.
@@ -35,7 +31,11 @@ class Streams {
         return all_[index].get();
       }
     }
-    return add(stream, below, whole, trace);
+    return add(stream, around);
+  }
+
+  std::size_t count() const {
+    return count_.load(std::memory_order_acquire);
   }
 
   template <class Act>
@@ -53,27 +53,37 @@ class Streams {
     return any;
   }
 
-  // Drops their plans, and gives back what is idle. Events are only asked for while `settling`.
-  void give_way(bool settling) {
-    gave_way_.fetch_add(1, std::memory_order_relaxed);
+  // Gives back what is idle; false if that is nothing. Events are only asked for while `settling`.
+  bool give_back(StreamMemory::GiveBack why, bool settling) {
+    bool any = false;
     each([&](StreamMemory& it) {
-      if (it.reserved() > 0) {
-        if (settling) {
-          it.settle();
-        }
-        it.give_back(/*for_good=*/true);
+      if (settling) {
+        it.settle();
       }
+      any = it.give_back(why) || any;
     });
+    return any;
   }
 
-  // For how many failures they did: none of these was the program's.
-  std::int64_t gave_way() const {
-    return gave_way_.load(std::memory_order_relaxed);
+  // A request that failed is tried again, so its failure is not the program's. `flushed`: the allocator below had given back
+  // its own cache for it.
+  void forgive(bool flushed) {
+    forgiven_.fetch_add(1, std::memory_order_relaxed);
+    flushed_.fetch_add(flushed ? 1 : 0, std::memory_order_relaxed);
+  }
+
+  // How many of those there were.
+  std::int64_t forgiven() const {
+    return forgiven_.load(std::memory_order_relaxed);
+  }
+  std::int64_t flushed() const {
+    return flushed_.load(std::memory_order_relaxed);
   }
 
   void reset_accumulated() {
     each([](StreamMemory& it) { it.reset_accumulated(); });
-    gave_way_.store(0, std::memory_order_relaxed);
+    forgiven_.store(0, std::memory_order_relaxed);
+    flushed_.store(0, std::memory_order_relaxed);
   }
 
   StreamMemory* owner(const void* address) {
@@ -83,11 +93,7 @@ class Streams {
   }
 
  private:
-  [[gnu::noinline]] StreamMemory* add(
-      c10::cuda::CUDAStream stream,
-      StreamMemory::Below& below,
-      StreamMemory::Below& whole,
-      DeviceTrace* trace) {
+  [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, const StreamMemory::Around& around) {
     Lock guard(mutex_);
     const std::size_t count = count_.load(std::memory_order_relaxed);
     for (std::size_t index = 0; index < count; ++index) {
@@ -98,14 +104,14 @@ class Streams {
     if (count == kMost) {
       return nullptr;
     }
-    all_[count] = std::make_unique<StreamMemory>(
-        below, whole, stream, static_cast<std::uint32_t>(count), trace);
+    all_[count] = std::make_unique<StreamMemory>(around, stream, static_cast<std::uint32_t>(count));
     count_.store(count + 1, std::memory_order_release);
     return all_[count].get();
   }
 
   std::mutex mutex_;
-  std::atomic<std::int64_t> gave_way_{0};
+  std::atomic<std::int64_t> forgiven_{0};
+  std::atomic<std::int64_t> flushed_{0};
   std::atomic<std::size_t> count_{0};
   std::array<std::unique_ptr<StreamMemory>, kMost> all_;
 };

@@ -144,6 +144,8 @@ class StreamPlan(TypedDict):
     """What its regions take."""
     dropped: bool
     """Whether the plan is used no more: its regions could not be had, or memory was short."""
+    given_back: int
+    """How often idle regions were given back since memory was short, with the plan in force."""
     hits: int
     """Requests that slots served."""
     misses: int

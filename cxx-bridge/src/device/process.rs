@@ -106,6 +106,7 @@ pub(crate) fn device_report() -> Value {
             "stream": it.stream,
             "reserved_bytes": it.reserved,
             "dropped": it.dropped,
+            "given_back": it.given_back,
             "hits": it.hits,
             "misses": it.misses,
             "unplanned": it.unplanned,
@@ -119,6 +120,27 @@ pub(crate) fn device_report() -> Value {
 /// Whether requests have planned places.
 pub(crate) fn device_planned() -> bool {
     matches!(device_memory().choice(), Choice::Use(plan) if !plan.plans.is_empty())
+}
+
+/// The length of the longest region of all plans.
+pub(crate) fn device_longest() -> usize {
+    let Choice::Use(plan) = device_memory().choice() else {
+        return 0;
+    };
+    let regions = plan.plans.iter().flat_map(|(_, plan)| &plan.regions);
+    regions.max().map_or(0, |&bytes| bytes as usize)
+}
+
+/// How many streams of a device have to be numbered until each that has a plan has its number.
+pub(crate) fn device_streams(device: i8) -> usize {
+    let Choice::Use(plan) = device_memory().choice() else {
+        return 0;
+    };
+    let own = plan
+        .plans
+        .iter()
+        .filter(|(it, _)| i64::from(it.device) == i64::from(device));
+    own.map(|(it, _)| it.number as usize + 1).max().unwrap_or(0)
 }
 
 /// Whether the run is recorded.
@@ -150,6 +172,14 @@ pub(crate) fn device_absent(why: String) {
 pub(crate) fn device_refused(device: i8, why: &str) {
     let why = why.lines().next().unwrap_or_default();
     log::warn(|| format!("the plan for device {device} is not used: {why}"));
+}
+
+/// Memory is short: what is idle of plans was given back, and they stay in force.
+pub(crate) fn device_gave_back(device: i8, bytes: usize) {
+    let bytes = Bytes(bytes as u64);
+    log::info(|| {
+        format!("device {device} has no room for {bytes}: what is idle of its plan is given back")
+    });
 }
 
 /// Memory is short: plans are not used any more.

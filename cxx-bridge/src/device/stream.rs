@@ -40,6 +40,11 @@ impl StreamPlan {
         }
     }
 
+    /// For how many requests an iteration has places.
+    pub(crate) fn turn(&self) -> usize {
+        self.slots.as_ref().map_or(0, |it| it.turn(0))
+    }
+
     /// The regions in which nothing lies; they are the caller's.
     pub(crate) fn take_idle(&mut self) -> Vec<usize> {
         let idle = self

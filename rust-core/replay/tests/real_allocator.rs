@@ -1,6 +1,6 @@
 //! The model of PyTorch's device allocator reserves what the allocator itself reserves, act by act.
 //!
-//! Programs run with stock PyTorch in the simulator (`tests/python/device_programs.py`); the model replays their
+//! Programs run with stock PyTorch in the simulator (`tests/python/device_programs.py`, `device_trainings.py`); the model replays their
 //! snapshots. No device is full in them: what was given back for a request, a snapshot does not tell from an emptied
 //! cache. Needs `PINBUDDY_STOCK_PYTHON`, the official wheel's Python (2.15), and `PINBUDDY_SIM_FOLDER`, the folder of
 //! the simulator's libraries. Ignored without them; asked for, a missing one fails.
@@ -10,8 +10,11 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pinbuddy_replay::device::Settings;
+use pinbuddy_plan::Options;
 use pinbuddy_replay::device::history::{Agreement, History};
+use pinbuddy_replay::device::planned::{Planned, record};
+use pinbuddy_replay::device::replay::Replay;
+use pinbuddy_replay::device::{Kind, Settings};
 use pinbuddy_snapshot::{Snapshot, Whose};
 
 /// Acts of a program that is worth a comparison.
@@ -33,26 +36,56 @@ fn requests_in_any_order_reserve_what_the_model_reserves() {
     }
 }
 
+#[test]
+#[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
+fn a_plan_of_a_training_as_users_write_it_is_full() {
+    let history = compared(
+        "gpt2-recompute",
+        false,
+        &["device_trainings.py", "gpt2-recompute"],
+    );
+    let options = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    let plan = record(&history.acts).plan(&options, &|| false);
+    let model = Planned::new(Kind::Torch.model(), &plan).unwrap();
+    let mut replay = Replay::new(model);
+    history.acts.iter().for_each(|act| replay.step(*act));
+    let efficiency = replay.outcome().efficiency.unwrap();
+    assert!(efficiency >= 0.99, "{efficiency}");
+}
+
 /// A program with and without expandable segments.
 fn check(program: &str, seed: u32) {
     for expandable in [false, true] {
-        let name = format!("{program} {seed}, expandable: {expandable}");
-        let (history, reported) = record(program, seed, expandable);
-        assert!(history.acts.len() > ACTS, "{name}");
-        let settings = Settings {
+        let name = format!("{program}-{seed}-{expandable}");
+        compared(
+            &name,
             expandable,
-            ..Settings::default()
-        };
-        let agreement = history.compare(settings);
-        let Agreement { peak, end, .. } = agreement;
-        assert_eq!([peak.1, end.1], reported, "{name}: the history is whole");
-        assert_eq!(agreement.differs, None, "{name}");
-        assert_eq!((peak.0, end.0), (peak.1, end.1), "{name}");
+            &["device_programs.py", program, &seed.to_string()],
+        );
     }
 }
 
+/// What a program did, which the model follows to the byte.
+fn compared(name: &str, expandable: bool, arguments: &[&str]) -> History {
+    let (history, reported) = run(name, expandable, arguments);
+    assert!(history.acts.len() > ACTS, "{name}");
+    let settings = Settings {
+        expandable,
+        ..Settings::default()
+    };
+    let agreement = history.compare(settings);
+    let Agreement { peak, end, .. } = agreement;
+    assert_eq!([peak.1, end.1], reported, "{name}: the history is whole");
+    assert_eq!(agreement.differs, None, "{name}");
+    assert_eq!((peak.0, end.0), (peak.1, end.1), "{name}");
+    history
+}
+
 /// What the program did, and the bytes that PyTorch says were reserved, at most and at the end.
-fn record(program: &str, seed: u32, expandable: bool) -> (History, [u64; 2]) {
+fn run(name: &str, expandable: bool, arguments: &[&str]) -> (History, [u64; 2]) {
     let variable = |name: &str| {
         let value = std::env::var_os(name).map(PathBuf::from);
         value.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`"))
@@ -61,19 +94,15 @@ fn record(program: &str, seed: u32, expandable: bool) -> (History, [u64; 2]) {
         variable("PINBUDDY_STOCK_PYTHON"),
         variable("PINBUDDY_SIM_FOLDER"),
     );
-    let name = format!("{program}-{seed}-{expandable}.pickle");
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let script =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/device_programs.py");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pickle"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python");
     let setting = if expandable { "True" } else { "False" };
     let mut command = Command::new(python);
     command
-        .args([
-            script.as_os_str(),
-            program.as_ref(),
-            seed.to_string().as_ref(),
-        ])
+        .arg(folder.join(arguments[0]))
+        .args(&arguments[1..])
         .arg(&path)
+        .env("PINBUDDY_SIM_DEVICE_GB", "80")
         .env("LD_PRELOAD", simulator.join("libpinbuddy_cuda_sim.so"))
         .env("LD_LIBRARY_PATH", &simulator)
         .env(
@@ -91,7 +120,7 @@ fn record(program: &str, seed: u32, expandable: bool) -> (History, [u64; 2]) {
         .split(", ")
         .filter_map(|it| it.parse().ok())
         .collect();
-    let reported = numbers.try_into().expect("two numbers");
+    let reported = [numbers[0], numbers[1]];
     let file = BufReader::new(File::open(&path).expect("a snapshot"));
     let snapshot = Snapshot::read(file).expect("a snapshot that can be read");
     std::fs::remove_file(&path).expect("the snapshot is removed");

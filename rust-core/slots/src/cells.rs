@@ -163,6 +163,40 @@ impl Cells {
         best.map(|((count, _), run)| (count, run))
     }
 
+    /// A run of free cells of the region that has `bytes` bytes: of all the one of which the fewest bytes are `wanted`, and
+    /// how many those are. O(cells).
+    pub(crate) fn cheapest(
+        &self,
+        region: u32,
+        bytes: usize,
+        wanted: &Wanted,
+    ) -> Option<(usize, Range<u32>)> {
+        let of = self.regions[region as usize].clone();
+        let cost = |cell: u32| {
+            let length = self.start(cell + 1) - self.start(cell);
+            if wanted.has(cell) { length } else { 0 }
+        };
+        let mut best: Option<(usize, Range<u32>)> = None;
+        let (mut first, mut sum) = (of.start, 0);
+        for cell in of.clone() {
+            if self.is_taken(cell) {
+                (first, sum) = (cell + 1, 0);
+                continue;
+            }
+            sum += cost(cell);
+            // Without its first cells it may still be long enough.
+            while self.start(cell + 1) - self.start(first + 1) >= bytes {
+                sum -= cost(first);
+                first += 1;
+            }
+            let is_long = self.start(cell + 1) - self.start(first) >= bytes;
+            if is_long && best.as_ref().is_none_or(|(least, _)| sum < *least) {
+                best = Some((sum, first..cell + 1));
+            }
+        }
+        best
+    }
+
     /// The begin of the shortest run of cells, free and not wanted, that has `bytes` bytes: as many cells as that takes, and
     /// how long the run is. O(words and runs).
     pub(crate) fn best_fit(

@@ -166,6 +166,11 @@ impl Course {
         self.steps[step].0
     }
 
+    /// The same; none behind the last step.
+    pub(crate) fn slot_at(&self, step: usize) -> Option<u32> {
+        self.steps.get(step).map(|it| it.0)
+    }
+
     /// The first step of a slot.
     pub(crate) fn step_of(&self, slot: u32) -> Option<usize> {
         self.steps.iter().position(|it| it.0 == slot)
@@ -242,6 +247,14 @@ impl Course {
     /// How many steps it has.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
+    }
+
+    /// How many steps an iteration has; all of them without a period.
+    pub(crate) fn turn(&self) -> usize {
+        match self.iteration {
+            0 => self.len(),
+            steps => steps,
+        }
     }
 
     /// Whether the plan fits the lane.

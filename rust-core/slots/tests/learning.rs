@@ -125,3 +125,52 @@ fn a_smaller_request_gets_the_slot_of_the_one_that_it_stands_for() {
     assert_eq!(taken.address, whole.address + 8 * GRANULE);
     assert_eq!(slots.bytes_of(taken.slot), 8 * GRANULE);
 }
+
+/// A request that is longer than its slot takes a bit of the next one, rather than all of it elsewhere; what has to go elsewhere
+/// for it is never more than half of it.
+#[test]
+fn a_longer_request_takes_its_own_slot_and_a_bit_more() {
+    const SIZES: [usize; 4] = [8, 4, 2, 2];
+    let mut slots = learning(&steps(&SIZES));
+    step(&mut slots, &SIZES);
+    let first = slots.request(0, 8 * GRANULE).unwrap();
+    let moment = slots.request(0, GRANULE).unwrap();
+    slots.release(moment.slot);
+    // Nothing is left of the region without slots.
+    assert!(slots.borrow(50 * GRANULE).is_some());
+    assert_eq!(slots.request(0, 9 * GRANULE), None);
+    assert_eq!(
+        slots.lend(0, 9 * GRANULE),
+        None,
+        "five of what is left are wanted"
+    );
+    let mut slots = learning(&steps(&SIZES));
+    step(&mut slots, &SIZES);
+    assert_eq!(
+        slots.request(0, 8 * GRANULE).unwrap().address,
+        first.address
+    );
+    let moment = slots.request(0, GRANULE).unwrap();
+    slots.release(moment.slot);
+    assert!(slots.borrow(50 * GRANULE).is_some());
+    assert_eq!(slots.request(0, 5 * GRANULE), None);
+    let Some(Lent::Place(longer)) = slots.lend(0, 5 * GRANULE) else {
+        panic!("its slot is idle, and one granule behind it");
+    };
+    assert_eq!(longer.address, first.address + 8 * GRANULE);
+    // Whoever is in the way of that gets what is left.
+    let mut places = Vec::new();
+    for size in [1, 2] {
+        places.extend(match slots.request(0, size * GRANULE) {
+            Some(taken) => Some(taken.address),
+            None => match slots.lend(0, size * GRANULE) {
+                Some(Lent::Place(it)) => Some(it.address),
+                other => panic!("{size}: {other:?}"),
+            },
+        });
+    }
+    assert!(
+        places.iter().all(|&at| at >= longer.address + 5 * GRANULE),
+        "{places:?}"
+    );
+}

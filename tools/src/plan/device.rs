@@ -15,7 +15,7 @@ use crate::flow::Lifetimes;
 use crate::input::{Input, What};
 
 /// What is known of a device's memory after one pass.
-pub struct Read {
+pub(super) struct Read {
     /// What plans are made from.
     pub record: DeviceRecord,
     /// Requests below the threshold.

@@ -8,6 +8,7 @@ use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_plan::{Plan, check_plan};
 use serde::Serialize;
 
+use super::models::Models;
 use super::{Read, device};
 use crate::baseline::{self, Baseline};
 use crate::effort::{Ended, gap_percent};
@@ -16,6 +17,8 @@ use crate::show;
 /// What planning a trace came to. Sizes are in bytes.
 #[derive(Debug, Serialize)]
 pub struct Planned {
+    /// The device whose memory it is; none for pinned memory.
+    pub device: Option<usize>,
     /// Requests at or above the threshold.
     pub requests: u64,
     /// Requests below it, which are left to PyTorch's own allocator.
@@ -36,7 +39,7 @@ pub struct Planned {
     pub efficiency: f64,
     /// How long planning took, without reading.
     pub seconds: f64,
-    /// How long reading took, with the replays of `stock` and `engine`.
+    /// How long reading took, with the replays on models.
     pub reading_seconds: f64,
     /// Why it ended.
     pub ended: Ended,
@@ -52,8 +55,15 @@ pub struct Planned {
     pub out: Option<PathBuf>,
     /// Requests of the trace that get their place when it is replayed on the plan.
     pub hits: u64,
-    /// What PyTorch's own allocator would have pinned for these requests; none for device memory.
+    /// What PyTorch's own allocator would have pinned for these requests; of a device, reserved for all requests, small ones
+    /// too, as are the next ones.
     pub stock: Option<Baseline>,
+    /// The same with expandable segments; none for pinned memory.
+    pub expandable: Option<Baseline>,
+    /// What is reserved with the plan in front of stock; none for pinned memory.
+    pub plan_before_stock: Option<Baseline>,
+    /// The same in front of expandable segments.
+    pub plan_before_expandable: Option<Baseline>,
     /// What pinbuddy's engine would have pinned for them, with no plan; none for device memory.
     pub engine: Option<Baseline>,
     /// The most that the run's own allocator had from the driver at once, as far as the file says.
@@ -66,7 +76,7 @@ pub(super) const MORE_STEPS: &str = "record more steps, or end each with pinbudd
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let repeats = match self.iterations {
-            0 if self.stock.is_none() => "no stream's come again: no plan".to_owned(),
+            0 if self.device.is_some() => "no stream's come again: no plan".to_owned(),
             0 => "they do not repeat: a plan of amounts".to_owned(),
             it => format!(
                 "{} alike: {}",
@@ -84,7 +94,7 @@ impl fmt::Display for Planned {
             show::count(self.requests, "request"),
             show::bytes(self.peak_requested),
         )?;
-        if self.regions.is_empty() && self.stock.is_none() {
+        if self.regions.is_empty() && self.device.is_some() {
             if let Some(peak) = self.run_peak {
                 let peak = show::bytes(peak);
                 writeln!(f, "  the run's own allocator had {peak}")?;
@@ -94,7 +104,7 @@ impl fmt::Display for Planned {
         writeln!(
             f,
             "  the plan {} {} in {}, {:.2} % above the lower bound; {:.2} s",
-            if self.stock.is_none() {
+            if self.device.is_some() {
                 "reserves"
             } else {
                 "pins"
@@ -116,21 +126,8 @@ impl fmt::Display for Planned {
                 "  the run's own allocator had {peak}, {gap:.2} % above it"
             )?;
         }
-        let others = [
-            ("stock", &self.stock),
-            ("pinbuddy without a plan", &self.engine),
-        ];
-        for (name, it) in others {
-            let Some(it) = it else { continue };
-            writeln!(
-                f,
-                "  {name} pins {}, {:.2} % above it; {} for the driver",
-                show::bytes(it.peak),
-                it.gap_percent,
-                show::count(it.waits, "wait"),
-            )?;
-        }
-        let variable = if self.stock.is_none() {
+        self.others(f)?;
+        let variable = if self.device.is_some() {
             "BUDDY_DEVICE_PLAN"
         } else {
             "BUDDY_PLAN"
@@ -139,6 +136,43 @@ impl fmt::Display for Planned {
             Some(out) => writeln!(f, "To use it: {variable}={}", out.display()),
             None => writeln!(f, "To use it: --out FILE, and {variable}=FILE in the run"),
         }
+    }
+}
+
+impl Planned {
+    /// What others would have had for the same requests.
+    fn others(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.device.is_some() {
+            writeln!(f, "  with all requests, small ones too, as models have it:")?;
+        }
+        let others = [
+            ("stock", &self.stock),
+            ("expandable segments", &self.expandable),
+            ("the plan, before stock", &self.plan_before_stock),
+            (
+                "the plan, before expandable segments",
+                &self.plan_before_expandable,
+            ),
+            ("pinbuddy without a plan", &self.engine),
+        ];
+        for (name, it) in others {
+            let Some(it) = it else { continue };
+            let peak = show::bytes(it.peak);
+            if self.device.is_some() {
+                let efficiency = 100.0 * it.efficiency;
+                writeln!(
+                    f,
+                    "    {name}: {peak} reserved, of which {efficiency:.1} % were in use at most"
+                )?;
+            } else {
+                let (gap, waits) = (it.gap_percent, show::count(it.waits, "wait"));
+                writeln!(
+                    f,
+                    "  {name} pins {peak}, {gap:.2} % above it; {waits} for the driver"
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -178,6 +212,7 @@ impl Planned {
         };
         let [stock, engine] = [0, 1].map(|it| Some(Baseline::new(&read.outcomes[it], lower_bound)));
         Self {
+            device: None,
             requests: facts.requests,
             requests_below_threshold: read.left_out,
             threshold: plan.made_for.threshold,
@@ -197,17 +232,27 @@ impl Planned {
             out: search.out,
             hits: check_plan(&read.record, plan).hits,
             stock,
+            expandable: None,
+            plan_before_stock: None,
+            plan_before_expandable: None,
             engine,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
         }
     }
 
     /// The same of a device's memory: the sums over its streams.
-    pub fn of_device(made: &DevicePlan, read: &device::Read, search: Search) -> Self {
+    pub(super) fn of_device(
+        device: usize,
+        made: &DevicePlan,
+        read: &device::Read,
+        models: Models,
+        search: Search,
+    ) -> Self {
         let plans = || made.plans.iter().map(|(_, plan)| plan);
         let peak = made.reserved();
         let lower_bound = plans().map(|it| it.facts.lower_bound).sum();
         Self {
+            device: Some(device),
             requests: read.record.len() as u64,
             requests_below_threshold: read.left_out,
             threshold: THRESHOLD,
@@ -226,7 +271,10 @@ impl Planned {
             lanes: made.plans.len(),
             out: search.out,
             hits: read.record.hits(made),
-            stock: None,
+            stock: Some(models.stock),
+            expandable: Some(models.expandable),
+            plan_before_stock: Some(models.plan),
+            plan_before_expandable: Some(models.plan_expandable),
             engine: None,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
         }

@@ -82,6 +82,8 @@ pub struct Planned {
     memory: Vec<Memory>,
     /// Regions have the first numbers below.
     regions: u32,
+    /// Of the longest region.
+    longest: u64,
     live: Vec<Option<Live>>,
 }
 
@@ -145,6 +147,13 @@ impl Planned {
         Ok(Self {
             below,
             streams: Streams::default(),
+            longest: plan
+                .plans
+                .iter()
+                .flat_map(|(_, it)| &it.regions)
+                .copied()
+                .max()
+                .unwrap_or(0),
             memory,
             regions,
             live: Vec::new(),
@@ -169,6 +178,10 @@ impl Planned {
         let Some(slots) = &mut memory.slots else {
             return Ok(None);
         };
+        // As a run does without asking, once all streams have their numbers.
+        if bytes > self.longest {
+            return Ok(None);
+        }
         for region in 0..memory.reserved.len() {
             if !memory.reserved[region] {
                 let block = memory.first + region as u32;

@@ -40,9 +40,9 @@ impl Slots {
         Some(self.grant(bytes, found))
     }
 
-    /// For the last request of this thread, if it got no slot and lanes learn: the shortest place that no lane wants for as
-    /// long as such a request lives, or the slot of the request that it may stand for. O(cells / 64), and the steps
-    /// for which it lives.
+    /// For the last request of this thread, if it got no slot and lanes learn: the slot of the request that it may stand for, the
+    /// shortest place that no lane wants for as long as such a request lives, or one of which little is wanted. O(cells / 64) and
+    /// the steps for which it lives; O(cells) for the last of these.
     pub fn lend(&mut self, thread: u32, bytes: usize) -> Option<Lent> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let lane = (*self.lane_of.get(thread as usize)?)?;
@@ -57,7 +57,7 @@ impl Slots {
             return Some(Lent::Place(self.grant(bytes, found)));
         };
         let steps = course.life(step).unwrap_or_else(|| course.len());
-        let room = course.bytes(step);
+        let (room, own_slot) = (course.bytes(step), course.slot_at(step));
         if room.is_some_and(|it| (bytes..=2 * bytes).contains(&it))
             && let Some(refused) = self.refused.filter(|it| it.thread == thread)
             && let Some(taken) = self.take(lane, step)
@@ -73,8 +73,41 @@ impl Slots {
         }
         // The first of these is the step that it may stand for.
         let wanted = self.wanted(steps + 1);
-        let found = self.best_fit(bytes, 0..own, Some(&wanted))?;
+        let found = self
+            .best_fit(bytes, 0..own, Some(&wanted))
+            .or_else(|| self.cheapest(bytes, 0..own, own_slot, steps))?;
         Some(Lent::Place(self.grant(bytes, found)))
+    }
+
+    /// A place of which at most half as much is wanted in the next steps as the request is long: so what has to go elsewhere for
+    /// it is less than the request. The slot that it stands for is idle meanwhile.
+    fn cheapest(
+        &self,
+        bytes: usize,
+        within: Range<u32>,
+        stands_for: Option<u32>,
+        steps: usize,
+    ) -> Option<Found> {
+        // Where nothing that is idle is long enough, nothing has to be weighed.
+        self.best_fit(bytes, within.clone(), None)?;
+        let soon = self.courses.iter().flat_map(|it| it.soon(steps + 1));
+        let others = soon.filter(|&slot| Some(slot) != stands_for);
+        let wanted = self
+            .cells
+            .wanted(others.map(|slot| self.places[slot as usize].cells.clone()));
+        let found = within.filter_map(|region| {
+            let base = self.bases[region as usize]?;
+            let (cost, run) = self.cells.cheapest(region, bytes, &wanted)?;
+            Some((cost, region, base, run))
+        });
+        let (cost, region, base, run) = found.min_by_key(|it| it.0)?;
+        let wanted = 0;
+        (2 * cost <= bytes).then_some(Found {
+            region,
+            base,
+            wanted,
+            run,
+        })
     }
 
     /// The shortest run that is long enough, in some of the regions.

@@ -3,11 +3,17 @@
 use std::ops::Range;
 
 use super::{Counts, Loan, Part, Place, Slots, State};
+use crate::lane::Course;
 
 impl Slots {
     /// The bytes of each region.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
+    }
+
+    /// How many steps an iteration of a lane has; all of them where it has no period, and 0 if there is no such lane.
+    pub fn turn(&self, lane: usize) -> usize {
+        self.courses.get(lane).map_or(0, Course::turn)
     }
 
     /// Regions that are not pinned, with their lengths.

@@ -28,6 +28,7 @@ mod stats;
 mod subject;
 mod threads;
 mod trace;
+mod trainings;
 pub mod worst;
 
 use std::fs;
@@ -209,7 +210,12 @@ fn measure(
     if !environments.simulated()
         && matches!(
             part,
-            Part::Memory | Part::Plan | Part::Scaling | Part::Production | Part::Worst
+            Part::Memory
+                | Part::Plan
+                | Part::Scaling
+                | Part::Trainings
+                | Part::Production
+                | Part::Worst
         )
     {
         let why = "it counts pins of more memory than there is, which only the simulator does";
@@ -225,6 +231,7 @@ fn measure(
         Part::Plan => plan::run(fixture, step, results),
         Part::Record => record::run(fixture, step, results),
         Part::Device => device::run(fixture, step, results),
+        Part::Trainings => trainings::run(environments, step, results),
         Part::WarmUp => script::warm_up(environments, results),
         Part::Overhead => script::overhead(environments, results),
         Part::Production => script::production(environments, results),

@@ -21,6 +21,8 @@ pub enum Part {
     Record,
     /// Device memory: planned pairs, and what passes through beside a plan
     Device,
+    /// Device memory of real trainings: what PyTorch reserves, its model, a plan (tests/python/device_trainings.py)
+    Trainings,
     /// A cold start by backing and page size (tests/python/cold_start.py)
     WarmUp,
     /// What is left to upstream, and imports (tests/python/measure.py)
@@ -53,6 +55,7 @@ impl Part {
             Self::Plan
                 | Self::Record
                 | Self::Device
+                | Self::Trainings
                 | Self::WarmUp
                 | Self::Overhead
                 | Self::Production

@@ -1,0 +1,177 @@
+// The regions of a stream's planned memory: taken from the allocator below, and given back (stream_memory.h).
+//
+// They are taken with the first request, and again after they were given back: at once where the program emptied its cache, an
+// iteration later where memory was short. Knows no blocks.
+#include "../upstream.h"
+
+#if PINBUDDY_TORCH_FROM(11)
+
+#include "stream_memory.h"
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "profiling.h"
+#include "region_length.h"
+
+namespace pinbuddy {
+namespace {
+
+// Where memory was short, regions are left for an iteration, and for twice as many each time, up to 2^kDoublings. An
+// iteration has at least so many requests.
+constexpr std::uint64_t kDoublings = 3;
+constexpr std::size_t kFewest = 64;
+
+} // namespace
+
+// Whether it is too early to take regions again that were given back. Two threads may count as one.
+bool StreamMemory::waits() {
+  const std::size_t left = wait_.load(std::memory_order_relaxed);
+  if (left > 0) {
+    wait_.store(left - 1, std::memory_order_relaxed);
+  }
+  return left > 0;
+}
+
+// Takes the regions from the allocator below, so that its limits hold for them.
+void StreamMemory::reserve(bool captured) {
+  State cold = State::kCold;
+  if (state_.load(std::memory_order_acquire) != cold) {
+    return;
+  }
+  assert_no_lock_held("reserving a region");
+  const c10::DeviceIndex device = stream_.device_index();
+  // These may throw, and then nobody is reserving.
+  c10::cuda::CUDAGuard device_guard(device);
+  // Of the whole: to the allocator below, other streams' regions are blocks.
+  const auto before = whole_.getDeviceStats(device).allocated_bytes[0].peak;
+  if (!state_.compare_exchange_strong(cold, State::kReserving)) {
+    return;
+  }
+  peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
+  std::vector<std::pair<std::size_t, void*>> taken;
+  const AskingFor region(Asking::kRegion);
+  try {
+    for (std::size_t index = 0; index < regions_.size(); ++index) {
+      // Some may still be there since the cache was emptied.
+      if (const Region& region = regions_[index]; region.base.load(std::memory_order_relaxed) == 0) {
+        const auto since = c10::getApproximateTime();
+        taken.emplace_back(index, below_.raw_alloc_with_stream(region.bytes, handle_));
+        history_.asked_for_region(since, reinterpret_cast<std::size_t>(taken.back().second), region.bytes);
+      }
+    }
+  } catch (const c10::Error& error) {
+    for (const auto& [index, base] : taken) {
+      below_.raw_delete(base);
+    }
+    state_.store(State::kDropped);
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+      Lock guard(mutex_);
+      ++counted_.refusals;
+      counted_.flushed += captured ? 0 : 1;
+    }
+    device_refused(device, error.what_without_backtrace());
+    give_back(GiveBack::kForGood);
+    return;
+  }
+  for (const auto& [index, address] : taken) {
+    const auto since = c10::getApproximateTime();
+    const std::size_t held = region_length(below_, address, regions_[index].bytes);
+    history_.asked_for_region(since, 0, 0);
+    regions_[index].held.store(held, std::memory_order_relaxed);
+    tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
+  }
+  {
+    Lock guard(mutex_);
+    for (const auto& [index, address] : taken) {
+      const auto base = reinterpret_cast<std::size_t>(address);
+      plan_->reserved(index, base);
+      span_.widen(base, regions_[index].bytes);
+      regions_[index].base.store(base, std::memory_order_release);
+      counted_.regions.increase(1);
+      counted_.reserved.increase(regions_[index].held.load(std::memory_order_relaxed));
+      counted_.asked.increase(regions_[index].bytes);
+    }
+  }
+  state_.store(State::kReady, std::memory_order_release);
+}
+
+void* StreamMemory::region_of(const void* address) const {
+  for (const Region& region : regions_) {
+    const auto base = region.base.load(std::memory_order_acquire);
+    if (base != 0 && reinterpret_cast<std::size_t>(address) - base < region.bytes) {
+      return reinterpret_cast<void*>(base);
+    }
+  }
+  return nullptr;
+}
+
+std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
+  std::vector<Idle> idle;
+  for (const std::size_t index : plan_->take_idle()) {
+    const auto base = regions_[index].base.exchange(0);
+    const auto held = regions_[index].held.load(std::memory_order_relaxed);
+    idle.push_back({reinterpret_cast<void*>(base), regions_[index].bytes, held});
+    counted_.regions.decrease(1);
+    counted_.reserved.decrease(held);
+    counted_.asked.decrease(regions_[index].bytes);
+  }
+  return idle;
+}
+
+bool StreamMemory::give_back(GiveBack why) {
+  std::vector<Idle> idle;
+  {
+    Lock guard(mutex_);
+    const State state = state_.load(std::memory_order_relaxed);
+    if (state == State::kReserving) {
+      return false;
+    }
+    idle = take_idle();
+    if (why == GiveBack::kShort && !idle.empty()) {
+      const auto iterations = std::size_t{1} << std::min(given_back_, kDoublings);
+      wait_.store(std::max(plan_->turn(), kFewest) * iterations, std::memory_order_relaxed);
+      ++given_back_;
+    }
+    if (why == GiveBack::kForGood) {
+      state_.store(State::kDropped);
+    } else if (state == State::kReady && !idle.empty()) {
+      state_.store(State::kCold);
+    }
+  }
+  give_back(idle);
+  return !idle.empty();
+}
+
+void StreamMemory::give_back(const std::vector<Idle>& regions) {
+  for (const auto& [base, bytes, held] : regions) {
+    assert_no_lock_held("giving a region back");
+    tell_profiler_of_region(base, static_cast<std::int64_t>(held));
+    const auto since = c10::getApproximateTime();
+    below_.raw_delete(base);
+    history_.asked_for_region(since, reinterpret_cast<std::size_t>(base), bytes);
+  }
+}
+
+// A region is no memory of the program's: what the allocator below says of it to a profiler is made good.
+void StreamMemory::tell_profiler_of_region(void* base, std::int64_t bytes) {
+  tell_profiler(whole_, base, bytes, stream_.device_index());
+}
+
+std::size_t StreamMemory::reserved() const {
+  std::size_t bytes = 0;
+  for (const Region& region : regions_) {
+    bytes += region.base.load(std::memory_order_relaxed) == 0
+        ? 0
+        : region.held.load(std::memory_order_relaxed);
+  }
+  return bytes;
+}
+
+} // namespace pinbuddy
+
+#endif

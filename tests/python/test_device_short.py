@@ -1,0 +1,103 @@
+"""Where memory is short a plan gives way: what is idle first, with the plan in force, and then the plan."""
+
+import pytest
+
+from conftest import needs
+from device_plans import with_plan, with_two
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+# How the plan's region stands.
+STAND = """
+    def stand():
+        it = counts()
+        return [torch.cuda.memory_reserved() >> 20, it["reserved_bytes"] >> 20, it["dropped"], it["given_back"]]
+    def fails(mib):
+        try:
+            block(mib)
+        except torch.cuda.OutOfMemoryError as error:
+            return str(error)
+"""
+
+
+def test_an_idle_region_is_given_back_and_the_plan_stays(with_plan):
+    outcome = with_plan(STAND + """
+    stands = [stand()]
+    # More than there is beside the region.
+    large = block(60)
+    stands.append(stand())
+    del large
+    # For an iteration at least the allocator's own memory serves; then the region is there again.
+    hits = []
+    for _ in range(30):
+        step()
+        hits.append(counts()["hits"])
+    stands.append(stand())
+    print(json.dumps([stands, hits[0] == hits[20], hits[-1] - hits[-2]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    # The region lies in what the allocator had cached.
+    assert outcome.value == [[[20, 20, False, 0], [60, 0, False, 1], [60, 20, False, 1]], True, 3]
+    assert outcome.warnings == []
+
+
+def test_each_time_the_region_stays_away_for_longer(with_plan):
+    outcome = with_plan(STAND + """
+    waits = []
+    for _ in range(6):
+        large = block(60)
+        del large
+        hits, requests = counts()["hits"], 0
+        while counts()["hits"] == hits:
+            it = block(12)
+            del it
+            requests += 1
+        waits.append(requests)
+    print(json.dumps([waits, stand()]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    waits, stands = outcome.value
+    # The large request takes none of them, and the first planned one comes behind them.
+    first = waits[0] - 1
+    assert first >= 64 and [it - 1 for it in waits] == [first * times for times in (1, 2, 4, 8, 8, 8)]
+    assert stands[2:] == [False, 6]
+
+
+def test_a_region_that_holds_a_block_stays_and_the_plan_is_dropped(with_plan):
+    outcome = with_plan(STAND + """
+    kept = block(12)
+    mark = torch.full(kept.shape, 7, dtype=torch.uint8)
+    kept.copy_(mark)
+    text = fails(60)
+    stands = [stand()]
+    whole = torch.equal(kept.cpu(), mark)
+    del kept
+    large = block(60)
+    print(json.dumps([text, [*stands, stand()], whole]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    text, stands, whole = outcome.value
+    assert "the plan of this device was dropped" in text and whole
+    assert stands == [[20, 20, True, 0], [60, 0, True, 0]]
+    (warning,) = outcome.warnings
+    assert "its plan is dropped" in warning
+
+
+def test_where_giving_back_is_not_enough_the_error_says_so(with_plan):
+    outcome = with_plan(STAND + """
+    text = fails(500)
+    print(json.dumps([text, stand()]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    text, stands = outcome.value
+    assert "which was idle, was given back" in text
+    assert stands == [0, 0, False, 1]
+    assert outcome.warnings == []
+
+
+@pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
+def test_idle_regions_of_other_streams_go_first(with_two, conf):
+    """A stream whose region is busy keeps it, and its plan, since another stream's was idle."""
+    outcome = with_two("""
+    kept = block(12)
+    large = block(30)
+    print(json.dumps([[it["reserved_bytes"] >> 20, it["dropped"]] for it in pinbuddy.stats()["device"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf)
+    assert outcome.value == [[20, False], [0, False]]
+    assert outcome.warnings == []
