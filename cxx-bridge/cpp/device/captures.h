@@ -3,9 +3,12 @@
 // The allocator below routes a request to a pool if the pool's filter takes its stream or its thread. The same filters are
 // asked here, so that a plan serves what is for none of them. Invariant: a filter is only called while its capture lasts,
 // since it may look into the graph.
+//
+// A pool may be open with nothing captured. Releases that are told of captures apart from pools (2.15) record and query events
+// then; earlier ones do neither while any pool is open.
 #pragma once
 
-#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -38,9 +41,19 @@ class Captures {
     count_.store(all_.size(), std::memory_order_relaxed);
   }
 
-  // Whether one is under way on any device: events may be neither recorded nor queried then. Takes no lock.
+  // A capture begins, or ends, where releases say so.
+  void mark(int change) {
+    marked_.fetch_add(change, std::memory_order_relaxed);
+  }
+
+  // Whether one is under way on any device. Takes no lock.
   bool any() const {
     return count_.load(std::memory_order_relaxed) > 0;
+  }
+
+  // Whether events may be neither recorded nor queried. Takes no lock.
+  bool hold_events() const {
+    return kMarked ? marked_.load(std::memory_order_relaxed) > 0 : any();
   }
 
   // Whether a request of this thread on this stream of the device is for one of them.
@@ -54,6 +67,9 @@ class Captures {
   }
 
  private:
+  using Upstream = c10::cuda::CUDACachingAllocator::CUDAAllocator;
+  static constexpr bool kMarked = requires(Upstream* it, c10::DeviceIndex device) { it->markCaptureBegin(device); };
+
   struct Capture {
     c10::DeviceIndex device;
     c10::MempoolId_t pool;
@@ -61,6 +77,7 @@ class Captures {
   };
 
   std::atomic<std::size_t> count_{0};
+  std::atomic<int> marked_{0};
   std::mutex mutex_;
   std::vector<Capture> all_;
 };

@@ -68,7 +68,9 @@ class DeviceAllocator final : public Remembering {
 
   c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) {
     const AskingFor beside(Asking::kBeside);
-    return or_without_plan(bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); });
+    c10::DataPtr data = or_without_plan(bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); });
+    (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
+    return data;
   }
 
   c10::DeleterFnPtr raw_deleter() const override {
@@ -82,14 +84,16 @@ class DeviceAllocator final : public Remembering {
       below_->raw_delete(address);
       return;
     }
-    if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
-      (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
+    free_planned(*owner, address);
+  }
+
+  // What `delete_device_memory` does: caching may have been switched off since, which does not make cached memory another's.
+  void delete_cached(void* address) {
+    if (StreamMemory* owner = streams_.owner_of(address); C10_UNLIKELY(owner != nullptr)) {
+      free_planned(*owner, address);
+    } else {
+      deleter_below_(address);
     }
-    if (C10_UNLIKELY(history_.any())) {
-      note_free(owner->block_at(address));
-    }
-    const std::size_t bytes = owner->free(address, captures_.any());
-    tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner->stream().device_index());
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
@@ -146,8 +150,28 @@ class DeviceAllocator final : public Remembering {
     below_->endAllocateToPool(device, pool);
   }
 
+  void markCaptureBegin(c10::DeviceIndex device) {
+    captures_.mark(1);
+    Forwarding::markCaptureBegin(device);
+  }
+
+  void markCaptureEnd(c10::DeviceIndex device) {
+    Forwarding::markCaptureEnd(device);
+    captures_.mark(-1);
+  }
+
+  device_memory::CheckpointDelta setCheckpointPoolState(
+      c10::DeviceIndex device,
+      std::shared_ptr<device_memory::AllocatorState> state) override {
+    auto delta = below_->setCheckpointPoolState(device, std::move(state));
+    for (c10::DataPtr& data : delta.dataptrs_allocd) {
+      (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
+    }
+    return delta;
+  }
+
   void emptyCache(c10::MempoolId_t pool) override {
-    if (pool == c10::MempoolId_t{0, 0} && !captures_.any()) {
+    if (pool == c10::MempoolId_t{0, 0} && !captures_.hold_events()) {
       streams_.each([](StreamMemory& it) {
         it.settle();
         it.give_back(StreamMemory::GiveBack::kCleared);
@@ -192,6 +216,11 @@ class DeviceAllocator final : public Remembering {
         std::move(observer), [this](c10::DeviceIndex device) { return may_give_way(device); }));
   }
 
+  void attachOomRejectionObserver(Failures::Observer observer) {
+    Forwarding::attachOomRejectionObserver(Failures::watched(
+        std::move(observer), [this](c10::DeviceIndex device) { return may_give_way(device); }));
+  }
+
   device_memory::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
     auto info = below_->snapshot(pool, traces);
     streams_.each([&](StreamMemory& it) { show_planned(info, it, history_); });
@@ -226,7 +255,7 @@ class DeviceAllocator final : public Remembering {
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
-    const StreamMemory::Given given = memory->allocate(bytes, captures_.any());
+    const StreamMemory::Given given = memory->allocate(bytes, captures_.hold_events());
     if (given.address != nullptr) {
       if (C10_UNLIKELY(history_.any())) {
         note_alloc({device, stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});
@@ -234,6 +263,17 @@ class DeviceAllocator final : public Remembering {
       report_planned(*this, given.address, given.bytes, device);
     }
     return given.address;
+  }
+
+  void free_planned(StreamMemory& owner, void* address) {
+    if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
+      (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
+    }
+    if (C10_UNLIKELY(history_.any())) {
+      note_free(owner.block_at(address));
+    }
+    const std::size_t bytes = owner.free(address, captures_.hold_events());
+    tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner.stream().device_index());
   }
 
   // What `allocate` returns; where memory is short, plans give way.
@@ -247,7 +287,7 @@ class DeviceAllocator final : public Remembering {
         throw;
       }
     }
-    return as_plans_give_way(streams_[c10::cuda::current_device()], captures_.any(), bytes, allocate);
+    return as_plans_give_way(streams_[c10::cuda::current_device()], captures_.hold_events(), bytes, allocate);
   }
 
   // Whether there is anything to give back for a request of this thread on the device.
@@ -290,7 +330,7 @@ void register_beside(const CUDAAllocator* below) {
 }
 
 void delete_device_memory(void* address) {
-  the_device_allocator->raw_delete(address);
+  the_device_allocator->delete_cached(address);
 }
 
 } // namespace
@@ -304,6 +344,11 @@ void install_device_allocator() {
   CUDAAllocator* below = device_memory::allocator.load();
   if (below == nullptr || below->name() != "native") {
     device_absent(below == nullptr ? "there is none" : below->name());
+    return;
+  }
+  if (std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr) {
+    // Whoever sets it wants each block to be CUDA's own, so that tools see where one ends.
+    device_absent("PYTORCH_NO_CUDA_MEMORY_CACHING is set");
     return;
   }
   the_device_allocator = new DeviceAllocator(below, planned, traces);
@@ -342,32 +387,6 @@ void device_iteration() {
     the_device_allocator->streams().each([](StreamMemory& it) { it.iteration(); });
   }
 }
-
-} // namespace pinbuddy
-
-#else
-
-namespace pinbuddy {
-
-void install_device_allocator() {
-  if (device_planned() || device_records() || device_traces()) {
-    device_absent("this release of torch is older than 2.11");
-  }
-}
-
-bool device_initialised() {
-  return false;
-}
-
-bool device_begun() {
-  return false;
-}
-
-rust::Vec<StreamCounts> device_counts() {
-  return {};
-}
-
-void device_iteration() {}
 
 } // namespace pinbuddy
 

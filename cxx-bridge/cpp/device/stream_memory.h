@@ -205,6 +205,8 @@ class StreamMemory {
   std::atomic<State> state_{State::kCold};
   // Memory was short: so many requests are left to the allocator below before the regions are taken again.
   std::atomic<std::size_t> wait_{0};
+  // How regions are freed: as when they were taken.
+  std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};
   std::atomic<bool> unsettled_{false};
   std::atomic<std::int64_t> peak_before_{0};
 

@@ -54,6 +54,8 @@ void StreamMemory::reserve(bool captured) {
   }
   peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
   std::vector<std::pair<std::size_t, void*>> taken;
+  // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
+  delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
   const AskingFor region(Asking::kRegion);
   try {
     for (std::size_t index = 0; index < regions_.size(); ++index) {
@@ -66,7 +68,7 @@ void StreamMemory::reserve(bool captured) {
     }
   } catch (const c10::Error& error) {
     for (const auto& [index, base] : taken) {
-      below_.raw_delete(base);
+      delete_below_.load(std::memory_order_relaxed)(base);
     }
     state_.store(State::kDropped);
     if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
@@ -152,7 +154,7 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
     assert_no_lock_held("giving a region back");
     tell_profiler_of_region(base, static_cast<std::int64_t>(held));
     const auto since = c10::getApproximateTime();
-    below_.raw_delete(base);
+    delete_below_.load(std::memory_order_relaxed)(base);
     history_.asked_for_region(since, reinterpret_cast<std::size_t>(base), bytes);
   }
 }
