@@ -1,7 +1,9 @@
 """Planned device memory beside captures and pools: what is for one of them is PyTorch's, and everything else is as ever."""
 
+import pytest
 from conftest import needs
 from device_plans import MIB, with_plan
+from release import from_minor
 
 pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
@@ -40,7 +42,7 @@ def test_a_pool_of_another_thread_is_not_in_the_plans_way(with_plan):
 
 
 def test_what_another_stream_uses_waits_until_the_pool_is_closed(with_plan):
-    """Upstream's allocator records no event while a pool is open, since that may be a capture."""
+    """Before 2.15 upstream's allocator records no event while a pool is open, since that may be a capture."""
     outcome = with_plan(POOL + """
     side = torch.cuda.Stream()
     def freed():
@@ -54,7 +56,20 @@ def test_what_another_stream_uses_waits_until_the_pool_is_closed(with_plan):
         step()
     print(json.dumps([again, planned(block(12))]))
     """)
-    assert outcome.value[1], outcome.value
+    assert outcome.value == [from_minor(15), True]
+
+
+@pytest.mark.skipif(not from_minor(15), reason="an open pool may be a capture")
+def test_the_cache_is_emptied_while_a_pool_is_open(with_plan):
+    outcome = with_plan(POOL + """
+    def emptied():
+        before = torch.cuda.memory_reserved()
+        torch.cuda.empty_cache()
+        return before - torch.cuda.memory_reserved()
+    given_back, _ = beside_a_pool(emptied)
+    print(json.dumps(given_back))
+    """)
+    assert outcome.value > 0
 
 
 def test_a_recording_has_what_is_asked_beside_a_pool(run, tmp_path):
@@ -110,3 +125,51 @@ def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_pla
     assert "Tried to allocate 60.00 MiB" in text and "pinbuddy" not in text, text
     assert (dropped, reserved) == (False, 20 * MIB)
     assert outcome.warnings == []
+
+
+def test_storages_of_a_pool_that_is_put_back_have_the_deleter_that_pytorch_looks_for(with_plan):
+    """What graph trees do between two generations: a pool's blocks are as they were, and so are who owns them."""
+    outcome = with_plan("""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = torch.empty(3 << 20, dtype=torch.uint8, device="cuda")
+    state = torch._C._cuda_getCheckpointState(0, graph.pool())
+    address, bytes = kept.data_ptr(), kept.untyped_storage().nbytes()
+    del kept
+    again = torch._C._construct_storage_from_data_pointer(address, torch.device("cuda", 0), bytes)
+    torch._C._cuda_setCheckpointPoolState(0, state, [], [again._cdata])
+    standard = torch._C._has_Standard_Deleter(again._cdata)
+    del again
+    print(json.dumps(standard))
+    """)
+    assert outcome.value is True
+
+
+def test_memory_that_is_freed_while_caching_is_off_goes_back_to_the_cache(with_plan):
+    """Else CUDA would be asked to free a part of a segment, or a segment in which others live."""
+    outcome = with_plan("""
+    small = [torch.empty(1000, dtype=torch.uint8, device="cuda").fill_(it) for it in range(4)]
+    step()
+    before = torch.cuda.memory_allocated()
+    torch._C._cuda_cudaCachingAllocator_enable(False)
+    address = small[0].data_ptr()
+    del small[0], small[1]
+    torch.cuda.empty_cache()
+    torch._C._cuda_cudaCachingAllocator_enable(True)
+    freed = before - torch.cuda.memory_allocated()
+    again = torch.empty(1000, dtype=torch.uint8, device="cuda")
+    for _ in range(3):
+        step()
+    print(json.dumps([freed, again.data_ptr() == address, planned(block(12))]))
+    """)
+    assert outcome.value == [2048, True, True]
+
+
+def test_who_wants_no_cache_has_no_plan(with_plan):
+    """`PYTORCH_NO_CUDA_MEMORY_CACHING=1` is for tools that find writes past a block's end."""
+    outcome = with_plan("""
+    step()
+    print(json.dumps(pinbuddy.stats()["device"] in (None, [], {})))
+    """, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+    assert outcome.value is True
+    assert any("PYTORCH_NO_CUDA_MEMORY_CACHING is set" in line for line in outcome.warnings)
