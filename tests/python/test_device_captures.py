@@ -160,9 +160,11 @@ def test_memory_that_is_freed_while_caching_is_off_goes_back_to_the_cache(with_p
     again = torch.empty(1000, dtype=torch.uint8, device="cuda")
     for _ in range(3):
         step()
-    print(json.dumps([freed, again.data_ptr() == address, planned(block(12))]))
+    hits = counts()["hits"]
+    step()
+    print(json.dumps([freed, again.data_ptr() == address, counts()["hits"] - hits]))
     """)
-    assert outcome.value == [2048, True, True]
+    assert outcome.value == [2048, True, 3]
 
 
 def test_who_wants_no_cache_has_no_plan(with_plan):
