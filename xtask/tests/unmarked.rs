@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The document, how the table's head begins, and the reason.
-const UNMARKED: [(&str, &str, &str); 10] = [
+const UNMARKED: [(&str, &str, &str); 9] = [
     ("docs/bench.md", "| figure |", "targets, which the code has"),
     (
         "docs/gpu.md",
@@ -24,11 +24,6 @@ const UNMARKED: [(&str, &str, &str); 10] = [
         "docs/releases.md",
         "| torch | CUDA |",
         "versions of torch and of CUDA, no measurement",
-    ),
-    (
-        "docs/reliability.md",
-        "| program |",
-        "cases by program of an earlier sweep, of which no run was kept",
     ),
     (
         "docs/simulate.md",
