@@ -20,6 +20,10 @@
 
 namespace pinbuddy {
 
+// Whether a release tells its allocator of captures.
+template <class Upstream>
+inline constexpr bool kSaysCaptures = requires(Upstream* it, c10::DeviceIndex device) { it->markCaptureBegin(device); };
+
 class Captures {
  public:
   using Filter = std::function<bool(cudaStream_t)>;
@@ -68,7 +72,7 @@ class Captures {
 
  private:
   using Upstream = c10::cuda::CUDACachingAllocator::CUDAAllocator;
-  static constexpr bool kMarked = requires(Upstream* it, c10::DeviceIndex device) { it->markCaptureBegin(device); };
+  static constexpr bool kMarked = kSaysCaptures<Upstream>;
 
   struct Capture {
     c10::DeviceIndex device;
