@@ -115,6 +115,7 @@ inline DeviceIndex device_count() {
 inline DeviceIndex current_device() {
   return 0;
 }
+inline void set_device(DeviceIndex) {}
 inline std::optional<DeviceIndex> getDeviceIndexWithPrimaryContext() {
   return 0;
 }
