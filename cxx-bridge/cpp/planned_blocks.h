@@ -54,11 +54,12 @@ class PlannedBlocks {
 
  private:
   using Place = std::atomic<Block*>;
+  struct Owner;
 
   // The block of a slot that is used for the first time, or whose region was pinned anew.
   Block* place(const Grant& grant, Block* block);
 
-  // A number for each thread that asks.
+  // A number for each thread that asks, until it ends.
   static std::uint32_t thread() {
     return C10_LIKELY(number != 0) ? number - 1 : number_thread();
   }

@@ -47,7 +47,7 @@ use process::{
     engine_release, engine_report_settings, engine_request, engine_request_beside,
     engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused,
     engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots, engine_state_line,
-    engine_threshold,
+    engine_thread_ended, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -160,6 +160,7 @@ mod ffi {
         fn engine_is_planned(grant: &Grant) -> bool;
         fn engine_slot_at(address: usize, slot: &mut u32) -> bool;
         fn engine_iteration(thread: u32);
+        fn engine_thread_ended(thread: u32);
         fn engine_reused(blocks: usize, bytes: usize);
         fn engine_cache(grant: &Grant);
         fn engine_defer(grant: &Grant);

@@ -42,6 +42,8 @@ struct Process {
     handle: Handle<Chain<Cuda>>,
     /// What becomes of `BUDDY_PLAN`.
     choice: Choice,
+    /// What is recorded for a plan of pinned memory.
+    recorded: Option<plan::ToRecord>,
     recorder: Recorder<Rings>,
     device_memory: DeviceMemory,
     live: Live,
@@ -71,6 +73,10 @@ fn process() -> &'static Process {
             Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
         };
+        let recorded = match &choice {
+            Choice::Record(recorded) => Some(recorded.clone()),
+            other => plan::again(other, &config),
+        };
         let live = Live::new(config.live.value && !config.disable.value);
         let handle = match applied {
             Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
@@ -79,6 +85,7 @@ fn process() -> &'static Process {
         Process {
             handle,
             choice,
+            recorded,
             recorder: Recorder::new(Rings),
             device_memory,
             live,
@@ -110,7 +117,7 @@ pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
 
 /// Whether requests are recorded from the first one on.
 pub(crate) fn engine_records() -> bool {
-    record::is_wanted(handle().config()) || matches!(process().choice, Choice::Record { .. })
+    record::is_wanted(handle().config()) || process().recorded.is_some()
 }
 
 /// The first request is being recorded.
@@ -121,8 +128,8 @@ pub(crate) fn engine_record_begin() {
             let config = handle().config();
             let sink = record::pinned_sink(config, &ffi::torch_version(), traces_both());
             let mut sinks: Vec<_> = sink.into_iter().collect();
-            if let Choice::Record { path, run } = &process().choice {
-                sinks.push(Box::new(plan::Recording::new(path.clone(), run.clone())));
+            if let Some(recorded) = &process().recorded {
+                sinks.push(Box::new(plan::Recording::new(recorded.clone())));
             }
             sinks
         };
@@ -250,6 +257,11 @@ pub(crate) fn engine_slot_at(address: usize, slot: &mut u32) -> bool {
 /// An iteration of this thread's is over.
 pub(crate) fn engine_iteration(thread: u32) {
     handle().iteration(thread);
+}
+
+/// This thread has ended.
+pub(crate) fn engine_thread_ended(thread: u32) {
+    handle().thread_ended(thread);
 }
 
 pub(crate) fn engine_reused(blocks: usize, bytes: usize) {

@@ -1,5 +1,10 @@
-"""Recording device memory beside a training: a step takes at most 3 % longer."""
+"""Recording device memory beside a training: what a step's requests take longer is at most 3 % of the step.
 
+Requests are timed by themselves. A step that is recorded cannot be compared with one that is not: the same program, started
+twice, differs by 4 % (in the simulator, on two cores), and that is more than is looked for.
+"""
+
+import json
 import statistics
 import subprocess
 import sys
@@ -11,9 +16,10 @@ from measure import at_least, environment, in_turn
 
 pytestmark = needs(11, "the calls of its device allocator that traces stand in front of")
 
-# AdamW on the transformer of device_programs.py; a line on standard input is a turn of steps.
+# AdamW on the transformer of device_programs.py. A line on standard input is a turn: of steps, or of blocks that are
+# allocated and freed one after the other.
 PROGRAM = """
-import sys, time
+import json, sys, time
 sys.path.insert(0, sys.argv[1])
 import torch
 from device_programs import Block
@@ -22,15 +28,33 @@ torch.manual_seed(0)
 model = torch.nn.Sequential(*(Block(512) for _ in range(6))).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 batch = torch.randn(4, 128, 512).cuda()
+
+def step():
+    model(batch).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+def block():
+    torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+
+def requests():
+    return torch.cuda.memory_stats()["allocation.all.allocated"]
+
 for line in sys.stdin:
+    what, count = json.loads(line)
+    what = {"step": step, "block": block}[what]
+    before = requests()
     begin = time.perf_counter()
-    for _ in range(int(line)):
-        model(batch).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+    for _ in range(count):
+        what()
     torch.cuda.synchronize()
-    print(time.perf_counter() - begin, flush=True)
+    seconds = time.perf_counter() - begin
+    print(json.dumps([seconds / count, (requests() - before) / count]), flush=True)
 """
+
+# Of one turn.
+STEPS = 4
+BLOCKS = 2000
 
 
 class Training:
@@ -40,9 +64,11 @@ class Training:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**variables)
         )
 
-    def turn(self, steps: int) -> float:
-        print(steps, file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
+    def turn(self, what: str, count: int) -> tuple[float, float]:
+        """The seconds of one, and its requests."""
+        print(json.dumps([what, count]), file=self.process.stdin, flush=True)
+        seconds, requests = json.loads(self.process.stdout.readline())
+        return seconds, requests
 
     def __enter__(self) -> "Training":
         return self
@@ -51,30 +77,34 @@ class Training:
         self.process.communicate()
 
 
-def ratios(folder: Path, processes: int, turns: int, steps: int = 4) -> list[float]:
-    """The time of a step recorded over that of one that is not: a median for each pair of processes."""
+def costs(folder: Path, processes: int, turns: int) -> list[tuple[float, float]]:
+    """What recording adds to a block, in seconds, and to a step's requests, as a part of the step: of each pair of processes."""
     found = []
     for number in range(processes):
         file = folder / f"trace-{number}"
         with Training() as off, Training(BUDDY_DEVICE_TRACE=file) as on:
             seen = {off: [], on: []}
+            steps = []
             for it in (off, on):
-                it.turn(5)
+                it.turn("step", 5)
             for turn in range(turns):
                 for it in in_turn(turn, off, on):
-                    seen[it].append(it.turn(steps))
-        assert file.read_text().count('"alloc"') > 1000
-        found.append(statistics.median(seen[on]) / statistics.median(seen[off]))
+                    seen[it].append(it.turn("block", BLOCKS)[0])
+                steps.append(off.turn("step", STEPS))
+        assert file.read_text().count('"alloc"') > turns * BLOCKS
+        more = statistics.median(seen[on]) - statistics.median(seen[off])
+        seconds, requests = (statistics.median(of) for of in zip(*steps, strict=True))
+        found.append((more, more * requests / seconds))
     return found
 
 
 @pytest.mark.timing
-def test_recording_costs_a_step_at_most_3_percent(tmp_path):
-    found = ratios(tmp_path, 6, 30)
-    assert at_least(found) <= 1.03, found
+def test_recording_a_steps_requests_takes_at_most_3_percent_of_it(tmp_path):
+    found = costs(tmp_path, 6, 30)
+    assert at_least([part for _, part in found]) <= 0.03, found
 
 
 if __name__ == "__main__":
-    # For the figure in docs/device.md: ratios of pairs of processes, and their median.
-    all_of_them = ratios(Path(sys.argv[1]), 8, 40)
-    print([round(it, 4) for it in all_of_them], "median", round(statistics.median(all_of_them), 4))
+    # For the figures in docs/device.md: nanoseconds for a block, and the part of a step, of pairs of processes.
+    for nanoseconds, part in ((1e9 * more, part) for more, part in costs(Path(sys.argv[1]), 8, 40)):
+        print(f"{nanoseconds:.0f} ns {100 * part:.2f} %")

@@ -146,6 +146,44 @@ def test_a_plan_that_cannot_be_used_is_said_and_kept(run, plan, kind):
     assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value["pins"] == 1
 
 
+@pytest.mark.parametrize("content", [b"import torch\n", b"\x7fELF\xff", b'{"weights": 1}'], ids=["text", "binary", "json"])
+def test_a_file_that_is_no_plan_is_never_replaced(run, plan, content):
+    plan.write_bytes(content)
+    outcome = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", **SETTINGS)
+    (line,) = outcome.warnings
+    assert str(plan) in line and "is not used" in line and "name another one" in line
+    assert plan.read_bytes() == content
+
+
+EARLY = """
+    import json, os, torch, pinbuddy
+
+    torch.cuda.init()
+    for step in range(int(os.environ["RUNS"])):
+        for mib in (5, 7, 6):
+            torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
+        if step == 0 and os.environ.get("FAILS"):
+            raise ValueError("a mistake in the first step")
+    print(json.dumps(pinbuddy.stats()["plan"]))
+"""
+
+
+def test_the_plan_of_a_run_that_failed_early_is_replaced_by_a_whole_runs(run, plan):
+    def requests():
+        return json.loads(plan.read_text())["facts"]["requests"]
+
+    failed = run(EARLY, BUDDY_PLAN=str(plan), RUNS="200", FAILS="1", check=False, **SETTINGS)
+    assert failed.returncode != 0 and requests() == 3
+    # One that is as short, or hardly longer, leaves it.
+    run(EARLY, BUDDY_PLAN=str(plan), RUNS="3", **SETTINGS)
+    assert requests() == 3
+    second = run(EARLY, BUDDY_PLAN=str(plan), RUNS="200", **SETTINGS)
+    assert second.warnings == [] and requests() == 600
+    third = run(EARLY, BUDDY_PLAN=str(plan), RUNS="200", **SETTINGS)
+    assert third.value["hits"] == 600, third.value
+    assert requests() == 600
+
+
 def test_a_plan_that_is_wrong_costs_hits_and_nothing_else(run, plan):
     # All in one place, and in an order that nobody asks in.
     slots = [[size * MIB, 0, 0] for size in range(1, 6)]

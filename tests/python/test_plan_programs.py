@@ -123,3 +123,37 @@ def test_a_run_whose_plan_is_refused_has_the_default_threshold(run, plan):
     assert run(threshold, BUDDY_PLAN=str(plan)).value == 4
     write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]], threshold=0)
     assert run(threshold, BUDDY_PLAN=str(plan)).value == 0
+
+
+# A data loader pins its batches in a thread of its own, a new one in each epoch.
+EPOCHS = """
+    import json, os, torch, pinbuddy
+
+    class Images(torch.utils.data.Dataset):
+        def __len__(self):
+            return 24
+
+        def __getitem__(self, index):
+            return torch.full((1 << 18,), index, dtype=torch.uint8)
+
+    torch.cuda.init()
+    pinbuddy.warm_up(wait=True)
+    loader = torch.utils.data.DataLoader(Images(), batch_size=4, num_workers=1, pin_memory=True)
+    for epoch in range(int(os.environ["EPOCHS"])):
+        for batch in loader:
+            assert batch.is_pinned() and bool((batch == batch[:, :1]).all())
+            batch.to("cuda", non_blocking=True)
+            torch.cuda.synchronize()
+    print(json.dumps(pinbuddy.stats()["plan"]))
+"""
+
+
+def test_threads_of_more_epochs_than_were_recorded_are_planned(run, plan):
+    first = run(EPOCHS, BUDDY_PLAN=str(plan), EPOCHS="2", **SETTINGS)
+    assert first.warnings == []
+    second = run(EPOCHS, BUDDY_PLAN=str(plan), EPOCHS="8", **SETTINGS)
+    assert second.warnings == []
+    counts = second.value
+    asked = counts["hits"] + counts["misses"] + counts["unplanned"]
+    # The thread is ahead of the program by another number of batches each time.
+    assert counts["hits"] >= 0.9 * asked, counts

@@ -39,7 +39,7 @@ impl DeviceMemory {
     /// Decides, unless nothing is asked for. False if it was decided before.
     pub(crate) fn ask(&self, choice: Choice<DevicePlan>, trace: Option<String>) -> bool {
         let recording = match &choice {
-            Choice::Record { path, run } => Some(super::Recording::new(path.clone(), run.clone())),
+            Choice::Record(recorded) => Some(super::Recording::new(recorded.clone())),
             Choice::Nothing if trace.is_none() => return true,
             _ => None,
         };

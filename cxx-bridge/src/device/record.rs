@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_plan::Options;
@@ -20,6 +19,7 @@ use pinbuddy_plan::record::Event;
 
 use crate::lock::{Guard, Lock};
 use crate::log::{self, Bytes};
+use crate::plan::ToRecord;
 use crate::plan::planner::{Made, Plannable, Planner};
 use crate::plan::record::MOST_EVENTS;
 
@@ -43,18 +43,18 @@ struct State {
 
 impl Recording {
     /// Nothing recorded yet.
-    pub fn new(path: PathBuf, run: MadeFor) -> Self {
+    pub fn new(recorded: ToRecord) -> Self {
         log::info(|| {
             format!(
                 "this run's device memory is recorded for a plan in {}",
-                path.display()
+                recorded.path.display()
             )
         });
         let state = State {
             record: DeviceRecord::new(MOST_EVENTS),
             streams: HashMap::new(),
             counts: HashMap::new(),
-            planner: Planner::new(path, run),
+            planner: Planner::new(recorded),
         };
         Self {
             state: Lock::new(state),
@@ -147,6 +147,13 @@ impl Made for DevicePlan {
         Self::write(self, out)
     }
 
+    fn requests_in(text: &str, run: &MadeFor) -> Option<usize> {
+        let plans = Self::read(text).ok()?.plans;
+        let all = plans.iter().map(|(_, plan)| plan);
+        let own = all.filter(|it| it.made_for == *run);
+        usize::try_from(own.map(|it| it.facts.requests).sum::<u64>()).ok()
+    }
+
     fn summary(&self) -> String {
         let (size, streams) = (Bytes(self.reserved()), self.plans.len());
         format!("a plan of {size} for {streams} streams")
@@ -177,7 +184,7 @@ mod tests {
     fn streams_are_numbered_by_their_first_requests() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device.json");
-        let recording = Recording::new(path.clone(), MadeFor::default());
+        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
         record(&recording, 20);
         recording.close();
         let plans = DevicePlan::read(&fs::read_to_string(path).unwrap()).unwrap();
@@ -194,7 +201,7 @@ mod tests {
     fn a_child_of_a_process_that_has_recorded_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device.json");
-        let recording = Recording::new(path.clone(), MadeFor::default());
+        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
         record(&recording, 20);
         recording.enter_child();
         record(&recording, 20);
@@ -207,7 +214,7 @@ mod tests {
     fn a_child_of_a_process_that_has_not_begun_does() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("device.json");
-        let recording = Recording::new(path.clone(), MadeFor::default());
+        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
         recording.enter_child();
         record(&recording, 20);
         recording.close();

@@ -239,6 +239,15 @@ impl<M: Memory> Handle<M> {
         }
     }
 
+    /// This thread has ended: its number may be another thread's from now on.
+    pub fn thread_ended(&self, thread: u32) {
+        if let Some(planned) = &self.planned
+            && !self.cell.is_off()
+        {
+            planned.thread_ended(thread);
+        }
+    }
+
     /// Whether this process's engine serves requests.
     pub fn is_on(&self) -> bool {
         !self.config.disable.value && !self.cell.is_off()

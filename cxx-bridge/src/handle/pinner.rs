@@ -88,6 +88,8 @@ impl<M: Memory> Pinner<M> {
         control: &dyn Control,
     ) -> Result<(Region, Took), Refused> {
         lock::assert_none_held("pinning");
+        // Before all else: a child that is made from now on must not hand this out.
+        self.used.store(true, Ordering::Relaxed);
         let pin = |source| {
             let Pinned {
                 base,

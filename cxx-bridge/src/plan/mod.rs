@@ -6,6 +6,9 @@
 //! Small requests are planned, too: unless the user has set a threshold, a run is recorded for a plan of all requests,
 //! and a plan brings its own threshold. The run that is recorded keeps the default one.
 //!
+//! A first run may have ended early, with an error after a few steps. So a plan of few requests is used, and the run is recorded
+//! beside it: where it makes many more, its plan replaces that one ([`again`]).
+//!
 //! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
 //! for that, and if it is no other kind of file. Knows no engine.
 
@@ -28,6 +31,32 @@ pub use record::Recording;
 pub(crate) use unusable::Unusable;
 use unusable::text;
 
+/// A plan of so many requests is a whole run's. Another one is replaced by that of a run with so many times its requests.
+const WHOLE: u64 = 4096;
+const TIMES: u64 = 4;
+
+/// With fewer requests it says little of what comes after them.
+const FEW: u64 = 256;
+
+/// A run that is recorded, and where its plan is written.
+#[derive(Clone, Debug)]
+pub struct ToRecord {
+    /// The file.
+    pub path: PathBuf,
+    /// The run.
+    pub run: MadeFor,
+    /// Only a run of more requests is planned.
+    pub above: usize,
+}
+
+impl ToRecord {
+    /// This run, where there is no plan yet.
+    pub fn new(path: PathBuf, run: MadeFor) -> Self {
+        let above = 0;
+        Self { path, run, above }
+    }
+}
+
 /// What becomes of a variable that names a plan's file.
 #[derive(Debug)]
 pub enum Choice<P = Plan> {
@@ -36,12 +65,7 @@ pub enum Choice<P = Plan> {
     /// This plan is used.
     Use(P),
     /// The run is recorded, and its plan written to the file.
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// The run.
-        run: MadeFor,
-    },
+    Record(ToRecord),
 }
 
 /// Decides, for a run with this release of PyTorch; returns a warning if the file cannot be used.
@@ -69,6 +93,21 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
     })
 }
 
+/// How a run is recorded that uses a plan of few requests.
+pub fn again(choice: &Choice, config: &Config) -> Option<ToRecord> {
+    let Choice::Use(plan) = choice else {
+        return None;
+    };
+    let requests = plan.facts.requests;
+    // None: not a recorded run's.
+    (1..WHOLE).contains(&requests).then_some(())?;
+    Some(ToRecord {
+        path: place::path(config.plan.value.as_ref()?),
+        run: plan.made_for.clone(),
+        above: (TIMES * requests) as usize,
+    })
+}
+
 /// This run, with this release of PyTorch; requests of `threshold` bytes or more are planned.
 pub(crate) fn this_run(torch: &str, threshold: u64) -> MadeFor {
     let (rank, world_size) = launcher::rank_of_all().unwrap_or((0, 1));
@@ -88,12 +127,14 @@ pub(crate) fn decide<P>(
     read: impl FnOnce(&str, &MadeFor) -> Result<P, Unusable>,
 ) -> (Choice<P>, Option<String>) {
     let path = place::path(name);
-    match text(&path).and_then(|text| text.map(|text| read(&text, &run)).transpose()) {
+    let recorded = |path, run| Choice::Record(ToRecord::new(path, run));
+    let read = |text: String| read(&text, &run).map_err(|why| why.unless_ours(&text));
+    match text(&path).and_then(|text| text.map(read).transpose()) {
         Ok(Some(plan)) => (Choice::Use(plan), None),
-        Ok(None) => (Choice::Record { path, run }, None),
+        Ok(None) => (recorded(path, run), None),
         Err(Unusable { why, to_do: None }) if config.plan_update.value => {
             let line = format!("the plan in {} is made anew: {why}", path.display());
-            (Choice::Record { path, run }, Some(line))
+            (recorded(path, run), Some(line))
         }
         Err(Unusable { why, to_do }) => {
             let to_do = to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew");
@@ -122,12 +163,19 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
         config.threshold_mb.value = own as usize / MIB;
     }
     let own = plan.with_slots();
-    let engines = &plan.regions[own..];
     let as_set = config.of_the_provisioner();
+    // A run that ended early shows what is needed first, not how much there is to come.
+    let is_short = (1..FEW).contains(&plan.facts.requests);
+    let engines = if is_short { &[] } else { &plan.regions[own..] };
+    let exact = if is_short {
+        as_set.growth
+    } else {
+        Growth::Exact
+    };
     let settings = Settings {
         segment_bytes: each_of(engines).unwrap_or(as_set.segment_bytes),
         count: Some(engines.len()),
-        growth: unless_set(config.growth.origin, Growth::Exact, as_set.growth),
+        growth: unless_set(config.growth.origin, exact, as_set.growth),
         warm_up: unless_set(config.warm_up.origin, WarmUp::Sync, as_set.warm_up),
         ..as_set
     };
@@ -178,5 +226,36 @@ mod tests {
             );
             assert!(settings.segment_bytes as u64 <= 64 * GIB, "{settings:?}");
         }
+    }
+    fn of_requests(requests: u64) -> Plan {
+        let mut plan = Plan::default();
+        plan.regions = vec![4096];
+        plan.facts.requests = requests;
+        plan
+    }
+
+    #[test]
+    fn beside_a_plan_of_few_requests_the_run_is_recorded() {
+        let (config, _) = read(&[("BUDDY_PLAN", "plan.json")]);
+        let above = |requests| {
+            let choice = Choice::Use(of_requests(requests));
+            again(&choice, &config).map(|it| it.above)
+        };
+        assert_eq!([1, 4095].map(above), [Some(4), Some(4 * 4095)]);
+        // The first is no recorded run's.
+        assert_eq!([0, 4096, 1 << 40].map(above), [None; 3]);
+        assert!(again(&Choice::Nothing, &config).is_none());
+    }
+
+    #[test]
+    fn a_plan_of_few_requests_makes_no_region_shorter() {
+        let set = |requests| {
+            let (mut config, _) = read(&[]);
+            apply(&of_requests(requests), &mut config).unwrap().0
+        };
+        let (short, long) = (set(3), set(300));
+        assert_eq!((long.segment_bytes, long.count), (4096, Some(1)));
+        assert_eq!((short.segment_bytes, short.count), (1 << 30, Some(0)));
+        assert_ne!(short.growth, Growth::Exact);
     }
 }

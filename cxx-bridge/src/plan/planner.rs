@@ -3,7 +3,8 @@
 //! A plan is made each time that there are twice as many requests as the last time, and at the end; so a program that
 //! is killed leaves one, too. A thread of low priority makes it, of a copy of the record. Knows no kind of memory.
 //!
-//! Invariant: the file is whole at every moment, and no plan of fewer requests replaces one of more.
+//! Invariant: the file is whole at every moment, and no plan of fewer requests replaces one of more that was made for the
+//! same run, whichever process wrote it.
 
 use std::fmt;
 use std::fs;
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 use pinbuddy_plan::Options;
 use pinbuddy_plan::file::MadeFor;
 
+use super::ToRecord;
+use super::unusable::text;
 use crate::backing::background;
 use crate::log;
 
@@ -43,6 +46,9 @@ pub(crate) trait Plannable: Clone + Send + 'static {
 
 /// A plan that can be written.
 pub(crate) trait Made {
+    /// Of how many requests the plan in this text is; `None` if there is none that was made for this run.
+    fn requests_in(text: &str, run: &MadeFor) -> Option<usize>;
+
     /// Writes the text of its file.
     fn write(&self, out: &mut io::BufWriter<fs::File>) -> io::Result<()>;
 
@@ -63,14 +69,15 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// For this file and this run.
-    pub(crate) fn new(path: PathBuf, run: MadeFor) -> Self {
+    /// Of a run that is recorded.
+    pub(crate) fn new(recorded: ToRecord) -> Self {
+        let ToRecord { path, run, above } = recorded;
         Self {
             target: Arc::new(Target::new(path)),
             run,
             at_work: Arc::default(),
-            planned: 0,
-            next: FIRST,
+            planned: above,
+            next: FIRST.max(above.saturating_add(1)),
         }
     }
 
@@ -117,7 +124,7 @@ impl Planner {
 }
 
 /// Makes the plan and writes it.
-fn make(record: &impl Plannable, run: MadeFor, target: &Target, patience: Duration) {
+fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Duration) {
     let began = Instant::now();
     let options = Options {
         made_for: run,
@@ -125,7 +132,8 @@ fn make(record: &impl Plannable, run: MadeFor, target: &Target, patience: Durati
         ..Options::default()
     };
     let made = record.planned(&options, &|| began.elapsed() > patience);
-    match target.replace(record.requests(), |out| made.write(out)) {
+    let requests_in = |text: &str| R::Plan::requests_in(text, &options.made_for);
+    match target.replace(record.requests(), requests_in, |out| made.write(out)) {
         Ok(false) => {}
         Ok(true) => log::info(|| format!("{} was written to {target}", made.summary())),
         Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
@@ -146,19 +154,23 @@ impl Target {
         Self { path, requests }
     }
 
-    /// Replaces the file with the plan of so many requests that `text` writes; false, and nothing is done, where the
-    /// plan there is one of more.
+    /// Replaces the file with the plan of so many requests that `write_to` writes; false, and nothing is done, where the
+    /// plan there is one of more, as `requests_in` reads its text.
     fn replace(
         &self,
         requests: usize,
-        text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
+        requests_in: impl Fn(&str) -> Option<usize>,
+        write_to: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
     ) -> io::Result<bool> {
         let lock = self.requests.lock();
         let mut last = lock.unwrap_or_else(PoisonError::into_inner);
-        if *last > requests {
+        // Processes that are no ranks of one run share a file: a short one must not have the last word.
+        let there = text(&self.path).ok().flatten();
+        let there = there.and_then(|it| requests_in(&it)).unwrap_or(0);
+        if there.max(*last) > requests {
             return Ok(false);
         }
-        write(&self.path, text)?;
+        write(&self.path, write_to)?;
         *last = requests;
         Ok(true)
     }
@@ -245,6 +257,40 @@ mod tests {
         assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
     }
 
+    #[test]
+    fn a_process_that_ends_later_does_not_replace_the_plan_of_a_longer_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let ends = |requests, run: MadeFor| {
+            let planner = Planner::new(ToRecord::new(path.clone(), run));
+            planner.end(&record(requests));
+            let text = fs::read_to_string(&path).unwrap();
+            Plan::read(&text).unwrap().facts.requests
+        };
+        assert_eq!([8, 3, 9].map(|it| ends(it, run())), [8, 8, 9]);
+        let other = MadeFor {
+            torch: "2.11.0".to_owned(),
+            ..run()
+        };
+        assert_eq!(ends(2, other), 2, "this run cannot use that one");
+        fs::write(&path, "{").unwrap();
+        assert_eq!(ends(1, run()), 1);
+    }
+
+    #[test]
+    fn a_run_that_is_recorded_beside_a_plan_replaces_it_only_if_it_is_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let mut to_record = ToRecord::new(path.clone(), run());
+        to_record.above = 12;
+        let planner = Planner::new(to_record);
+        assert!(!planner.is_due(FIRST - 1) && planner.is_due(FIRST));
+        planner.end(&record(12));
+        assert!(!path.exists());
+        planner.end(&record(13));
+        assert!(path.exists());
+    }
+
     /// Whose plan takes for ever in a thread of the planner's.
     #[derive(Clone)]
     struct Slow(Record);
@@ -270,7 +316,7 @@ mod tests {
     fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.json");
-        let mut planner = Planner::new(path.clone(), run());
+        let mut planner = Planner::new(ToRecord::new(path.clone(), run()));
         let record = Slow(record(FIRST as u64));
         planner.in_a_thread(&record);
         planner.end(&record);

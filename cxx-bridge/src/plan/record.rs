@@ -5,13 +5,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::record::{Event as Recorded, Record};
 use pinbuddy_plan::{Options, Plan, plan};
 
+use super::ToRecord;
 use super::planner::{Made, Plannable, Planner};
 use crate::log::{self, Bytes};
 use crate::record::{Event, Lost, Sink, What};
@@ -32,11 +32,20 @@ pub struct Recording {
 
 impl Recording {
     /// Nothing recorded yet.
-    pub fn new(path: PathBuf, run: MadeFor) -> Self {
-        log::info(|| format!("this run is recorded for a plan in {}", path.display()));
+    pub fn new(recorded: ToRecord) -> Self {
+        log::info(|| {
+            let path = recorded.path.display();
+            match recorded.above {
+                0 => format!("this run is recorded for a plan in {path}"),
+                above => format!(
+                    "the plan in {path} is of few requests: this run is recorded, and if it makes more than {above} its plan \
+                     replaces that one"
+                ),
+            }
+        });
         Self {
             record: Record::new(MOST_EVENTS),
-            planner: Planner::new(path, run),
+            planner: Planner::new(recorded),
             lanes: HashMap::new(),
             is_torn: false,
         }
@@ -92,7 +101,12 @@ impl Sink for Recording {
     }
 
     fn end(&mut self) {
-        self.planner.end(&self.record);
+        if self.record.is_full() {
+            // The program goes on, and so do other recordings: they must not lose events meanwhile.
+            self.planner.in_a_thread(&self.record);
+        } else {
+            self.planner.end(&self.record);
+        }
     }
 }
 
@@ -116,6 +130,11 @@ impl Made for Plan {
         Self::write(self, out)
     }
 
+    fn requests_in(text: &str, run: &MadeFor) -> Option<usize> {
+        let plan = Self::read(text).ok().filter(|it| it.made_for == *run)?;
+        usize::try_from(plan.facts.requests).ok()
+    }
+
     fn summary(&self) -> String {
         let (size, slots) = (Bytes(self.reserved()), self.slots.len());
         format!("a plan of {size} and {slots} slots")
@@ -128,7 +147,8 @@ mod tests {
 
     #[test]
     fn device_memory_that_is_lost_tears_no_plan_of_pinned_memory() {
-        let mut recording = Recording::new(PathBuf::from("never written"), MadeFor::default());
+        let to_record = ToRecord::new("never written".into(), MadeFor::default());
+        let mut recording = Recording::new(to_record);
         let mut lose = |pinned, device| {
             recording.lost(Lost { pinned, device });
             recording.wants_more()

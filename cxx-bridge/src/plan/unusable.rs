@@ -1,6 +1,7 @@
 //! A file that is named as a plan's and cannot be used: why, and what to do about it.
 //!
 //! A plan of another run, or a damaged one, can be made anew. A file of another kind is somebody's: it is never replaced.
+//! Nor is one of which nobody can say what it is.
 
 use std::fs;
 use std::io;
@@ -33,7 +34,7 @@ impl From<Error> for Unusable {
                     "it is a trace",
                     "`pinbuddy plan` makes a plan of it, with --out ANOTHER",
                 ),
-                _ => ("it is another kind of file", "name another one"),
+                _ => ("it is another kind of file", ANOTHER),
             }),
             _ => None,
         };
@@ -43,6 +44,12 @@ impl From<Error> for Unusable {
         }
     }
 }
+
+/// How plans of both kinds begin.
+const HEAD: &str = r#"{"format":"pinbuddy-"#;
+
+/// What to do about a file of another kind.
+const ANOTHER: &str = "name another one";
 
 impl From<Mismatch> for Unusable {
     fn from(error: Mismatch) -> Self {
@@ -57,6 +64,28 @@ impl Unusable {
             to_do: None,
         }
     }
+
+    fn of_another_kind(why: &impl ToString) -> Self {
+        Self {
+            to_do: Some(ANOTHER),
+            ..Self::stale(why)
+        }
+    }
+
+    /// The same; where the text does not begin as a plan does, it is somebody's. An empty file is nobody's.
+    pub(super) fn unless_ours(self, text: &str) -> Self {
+        let begin = text.chars().filter(|it| !it.is_whitespace());
+        match begin
+            .zip(HEAD.chars())
+            .all(|(found, wanted)| found == wanted)
+        {
+            true => self,
+            false => Self {
+                to_do: self.to_do.or(Some(ANOTHER)),
+                ..self
+            },
+        }
+    }
 }
 
 /// The text of a file; `None` if there is no file.
@@ -64,19 +93,19 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, Unusable> {
     let of = match fs::metadata(path) {
         Ok(of) => of,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(Unusable::stale(&why)),
+        Err(why) => return Err(Unusable::of_another_kind(&why)),
     };
     if !of.is_file() {
-        return Err(Unusable::stale(&"it is no regular file"));
+        return Err(Unusable::of_another_kind(&"it is no regular file"));
     }
     if of.len() > MOST_TEXT as u64 {
         let bytes = of.len();
         let why = format!("it has {bytes} bytes; a plan has {MOST_TEXT} at most");
-        return Err(Unusable::stale(&why));
+        return Err(Unusable::of_another_kind(&why));
     }
     fs::read_to_string(path)
         .map(Some)
-        .map_err(|why| Unusable::stale(&why))
+        .map_err(|why| Unusable::of_another_kind(&why))
 }
 
 #[cfg(test)]
@@ -102,6 +131,35 @@ mod tests {
         let found = Unusable::from(Plan::read(&device).unwrap_err());
         assert_eq!(found.why, "it is a plan of device memory");
         assert!(found.to_do.unwrap().starts_with("BUDDY_DEVICE_PLAN"));
+    }
+
+    #[test]
+    fn what_does_not_begin_as_a_plan_is_somebodys() {
+        let to_do = |text: &str| {
+            let found = Unusable::from(Plan::read(text).unwrap_err());
+            found.unless_ours(text).to_do
+        };
+        let plan = written(|to| Plan::default().write(to));
+        for length in [0, 1, 10, 30, plan.len() / 2] {
+            assert_eq!(to_do(&plan[..length]), None, "the first {length} bytes");
+        }
+        let pretty = "{\n  \"format\": \"pinbuddy-plan\",\n";
+        assert_eq!(to_do(pretty), None);
+        for other in ["import torch\n", "\u{7f}ELF", "[1]", "{\"model\":1}", "{}"] {
+            assert_eq!(to_do(other), Some(ANOTHER), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_as_text_is_somebodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("model.bin");
+        fs::write(&file, [0xff, 0xfe, 0]).unwrap();
+        assert_eq!(text(&file).unwrap_err().to_do, Some(ANOTHER));
+        fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(text(&file).unwrap_err().to_do, Some(ANOTHER));
+        assert_eq!(text(folder.path()).unwrap_err().to_do, Some(ANOTHER));
+        assert_eq!(text(&folder.path().join("none")), Ok(None));
     }
 
     #[test]

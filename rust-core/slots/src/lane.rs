@@ -231,6 +231,16 @@ impl Course {
         true
     }
 
+    /// From its first step again, for another thread. What was learned of its blocks stays.
+    pub(crate) fn begin_anew(&mut self) {
+        self.at = 0;
+        self.sure = Sure::Yes;
+        self.last = [0; CLUE];
+        self.odd = Odd::Lost;
+        self.put = None;
+        self.drift.is_sure();
+    }
+
     /// The step that comes next, if the lane is sure of it: of the period's iterations, the first one's.
     pub(crate) fn next(&self) -> Option<usize> {
         let past = self.at.checked_sub(self.period);

@@ -7,6 +7,7 @@ mod clears;
 #[cfg(test)]
 mod corrupt;
 mod lend;
+mod threads;
 mod view;
 
 use std::ops::Range;
@@ -14,9 +15,7 @@ use std::ops::Range;
 use crate::cells::Cells;
 use crate::lane::{Course, Said};
 use crate::layout::{GRANULE, Layout, Mistake, Slot};
-
-/// The most threads that can have a lane; those that come later have none.
-const MOST_THREADS: usize = 1 << 16;
+use threads::Holders;
 
 /// A slot that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +117,7 @@ pub struct Slots {
     clears: Vec<Vec<u32>>,
     /// By thread: its lane.
     lane_of: Vec<Option<u32>>,
-    has_thread: Vec<bool>,
+    holders: Vec<Holders>,
     loans: Vec<Loan>,
     /// Where lanes learn: bytes in use, of slots and loans.
     live: usize,
@@ -201,7 +200,7 @@ impl Slots {
                 false => Vec::new(),
             },
             places,
-            has_thread: vec![false; layout.lanes.len()],
+            holders: vec![Holders::default(); layout.lanes.len()],
             lane_of: Vec::new(),
             loans: Vec::new(),
             live: 0,
@@ -365,25 +364,5 @@ impl Slots {
     /// The region lies at this address from now on.
     pub fn pinned(&mut self, region: usize, base: usize) {
         self.bases[region] = Some(base);
-    }
-
-    /// Gives a thread a lane that nobody has: the first that may begin with this request, else the first.
-    #[cold]
-    fn assign(&mut self, thread: u32, bytes: usize) -> Option<u32> {
-        let index = thread as usize;
-        let free = || (0..self.courses.len()).filter(|&lane| !self.has_thread[lane]);
-        let fitting = free().find(|&lane| self.courses[lane].may_begin_with(bytes));
-        let lane = fitting.or_else(|| free().next());
-        let Some(lane) = lane.filter(|_| index < MOST_THREADS) else {
-            self.needed = None;
-            self.counts.unplanned += 1;
-            return None;
-        };
-        if index >= self.lane_of.len() {
-            self.lane_of.resize(index + 1, None);
-        }
-        self.has_thread[lane] = true;
-        self.lane_of[index] = Some(lane as u32);
-        Some(lane as u32)
     }
 }

@@ -66,6 +66,7 @@ enum Act {
     Lend { thread: u32, granules: usize },
     Free { which: usize },
     Iteration { thread: u32 },
+    Ended { thread: u32 },
     Clear,
     PinAgain,
 }
@@ -79,6 +80,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
             .prop_map(|(thread, granules)| Act::Lend { thread, granules }),
         6 => any::<usize>().prop_map(|which| Act::Free { which }),
         1 => (0..6_u32).prop_map(|thread| Act::Iteration { thread }),
+        1 => (0..6_u32).prop_map(|thread| Act::Ended { thread }),
         1 => Just(Act::Clear),
         1 => Just(Act::PinAgain),
     ];
@@ -167,6 +169,7 @@ proptest! {
                 }
                 Act::Free { .. } => {}
                 Act::Iteration { thread } => slots.iteration(thread),
+                Act::Ended { thread } => slots.thread_ended(thread),
                 Act::Clear => {
                     let idle = slots.idle_bytes();
                     let mut taken = if slots.foresees_a_clear() {

@@ -214,6 +214,7 @@ bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept {
   return plan().slot_at(address, slot);
 }
 void engine_iteration(std::uint32_t) noexcept {}
+void engine_thread_ended(std::uint32_t) noexcept {}
 
 void engine_reused(std::size_t blocks, std::size_t bytes) noexcept {
   engine().reused(blocks, bytes);

@@ -155,6 +155,11 @@ impl Planned {
         self.state.lock().slots.iteration(thread);
     }
 
+    /// This thread has ended.
+    pub(super) fn thread_ended(&self, thread: u32) {
+        self.state.lock().slots.thread_ended(thread);
+    }
+
     /// The slot in use that begins at this address.
     pub(super) fn slot_at(&self, address: usize) -> Option<u32> {
         self.state.lock().slots.at(address)

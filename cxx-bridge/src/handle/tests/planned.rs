@@ -9,8 +9,12 @@ use super::*;
 
 /// A handle with this plan, that pins nothing else ahead.
 pub(super) fn on(layout: &Layout, warm_up: WarmUp, max_mb: usize) -> Tested {
-    let max_mb = max_mb.to_string();
-    let variables = [("BUDDY_THRESHOLD_MB", "0"), ("BUDDY_MAX_MB", &max_mb)];
+    with(layout, warm_up, &[("BUDDY_MAX_MB", &max_mb.to_string())])
+}
+
+/// The same with these settings.
+fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
+    let variables = [&[("BUDDY_THRESHOLD_MB", "0")], variables].concat();
     let (config, warnings) = read(&variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     let settings = Settings {
@@ -291,6 +295,21 @@ fn a_child_takes_no_lock_and_its_parents_blocks_stay() {
     assert_eq!(handle.report()["state"], "forked");
     assert!(handle.parts().is_empty());
     assert_eq!(pinned(handle), [32, 64]);
+}
+
+#[test]
+fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
+    let handle = with(&layout(), WarmUp::Sync, &[]);
+    let set_aside = &handle.pinner.memory.set_aside;
+    set_aside.store(96 * MIB, Ordering::Relaxed);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(
+        set_aside.load(Ordering::Relaxed),
+        0,
+        "it pinned nothing else"
+    );
+    assert!(handle.enter_child());
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
 }
 
 #[test]

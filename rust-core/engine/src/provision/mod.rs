@@ -201,9 +201,10 @@ impl Provisioner {
                 Ok(self.engine.request_anywhere(permit.request))
             }
             Who::Worker => {
-                self.warm.count_segment(bytes, &self.settings);
-                if permit.clears != self.clears {
-                    self.worker.cleared.push(id);
+                if permit.clears == self.clears {
+                    self.warm.count_segment(bytes, &self.settings);
+                } else {
+                    self.worker.cleared.push((id, bytes));
                 }
                 Ok(None)
             }

@@ -53,8 +53,9 @@ const LEAST: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) at_work: bool,
-    /// Regions whose pins were under way when the cache was cleared: unpinned if still idle.
-    pub(super) cleared: Vec<SegmentId>,
+    /// Regions whose pins were under way when the cache was cleared, and their bytes: unpinned if still idle, else counted
+    /// as the warm-up's.
+    pub(super) cleared: Vec<(SegmentId, usize)>,
 }
 
 impl Provisioner {
@@ -89,11 +90,12 @@ impl Provisioner {
 
     /// The worker's next step; `left` is what the budget leaves, in bytes.
     pub fn work(&mut self, now: Duration, left: usize) -> Work {
-        while let Some(id) = self.worker.cleared.pop() {
+        while let Some((id, bytes)) = self.worker.cleared.pop() {
             let idle = self.engine.take_if_idle(id);
             if !idle.is_empty() {
                 return Work::Unpin(idle);
             }
+            self.warm.count_segment(bytes, &self.settings);
         }
         if !self.has_work() {
             self.worker.at_work = false;

@@ -10,8 +10,9 @@ type Idle = (usize, Range<usize>);
 impl Slots {
     /// Whether the program's loop empties the cache where it is now: then it goes on, and what is idle is needed again.
     pub fn foresees_a_clear(&self) -> bool {
-        let mut lanes = self.courses.iter().zip(&self.clears);
-        lanes.any(|(course, clears)| {
+        let lanes = self.courses.iter().zip(&self.clears).enumerate();
+        let mut lanes = lanes.filter(|(lane, _)| !self.is_between_threads(*lane));
+        lanes.any(|(_, (course, clears))| {
             let next = course.next().filter(|_| !clears.is_empty());
             next.is_some_and(|next| clears.contains(&(next as u32)))
         })

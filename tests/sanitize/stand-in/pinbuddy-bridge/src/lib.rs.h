@@ -80,6 +80,7 @@ bool engine_is_planned(const Grant& grant) noexcept;
 bool engine_request_planned(std::uint32_t thread, std::size_t bytes, Grant& grant) noexcept;
 bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept;
 void engine_iteration(std::uint32_t thread) noexcept;
+void engine_thread_ended(std::uint32_t thread) noexcept;
 void engine_cache(const Grant& grant) noexcept;
 void engine_defer(const Grant& grant) noexcept;
 void engine_release(const Grant& grant) noexcept;

@@ -1,0 +1,158 @@
+//! Threads that end and others that begin: who has which lane.
+
+use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
+
+/// A lane for each of these sequences of sizes in granules, each slot in a place of its own.
+fn slots(lanes: &[&[usize]]) -> Slots {
+    let mut layout = Layout::default();
+    let mut offset = 0;
+    for sizes in lanes {
+        let first = layout.slots.len() as u32;
+        layout.slots.extend(sizes.iter().map(|&granules| {
+            let bytes = granules * GRANULE;
+            offset += bytes;
+            Slot {
+                bytes,
+                region: 0,
+                offset: offset - bytes,
+            }
+        }));
+        layout.lanes.push(Lane {
+            prologue: (first..layout.slots.len() as u32).collect(),
+            ..Lane::default()
+        });
+    }
+    layout.regions = vec![offset];
+    let mut slots = Slots::new(&layout).unwrap();
+    slots.pinned(0, 1 << 30);
+    slots
+}
+
+/// One of so many granules, so many of them behind the region's begin.
+fn slot(granules: usize, at: usize) -> Slot {
+    Slot {
+        bytes: granules * GRANULE,
+        region: 0,
+        offset: at * GRANULE,
+    }
+}
+
+/// A thread asks for these sizes in granules and frees each block at once: the slots it got.
+fn runs(slots: &mut Slots, thread: u32, sizes: &[usize]) -> Vec<Option<u32>> {
+    let sizes = sizes.iter();
+    let asked = sizes.map(|granules| {
+        let taken = slots.request(thread, granules * GRANULE)?;
+        assert!(slots.release(taken.slot));
+        Some(taken.slot)
+    });
+    asked.collect()
+}
+
+#[test]
+fn the_next_thread_has_the_lane_of_one_that_has_ended() {
+    let mut slots = slots(&[&[1, 2, 3]]);
+    for thread in 0..100 {
+        let got = runs(&mut slots, thread, &[1, 2, 3]);
+        assert_eq!(got, [Some(0), Some(1), Some(2)], "thread {thread}");
+        slots.thread_ended(thread);
+    }
+    assert_eq!(slots.counts().hits, 300);
+}
+
+#[test]
+fn a_thread_that_ends_early_leaves_the_lane_at_its_begin() {
+    let mut slots = slots(&[&[1, 2, 3, 4]]);
+    assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)]);
+    slots.thread_ended(0);
+    // With the same number, too.
+    assert_eq!(runs(&mut slots, 0, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
+    // A thread that is lost leaves nothing of that, either.
+    runs(&mut slots, 0, &[9; 50]);
+    slots.thread_ended(0);
+    assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)]);
+}
+
+#[test]
+fn a_lane_that_nobody_has_had_comes_first_and_one_that_fits_before_that() {
+    let mut slots = slots(&[&[1, 2], &[1, 2], &[5, 6]]);
+    for first in [0, 2, 0, 2] {
+        assert_eq!(runs(&mut slots, 7, &[1, 2]), [Some(first), Some(first + 1)]);
+        slots.thread_ended(7);
+    }
+    assert_eq!(runs(&mut slots, 7, &[5, 6]), [Some(4), Some(5)]);
+}
+
+#[test]
+fn a_lane_has_one_thread_at_a_time() {
+    let mut slots = slots(&[&[1, 2]]);
+    assert_eq!(runs(&mut slots, 0, &[1]), [Some(0)]);
+    assert_eq!(runs(&mut slots, 1, &[1, 2]), [None, None]);
+    slots.thread_ended(1);
+    assert_eq!(runs(&mut slots, 0, &[2]), [Some(1)], "it was not its lane");
+    slots.thread_ended(0);
+    assert_eq!(runs(&mut slots, 1, &[1, 2]), [Some(0), Some(1)]);
+}
+
+#[test]
+fn what_a_thread_leaves_behind_stays_its_users() {
+    let mut slots = slots(&[&[1, 2]]);
+    let left = slots.request(0, GRANULE).unwrap();
+    slots.thread_ended(0);
+    assert_eq!(slots.request(1, GRANULE), None, "somebody has it");
+    assert!(slots.release(left.slot));
+    assert!(!slots.release(left.slot));
+}
+
+#[test]
+fn between_two_threads_nobody_else_has_their_lane() {
+    let mut slots = slots(&[&[1, 2, 3], &[8]]);
+    assert_eq!(runs(&mut slots, 0, &[8]), [Some(3)]);
+    assert_eq!(runs(&mut slots, 1, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
+    assert_eq!(runs(&mut slots, 2, &[9]), [None]);
+    slots.thread_ended(1);
+    assert_eq!(
+        runs(&mut slots, 2, &[9, 8]),
+        [None, None],
+        "it fits no lane"
+    );
+    assert_eq!(runs(&mut slots, 3, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
+}
+
+#[test]
+fn a_lane_that_was_given_up_is_another_threads_from_the_beginning() {
+    let layout = Layout {
+        regions: vec![3 * GRANULE],
+        slots: vec![slot(1, 0), slot(2, 1)],
+        lanes: vec![Lane {
+            period: vec![0, 1],
+            ..Lane::default()
+        }],
+    };
+    let mut slots = Slots::new(&layout).unwrap();
+    slots.pinned(0, 1 << 30);
+    runs(&mut slots, 0, &[1]);
+    runs(&mut slots, 0, &[7; 20_000]);
+    assert!(slots.has_given_up());
+    slots.thread_ended(0);
+    runs(&mut slots, 1, &[1]);
+    assert!(!slots.has_given_up());
+}
+
+#[test]
+fn a_thread_that_has_ended_foresees_no_clear() {
+    let mut layout = Layout {
+        regions: vec![GRANULE],
+        slots: vec![slot(1, 0)],
+        lanes: vec![Lane::default()],
+    };
+    layout.lanes[0].period = vec![0];
+    layout.lanes[0].clears = vec![0];
+    let mut slots = Slots::new(&layout).unwrap();
+    slots.pinned(0, 1 << 30);
+    runs(&mut slots, 0, &[1]);
+    assert!(slots.foresees_a_clear());
+    slots.thread_ended(0);
+    assert!(!slots.foresees_a_clear(), "all that is idle goes");
+    runs(&mut slots, 1, &[1]);
+    assert!(slots.foresees_a_clear());
+}
