@@ -198,13 +198,14 @@ fn one(check: &Check, effort: Effort) -> Row {
     eprintln!("\n== {}", check.name);
     let start = Instant::now();
     let (outcome, explored) = match (check.run)(effort) {
+        Ok(explored) if explored.wrong.is_some() => (Outcome::Failed, explored),
         Ok(explored) if explored.instead.is_some() => (Outcome::Instead, explored),
         Ok(explored) => (Outcome::Passed, explored),
         Err(why) => {
             failure::say(&why);
             let text = why.to_string();
             let note = text.lines().next().unwrap_or_default().to_owned();
-            (Outcome::Failed, Explored::default().note(note))
+            (Outcome::Failed, Explored::default().wrong(note))
         }
     };
     Row {

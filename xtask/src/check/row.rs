@@ -13,6 +13,9 @@ pub struct Explored {
     /// What was done in place of the check, where its tool is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
+    /// What is wrong, if it has failed: its figures are worth having then, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<String>,
     /// What else is to be said.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -35,6 +38,12 @@ impl Explored {
     /// What is to be said.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
+        self
+    }
+
+    /// It has failed, and this is wrong.
+    pub fn wrong(mut self, what: impl Into<String>) -> Self {
+        self.wrong = Some(what.into());
         self
     }
 
@@ -85,6 +94,7 @@ pub fn text(rows: &[Row]) -> String {
             .map(|(name, number)| format!("{} {name}", grouped(*number)))
             .collect();
         said.extend(row.explored.instead.clone());
+        said.extend(row.explored.wrong.clone());
         if !row.explored.note.is_empty() {
             said.push(row.explored.note.clone());
         }
@@ -136,14 +146,16 @@ mod tests {
             Row {
                 name: "deny",
                 outcome: Outcome::Failed,
-                explored: Explored::default().note("a licence that is not permissive"),
+                explored: Explored::default()
+                    .figure("crates", 99)
+                    .wrong("a licence that is not permissive"),
                 seconds: 0.1,
             },
         ];
         insta::assert_snapshot!(text(&rows), @r"
         model     passed       12.3 s  1 234 567 actions; 99 cases
         miri      instead       0.1 s  no nightly toolchain: the crates forbid unsafe code
-        deny      FAILED        0.1 s  a licence that is not permissive
+        deny      FAILED        0.1 s  99 crates; a licence that is not permissive
         ");
         let json = serde_json::to_string(&rows[0]).unwrap();
         insta::assert_snapshot!(json, @r#"{"name":"model","outcome":"passed","figures":{"actions":1234567,"cases":99},"seconds":12.34}"#);

@@ -11,6 +11,7 @@ mod ends;
 mod live;
 mod numbers;
 mod planned;
+mod planned_children;
 mod planned_clears;
 mod refusals;
 mod renew;

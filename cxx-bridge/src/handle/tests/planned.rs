@@ -13,7 +13,7 @@ pub(super) fn on(layout: &Layout, warm_up: WarmUp, max_mb: usize) -> Tested {
 }
 
 /// The same with these settings.
-fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
+pub(super) fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
     let variables = [&[("BUDDY_THRESHOLD_MB", "0")], variables].concat();
     let (config, warnings) = read(&variables);
     assert!(warnings.is_empty(), "{warnings:?}");
@@ -57,7 +57,7 @@ pub(super) fn layout() -> Layout {
     }
 }
 
-fn planned() -> Tested {
+pub(super) fn planned() -> Tested {
     on(&layout(), WarmUp::Sync, 1 << 20)
 }
 
@@ -274,53 +274,6 @@ fn what_is_live_when_the_engine_retires_stays_and_can_be_freed() {
     handle.release(live.block);
     handle.empty_cache();
     assert_eq!(pinned(handle), [32, 64]);
-}
-
-#[test]
-fn a_child_takes_no_lock_and_its_parents_blocks_stay() {
-    let handle = planned();
-    let live = handle.request_planned(0, 32 * MIB).unwrap();
-    // As if another thread of the parent held the lock at the fork.
-    let _held = handle.planned.as_ref().unwrap().hold();
-    assert!(handle.enter_child());
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-    handle.iteration(0);
-    handle.defer(live.block);
-    handle.cache(live.block);
-    handle.release(live.block);
-    assert_eq!(handle.slot_at(live.address), None);
-    assert!(!handle.warm_up(true) && handle.stats().is_none());
-    handle.empty_cache();
-    handle.close();
-    assert_eq!(handle.report()["state"], "forked");
-    assert!(handle.parts().is_empty());
-    assert_eq!(pinned(handle), [32, 64]);
-}
-
-#[test]
-fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
-    let handle = with(&layout(), WarmUp::Sync, &[]);
-    let set_aside = &handle.pinner.memory.set_aside;
-    set_aside.store(96 * MIB, Ordering::Relaxed);
-    assert!(handle.request_planned(0, 32 * MIB).is_some());
-    assert_eq!(
-        set_aside.load(Ordering::Relaxed),
-        0,
-        "it pinned nothing else"
-    );
-    assert!(handle.enter_child());
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-}
-
-#[test]
-fn a_child_of_a_parent_that_pinned_nothing_has_the_plan() {
-    let handle = planned();
-    assert!(!handle.enter_child());
-    assert!(handle.request_planned(0, 32 * MIB).is_some());
-    let busy = planned();
-    let held = busy.planned.as_ref().unwrap().hold();
-    assert!(busy.enter_child(), "a thread of the parent was in it");
-    drop(held);
 }
 
 #[test]

@@ -38,3 +38,35 @@ fn after_a_clear_it_begins_again() {
     let again = caller.work();
     assert_eq!((again[0], again.iter().sum()), (64, 8 * 1024), "{again:?}");
 }
+
+#[test]
+fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
+    for is_used in [false, true] {
+        let mut caller = Caller::new(Settings {
+            count: Some(4),
+            ..settings()
+        });
+        caller.it.urge();
+        assert!(caller.it.hire());
+        let Work::Pin(first) = caller.it.work(caller.now, caller.left) else {
+            panic!("four are missing");
+        };
+        caller.pinned(&first);
+        let Work::Pin(second) = caller.it.work(caller.now, caller.left) else {
+            panic!("three are missing");
+        };
+        assert_eq!(caller.it.clear().len(), 1);
+        assert_eq!(caller.it.progress().deficit, 4);
+        caller.pinned(&second);
+        if is_used {
+            let block = caller.it.engine_mut().request(8 * MIB);
+            assert!(matches!(block, Decision::Block(_)));
+        }
+        match caller.it.work(caller.now, caller.left) {
+            Work::Unpin(idle) => assert!(!is_used && idle.len() == 1),
+            _ => assert!(is_used),
+        }
+        let owed = if is_used { 3 } else { 4 };
+        assert_eq!(caller.it.progress().deficit, owed, "is_used: {is_used}");
+    }
+}
