@@ -71,6 +71,16 @@ class Pages(unittest.TestCase):
         self.browser.frame()
         return self.browser.run(f"document.getElementById('{name}').toDataURL()")
 
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            shift, _, name = key.rpartition(" ")
+            parameters = {"key": name, "modifiers": 8 if shift else 0}
+            if len(name) == 1:
+                parameters["text"] = name
+            self.browser("Input.dispatchKeyEvent", type="keyDown", **parameters)
+            self.browser("Input.dispatchKeyEvent", type="keyUp", **parameters)
+        self.browser.frame()
+
     def quiet(self) -> None:
         self.browser.frame()
         self.assertEqual(self.browser.complaints, [])

@@ -55,16 +55,6 @@ class Hands(Pages):
             self.assertNotEqual(before, self.pixels("map"))
         self.quiet()
 
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            shift, _, name = key.rpartition(" ")
-            parameters = {"key": name, "modifiers": 8 if shift else 0}
-            if len(name) == 1:
-                parameters["text"] = name
-            self.browser("Input.dispatchKeyEvent", type="keyDown", **parameters)
-            self.browser("Input.dispatchKeyEvent", type="keyUp", **parameters)
-        self.browser.frame()
-
     def test_keys_choose_blocks_and_zoom_the_height_of_the_map(self) -> None:
         self.browser.open(self.small)
         self.browser.run("document.getElementById('map').focus()")

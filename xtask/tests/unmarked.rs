@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The document, how the table's head begins, and the reason.
-const UNMARKED: [(&str, &str, &str); 9] = [
+const UNMARKED: [(&str, &str, &str); 7] = [
     ("docs/bench.md", "| figure |", "targets, which the code has"),
     (
         "docs/gpu.md",
@@ -34,16 +34,6 @@ const UNMARKED: [(&str, &str, &str); 9] = [
         "docs/variables.md",
         "| variable |",
         "defaults, compared with the code by a test",
-    ),
-    (
-        "docs/worst.md",
-        "| program |",
-        "seen once on a busy machine, as it says; no run was kept",
-    ),
-    (
-        "docs/worst.md",
-        "| programs |",
-        "random programs in simulated time, by the example `programs`",
     ),
     (
         "docs/worst.md",

@@ -148,11 +148,13 @@ pub struct Compared {
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("page/data.js"),
     include_str!("page/draw.js"),
+    include_str!("page/moment.js"),
     include_str!("page/waits.js"),
     include_str!("page/curves.js"),
+    include_str!("page/choose.js"),
     include_str!("page/map.js"),
     include_str!("page/gaps.js"),
     include_str!("page/tables.js"),

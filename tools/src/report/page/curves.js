@@ -143,6 +143,7 @@ function paintCurves(context, whole) {
       stepCurve(context, size, up, other.live, { end: other.end });
     }
     context.setLineDash([]);
+    paintMoment(context, size);
   });
   const labels = shown.map((it) => ({ text: it.name, y: up(nearEnd(it.pinned)), colour: colour(it.colour) }));
   labels.push({ text: `least possible: ${showBytes(report.peak)}`, y: up(report.peak), colour: colour('ink') });
@@ -169,12 +170,7 @@ function sayCurves(at, near) {
 function setUpCurves() {
   const canvas = byId('curves');
   picture(canvas, paintCurves);
-  hand(canvas, (place) => {
-    const at = place && momentAt(canvas, place[0]);
-    const near = place && Math.abs(momentAt(canvas, place[0] + 3) - at);
-    const text = place && at >= view.from && at <= view.to ? sayCurves(at, near) : '';
-    hint(byId('curves-hint'), canvas, place, text);
-  });
+  sayMoments(canvas, byId('curves-hint'), sayCurves);
   const choice = (it, name, look) => {
     const box = element('input', { type: 'checkbox' });
     box.checked = it.shown;

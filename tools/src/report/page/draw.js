@@ -19,8 +19,8 @@ function redraw() {
   });
 }
 
-// The stretch of time that is shown.
-const view = { from: 0, to: Math.max(report.end, 1) };
+// The stretch of time that is shown, and the moment in it that keys have chosen; null: none.
+const view = { from: 0, to: Math.max(report.end, 1), at: null };
 const END = view.to;
 
 function show(from, to) {
@@ -28,11 +28,12 @@ function show(from, to) {
   const start = Math.min(Math.max(from, 0), END - width);
   view.from = start;
   view.to = start + width;
+  if (view.at < view.from || view.at > view.to) view.at = null;
   redraw();
 }
 
-// Makes the stretch `factor` times as long, around a moment.
-function zoom(factor, around = (view.from + view.to) / 2) {
+// Makes the stretch `factor` times as long, around a moment: that which was chosen, or the middle.
+function zoom(factor, around = view.at === null ? (view.from + view.to) / 2 : view.at) {
   show(around - (around - view.from) * factor, around + (view.to - around) * factor);
 }
 
@@ -179,20 +180,23 @@ function hand(canvas, also, heights = null, keys = {}) {
   canvas.addEventListener('keydown', (event) => {
     const does = {
       '+': () => zoom(0.7), '=': () => zoom(0.7), '-': () => zoom(1 / 0.7), 0: () => show(0, END),
-      ArrowLeft: () => move(-0.1), ArrowRight: () => move(0.1), Home: () => show(0, view.to - view.from),
-      End: () => show(END - (view.to - view.from), END), ...keys,
+      'Shift ArrowLeft': () => move(-0.1), 'Shift ArrowRight': () => move(0.1), ...keys,
     }[event.shiftKey && event.key.startsWith('Arrow') ? `Shift ${event.key}` : event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
     if (does() !== false) event.preventDefault();
   });
 }
 
-// Puts a hint beside the pointer, inside its picture.
+// Puts a hint beside the pointer, or what keys have chosen, inside its picture.
 function hint(box, canvas, place, text) {
   box.hidden = !place || !text;
   if (box.hidden) return;
   box.textContent = text;
-  const beside = place[0] + 14 + box.offsetWidth > canvas.clientWidth ? place[0] - box.offsetWidth - 14 : place[0] + 14;
+  const [x, y] = place;
+  const beside = x + 14 + box.offsetWidth > canvas.clientWidth ? x - box.offsetWidth - 14 : x + 14;
+  // Above or below where a narrow picture has no room on either side, so that it does not cover what it is about.
+  const below = y + 14 + box.offsetHeight <= canvas.clientHeight ? y + 14 : y - 14 - box.offsetHeight;
+  const down = beside < 0 ? below : y - 20;
   box.style.left = `${Math.max(beside, 0)}px`;
-  box.style.top = `${Math.min(Math.max(place[1] - 20, 0), canvas.clientHeight - box.offsetHeight)}px`;
+  box.style.top = `${Math.max(Math.min(down, canvas.clientHeight - box.offsetHeight), 0)}px`;
 }

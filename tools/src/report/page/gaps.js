@@ -16,6 +16,7 @@ function paintGaps(context, size) {
     context.lineWidth = 2;
     context.strokeStyle = colour('plan');
     stepCurve(context, size, up, largest);
+    paintMoment(context, size);
   });
   names(context, size, [
     { text: 'pinned, not live', y: up(nearEnd(idle)), colour: colour('quiet') },
@@ -23,7 +24,10 @@ function paintGaps(context, size) {
   ]);
 }
 
-function sayGaps({ idle, largest }, at) {
+function sayGaps(at) {
+  const gaps = gapsOf(layer.map);
+  if (!gaps) return '';
+  const { idle, largest } = gaps;
   return [`at ${showTime(at)}`, `pinned, not live: ${showBytes(valueAt(idle, at))}`, `largest free run: ${showBytes(valueAt(largest, at))}`].join('\n');
 }
 
@@ -44,9 +48,5 @@ function sayFragmentation() {
 function setUpGaps() {
   const canvas = byId('gaps');
   picture(canvas, paintGaps);
-  hand(canvas, (place) => {
-    const at = place && momentAt(canvas, place[0]);
-    const gaps = gapsOf(layer.map);
-    hint(byId('gaps-hint'), canvas, place, place && gaps && at >= view.from && at <= view.to ? sayGaps(gaps, at) : '');
-  });
+  sayMoments(canvas, byId('gaps-hint'), sayGaps);
 }

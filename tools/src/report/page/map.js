@@ -12,7 +12,7 @@ const maps = [...recorded, ...report.allocators].filter((it) => it.map).map(({ n
   elsewhere: map.elsewhere,
   fragmentation: map.fragmentation,
 }));
-const layer = { map: maps.find((it) => it.addresses) || maps.find((it) => it.name === 'pinbuddy') || maps[0], by: 'size', from: 0, to: 1, hovered: -1, chosen: -1 };
+const layer = { map: maps.find((it) => it.addresses) || maps.find((it) => it.name === 'pinbuddy') || maps[0], by: 'size', from: 0, to: 1, hovered: -1, chosen: -1, byKeys: false };
 
 // Even to the eye from dark to light; and colours that stay apart for the colour-blind, the last a grey for none. A test
 // looks at them, and at those of the style sheet, as the colour-blind do.
@@ -167,33 +167,6 @@ function key() {
   byId('map-key').replaceChildren(...items);
 }
 
-// Keeps what is said of a block; -1: of none.
-function chooseBlock(i) {
-  layer.chosen = i;
-  byId('block').textContent = i < 0 ? '' : sayBlock(i);
-  redraw();
-}
-
-// Whether some of a block is in the picture.
-function isInView(i) {
-  const { places, height } = layer.map;
-  const low = places[i] - 1;
-  return places[i] > 0 && blocks.from[i] <= view.to && blocks.until[i] >= view.from
-    && low < layer.to * height && low + blocks.bytes[i] > layer.from * height;
-}
-
-// The next block in view, in the order of requests; the first or the last if none was chosen.
-function stepBlock(step) {
-  if (!layer.map) return;
-  const begin = layer.chosen >= 0 ? layer.chosen + step : step > 0 ? 0 : blocks.count - 1;
-  for (let i = begin; i >= 0 && i < blocks.count; i += step) {
-    if (isInView(i)) {
-      chooseBlock(i);
-      return;
-    }
-  }
-}
-
 function setUpMap() {
   const canvas = byId('map');
   const heights = {
@@ -227,14 +200,25 @@ function setUpMap() {
     },
   };
   picture(canvas, paintMap);
+  let pointed = null;
+  const sayChosen = () => {
+    const place = pointed ? null : placeOfChosen(canvas);
+    // Whichever came last has the hint, the pointer or a key.
+    if (!pointed) hint(byId('map-hint'), canvas, place, place && sayBlock(layer.chosen));
+  };
+  redraws.push(sayChosen);
+  canvas.addEventListener('focus', sayChosen);
+  canvas.addEventListener('blur', sayChosen);
   hand(canvas, (place, clicked = false) => {
+    pointed = place;
     const found = place ? blockAt(canvas, place) : -1;
     if (clicked) chooseBlock(found);
     if (found !== layer.hovered) redraw();
     layer.hovered = found;
     hint(byId('map-hint'), canvas, place, found < 0 ? '' : sayBlock(found));
+    sayChosen();
   }, heights, {
-    n: () => stepBlock(1), p: () => stepBlock(-1), Escape: () => chooseBlock(-1),
+    ...blockKeys(() => { pointed = null; }),
     'Shift ArrowUp': () => heights.zoomBy(0.7), 'Shift ArrowDown': () => heights.zoomBy(1 / 0.7),
     ArrowUp: () => heights.step(0.1), ArrowDown: () => heights.step(-0.1),
     0: () => { show(0, END); heights.show(0, 1); },
