@@ -131,10 +131,13 @@ EPOCHS = """
 
     class Images(torch.utils.data.Dataset):
         def __len__(self):
-            return 24
+            return 256
 
         def __getitem__(self, index):
-            return torch.full((1 << 18,), index, dtype=torch.uint8)
+            return torch.full((1 << 18,), index % 250, dtype=torch.uint8)
+
+    def ask(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
 
     torch.cuda.init()
     pinbuddy.warm_up(wait=True)
@@ -143,6 +146,9 @@ EPOCHS = """
         for batch in loader:
             assert batch.is_pinned() and bool((batch == batch[:, :1]).all())
             batch.to("cuda", non_blocking=True)
+            for sizes in [(6, 2), (3, 5)]:
+                live = [ask(mib) for mib in sizes]
+                del live
             torch.cuda.synchronize()
     print(json.dumps(pinbuddy.stats()["plan"]))
 """

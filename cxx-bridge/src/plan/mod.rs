@@ -228,8 +228,10 @@ mod tests {
         }
     }
     fn of_requests(requests: u64) -> Plan {
-        let mut plan = Plan::default();
-        plan.regions = vec![4096];
+        let mut plan = Plan {
+            regions: vec![4096],
+            ..Plan::default()
+        };
         plan.facts.requests = requests;
         plan
     }
