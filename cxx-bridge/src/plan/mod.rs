@@ -35,9 +35,6 @@ use unusable::text;
 const WHOLE: u64 = 4096;
 const TIMES: u64 = 4;
 
-/// With fewer requests it says little of what comes after them.
-const FEW: u64 = 256;
-
 /// A run that is recorded, and where its plan is written.
 #[derive(Clone, Debug)]
 pub struct ToRecord {
@@ -164,18 +161,11 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
     }
     let own = plan.with_slots();
     let as_set = config.of_the_provisioner();
-    // A run that ended early shows what is needed first, not how much there is to come.
-    let is_short = (1..FEW).contains(&plan.facts.requests);
-    let engines = if is_short { &[] } else { &plan.regions[own..] };
-    let exact = if is_short {
-        as_set.growth
-    } else {
-        Growth::Exact
-    };
+    let engines = &plan.regions[own..];
     let settings = Settings {
         segment_bytes: each_of(engines).unwrap_or(as_set.segment_bytes),
         count: Some(engines.len()),
-        growth: unless_set(config.growth.origin, exact, as_set.growth),
+        growth: unless_set(config.growth.origin, Growth::Exact, as_set.growth),
         warm_up: unless_set(config.warm_up.origin, WarmUp::Sync, as_set.warm_up),
         ..as_set
     };
@@ -228,10 +218,7 @@ mod tests {
         }
     }
     fn of_requests(requests: u64) -> Plan {
-        let mut plan = Plan {
-            regions: vec![4096],
-            ..Plan::default()
-        };
+        let mut plan = Plan::default();
         plan.facts.requests = requests;
         plan
     }
@@ -247,17 +234,5 @@ mod tests {
         // The first is no recorded run's.
         assert_eq!([0, 4096, 1 << 40].map(above), [None; 3]);
         assert!(again(&Choice::Nothing, &config).is_none());
-    }
-
-    #[test]
-    fn a_plan_of_few_requests_makes_no_region_shorter() {
-        let set = |requests| {
-            let (mut config, _) = read(&[]);
-            apply(&of_requests(requests), &mut config).unwrap().0
-        };
-        let (short, long) = (set(3), set(300));
-        assert_eq!((long.segment_bytes, long.count), (4096, Some(1)));
-        assert_eq!((short.segment_bytes, short.count), (1 << 30, Some(0)));
-        assert_ne!(short.growth, Growth::Exact);
     }
 }
