@@ -41,6 +41,12 @@ WORKS = {
 RANKS = {"ranks": 2}
 
 
+# What PyTorch says where one of its threads meets the interpreter's end: one of twenty runs of `activations`, with stock as
+# well, on a busy machine.
+ENDS_BADLY = "terminate called without an active exception"
+TRIES = 4
+
+
 def start(name: str, settings: dict[str, str], folder: Path) -> list[dict]:
     """A run of a work in a folder: what each of its ranks reports."""
     own = {key: value for key, value in os.environ.items() if not key.startswith("BUDDY_")}
@@ -50,7 +56,10 @@ def start(name: str, settings: dict[str, str], folder: Path) -> list[dict]:
     if ranks > 1:
         command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     command.append(str(FOLDER / f"{name}.py"))
-    done = subprocess.run(command, cwd=folder, env=own | settings, capture_output=True, text=True, timeout=600)
+    for _ in range(TRIES):
+        done = subprocess.run(command, cwd=folder, env=own | settings, capture_output=True, text=True, timeout=600)
+        if ENDS_BADLY not in done.stderr:
+            break
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or len(lines) != ranks:
         raise SystemExit(f"{name} with {settings} ends with {done.returncode}\n{done.stdout}{done.stderr}")
