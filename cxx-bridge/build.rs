@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 21] = [
     "cpp/device/device_reports.cpp",
     "cpp/device/device_trace.cpp",
     "cpp/device/no_device_allocator.cpp",
+    "cpp/device/stream_events.cpp",
     "cpp/device/stream_memory.cpp",
     "cpp/device/stream_regions.cpp",
     "cpp/event_pool.cpp",

@@ -68,6 +68,11 @@ bool PooledEvent::completed() const {
   return true;
 }
 
+void PooledEvent::wait() const {
+  assert_no_lock_held("waiting for an event");
+  C10_CUDA_CHECK(cudaEventSynchronize(event_));
+}
+
 PooledEvent::PooledEvent(PooledEvent&& other) noexcept
     : counted(std::exchange(other.counted, false)),
       allocation(std::exchange(other.allocation, 0)),

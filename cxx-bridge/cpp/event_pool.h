@@ -30,6 +30,9 @@ class PooledEvent {
   // Whether the event is complete. Throws c10::Error on any CUDA failure.
   bool completed() const;
 
+  // Returns once it is. Throws as well.
+  void wait() const;
+
   // Marks for the holder: whether it counts the event, and the recorded allocation that waits for it, or 0.
   bool counted = false;
   std::uint64_t allocation = 0;

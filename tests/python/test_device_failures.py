@@ -27,22 +27,22 @@ def test_a_request_that_is_served_when_tried_again_is_no_failure(with_plan):
     # More than there is beside the region; without a plan the allocator gives back its cache for it.
     large = block(60)
     served = [list(seen), failures(), retries(), counts()["dropped"]]
-    failed = fails(500)
+    failed = fails(60)
     failed = [failed, list(seen), failures(), retries()]
     torch.cuda.reset_accumulated_memory_stats()
     print(json.dumps([served, failed, failures(), retries()]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [[[], 0, 1, False], [True, [500 * MIB], 1, 2], 0, 0]
+    assert outcome.value == [[[], 0, 1, False], [True, [60 * MIB], 1, 2], 0, 0]
 
 
 def test_a_failure_counts_once_though_it_is_tried_twice(with_plan):
     outcome = with_plan(OBSERVE + """
     kept = block(12)
-    first = [fails(500), list(seen), failures(), retries(), counts()["dropped"]]
+    first = [fails(60), list(seen), failures(), retries(), counts()["dropped"]]
     # There is nothing left to give way.
-    print(json.dumps([first, [fails(400), list(seen), failures(), retries()]]))
+    print(json.dumps([first, [fails(62), list(seen), failures(), retries()]]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [[True, [500 * MIB], 1, 1, True], [True, [500 * MIB, 400 * MIB], 2, 2]]
+    assert outcome.value == [[True, [60 * MIB], 1, 1, True], [True, [60 * MIB, 62 * MIB], 2, 2]]
 
 
 def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
@@ -50,11 +50,11 @@ def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
     outcome = with_two(OBSERVE + """
     kept = block(12)
     before = retries()
-    told = [fails(500), list(seen), failures(), retries() - before]
+    told = [fails(60), list(seen), failures(), retries() - before]
     print(json.dumps([told, [(it["dropped"], it["given_back"]) for it in pinbuddy.stats()["device"]]]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
     told, stands = outcome.value
-    assert told == [True, [500 * MIB], 1, 1]
+    assert told == [True, [60 * MIB], 1, 1]
     # That is the plan of the device.
     assert stands == [[True, 0], [True, 1]]
 

@@ -144,3 +144,66 @@ def test_threads_that_ask_and_free_while_a_history_is_taken(with_plan):
     print(json.dumps([len(taken), len(live)]))
     """)
     assert outcome.value == [2400, 0]
+
+
+@needs(14, "annotations of blocks")
+def test_a_planned_block_can_be_annotated(with_plan, run):
+    program = HISTORY + """
+    kept = block(12)
+    torch.cuda.memory._annotate_tensor(kept, "before")
+    begin()
+    torch.cuda.memory._annotate_tensor(kept, "weights")
+    print(json.dumps([[it["action"], it["size"], it["user_metadata"], it["addr"] == kept.data_ptr(), asked_by(it["frames"])]
+                      for it in entries() if it["action"] == "annotate"]))
+    """
+    planned = with_plan(program).value
+    assert planned == run(STEPS + program).value
+    assert [it[:4] for it in planned] == [["annotate", 12 * MIB, "weights", True]]
+
+
+def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):
+    """The second of two regions cannot be had: of the first there is nothing in the history, and nothing in the totals."""
+    program = """
+    import json, torch, pinbuddy
+    MIB = 1 << 20
+    def block(mib):
+        return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
+    torch.zeros(1, device="cuda")
+    kept = []
+    def start():
+        kept.append(block(2))
+        kept.extend((block(30), block(20)))
+    def steps(count):
+        for _ in range(count):
+            blocks = [block(12), block(8), block(16)]
+            del blocks
+    """
+    path = str(tmp_path / "device.json")
+    run(program + """
+    start()
+    steps(30)
+    """, BUDDY_DEVICE_PLAN=path)
+    outcome = run(program + """
+    torch.cuda.memory._record_memory_history()
+    hog = torch.cuda.caching_allocator_alloc(70 * MIB)
+    kept.append(block(2))
+    torch.cuda.caching_allocator_delete(hog)
+    torch.cuda.empty_cache()
+    kept += [block(30), block(20)]
+    steps(3)
+    stats = torch.cuda.memory_stats()
+    live, odd = set(), []
+    for it in torch.cuda.memory._snapshot()["device_traces"][0]:
+        if it["action"] == "alloc":
+            live.add(it["addr"])
+        elif it["action"] == "free_requested" and it["addr"] not in live:
+            odd.append(it["size"])
+        elif it["action"] == "free_completed":
+            live.discard(it["addr"])
+    print(json.dumps([odd, len(live), pinbuddy.stats()["device"][0]["dropped"],
+                      stats["allocation.all.allocated"], stats["allocated_bytes.large_pool.allocated"] >> 20]))
+    """, BUDDY_DEVICE_PLAN=path, PINBUDDY_SIM_DEVICE_MB="150")
+    odd, live, dropped, allocated, large = outcome.value
+    assert dropped and (odd, live) == ([], 3)
+    # The small one, the hog, three that are kept and three steps of three.
+    assert (allocated, large) == (14, 70 + 52 + 3 * 36)

@@ -82,12 +82,13 @@ def test_a_region_that_holds_a_block_stays_and_the_plan_is_dropped(with_plan):
 
 def test_where_giving_back_is_not_enough_the_error_says_so(with_plan):
     outcome = with_plan(STAND + """
-    text = fails(500)
+    beside = torch.cuda.caching_allocator_alloc(30 * MIB)
+    text = fails(50)
     print(json.dumps([text, stand()]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
     text, stands = outcome.value
     assert "which was idle, was given back" in text
-    assert stands == [0, 0, False, 1]
+    assert stands == [30, 0, False, 1]
     assert outcome.warnings == []
 
 

@@ -168,7 +168,7 @@ def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
     program = """
     live = block(12)
     try:
-        block(500)
+        block(60)
     except torch.cuda.OutOfMemoryError as error:
         text = str(error)
     mark = torch.full((12 * MIB,), 7, dtype=torch.uint8)
@@ -181,7 +181,7 @@ def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
     """
     text, whole, held, after = with_plan(program, PINBUDDY_SIM_DEVICE_MB="64").value
     stock = run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64").value[0]
-    begin = "CUDA out of memory. Tried to allocate 500.00 MiB. GPU 0 has a total capacity of 64.00 MiB"
+    begin = "CUDA out of memory. Tried to allocate 60.00 MiB. GPU 0 has a total capacity of 64.00 MiB"
     assert text.startswith(begin) and stock.startswith(begin), (text, stock)
     assert "pinbuddy: " in text and "pinbuddy" not in stock
     # The region lives for as long as the block in it, and goes with it.

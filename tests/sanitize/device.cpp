@@ -194,11 +194,12 @@ void live(const Streams& streams, std::size_t rounds, std::uint64_t seed, Exchan
   }
 }
 
-// More than there is: the plans are dropped.
+// As much as there is, of which something is in use: the plans are dropped. To a request for more, nothing would give way.
 void run_out() {
+  const Marked live(kPlanned[0]);
   try {
     const auto all = device_memory::get()->getMemoryInfo(0).second;
-    device_memory::get()->allocate(all + kMiB);
+    device_memory::get()->allocate(all);
   } catch (const c10::OutOfMemoryError&) {
     return;
   }

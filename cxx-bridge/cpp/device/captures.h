@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "event_gate.h"
+
 namespace pinbuddy {
 
 // Whether a release tells its allocator of captures.
@@ -32,6 +34,9 @@ class Captures {
     const std::lock_guard guard(mutex_);
     all_.push_back({device, pool, std::move(filter)});
     count_.store(all_.size(), std::memory_order_relaxed);
+    if constexpr (!kMarked) {
+      events_.hold(1);
+    }
   }
 
   void end(c10::DeviceIndex device, c10::MempoolId_t pool) {
@@ -41,13 +46,16 @@ class Captures {
     });
     if (found != all_.end()) {
       all_.erase(found);
+      if constexpr (!kMarked) {
+        events_.hold(-1);
+      }
     }
     count_.store(all_.size(), std::memory_order_relaxed);
   }
 
   // A capture begins, or ends, where releases say so.
   void mark(int change) {
-    marked_.fetch_add(change, std::memory_order_relaxed);
+    events_.hold(change);
   }
 
   // Whether one is under way on any device. Takes no lock.
@@ -55,9 +63,14 @@ class Captures {
     return count_.load(std::memory_order_relaxed) > 0;
   }
 
-  // Whether events may be neither recorded nor queried. Takes no lock.
-  bool hold_events() const {
-    return kMarked ? marked_.load(std::memory_order_relaxed) > 0 : any();
+  // Whether events may be recorded and queried.
+  EventGate& events() {
+    return events_;
+  }
+
+  // Whether the allocator below gives back what it has cached: where releases are told of captures, it does so beside one.
+  bool releases() const {
+    return kMarked || !any();
   }
 
   // Whether a request of this thread on this stream of the device is for one of them.
@@ -81,7 +94,7 @@ class Captures {
   };
 
   std::atomic<std::size_t> count_{0};
-  std::atomic<int> marked_{0};
+  EventGate events_;
   std::mutex mutex_;
   std::vector<Capture> all_;
 };

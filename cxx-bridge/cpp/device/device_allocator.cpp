@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "all_streams.h"
-#include "captures.h"
+#include "capturing.h"
 #include "device_history.h"
 #include "device_notes.h"
 #include "device_reports.h"
@@ -25,7 +25,6 @@
 #include "forwarding.h"
 #include "give_way.h"
 #include "profiling.h"
-#include "remembering.h"
 
 namespace pinbuddy {
 namespace {
@@ -39,10 +38,14 @@ class DeviceAllocator;
 // Leaked: tensors outlive static objects.
 DeviceAllocator* the_device_allocator = nullptr;
 
-class DeviceAllocator final : public Remembering {
+class DeviceAllocator final : public Capturing {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Remembering(below, planned), streams_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
+      : Capturing(below, planned),
+        planned_(planned),
+        streams_(planned),
+        deleter_below_(below->raw_deleter()),
+        notes_(traces) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -126,6 +129,9 @@ class DeviceAllocator final : public Remembering {
   // The allocator below is initialised.
   void begin(int devices) {
     streams_.begin(devices);
+    if (planned_ && !counts_.exchange(true)) {
+      below_->attachOutOfMemoryObserver(Failures::count);
+    }
     if (notes_.any() && !tracked_.exchange(true)) {
       device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
@@ -134,30 +140,6 @@ class DeviceAllocator final : public Remembering {
 
   bool has_begun() const {
     return streams_.devices() > 0;
-  }
-
-  void beginAllocateToPool(
-      c10::DeviceIndex device,
-      c10::MempoolId_t pool,
-      std::function<bool(cudaStream_t)> filter) override {
-    below_->beginAllocateToPool(device, pool, filter);
-    captures_.begin(device, pool, std::move(filter));
-  }
-
-  void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
-    // Before the graph goes, into which its filter looks.
-    captures_.end(device, pool);
-    below_->endAllocateToPool(device, pool);
-  }
-
-  void markCaptureBegin(c10::DeviceIndex device) {
-    captures_.mark(1);
-    Forwarding::markCaptureBegin(device);
-  }
-
-  void markCaptureEnd(c10::DeviceIndex device) {
-    Forwarding::markCaptureEnd(device);
-    captures_.mark(-1);
   }
 
   device_memory::CheckpointDelta setCheckpointPoolState(
@@ -171,9 +153,9 @@ class DeviceAllocator final : public Remembering {
   }
 
   void emptyCache(c10::MempoolId_t pool) override {
-    if (pool == c10::MempoolId_t{0, 0} && !captures_.hold_events()) {
+    if (pool == c10::MempoolId_t{0, 0} && captures_.releases()) {
       streams_.each([](StreamMemory& it) {
-        it.settle();
+        it.settle(StreamMemory::Settle::kWait);
         it.give_back(StreamMemory::GiveBack::kCleared);
       });
     }
@@ -194,16 +176,17 @@ class DeviceAllocator final : public Remembering {
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
     Planned planned;
-    streams_[device].each([&](StreamMemory& it) { planned.add(it); });
+    streams_[device].each([&](StreamMemory& it) { planned.add(it.counted()); });
     add_planned(stats, planned);
-    stats.num_ooms -= planned.counted.refusals + streams_[device].forgiven();
-    stats.num_alloc_retries -= planned.counted.flushed + streams_[device].flushed();
+    streams_[device].peaks().add_to(stats);
+    forgive(stats, planned.counted.refused);
+    forgive(stats, streams_[device].forgiven());
     return stats;
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
     below_->resetPeakStats(device);
-    streams_[device].each([](StreamMemory& it) { it.reset_peaks(); });
+    streams_[device].reset_peaks();
   }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
@@ -213,11 +196,6 @@ class DeviceAllocator final : public Remembering {
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
     below_->attachOutOfMemoryObserver(Failures::watched(
-        std::move(observer), [this](c10::DeviceIndex device) { return may_give_way(device); }));
-  }
-
-  void attachOomRejectionObserver(Failures::Observer observer) {
-    Forwarding::attachOomRejectionObserver(Failures::watched(
         std::move(observer), [this](c10::DeviceIndex device) { return may_give_way(device); }));
   }
 
@@ -239,6 +217,16 @@ class DeviceAllocator final : public Remembering {
     return streams_;
   }
 
+  void annotateMemory(const void* address, const std::string& data) {
+    if (StreamMemory* owner = streams_.owner_of(address)) {
+      if (const auto block = owner->block_at(address); block.requested > 0) {
+        note_annotation(block, data);
+        return;
+      }
+    }
+    Forwarding::annotateMemory(address, data);
+  }
+
  private:
   // Planned memory for a request of the current stream; null if there is none for it.
   void* take(std::size_t bytes) {
@@ -250,12 +238,14 @@ class DeviceAllocator final : public Remembering {
     if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
-    StreamMemory* memory = streams_[device].of(stream, {*below_, *this, history_, streams_.span(), notes_.trace(device)});
+    StreamMemory* memory = streams_[device].of(
+        stream,
+        {*below_, *this, history_, streams_.span(), captures_.events(), streams_[device].peaks(), notes_.trace(device)});
     streams_.count();
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
-    const StreamMemory::Given given = memory->allocate(bytes, captures_.hold_events());
+    const StreamMemory::Given given = memory->allocate(bytes, captures_.releases());
     if (given.address != nullptr) {
       if (C10_UNLIKELY(history_.any())) {
         note_alloc({device, stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});
@@ -272,7 +262,7 @@ class DeviceAllocator final : public Remembering {
     if (C10_UNLIKELY(history_.any())) {
       note_free(owner.block_at(address));
     }
-    const std::size_t bytes = owner.free(address, captures_.hold_events());
+    const std::size_t bytes = owner.free(address);
     tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner.stream().device_index());
   }
 
@@ -281,13 +271,25 @@ class DeviceAllocator final : public Remembering {
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate) {
     try {
       return allocate();
-    } catch (c10::OutOfMemoryError&) {
-      if (!may_give_way(c10::cuda::current_device())) {
+    } catch (c10::OutOfMemoryError& error) {
+      const c10::DeviceIndex device = c10::cuda::current_device();
+      if (!may_give_way(device)) {
         Failures::tell();
         throw;
       }
+      if (exceeds(device, bytes)) {
+        Failures::tell();
+        tell_idle(error, streams_[device]);
+        throw;
+      }
     }
-    return as_plans_give_way(streams_[c10::cuda::current_device()], captures_.hold_events(), bytes, allocate);
+    return as_plans_give_way(streams_[c10::cuda::current_device()], captures_.releases(), bytes, allocate);
+  }
+
+  // Whether the device has no such memory, or may not have: then nothing has to give way.
+  bool exceeds(c10::DeviceIndex device, std::size_t bytes) {
+    const auto total = static_cast<double>(below_->getMemoryInfo(device).second);
+    return static_cast<double>(bytes) > total * below_->getMemoryFraction(device);
   }
 
   // Whether there is anything to give back for a request of this thread on the device.
@@ -309,11 +311,12 @@ class DeviceAllocator final : public Remembering {
     the_device_allocator->notes_.take(entry);
   }
 
+  const bool planned_;
   AllStreams streams_;
   const c10::DeleterFnPtr deleter_below_;
   DeviceNotes notes_;
   std::atomic<bool> tracked_{false};
-  Captures captures_;
+  std::atomic<bool> counts_{false};
 };
 
 // c10's registry is another way to the allocator: of torch.accelerator's functions, and of libraries.

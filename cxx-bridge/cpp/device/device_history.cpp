@@ -28,10 +28,20 @@ bool is_of_a_block(const Entry& entry) {
       entry.action_ == Entry::FREE_COMPLETED;
 }
 
+// Only some releases have it.
+template <class Actions>
+constexpr std::optional<Entry::Action> annotation() {
+  if constexpr (requires { Actions::ANNOTATE; }) {
+    return Actions::ANNOTATE;
+  }
+  return std::nullopt;
+}
+
 std::optional<Entry::Action> action_named(const std::string& name) {
   return name == "alloc"     ? std::optional(Entry::ALLOC)
       : name == "free_requested" ? std::optional(Entry::FREE_REQUESTED)
       : name == "free_completed" ? std::optional(Entry::FREE_COMPLETED)
+      : name == "annotate"       ? annotation<Entry>()
                                  : std::nullopt;
 }
 
@@ -94,6 +104,13 @@ void DeviceHistory::completed(const Block& block) {
   }
   push(Entry::FREE_COMPLETED, block, std::move(context), {});
   update_any();
+}
+
+void DeviceHistory::annotated(const Block& block, Context context, std::string metadata) {
+  if (const auto action = annotation<Entry>()) {
+    Lock guard(mutex_);
+    push(*action, block, std::move(context), std::move(metadata));
+  }
 }
 
 DeviceHistory::Context DeviceHistory::context_of(std::size_t address) {

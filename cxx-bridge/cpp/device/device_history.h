@@ -58,6 +58,9 @@ class DeviceHistory {
   void freed(const Block& block, Context context, std::string metadata);
   void completed(const Block& block);
 
+  // The program says more of a block that lives.
+  void annotated(const Block& block, Context context, std::string metadata);
+
   // Who asked for the block at this address.
   Context context_of(std::size_t address);
 

@@ -22,19 +22,30 @@ constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::
 constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
 
 // Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place.
-void replace(device_memory_stat& stats, const Stat& regions, std::int64_t before, const Stat& blocks) {
+void replace(Stat& stat, const Stat& regions, const Stat& blocks) {
+  stat.current += blocks.current - regions.current;
+  // The peaks of both are since these regions came (peaks.h).
+  stat.peak = std::max(stat.current, stat.peak - regions.current + blocks.peak);
+  stat.allocated += blocks.allocated - regions.allocated;
+  stat.freed += blocks.freed - regions.freed;
+}
+
+void replace(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
   for (const std::size_t type : {kAll, kLarge}) {
-    auto& stat = stats[type];
-    stat.current += blocks.current - regions.current;
-    stat.peak = std::max({before, stat.current, stat.peak - regions.peak + blocks.peak});
-    stat.allocated += blocks.allocated - regions.allocated;
-    stat.freed += blocks.freed - regions.freed;
+    replace(stats[type], regions, blocks);
+  }
+}
+
+template <class Stats>
+void forgive_rejections(Stats& stats, std::int64_t count) {
+  if constexpr (requires { stats.num_oom_rejections; }) {
+    stats.num_oom_rejections -= count;
   }
 }
 
 } // namespace
 
-void Planned::add(const StreamMemory::Counted& more, std::int64_t peak_before) {
+void Planned::add(const StreamMemory::Counted& more) {
   const auto sum = [](Stat& all, const Stat& one) {
     all.current += one.current;
     all.peak += one.peak;
@@ -49,26 +60,33 @@ void Planned::add(const StreamMemory::Counted& more, std::int64_t peak_before) {
   sum(counted.regions, more.regions);
   sum(counted.reserved, more.reserved);
   sum(counted.asked, more.asked);
-  counted.refusals += more.refusals;
-  counted.flushed += more.flushed;
-  before = std::max(before, peak_before);
+  sum(counted.oversize, more.oversize);
+  sum(counted.oversize_regions, more.oversize_regions);
+  counted.refused += more.refused;
 }
 
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned) {
   const auto& counted = planned.counted;
   const Stat& regions = counted.regions;
   const Stat& reserved = counted.reserved;
-  replace(stats.allocation, regions, 0, counted.blocks);
-  replace(stats.active, regions, 0, counted.active_blocks);
-  replace(stats.allocated_bytes, reserved, planned.before, counted.bytes);
-  replace(stats.active_bytes, reserved, planned.before, counted.active_bytes);
-  replace(stats.requested_bytes, counted.asked, 0, counted.requested);
+  replace(stats.allocation, regions, counted.blocks);
+  replace(stats.active, regions, counted.active_blocks);
+  replace(stats.allocated_bytes, reserved, counted.bytes);
+  replace(stats.active_bytes, reserved, counted.active_bytes);
+  replace(stats.requested_bytes, counted.asked, counted.requested);
+  replace(stats.oversize_allocations, counted.oversize_regions, counted.oversize);
   const auto idle = reserved.current - counted.active_bytes.current;
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats.inactive_split_bytes[type];
     stat.current += idle;
     stat.peak = std::max(stat.peak, stat.current);
   }
+}
+
+void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries) {
+  stats.num_ooms -= tries.failures;
+  stats.num_alloc_retries -= tries.retries;
+  forgive_rejections(stats, tries.rejections);
 }
 
 void show_planned(

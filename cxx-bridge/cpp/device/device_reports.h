@@ -15,20 +15,18 @@ namespace pinbuddy {
 // What the plans of a device's streams count, together.
 struct Planned {
   StreamMemory::Counted counted;
-  // The most that was handed out before a region came.
-  std::int64_t before = 0;
 
-  void add(const StreamMemory::Counted& more, std::int64_t peak_before);
-  void add(StreamMemory& memory) {
-    add(memory.counted(), memory.peak_before());
-  }
+  void add(const StreamMemory::Counted& more);
 };
 
 // The statistics of the allocator below, with the streams' blocks in place of their regions. Peaks are upper bounds: what
 // the allocator below and each stream had at most may not have been at the same time.
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned);
 
-// The same for a snapshot's list of blocks, with what the history knows of who asked for them.
+// Takes off what was counted of failed tries that are not the program's.
+void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries);
+
+// The same as `add_planned` for a snapshot's list of blocks, with what the history knows of who asked for them.
 void show_planned(
     c10::cuda::CUDACachingAllocator::SnapshotInfo& info,
     StreamMemory& memory,

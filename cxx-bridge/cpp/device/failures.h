@@ -3,6 +3,9 @@
 // The allocator below calls them before it throws. A request for which a plan gives way is tried again, twice at most, and a
 // region that cannot be had is only not planned: neither is out of memory yet. Calls for the first are kept back until it is
 // known.
+//
+// Observers of rejections (`throw_on_cudamalloc_oom`) are the program's alone: they are called in threads of their own, which
+// nothing here is known of.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -16,9 +19,36 @@
 
 namespace pinbuddy {
 
+// What the allocator below counts of failed tries.
+struct Tries {
+  std::int64_t failures = 0;
+  // Those for which it gave back its own cache.
+  std::int64_t retries = 0;
+  // Those that it turned away before it asked CUDA.
+  std::int64_t rejections = 0;
+
+  Tries& operator+=(const Tries& more) {
+    failures += more.failures;
+    retries += more.retries;
+    rejections += more.rejections;
+    return *this;
+  }
+};
+
 class Failures {
  public:
   using Observer = c10::cuda::CUDACachingAllocator::OutOfMemoryObserver;
+
+  // Called as an observer is: by the allocator below in the thread that asked, where it counts a failure.
+  static void count(int64_t, std::size_t, std::size_t, std::size_t) {
+    counted_ = true;
+  }
+
+  // What was counted of this thread's try, which has just failed. `releases`: the allocator below had given back its cache for it.
+  // Not of a request that is too long for any device, of which nothing is counted.
+  static Tries counted(bool releases) {
+    return std::exchange(counted_, false) ? Tries{1, releases ? 1 : 0, 0} : Tries{0, 0, 1};
+  }
 
   // What the allocator below is given in the observer's place. `may_give_way(device)`: whether this thread's request would
   // be tried again.
@@ -41,6 +71,7 @@ class Failures {
 
   // The failure is the program's: calls that were kept back are made.
   static void tell() {
+    counted_ = false;
     for (const auto& call : std::exchange(kept_, {})) {
       call();
     }
@@ -64,6 +95,7 @@ class Failures {
   };
 
  private:
+  static inline constinit thread_local bool counted_ = false;
   static inline constinit thread_local Attempt attempt_ = Attempt::kFirst;
   static inline thread_local std::vector<std::function<void()>> kept_;
 };

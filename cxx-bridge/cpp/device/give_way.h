@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 
 #include "failures.h"
@@ -17,17 +18,29 @@
 
 namespace pinbuddy {
 
-// What `allocate` returns, which failed once for `bytes` bytes of the current device. `all` has regions. During `captures` no
-// event may be asked for, and the allocator below keeps its cache.
+// The error's text, which the allocator below has written, calls a region allocated, whatever lies in it.
+inline void tell_idle(c10::OutOfMemoryError& error, Streams& all, std::string before = {}) {
+  if (const std::int64_t idle = all.idle(); idle > 0) {
+    before += before.empty() ? "" : "; ";
+    before += "of what is allocated by PyTorch " + std::to_string(idle >> 20) +
+        " MiB are idle in regions of this device's plan";
+  }
+  if (!before.empty()) {
+    error.add_context("pinbuddy: " + before);
+  }
+}
+
+// What `allocate` returns, which failed once for `bytes` bytes of the current device. `all` has regions. `releases`: the
+// allocator below gives back its cache where there is no room.
 template <class Allocate>
 [[gnu::noinline]] std::invoke_result_t<Allocate> as_plans_give_way(
     Streams& all,
-    bool captures,
+    bool releases,
     std::size_t bytes,
     Allocate allocate) {
   const c10::DeviceIndex device = c10::cuda::current_device();
-  if (all.give_back(StreamMemory::GiveBack::kShort, /*settling=*/!captures)) {
-    all.forgive(/*flushed=*/!captures);
+  all.forgive(Failures::counted(releases));
+  if (all.give_back(StreamMemory::GiveBack::kShort)) {
     device_gave_back(device, bytes);
     const Failures::TryingAgain again(Failures::Attempt::kAnother);
     try {
@@ -39,15 +52,16 @@ template <class Allocate>
         throw;
       }
     }
+    all.forgive(Failures::counted(releases));
   }
-  all.give_back(StreamMemory::GiveBack::kForGood, /*settling=*/!captures);
-  all.forgive(/*flushed=*/!captures);
+  all.give_back(StreamMemory::GiveBack::kForGood);
   device_dropped(device, bytes);
   const Failures::TryingAgain again(Failures::Attempt::kLast);
   try {
     return allocate();
   } catch (c10::OutOfMemoryError& error) {
-    error.add_context("pinbuddy: before that the plan of this device was dropped, and its idle memory given back");
+    Failures::tell();
+    tell_idle(error, all, "before that the plan of this device was dropped, and its idle memory given back");
     throw;
   }
 }

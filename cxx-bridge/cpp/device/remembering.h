@@ -50,6 +50,12 @@ class Remembering : public Forwarding<device_memory::CUDAAllocator> {
     }
   }
 
+  [[gnu::noinline]] void note_annotation(const DeviceHistory::Block& block, const std::string& metadata) {
+    if (history_.any()) {
+      history_.annotated(block, history_.gather(DeviceHistory::When::ALL), metadata);
+    }
+  }
+
   DeviceHistory history_;
 
  private:

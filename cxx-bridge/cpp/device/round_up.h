@@ -1,4 +1,5 @@
-// How long a block of a planned request is: as `roundup_power2_divisions` has it, like the blocks of the allocator below.
+// How long a block of a planned request is: as `roundup_power2_divisions` has it, like the blocks of the allocator below. And
+// which blocks are long by its settings.
 #pragma once
 
 #include <c10/core/AllocatorConfig.h>
@@ -19,6 +20,11 @@ inline std::size_t round_up(std::size_t bytes) {
   // All are powers of two. A request of a whole one stays as it is.
   const std::size_t step = c10::llvm::PowerOf2Floor(bytes) / divisions;
   return (bytes + step - 1) / step * step;
+}
+
+// Whether a block of this length is counted as one that the allocator below does not split.
+inline bool is_oversize(std::size_t bytes) {
+  return bytes >= c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
 }
 
 } // namespace pinbuddy

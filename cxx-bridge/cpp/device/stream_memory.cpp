@@ -1,11 +1,12 @@
-// What stream_memory.h declares, but for regions (stream_regions.cpp); nothing before torch 2.11.
+// What stream_memory.h declares, but for regions (stream_regions.cpp) and events (stream_events.cpp); nothing before torch 2.11.
 #include "../upstream.h"
 
 #if PINBUDDY_TORCH_FROM(11)
 
 #include "stream_memory.h"
 
-#include <algorithm>
+#include <c10/core/AllocatorConfig.h>
+
 #include <utility>
 
 #include "round_up.h"
@@ -24,6 +25,8 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
       whole_(around.whole),
       history_(around.history),
       span_(around.span),
+      events_(around.events),
+      peaks_(around.peaks),
       trace_(around.trace),
       stream_(stream),
       handle_(stream.stream()),
@@ -40,18 +43,19 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
   }
 }
 
-StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
+StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
+  // First, since a region of a plan that is not in force goes with its last block.
+  if (C10_UNLIKELY(unsettled_.load(std::memory_order_relaxed))) {
+    settle(Settle::kAsk);
+  }
   if (C10_UNLIKELY(state_.load(std::memory_order_acquire) != State::kReady)) {
     if (waits()) {
       return {};
     }
-    reserve(captured);
+    reserve(releases);
     if (state_.load(std::memory_order_acquire) != State::kReady) {
       return {};
     }
-  }
-  if (C10_UNLIKELY(unsettled_.load(std::memory_order_relaxed)) && !captured) {
-    settle();
   }
   Block block;
   block.requested = bytes;
@@ -67,6 +71,9 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
   counted_.requested.increase(bytes);
   counted_.active_blocks.increase(1);
   counted_.active_bytes.increase(block.place.bytes);
+  if (C10_UNLIKELY(is_oversize(length))) {
+    counted_.oversize.increase(1);
+  }
   if (C10_UNLIKELY(trace_ != nullptr)) {
     trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
   }
@@ -74,10 +81,11 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool captured) {
   return {address, length};
 }
 
-std::size_t StreamMemory::free(void* address, bool captured) {
+std::size_t StreamMemory::free(void* address) {
   Block block;
   std::vector<Idle> idle;
   std::size_t length = 0;
+  bool waits_for_others = false;
   {
     Lock guard(mutex_);
     const auto found = blocks_.find(address);
@@ -87,6 +95,9 @@ std::size_t StreamMemory::free(void* address, bool captured) {
     length = block.place.bytes;
     counted_.blocks.decrease(1);
     counted_.bytes.decrease(block.place.bytes);
+    if (C10_UNLIKELY(is_oversize(length))) {
+      counted_.oversize.decrease(1);
+    }
     if (C10_UNLIKELY(trace_ != nullptr)) {
       trace_->free(block.place.address);
     }
@@ -97,15 +108,13 @@ std::size_t StreamMemory::free(void* address, bool captured) {
       }
     } else {
       plan_->defer(block.place);
+      deferred_.push_back(std::move(block));
       unsettled_.store(true, std::memory_order_relaxed);
-      if (captured) {
-        deferred_.push_back(std::move(block));
-        return length;
-      }
+      waits_for_others = true;
     }
   }
-  if (C10_UNLIKELY(!block.uses.empty())) {
-    record(std::move(block));
+  if (C10_UNLIKELY(waits_for_others)) {
+    record();
   }
   give_back(idle);
   return length;
@@ -132,79 +141,6 @@ DeviceHistory::Block StreamMemory::block_at(const void* address) {
   return {stream_.device_index(), handle_, reinterpret_cast<std::size_t>(address), requested};
 }
 
-// The place of a freed block waits for events on the streams that used it.
-void StreamMemory::record(Block block) {
-  Pending pending;
-  pending.place = block.place;
-  pending.requested = block.requested;
-  for (const auto& stream : block.uses) {
-    pending.events.emplace_back(stream, PooledEvent::record(stream));
-  }
-  Lock guard(mutex_);
-  pending_.push_back(std::move(pending));
-  // Since the block was freed, another thread may have settled all there was and found nothing left.
-  unsettled_.store(true, std::memory_order_relaxed);
-}
-
-void StreamMemory::use(void* address, c10::cuda::CUDAStream stream) {
-  if (stream == stream_) {
-    return;
-  }
-  Lock guard(mutex_);
-  const auto found = blocks_.find(address);
-  TORCH_CHECK(found != blocks_.end(), "invalid device pointer: ", address);
-  auto& uses = found->second.uses;
-  if (std::find(uses.begin(), uses.end(), stream) == uses.end()) {
-    uses.push_back(stream);
-  }
-}
-
-void StreamMemory::settle() {
-  if (!unsettled_.load(std::memory_order_relaxed)) {
-    return;
-  }
-  std::vector<Block> deferred;
-  std::vector<Pending> pending;
-  {
-    Lock guard(mutex_);
-    deferred.swap(deferred_);
-  }
-  for (Block& block : deferred) {
-    record(std::move(block));
-  }
-  {
-    Lock guard(mutex_);
-    pending.swap(pending_);
-  }
-  // Events of a stream complete in order: one that is not complete answers for those behind it.
-  std::vector<c10::cuda::CUDAStream> busy;
-  const auto complete = [&busy](const std::pair<c10::cuda::CUDAStream, PooledEvent>& it) {
-    if (std::find(busy.begin(), busy.end(), it.first) != busy.end()) {
-      return false;
-    }
-    if (!it.second.completed()) {
-      busy.push_back(it.first);
-      return false;
-    }
-    return true;
-  };
-  const auto done = std::stable_partition(pending.begin(), pending.end(), [&](const Pending& it) {
-    return !std::all_of(it.events.begin(), it.events.end(), complete);
-  });
-  std::vector<Idle> idle;
-  {
-    Lock guard(mutex_);
-    std::for_each(done, pending.end(), [&](const Pending& it) { finish(it.place, it.requested); });
-    pending_.insert(
-        pending_.begin(), std::make_move_iterator(pending.begin()), std::make_move_iterator(done));
-    unsettled_.store(!pending_.empty() || !deferred_.empty(), std::memory_order_relaxed);
-    if (state_.load(std::memory_order_relaxed) == State::kDropped) {
-      idle = take_idle();
-    }
-  }
-  give_back(idle);
-}
-
 void StreamMemory::iteration() {
   Lock guard(mutex_);
   plan_->iteration();
@@ -215,23 +151,7 @@ StreamMemory::Counted StreamMemory::counted() {
   return counted_;
 }
 
-template <class Act>
-void StreamMemory::each_count(Act act) {
-  for (Stat* stat :
-       {&counted_.blocks,
-        &counted_.bytes,
-        &counted_.requested,
-        &counted_.active_blocks,
-        &counted_.active_bytes,
-        &counted_.regions,
-        &counted_.reserved,
-        &counted_.asked}) {
-    act(*stat);
-  }
-}
-
 void StreamMemory::reset_peaks() {
-  peak_before_.store(0, std::memory_order_relaxed);
   Lock guard(mutex_);
   each_count([](Stat& stat) { stat.reset_peak(); });
 }
@@ -239,8 +159,7 @@ void StreamMemory::reset_peaks() {
 void StreamMemory::reset_accumulated() {
   Lock guard(mutex_);
   each_count([](Stat& stat) { stat.reset_accumulated(); });
-  counted_.refusals = 0;
-  counted_.flushed = 0;
+  counted_.refused = {};
 }
 
 std::vector<StreamMemory::Shown> StreamMemory::shown() {

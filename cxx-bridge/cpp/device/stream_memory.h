@@ -2,7 +2,7 @@
 //
 // A block that only its own stream used is free at once when it is freed, since the stream's work is in order. One that
 // other streams used waits for events on them. The plan's bitmap says which places are free, so nothing here can hand
-// out a place twice. Knows neither statistics of others nor graphs: who calls says whether anything is captured.
+// out a place twice. Knows neither statistics of others nor graphs: the gate says whether anything is captured.
 //
 // Invariant (I5): the allocator below and CUDA are never called under the lock.
 #pragma once
@@ -24,6 +24,9 @@
 #include "../upstream.h"
 #include "device_history.h"
 #include "device_trace.h"
+#include "event_gate.h"
+#include "failures.h"
+#include "peaks.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "reach.h"
 
@@ -45,11 +48,15 @@ class StreamMemory {
     Stat regions;
     Stat reserved;
     Stat asked;
-    // What it counts as out of memory, though only a region was not to be had; and for how many of these it had given back
-    // its own cache, which it counts as well.
-    std::int64_t refusals = 0;
-    std::int64_t flushed = 0;
+    // Those that are longer than what the allocator below splits: blocks, and regions.
+    Stat oversize;
+    Stat oversize_regions;
+    // What it counts of failures, though only a region was not to be had.
+    Tries refused;
   };
+
+  // What to do about events that are not complete.
+  enum class Settle : std::uint8_t { kAsk, kWait };
 
   // Why regions in which nothing lies are given back.
   enum class GiveBack : std::uint8_t {
@@ -76,12 +83,14 @@ class StreamMemory {
     std::size_t bytes = 0;
   };
 
-  // What it works with. `whole` answers for the device with its plans; `trace` may be null.
+  // What it works with. `whole` answers for the device with its plans; `peaks` are the device's; `trace` may be null.
   struct Around {
     Below& below;
     Below& whole;
     DeviceHistory& history;
     Span& span;
+    EventGate& events;
+    Peaks& peaks;
     DeviceTrace* trace;
   };
 
@@ -93,8 +102,8 @@ class StreamMemory {
   }
 
   // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take the regions from the
-  // allocator below. While something is `captured` no event may be queried.
-  Given allocate(std::size_t bytes, bool captured);
+  // allocator below; `releases`: that one gives back its cache where there is no room.
+  Given allocate(std::size_t bytes, bool releases);
 
   // Whether a block of its own begins at this address or an address within it.
   bool owns(const void* address) const {
@@ -110,8 +119,8 @@ class StreamMemory {
   // The region that holds an address of its own.
   void* region_of(const void* address) const;
 
-  // The block that begins at this address is freed; how long it was. While something is `captured` no event may be recorded.
-  std::size_t free(void* address, bool captured);
+  // The block that begins at this address is freed; how long it was.
+  std::size_t free(void* address);
 
   // The block that begins at this address, for the history; how much was asked for it is 0 if there is none.
   DeviceHistory::Block block_at(const void* address);
@@ -119,8 +128,9 @@ class StreamMemory {
   // Another stream uses the block that begins at this address.
   void use(void* address, c10::cuda::CUDAStream stream);
 
-  // Records events that had to wait, and asks which are complete. Not during a capture.
-  void settle();
+  // Records events that had to wait for the end of a capture, and asks which are complete, or waits until all are. Nothing during a
+  // capture.
+  void settle(Settle how);
 
   // Gives back regions in which nothing lies. Returns whether there were any.
   bool give_back(GiveBack why);
@@ -134,11 +144,6 @@ class StreamMemory {
   // Whether there is a plan for it.
   bool is_planned() const {
     return !regions_.empty();
-  }
-
-  // The most that the device had handed out before the regions came.
-  std::int64_t peak_before() const {
-    return peak_before_.load(std::memory_order_relaxed);
   }
 
   Counted counted();
@@ -180,14 +185,30 @@ class StreamMemory {
     std::vector<std::pair<c10::cuda::CUDAStream, PooledEvent>> events;
   };
 
-  void reserve(bool captured);
+  void reserve(bool releases);
+  void take_region(std::size_t index);
   bool waits();
-  void record(Block block);
+  void record();
   // Regions in which nothing lies; they are the caller's. Under the lock.
   std::vector<Idle> take_idle();
   void finish(const Place& place, std::size_t requested);
+  // Under the lock.
   template <class Act>
-  void each_count(Act act);
+  void each_count(Act act) {
+    for (Stat* stat :
+         {&counted_.blocks,
+          &counted_.bytes,
+          &counted_.requested,
+          &counted_.active_blocks,
+          &counted_.active_bytes,
+          &counted_.regions,
+          &counted_.reserved,
+          &counted_.asked,
+          &counted_.oversize,
+          &counted_.oversize_regions}) {
+      act(*stat);
+    }
+  }
   void give_back(const std::vector<Idle>& regions);
   void tell_profiler_of_region(void* base, std::int64_t bytes);
 
@@ -195,6 +216,8 @@ class StreamMemory {
   Below& whole_;
   DeviceHistory& history_;
   Span& span_;
+  EventGate& events_;
+  Peaks& peaks_;
   DeviceTrace* const trace_;
   const c10::cuda::CUDAStream stream_;
   const cudaStream_t handle_;
@@ -202,13 +225,13 @@ class StreamMemory {
   // Under the lock from the constructor on.
   rust::Box<StreamPlan> plan_;
   std::vector<Region> regions_;
+  // Changed under the lock.
   std::atomic<State> state_{State::kCold};
   // Memory was short: so many requests are left to the allocator below before the regions are taken again.
   std::atomic<std::size_t> wait_{0};
   // How regions are freed: as when they were taken.
   std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};
   std::atomic<bool> unsettled_{false};
-  std::atomic<std::int64_t> peak_before_{0};
 
   std::mutex mutex_;
   ska::flat_hash_map<void*, Block> blocks_;
@@ -218,6 +241,8 @@ class StreamMemory {
   Counted counted_;
   // How often regions were given back since memory was short.
   std::uint64_t given_back_ = 0;
+  // Another thread dropped the plan while regions were taken.
+  bool drop_ = false;
 };
 
 } // namespace pinbuddy

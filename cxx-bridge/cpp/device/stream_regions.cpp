@@ -17,6 +17,7 @@
 
 #include "profiling.h"
 #include "region_length.h"
+#include "round_up.h"
 
 namespace pinbuddy {
 namespace {
@@ -38,68 +39,83 @@ bool StreamMemory::waits() {
 }
 
 // Takes the regions from the allocator below, so that its limits hold for them.
-void StreamMemory::reserve(bool captured) {
-  State cold = State::kCold;
-  if (state_.load(std::memory_order_acquire) != cold) {
+void StreamMemory::reserve(bool releases) {
+  if (state_.load(std::memory_order_acquire) != State::kCold) {
     return;
   }
   assert_no_lock_held("reserving a region");
   const c10::DeviceIndex device = stream_.device_index();
   // These may throw, and then nobody is reserving.
   c10::cuda::CUDAGuard device_guard(device);
-  // Of the whole: to the allocator below, other streams' regions are blocks.
-  const auto before = whole_.getDeviceStats(device).allocated_bytes[0].peak;
-  if (!state_.compare_exchange_strong(cold, State::kReserving)) {
-    return;
+  peaks_.keep(whole_.getDeviceStats(device));
+  {
+    Lock guard(mutex_);
+    if (state_.load(std::memory_order_relaxed) != State::kCold) {
+      return;
+    }
+    state_.store(State::kReserving);
   }
-  peak_before_.store(std::max(peak_before(), before), std::memory_order_relaxed);
-  std::vector<std::pair<std::size_t, void*>> taken;
   // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
   delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
   const AskingFor region(Asking::kRegion);
   try {
     for (std::size_t index = 0; index < regions_.size(); ++index) {
       // Some may still be there since the cache was emptied.
-      if (const Region& region = regions_[index]; region.base.load(std::memory_order_relaxed) == 0) {
-        const auto since = c10::getApproximateTime();
-        taken.emplace_back(index, below_.raw_alloc_with_stream(region.bytes, handle_));
-        history_.asked_for_region(since, reinterpret_cast<std::size_t>(taken.back().second), region.bytes);
+      if (regions_[index].base.load(std::memory_order_relaxed) == 0) {
+        take_region(index);
       }
     }
-  } catch (const c10::Error& error) {
-    for (const auto& [index, base] : taken) {
-      delete_below_.load(std::memory_order_relaxed)(base);
-    }
-    state_.store(State::kDropped);
-    if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+  } catch (const c10::OutOfMemoryError& error) {
+    {
       Lock guard(mutex_);
-      ++counted_.refusals;
-      counted_.flushed += captured ? 0 : 1;
+      counted_.refused += Failures::counted(releases);
+      state_.store(State::kDropped);
     }
     device_refused(device, error.what_without_backtrace());
     give_back(GiveBack::kForGood);
     return;
+  } catch (...) {
+    // The program's, of a call before: CUDA tells of it with the next one. The next request tries again.
+    {
+      Lock guard(mutex_);
+      state_.store(drop_ ? State::kDropped : State::kCold);
+    }
+    give_back(GiveBack::kCleared);
+    throw;
   }
-  for (const auto& [index, address] : taken) {
-    const auto since = c10::getApproximateTime();
-    const std::size_t held = region_length(below_, address, regions_[index].bytes);
-    history_.asked_for_region(since, 0, 0);
-    regions_[index].held.store(held, std::memory_order_relaxed);
-    tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
-  }
+  bool dropped = false;
   {
     Lock guard(mutex_);
-    for (const auto& [index, address] : taken) {
-      const auto base = reinterpret_cast<std::size_t>(address);
-      plan_->reserved(index, base);
-      span_.widen(base, regions_[index].bytes);
-      regions_[index].base.store(base, std::memory_order_release);
-      counted_.regions.increase(1);
-      counted_.reserved.increase(regions_[index].held.load(std::memory_order_relaxed));
-      counted_.asked.increase(regions_[index].bytes);
-    }
+    dropped = drop_;
+    state_.store(dropped ? State::kDropped : State::kReady, std::memory_order_release);
   }
-  state_.store(State::kReady, std::memory_order_release);
+  if (dropped) {
+    give_back(GiveBack::kForGood);
+  }
+}
+
+// Nobody asks for any of it yet.
+void StreamMemory::take_region(std::size_t index) {
+  Region& region = regions_[index];
+  auto since = c10::getApproximateTime();
+  void* address = below_.raw_alloc_with_stream(region.bytes, handle_);
+  const auto base = reinterpret_cast<std::size_t>(address);
+  history_.asked_for_region(since, base, region.bytes);
+  since = c10::getApproximateTime();
+  const std::size_t held = region_length(below_, address, region.bytes);
+  history_.asked_for_region(since, 0, 0);
+  tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
+  Lock guard(mutex_);
+  region.held.store(held, std::memory_order_relaxed);
+  plan_->reserved(index, base);
+  span_.widen(base, region.bytes);
+  region.base.store(base, std::memory_order_release);
+  counted_.regions.increase(1);
+  counted_.reserved.increase(held);
+  counted_.asked.increase(region.bytes);
+  if (is_oversize(held)) {
+    counted_.oversize_regions.increase(1);
+  }
 }
 
 void* StreamMemory::region_of(const void* address) const {
@@ -118,9 +134,6 @@ std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
     const auto base = regions_[index].base.exchange(0);
     const auto held = regions_[index].held.load(std::memory_order_relaxed);
     idle.push_back({reinterpret_cast<void*>(base), regions_[index].bytes, held});
-    counted_.regions.decrease(1);
-    counted_.reserved.decrease(held);
-    counted_.asked.decrease(regions_[index].bytes);
   }
   return idle;
 }
@@ -131,6 +144,8 @@ bool StreamMemory::give_back(GiveBack why) {
     Lock guard(mutex_);
     const State state = state_.load(std::memory_order_relaxed);
     if (state == State::kReserving) {
+      // Nothing lies in them yet, but they may be on their way: who takes them looks.
+      drop_ = drop_ || why == GiveBack::kForGood;
       return false;
     }
     idle = take_idle();
@@ -150,6 +165,23 @@ bool StreamMemory::give_back(GiveBack why) {
 }
 
 void StreamMemory::give_back(const std::vector<Idle>& regions) {
+  if (regions.empty()) {
+    return;
+  }
+  // As they are with the regions.
+  peaks_.keep(whole_.getDeviceStats(stream_.device_index()));
+  {
+    Lock guard(mutex_);
+    for (const auto& [base, bytes, held] : regions) {
+      counted_.regions.decrease(1);
+      counted_.reserved.decrease(held);
+      counted_.asked.decrease(bytes);
+      if (is_oversize(held)) {
+        counted_.oversize_regions.decrease(1);
+      }
+    }
+    each_count([](Stat& stat) { stat.reset_peak(); });
+  }
   for (const auto& [base, bytes, held] : regions) {
     assert_no_lock_held("giving a region back");
     tell_profiler_of_region(base, static_cast<std::int64_t>(held));

@@ -13,6 +13,8 @@
 #include <mutex>
 
 #include "../lock.h"
+#include "failures.h"
+#include "peaks.h"
 #include "stream_memory.h"
 
 namespace pinbuddy {
@@ -53,37 +55,53 @@ class Streams {
     return any;
   }
 
-  // Gives back what is idle; false if that is nothing. Events are only asked for while `settling`.
-  bool give_back(StreamMemory::GiveBack why, bool settling) {
+  // How much of the regions nobody uses.
+  std::int64_t idle() {
+    std::int64_t bytes = 0;
+    each([&](StreamMemory& it) {
+      const auto counted = it.counted();
+      bytes += counted.reserved.current - counted.active_bytes.current;
+    });
+    return bytes;
+  }
+
+  // Gives back what is idle, once what other streams use is idle too, as the allocator below waits for them; false if that is
+  // nothing.
+  bool give_back(StreamMemory::GiveBack why) {
     bool any = false;
     each([&](StreamMemory& it) {
-      if (settling) {
-        it.settle();
-      }
+      it.settle(StreamMemory::Settle::kWait);
       any = it.give_back(why) || any;
     });
     return any;
   }
 
-  // A request that failed is tried again, so its failure is not the program's. `flushed`: the allocator below had given back
-  // its own cache for it.
-  void forgive(bool flushed) {
-    forgiven_.fetch_add(1, std::memory_order_relaxed);
-    flushed_.fetch_add(flushed ? 1 : 0, std::memory_order_relaxed);
+  // A request that failed is tried again, so its failure is not the program's.
+  void forgive(const Tries& tries) {
+    Lock guard(mutex_);
+    forgiven_ += tries;
   }
 
-  // How many of those there were.
-  std::int64_t forgiven() const {
-    return forgiven_.load(std::memory_order_relaxed);
+  // What was counted of those.
+  Tries forgiven() {
+    Lock guard(mutex_);
+    return forgiven_;
   }
-  std::int64_t flushed() const {
-    return flushed_.load(std::memory_order_relaxed);
+
+  // What there was at most before the regions came or went.
+  Peaks& peaks() {
+    return peaks_;
+  }
+
+  void reset_peaks() {
+    peaks_.reset();
+    each([](StreamMemory& it) { it.reset_peaks(); });
   }
 
   void reset_accumulated() {
     each([](StreamMemory& it) { it.reset_accumulated(); });
-    forgiven_.store(0, std::memory_order_relaxed);
-    flushed_.store(0, std::memory_order_relaxed);
+    Lock guard(mutex_);
+    forgiven_ = {};
   }
 
   StreamMemory* owner(const void* address) {
@@ -110,8 +128,8 @@ class Streams {
   }
 
   std::mutex mutex_;
-  std::atomic<std::int64_t> forgiven_{0};
-  std::atomic<std::int64_t> flushed_{0};
+  Tries forgiven_;
+  Peaks peaks_;
   std::atomic<std::size_t> count_{0};
   std::array<std::unique_ptr<StreamMemory>, kMost> all_;
 };

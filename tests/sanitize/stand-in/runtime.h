@@ -62,6 +62,12 @@ inline cudaError_t cudaEventQuery(cudaEvent_t event) {
   return stand_in::microseconds_now() >= event->over_at ? cudaSuccess : cudaErrorNotReady;
 }
 
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  while (cudaEventQuery(event) == cudaErrorNotReady) {
+  }
+  return cudaSuccess;
+}
+
 inline cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }

@@ -1,0 +1,125 @@
+"""Statistics that count a plan's regions must not show: peaks, failed tries, long blocks, and what is said of them in errors."""
+
+import pytest
+from conftest import needs
+from device_plans import MIB, STEPS, with_plan
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+PEAKS = """
+    def peaks():
+        stats = torch.cuda.memory_stats()
+        return [stats[f"{it}_bytes.all.peak"] >> 20 for it in ("allocated", "active", "requested")]
+"""
+
+
+@pytest.mark.parametrize("give_back", ["torch.cuda.empty_cache()", "drop()"])
+def test_peaks_are_no_less_than_what_was_shown_once_a_region_is_gone(with_plan, give_back):
+    outcome = with_plan(PEAKS + f"""
+    def drop():
+        try:
+            block(95)
+        except torch.cuda.OutOfMemoryError:
+            pass
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    # Little of the region.
+    it = block(12)
+    if {give_back == "drop()"}:
+        drop()
+    del it
+    torch.cuda.empty_cache()
+    large = torch.cuda.caching_allocator_alloc(90 * MIB)
+    shown = torch.cuda.memory_allocated() >> 20
+    torch.cuda.caching_allocator_delete(large)
+    print(json.dumps([shown, peaks(), counts()["dropped"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="100")
+    assert outcome.value == [90, [90] * 3, give_back == "drop()"]
+
+
+def test_what_was_there_before_a_region_stays_in_all_peaks(with_plan):
+    outcome = with_plan(PEAKS + """
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    large = torch.cuda.caching_allocator_alloc(100 * MIB)
+    torch.cuda.caching_allocator_delete(large)
+    it = block(12)
+    print(json.dumps(peaks()))
+    """)
+    assert outcome.value == [100] * 3
+
+
+COUNTS = """
+    def tries():
+        stats = torch.cuda.memory_stats()
+        return [stats.get(f"num_{it}", 0) for it in ("ooms", "alloc_retries", "oom_rejections")]
+    def fails(bytes):
+        try:
+            torch.empty(bytes, dtype=torch.uint8, device="cuda")
+        except torch.cuda.OutOfMemoryError as error:
+            return str(error)
+"""
+
+
+@pytest.mark.parametrize("asked", [1 << 61, 500 * MIB])
+def test_nothing_gives_way_to_what_no_device_of_that_length_could_serve(with_plan, run, asked):
+    program = COUNTS + f"""
+    failed = fails({asked})
+    print(json.dumps([failed is not None, tries()]))
+    """
+    outcome = with_plan(program + """
+    print(json.dumps([failed is not None, tries(), counts()["dropped"], counts()["given_back"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    stock = run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64").value
+    assert outcome.value == [*stock, False, 0]
+    assert outcome.warnings == []
+
+
+@needs(14, "throw_on_cudamalloc_oom")
+def test_rejections_count_as_pytorchs_do(with_plan, run):
+    conf = {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True"}
+    program = COUNTS + """
+    kept = block(12)
+    failed = fails(60 * MIB)
+    print(json.dumps([failed is not None, tries()]))
+    """
+    planned = with_plan(program, PINBUDDY_SIM_DEVICE_MB="64", **conf)
+    stock = run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64", **conf)
+    assert planned.value == stock.value
+    (warning,) = planned.warnings
+    assert "its plan is dropped" in warning
+
+
+@needs(14, "throw_on_cudamalloc_oom")
+def test_a_request_that_was_rejected_and_then_served_counts_as_none(with_plan):
+    outcome = with_plan(COUNTS + """
+    beside = torch.cuda.caching_allocator_alloc(40 * MIB)
+    # No plan serves these; the region does, once it is PyTorch's again.
+    other = torch.cuda.caching_allocator_alloc(18 * MIB)
+    print(json.dumps([tries(), counts()["given_back"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64",
+        PYTORCH_ALLOC_CONF="per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True")
+    assert outcome.value == [[0, 0, 0], 1]
+
+
+def test_an_error_says_how_much_of_the_regions_is_idle(with_plan):
+    outcome = with_plan(COUNTS + """
+    kept = block(12)
+    print(json.dumps([fails(500 * MIB), fails(60 * MIB)]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    says = "of what is allocated by PyTorch 8 MiB are idle in regions of this device's plan"
+    for text in outcome.value:
+        assert f"pinbuddy: {says}" in text or f"; {says}" in text, text
+
+
+def test_a_region_is_no_long_block(with_plan, run):
+    program = """
+    torch.cuda.empty_cache()
+    torch.cuda.reset_accumulated_memory_stats()
+    it = block(20)
+    stats = torch.cuda.memory_stats()
+    print(json.dumps([stats[f"oversize_allocations.{it}"] for it in ("current", "allocated", "freed")]))
+    """
+    for megabytes in (20, 21):
+        conf = {"PYTORCH_ALLOC_CONF": f"max_split_size_mb:{megabytes}"}
+        assert with_plan(program, **conf).value == run(STEPS + program, **conf).value

@@ -1,0 +1,148 @@
+"""What other streams still use is waited for where PyTorch waits, and no error of CUDA's is lost on the way."""
+
+from conftest import needs
+from device_plans import with_plan
+
+pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+
+# A planned block that another stream uses for a while.
+USED = """
+    side = torch.cuda.Stream()
+    def used(cycles=300_000_000):
+        it = block(12)
+        assert planned(it)
+        it.record_stream(side)
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(cycles)
+        return it
+    def stand():
+        it = counts()
+        return [torch.cuda.memory_reserved() >> 20, it["reserved_bytes"] >> 20, it["dropped"]]
+"""
+
+
+def test_where_memory_is_short_it_waits_for_other_streams(with_plan):
+    outcome = with_plan(USED + """
+    it = used()
+    del it
+    busy = not side.query()
+    # PyTorch, too, waits for all events before it says that it has no memory.
+    large = block(60)
+    print(json.dumps([busy, side.query(), stand()]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [True, True, [60, 0, False]]
+    assert outcome.warnings == []
+
+
+def test_emptying_the_cache_waits_for_other_streams(with_plan):
+    outcome = with_plan(USED + """
+    it = used()
+    del it
+    busy = not side.query()
+    torch.cuda.empty_cache()
+    print(json.dumps([busy, side.query(), stand()]))
+    """)
+    assert outcome.value == [True, True, [0, 0, False]]
+
+
+def test_a_dropped_region_goes_though_its_last_block_waited(with_plan):
+    outcome = with_plan(USED + """
+    it = used(100_000_000)
+    try:
+        block(60)
+    except torch.cuda.OutOfMemoryError:
+        pass
+    stands = [stand()]
+    del it
+    torch.cuda.synchronize()
+    it = block(12)
+    print(json.dumps([*stands, stand(), torch.cuda.memory_stats()["active_bytes.all.current"] >> 20]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    # The region is PyTorch's, and serves.
+    assert outcome.value == [[20, 20, True], [20, 0, True], 12]
+
+
+CAPTURE = """
+    import threading
+    graph, begun, over = torch.cuda.CUDAGraph(), threading.Event(), threading.Event()
+    def capture():
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
+            torch.empty(1000, device="cuda")
+            begun.set()
+            over.wait()
+    thread = threading.Thread(target=capture)
+    def beside_a_capture(act):
+        thread.start()
+        begun.wait()
+        try:
+            return act()
+        finally:
+            over.set()
+            thread.join()
+"""
+
+
+@needs(15, "an allocator that gives back its cache beside a capture")
+def test_beside_a_capture_the_cache_is_emptied_as_pytorchs_is(with_plan):
+    outcome = with_plan(CAPTURE + """
+    def act():
+        torch.cuda.empty_cache()
+        return counts()["reserved_bytes"]
+    print(json.dumps(beside_a_capture(act)))
+    """)
+    assert outcome.value == 0
+
+
+@needs(15, "an allocator that gives back its cache beside a capture")
+def test_beside_a_capture_tries_count_as_pytorchs_do(with_plan):
+    outcome = with_plan(CAPTURE + """
+    kept = block(12)
+    def act():
+        try:
+            block(60)
+        except torch.cuda.OutOfMemoryError:
+            stats = torch.cuda.memory_stats()
+            return [stats["num_ooms"], stats["num_alloc_retries"]]
+    print(json.dumps(beside_a_capture(act)))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [1, 1]
+
+
+def test_an_error_about_an_event_loses_no_block(with_plan):
+    outcome = with_plan(USED + """
+    it = used(1000)
+    del it
+    torch.cuda.synchronize()
+    try:
+        block(12)
+        error = None
+    except RuntimeError as it:
+        error = str(it)
+    torch.cuda.empty_cache()
+    print(json.dumps([error, torch.cuda.memory_stats()["active_bytes.all.current"], stand()]))
+    """, PINBUDDY_SIM_FAULTS="cudaEventQuery:1=1")
+    error, active, stands = outcome.value
+    assert error is not None and "invalid argument" in error
+    assert (active, stands) == (0, [0, 0, False])
+
+
+def test_an_error_before_a_region_is_taken_is_the_programs(with_plan):
+    """CUDA tells of it with the next call, which is the one that asks for the region."""
+    outcome = with_plan("""
+    import ctypes
+    torch.cuda.empty_cache()
+    runtime = ctypes.CDLL(None)
+    runtime.cudaSetDevice(99)
+    try:
+        block(12)
+        error = None
+    except RuntimeError as it:
+        error = str(it)
+    dropped = counts()["dropped"]
+    it = block(12)
+    print(json.dumps([error, dropped, counts()["dropped"], counts()["reserved_bytes"] >> 20]))
+    """)
+    error, dropped, still, reserved = outcome.value
+    assert error is not None and "invalid device ordinal" in error
+    assert (dropped, still, reserved) == (False, False, 20)
+    assert outcome.warnings == []
