@@ -1,7 +1,8 @@
 // The most that there was on a device before the regions of plans were others.
 //
 // What the allocator below had at most has the regions of that time in it. So before one comes or goes, the peaks are kept as
-// they are shown then; those shown later are never less. Knows no plan.
+// they are shown then; those shown later are never less. Once it has gone the allocator below begins anew, and so all its peaks are
+// kept, of what a plan has nothing to do with as well. Knows no plan.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -42,21 +43,31 @@ class Peaks {
   }
 
  private:
-  // What a plan's blocks are counted in, and its regions are not.
   template <class Act>
   void each(Stats& stats, Act act) {
     std::size_t number = 0;
-    for (auto* all : {&stats.allocation, &stats.active, &stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes}) {
+    for (auto* all :
+         {&stats.allocation,
+          &stats.segment,
+          &stats.active,
+          &stats.inactive_split,
+          &stats.allocated_bytes,
+          &stats.reserved_bytes,
+          &stats.active_bytes,
+          &stats.inactive_split_bytes,
+          &stats.requested_bytes}) {
       for (auto& stat : *all) {
         act(stat, peaks_[number++]);
       }
     }
-    act(stats.oversize_allocations, peaks_[number]);
+    for (auto* stat : {&stats.oversize_allocations, &stats.oversize_segments}) {
+      act(*stat, peaks_[number++]);
+    }
   }
 
   static constexpr std::size_t kTypes = std::tuple_size_v<c10::CachingAllocator::StatArray>;
 
-  std::array<std::atomic<std::int64_t>, 5 * kTypes + 1> peaks_{};
+  std::array<std::atomic<std::int64_t>, 9 * kTypes + 2> peaks_{};
 };
 
 } // namespace pinbuddy

@@ -168,8 +168,9 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   if (regions.empty()) {
     return;
   }
-  // As they are with the regions.
-  peaks_.keep(whole_.getDeviceStats(stream_.device_index()));
+  // As they are with the regions; from then on without them.
+  const c10::DeviceIndex device = stream_.device_index();
+  peaks_.keep(whole_.getDeviceStats(device));
   {
     Lock guard(mutex_);
     for (const auto& [base, bytes, held] : regions) {
@@ -189,6 +190,7 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
     delete_below_.load(std::memory_order_relaxed)(base);
     history_.asked_for_region(since, reinterpret_cast<std::size_t>(base), bytes);
   }
+  below_.resetPeakStats(device);
 }
 
 // A region is no memory of the program's: what the allocator below says of it to a profiler is made good.
