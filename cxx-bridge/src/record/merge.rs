@@ -188,15 +188,18 @@ impl Merger {
         let known = self.blocks.get_mut(&entry.allocation);
         let what = match (entry.kind, known) {
             // Never early: its request is before it in the same ring.
-            (Kind::Wait(took), known) => What::Wait {
-                id: match known {
+            (Kind::Wait(took), known) => {
+                // It may have begun before the recording did, or been over before that.
+                let took = took.min(self.at.max(at));
+                if took == 0 {
+                    return true;
+                }
+                let id = match known {
                     Some(Block::Live { id }) => Some(*id),
                     _ => None,
-                },
-                // It may have begun before the recording did.
-                took: took.min(self.at.max(at)),
-                thread,
-            },
+                };
+                What::Wait { id, took, thread }
+            }
             (Kind::Clear, _) => What::Clear,
             (Kind::Iteration, _) => What::Iteration,
             (Kind::SegmentAlloc { bytes, device }, _) => What::Segment {
