@@ -43,7 +43,7 @@ struct Process {
     /// What becomes of `BUDDY_PLAN`.
     choice: Choice,
     /// What is recorded for a plan of pinned memory.
-    recorded: Option<plan::ToRecord>,
+    to_record: Option<plan::ToRecord>,
     recorder: Recorder<Rings>,
     device_memory: DeviceMemory,
     live: Live,
@@ -73,10 +73,7 @@ fn process() -> &'static Process {
             Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
         };
-        let recorded = match &choice {
-            Choice::Record(recorded) => Some(recorded.clone()),
-            other => plan::again(other, &config),
-        };
+        let to_record = plan::to_record(&choice, &config);
         let live = Live::new(config.live.value && !config.disable.value);
         let handle = match applied {
             Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
@@ -85,7 +82,7 @@ fn process() -> &'static Process {
         Process {
             handle,
             choice,
-            recorded,
+            to_record,
             recorder: Recorder::new(Rings),
             device_memory,
             live,
@@ -117,7 +114,7 @@ pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
 
 /// Whether requests are recorded from the first one on.
 pub(crate) fn engine_records() -> bool {
-    record::is_wanted(handle().config()) || process().recorded.is_some()
+    record::is_wanted(handle().config()) || process().to_record.is_some()
 }
 
 /// The first request is being recorded.
@@ -128,8 +125,8 @@ pub(crate) fn engine_record_begin() {
             let config = handle().config();
             let sink = record::pinned_sink(config, &ffi::torch_version(), traces_both());
             let mut sinks: Vec<_> = sink.into_iter().collect();
-            if let Some(recorded) = &process().recorded {
-                sinks.push(Box::new(plan::Recording::new(recorded.clone())));
+            if let Some(to_record) = &process().to_record {
+                sinks.push(Box::new(plan::Recording::new(to_record.clone())));
             }
             sinks
         };

@@ -41,11 +41,7 @@ DeviceAllocator* the_device_allocator = nullptr;
 class DeviceAllocator final : public Capturing {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Capturing(below, planned),
-        planned_(planned),
-        streams_(planned),
-        deleter_below_(below->raw_deleter()),
-        notes_(traces) {}
+      : Capturing(below, planned), streams_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -129,10 +125,13 @@ class DeviceAllocator final : public Capturing {
   // The allocator below is initialised.
   void begin(int devices) {
     streams_.begin(devices);
-    if (planned_ && !counts_.exchange(true)) {
+    if (watches_.exchange(true)) {
+      return;
+    }
+    if (planned_) {
       below_->attachOutOfMemoryObserver(Failures::count);
     }
-    if (notes_.any() && !tracked_.exchange(true)) {
+    if (notes_.any()) {
       device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
     }
@@ -238,9 +237,10 @@ class DeviceAllocator final : public Capturing {
     if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
-    StreamMemory* memory = streams_[device].of(
-        stream,
-        {*below_, *this, history_, streams_.span(), captures_.events(), streams_[device].peaks(), notes_.trace(device)});
+    Streams& own = streams_[device];
+    StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
+      return {*below_, *this, history_, streams_.span(), captures_.events(), own.peaks(), notes_.trace(device)};
+    });
     streams_.count();
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
@@ -311,12 +311,11 @@ class DeviceAllocator final : public Capturing {
     the_device_allocator->notes_.take(entry);
   }
 
-  const bool planned_;
   AllStreams streams_;
   const c10::DeleterFnPtr deleter_below_;
   DeviceNotes notes_;
-  std::atomic<bool> tracked_{false};
-  std::atomic<bool> counts_{false};
+  // Whether the allocator below tells this one of what it does.
+  std::atomic<bool> watches_{false};
 };
 
 // c10's registry is another way to the allocator: of torch.accelerator's functions, and of libraries.

@@ -13,7 +13,7 @@ namespace pinbuddy {
 
 class Remembering : public Forwarding<device_memory::CUDAAllocator> {
  public:
-  Remembering(device_memory::CUDAAllocator* below, bool planned) : Forwarding(below), remembers_(planned) {}
+  Remembering(device_memory::CUDAAllocator* below, bool planned) : Forwarding(below), planned_(planned) {}
 
   void recordHistory(
       bool enabled,
@@ -23,7 +23,7 @@ class Remembering : public Forwarding<device_memory::CUDAAllocator> {
       bool clear,
       const std::vector<std::string>& skip) override {
     below_->recordHistory(enabled, context, most, when, clear, skip);
-    if (remembers_) {
+    if (planned_) {
       history_.record(enabled, context, most, when, clear, skip);
     }
   }
@@ -56,10 +56,9 @@ class Remembering : public Forwarding<device_memory::CUDAAllocator> {
     }
   }
 
+  // Whether there are plans.
+  const bool planned_;
   DeviceHistory history_;
-
- private:
-  const bool remembers_;
 };
 
 } // namespace pinbuddy

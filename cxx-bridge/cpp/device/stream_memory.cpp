@@ -5,8 +5,6 @@
 
 #include "stream_memory.h"
 
-#include <c10/core/AllocatorConfig.h>
-
 #include <utility>
 
 #include "round_up.h"

@@ -24,8 +24,9 @@ class Streams {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // The stream's memory; null if it has none.
-  StreamMemory* of(c10::cuda::CUDAStream stream, const StreamMemory::Around& around) {
+  // The stream's memory; null if it has none. `around` is called for one that is new.
+  template <class Around>
+  StreamMemory* of(c10::cuda::CUDAStream stream, Around around) {
     const std::size_t count = count_.load(std::memory_order_acquire);
     for (std::size_t index = 0; index < count; ++index) {
       // By their numbers: to ask for a stream's handle sets the device.
@@ -33,7 +34,7 @@ class Streams {
         return all_[index].get();
       }
     }
-    return add(stream, around);
+    return add(stream, around());
   }
 
   std::size_t count() const {

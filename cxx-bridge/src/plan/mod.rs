@@ -7,7 +7,7 @@
 //! and a plan brings its own threshold. The run that is recorded keeps the default one.
 //!
 //! A first run may have ended early, with an error after a few steps. So a plan of few requests is used, and the run is recorded
-//! beside it: where it makes many more, its plan replaces that one ([`again`]).
+//! beside it: where it makes many more, its plan replaces that one ([`to_record`]).
 //!
 //! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
 //! for that, and if it is no other kind of file. Knows no engine.
@@ -90,10 +90,12 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
     })
 }
 
-/// How a run is recorded that uses a plan of few requests.
-pub fn again(choice: &Choice, config: &Config) -> Option<ToRecord> {
-    let Choice::Use(plan) = choice else {
-        return None;
+/// How this run is recorded, if it is: for its first plan, or beside one of few requests.
+pub fn to_record(choice: &Choice, config: &Config) -> Option<ToRecord> {
+    let plan = match choice {
+        Choice::Record(first) => return Some(first.clone()),
+        Choice::Use(plan) => plan,
+        Choice::Nothing => return None,
     };
     let requests = plan.facts.requests;
     // None: not a recorded run's.
@@ -228,11 +230,11 @@ mod tests {
         let (config, _) = read(&[("BUDDY_PLAN", "plan.json")]);
         let above = |requests| {
             let choice = Choice::Use(of_requests(requests));
-            again(&choice, &config).map(|it| it.above)
+            to_record(&choice, &config).map(|it| it.above)
         };
         assert_eq!([1, 4095].map(above), [Some(4), Some(4 * 4095)]);
         // The first is no recorded run's.
         assert_eq!([0, 4096, 1 << 40].map(above), [None; 3]);
-        assert!(again(&Choice::Nothing, &config).is_none());
+        assert!(to_record(&Choice::Nothing, &config).is_none());
     }
 }
