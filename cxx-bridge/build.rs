@@ -34,6 +34,7 @@ const SOURCES: [&str; 22] = [
     "cpp/planned_blocks.cpp",
     "cpp/quick_backend.cpp",
     "cpp/rings.cpp",
+    "cpp/thread_number.cpp",
 ];
 
 /// Counts lines for gcov.

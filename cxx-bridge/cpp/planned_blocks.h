@@ -11,6 +11,7 @@
 
 #include "block.h"
 #include "block_table.h"
+#include "thread_number.h"
 
 namespace pinbuddy {
 
@@ -59,7 +60,7 @@ class PlannedBlocks {
   // The block of a slot that is used for the first time, or whose region was pinned anew.
   Block* place(const Grant& grant, Block* block);
 
-  // A number for each thread that asks, until it ends.
+  // This thread's number, which has a lane until the thread ends.
   static std::uint32_t thread() {
     return C10_LIKELY(number != 0) ? number - 1 : number_thread();
   }

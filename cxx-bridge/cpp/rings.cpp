@@ -4,6 +4,8 @@
 #include <mutex>
 #include <new>
 
+#include "thread_number.h"
+
 namespace pinbuddy {
 namespace {
 
@@ -73,6 +75,8 @@ struct Rings::Owner {
 
 Ring* Rings::claim() {
   static constinit thread_local unsigned to_wait = 0;
+  // First, so that it goes last: whoever has the number next has it for good.
+  ThreadNumber::own();
   static thread_local Owner owner;
   if (owner.over) {
     // Its destructor has run: what other destructors of this thread do is lost.
@@ -90,7 +94,7 @@ Ring* Rings::claim() {
 }
 
 Ring* Rings::claim_any() {
-  const std::uint32_t thread = threads_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t thread = ThreadNumber::own();
   const std::size_t there = count();
   for (std::size_t index = 0; index < there; ++index) {
     Ring* ring = rings_[index].load(std::memory_order_acquire);

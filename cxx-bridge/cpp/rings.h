@@ -180,7 +180,6 @@ class Rings {
   static constinit inline thread_local Ring* own_ = nullptr;
   static inline std::array<std::atomic<Ring*>, kMost> rings_{};
   static inline std::atomic<std::size_t> count_{0};
-  static inline std::atomic<std::uint32_t> threads_{0};
   static inline Losses lost_;
   static inline Lost lost_told_{};
 };

@@ -20,7 +20,8 @@ pub enum Event {
         id: u64,
         /// As asked for.
         bytes: u64,
-        /// The thread: how many threads made a request before this one made its first.
+        /// Of the thread: how many lanes there were before its first request. Threads that never live at the same time
+        /// may share one.
         lane: u32,
     },
     /// The request's memory may be used again: it was freed, and its events are complete.

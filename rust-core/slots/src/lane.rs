@@ -231,16 +231,6 @@ impl Course {
         true
     }
 
-    /// From its first step again, for another thread. What was learned of its blocks stays.
-    pub(crate) fn begin_anew(&mut self) {
-        self.at = 0;
-        self.sure = Sure::Yes;
-        self.last = [0; CLUE];
-        self.odd = Odd::Lost;
-        self.put = None;
-        self.drift.is_sure();
-    }
-
     /// The step that comes next, if the lane is sure of it: of the period's iterations, the first one's.
     pub(crate) fn next(&self) -> Option<usize> {
         let past = self.at.checked_sub(self.period);
@@ -289,12 +279,6 @@ impl Course {
         let most = PASSED.min(self.steps.len()) as isize;
         let steps = (2..=most).filter_map(|back| self.at_distance(-back));
         steps.filter(|&step| self.steps[step].1 == bytes).collect()
-    }
-
-    /// Whether the lane may begin with a request of `bytes`.
-    pub(crate) fn may_begin_with(&self, bytes: usize) -> bool {
-        let first = self.steps.iter().take(CLUE);
-        first.into_iter().any(|&(_, wanted)| wanted == bytes)
     }
 
     #[cold]
@@ -393,5 +377,6 @@ impl Course {
 }
 
 mod rest;
+mod threads;
 #[cfg(test)]
 mod tests;

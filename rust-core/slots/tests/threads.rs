@@ -59,6 +59,32 @@ fn the_next_thread_has_the_lane_of_one_that_has_ended() {
     assert_eq!(slots.counts().hits, 300);
 }
 
+/// As a record has it whose threads end before the next ones begin: an epoch's batches, and an evaluation's.
+#[test]
+fn the_next_thread_goes_on_where_the_one_before_has_ended() {
+    let mut layout = Layout {
+        regions: vec![15 * GRANULE],
+        slots: vec![slot(1, 0), slot(2, 1), slot(4, 3), slot(8, 7)],
+        lanes: vec![Lane {
+            period: vec![0, 1, 2, 3],
+            ..Lane::default()
+        }],
+    };
+    layout.lanes[0].prologue = vec![1];
+    let mut slots = Slots::new(&layout).unwrap();
+    slots.pinned(0, 1 << 30);
+    assert_eq!(runs(&mut slots, 0, &[2]), [Some(1)]);
+    slots.thread_ended(0);
+    for epoch in 0..3 {
+        assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)], "{epoch}");
+        slots.thread_ended(0);
+        assert_eq!(runs(&mut slots, 0, &[4, 8]), [Some(2), Some(3)], "{epoch}");
+        slots.thread_ended(0);
+    }
+    assert_eq!(slots.counts().hits, 13);
+    assert_eq!(slots.counts().resyncs, 0);
+}
+
 #[test]
 fn a_thread_that_ends_early_leaves_the_lane_at_its_begin() {
     let mut slots = slots(&[&[1, 2, 3, 4]]);

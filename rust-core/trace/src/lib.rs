@@ -23,8 +23,8 @@
 //! `"unit":"ns"`. `alloc` asks for a block and names it; `event` says that the block is used on a stream, and
 //! must not be handed out again before the stream's work so far is done; `free` frees it; `safe` says that
 //! this work was seen done, so that the block may be handed out again; `clear` is `empty_cache`; `iter` ends
-//! a step; `lost` says that so many events were dropped about here. `thread` may be absent, and is 0 then;
-//! any other field that an op does not need must be absent. `"private":1` in an `alloc` says that no engine serves
+//! a step; `lost` says that so many events were dropped about here. `thread` is a number that no other thread has at the same
+//! time: one that began after another's end may have its number. It may be absent, and is 0 then; any other field that an op does not need must be absent. `"private":1` in an `alloc` says that no engine serves
 //! it: it is of a private pool, of a capture, or larger than PyTorch was told to keep.
 //!
 //! A block that no stream used needs no `safe`: its `free` is its end. A block that was used and has no

@@ -16,22 +16,29 @@ pub(super) struct Holders {
     before: u32,
 }
 
+/// How a lane suits a thread's first request: the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Suits {
+    /// The lane goes on with it where the thread before has left it: so it was recorded, where the record's threads ended
+    /// and began as these do.
+    GoesOn,
+    /// The lane may begin with it; how many threads have had it. Those that fewer have had come first: where a record's
+    /// threads have lanes of their own, each of them gets its own.
+    Begins(u32),
+    /// It may not, but nobody has had it.
+    Unlike,
+}
+
 impl Slots {
-    /// Gives a thread a lane that nobody has: the first that may begin with this request, else the first. Lanes that
-    /// nobody has had come before others: where threads end and others begin, as with each epoch of a data loader, each of
-    /// them was recorded with a lane of its own. One that a thread has had waits for the next of its kind: between two
-    /// epochs another thread must not take it.
+    /// Gives a thread a lane that nobody has, the one that suits it best; of equals, the first. A lane that a thread has had
+    /// waits for one that suits it: between two epochs of a data loader, each of which has a thread, no other must take it.
     #[cold]
     pub(super) fn assign(&mut self, thread: u32, bytes: usize) -> Option<u32> {
         let index = thread as usize;
         let free = (0..self.courses.len()).filter(|&lane| !self.holders[lane].held);
-        let ranked = free.map(|lane| {
-            let fits = self.courses[lane].may_begin_with(bytes);
-            (!fits, self.holders[lane].before, lane)
-        });
-        let suits = |&(unfit, before, _): &(bool, u32, usize)| !unfit || before == 0;
-        let lane = ranked.filter(suits).min().map(|it| it.2);
-        let Some(lane) = lane.filter(|_| index < MOST_THREADS) else {
+        let suiting = free.filter_map(|lane| Some((self.suits(lane, bytes)?, lane)));
+        let best = suiting.min().filter(|_| index < MOST_THREADS);
+        let Some((suits, lane)) = best else {
             self.needed = None;
             self.counts.unplanned += 1;
             return None;
@@ -39,9 +46,23 @@ impl Slots {
         if index >= self.lane_of.len() {
             self.lane_of.resize(index + 1, None);
         }
+        if suits != Suits::GoesOn {
+            self.courses[lane].begin_anew();
+        }
         self.holders[lane].held = true;
         self.lane_of[index] = Some(lane as u32);
         Some(lane as u32)
+    }
+
+    fn suits(&self, lane: usize, bytes: usize) -> Option<Suits> {
+        let (course, before) = (&self.courses[lane], self.holders[lane].before);
+        if before > 0 && course.goes_on_with(bytes) {
+            Some(Suits::GoesOn)
+        } else if course.may_begin_with(bytes) {
+            Some(Suits::Begins(before))
+        } else {
+            (before == 0).then_some(Suits::Unlike)
+        }
     }
 
     /// Whether the lane waits for a thread, since the one that had it has ended.
@@ -50,15 +71,14 @@ impl Slots {
         !held && before > 0
     }
 
-    /// This thread has ended: its lane begins anew with the next thread that gets it, and its number may become
-    /// another's. What it asked for and nobody has freed stays where it is.
+    /// This thread has ended: its lane waits for the next one that suits it, and its number may become another's. What it
+    /// asked for and nobody has freed stays where it is.
     pub fn thread_ended(&mut self, thread: u32) {
         let held = self.lane_of.get_mut(thread as usize);
         if let Some(lane) = held.and_then(Option::take) {
             let holders = &mut self.holders[lane as usize];
             holders.held = false;
             holders.before = holders.before.saturating_add(1);
-            self.courses[lane as usize].begin_anew();
         }
     }
 }
