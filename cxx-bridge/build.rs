@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
