@@ -18,6 +18,9 @@ import torch
 from release import host_stats
 
 
+VERSIONS = range(1, 6)
+
+
 def by_simulator() -> int:
     text = ctypes.create_string_buffer(4096)
     ctypes.CDLL(None).pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
@@ -35,8 +38,8 @@ def replay(lines, pinned_bytes) -> dict:
     for line in lines:
         event = json.loads(line)
         if "format" in event:
-            if event["version"] != 1:
-                sys.exit(f"expected a trace of version 1, found version {event['version']}")
+            if event["version"] not in VERSIONS:
+                sys.exit(f"expected a trace of version 1 to {VERSIONS[-1]}, found version {event['version']}")
             continue
         match event["op"]:
             case "alloc":

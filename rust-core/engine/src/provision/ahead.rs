@@ -6,10 +6,8 @@
 
 use crate::kind::SMALL;
 
-/// The first window.
-const FIRST: usize = 64 << 20;
-/// The widest window, unless a quarter of the largest set is more; never more than what is in use.
-const MODEST: usize = 256 << 20;
+/// The first window, and the widest one unless a quarter of the largest set is more; never more than what is in use.
+pub(super) const FIRST: usize = 64 << 20;
 /// So many of the last requests that missed are remembered.
 const KNOWN: usize = 64;
 /// So many of these are recent.
@@ -61,7 +59,7 @@ impl Ahead {
 
     /// A miss, or memory ahead of demand was used up: the window doubles.
     pub(super) fn open(&mut self, in_use: usize, largest_set: usize) {
-        let most = MODEST.max(largest_set / 4).min(in_use);
+        let most = FIRST.max(largest_set / 4).min(in_use);
         self.window = (self.window * 2).max(FIRST).min(most);
     }
 
@@ -155,12 +153,12 @@ mod tests {
         let mut ahead = Ahead::default();
         let mut windows = Vec::new();
         for _ in 0..5 {
-            ahead.miss(8 * MIB, 400 * MIB, 400 * MIB);
+            ahead.miss(8 * MIB, 1200 * MIB, 1200 * MIB);
             windows.push(ahead.window() / MIB);
         }
-        assert_eq!(windows, [0, 64, 128, 256, 256]);
-        ahead.miss(8 * MIB, 4096 * MIB, 4096 * MIB);
-        assert_eq!(ahead.window(), 512 * MIB, "a quarter of what is in use");
+        assert_eq!(windows, [0, 64, 128, 256, 300], "a quarter of the set");
+        ahead.miss(8 * MIB, 200 * MIB, 200 * MIB);
+        assert_eq!(ahead.window(), 64 * MIB, "a small set");
         assert_eq!(ahead.demand(), 48 * MIB);
         ahead.clear();
         assert_eq!((ahead.window(), ahead.demand()), (0, 0));
