@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const PICTURE: &str = "docs/pictures/best-and-worst.svg";
 const BENCH: &str = "docs/results/2026-11-22-bench.json";
-const PLAN: &str = "docs/results/2026-11-24-plan.json";
+const PLAN: &str = "docs/results/2026-11-25-plan.json";
 const WORST: &str = "docs/results/2026-11-23-worst.json";
 
 /// What a bar stands for: its text, the run, and the figure there; over a second one, if there is one.
