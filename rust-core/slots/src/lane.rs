@@ -377,6 +377,6 @@ impl Course {
 }
 
 mod rest;
-mod threads;
 #[cfg(test)]
 mod tests;
+mod threads;
