@@ -1,6 +1,7 @@
-"""A pin that the driver refuses: what is kept, what is tried, and what the user reads."""
+"""A pin or an unpin that the driver refuses: what is kept, what is tried, and what the user reads."""
 
 import pytest
+from conftest import ALLOC_CONF, needs
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "3", "BUDDY_WARMUP": "sync"}
 
@@ -137,3 +138,26 @@ def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
     count, text = outcome.value
     # One block is live; the other two were unpinned.
     assert count == 100 - 32 and "out of memory" in text and "pinbuddy: 32 MiB pinned" in text
+
+
+@needs(15, "pinned_free_catch_all")
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_free_whose_unpin_is_refused_warns_where_that_is_asked_for_and_loses_nothing(run, asked):
+    """Below the threshold, longer than what PyTorch may keep. Without the setting stock ends the program."""
+    outcome = run(
+        """
+        from program import *
+        use_gpu()
+        tensor = pinned(0.5)
+        before = sim()["unpins"]
+        del tensor
+        refused = sim()["unpins"] == before
+        served = pinned(0.5).is_pinned()
+        torch._C._host_emptyCache()
+        answer(refused, served, sim()["pinned_bytes"])
+        """,
+        **{ALLOC_CONF: f"pinned_max_cached_size_mb:0,pinned_free_catch_all:{asked}"},
+        PINBUDDY_SIM_FAULTS="cudaFreeHost:1=999",
+    )
+    assert outcome.value == [True, True, 0]
+    assert ("pinned_free_catch_all: could not free pinned memory: CUDA error: unknown error" in outcome.stderr) == asked
