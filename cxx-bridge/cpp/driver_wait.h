@@ -21,6 +21,7 @@ inline constinit thread_local std::chrono::steady_clock::time_point since{};
 inline void begins(bool in_request) {
   if (detail::depth++ == 0) {
     detail::in_request = in_request;
+    recording::will_wait();
     detail::since = std::chrono::steady_clock::now();
   }
 }

@@ -114,6 +114,14 @@ inline void mark(Kind kind) {
   push(std::uint64_t{session.load(std::memory_order_relaxed)} << kSessionShift, kind, 0);
 }
 
+// This thread begins to wait for the driver. From now on it has a number, so threads that wait at the same time are told
+// apart, though the first of them may end before the others are served.
+inline void will_wait() {
+  if (session.load(std::memory_order_relaxed) != 0) {
+    Rings::own();
+  }
+}
+
 // This thread has waited so many nanoseconds for the driver: in a request, whose entry is followed by that, or else in a
 // call that gave memory back. What a request waited that failed is the next one's.
 inline void waited(std::uint64_t nanoseconds, bool in_request) {

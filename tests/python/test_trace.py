@@ -74,6 +74,8 @@ THREADS, ROUNDS = 16, 30
 handed = [None] * THREADS
 turn = threading.Condition()
 whose = 0
+# Until all are done, so that none has the number of another that has ended.
+together = threading.Barrier(THREADS)
 def work(mark):
     global whose
     for i in range(ROUNDS):
@@ -86,6 +88,7 @@ def work(mark):
                 whose += 1
                 turn.notify_all()
         del tensor
+    together.wait(60)
 threads = [threading.Thread(target=work, args=(mark,)) for mark in range(THREADS)]
 for thread in threads:
     thread.start()
