@@ -45,7 +45,7 @@ counts_active = pytest.mark.skipif(
 
 # Marks: the passes of `cargo xtask test` that a test is in (xtask/src/test/fork.rs), and how its programs start.
 MARKS = [
-    "timing: compares times; with the released library alone, nothing beside it, and three tries",
+    "timing(again=True): compares times; with the released library alone, nothing beside it, and with three tries",
     "release: depends on the library, so it is in the pass with the released one as well as in that with assertions",
     "fork_wheel: needs a torch that is a fork, and no plug-in; in the pass with the released library",
     "real_start(why): its programs import torch themselves, and are not forked",
@@ -64,7 +64,8 @@ def pytest_collection_modifyitems(items):
             # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
             item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
-        if item.get_closest_marker("timing"):
+        timing = item.get_closest_marker("timing")
+        if timing and timing.kwargs.get("again", True):
             item.obj = measured_again(item)
     # It takes minutes, most of which it waits: the other processes take the tests behind it.
     items.sort(key=lambda it: it.path.name != "test_soak.py")

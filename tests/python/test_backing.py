@@ -347,7 +347,7 @@ def pool():
 
 
 # Alone, since other programs may take pages from the pool.
-@pytest.mark.timing
+@pytest.mark.timing(again=False)
 @pytest.mark.parametrize("asked", ["auto", "2M"])
 def test_huge_pages_go_back_to_the_pool(run, pool, asked):
     outcome = run(

@@ -130,7 +130,7 @@ pub struct Plan {
     pub regions: Vec<u64>,
     /// Places.
     pub slots: Vec<Slot>,
-    /// One for each thread, in the order in which threads made their first request.
+    /// In the order of their first requests. Threads that never live at once may share one.
     pub lanes: Vec<Lane>,
     /// Requests below 4 MiB that no slot serves are rounded up, to so many sizes in each doubling, so that freed blocks
     /// serve others; 0: they are not rounded. In the file only if it is not 0.

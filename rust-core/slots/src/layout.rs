@@ -14,7 +14,7 @@ pub struct Slot {
     pub offset: usize,
 }
 
-/// What one thread asks for: indexes of slots in their order.
+/// What a thread asks for, or several one after the other: indexes of slots in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lane {
     /// Once, at the beginning.
@@ -34,7 +34,7 @@ pub struct Layout {
     pub regions: Vec<usize>,
     /// All slots.
     pub slots: Vec<Slot>,
-    /// The lanes, in the order in which their threads first asked.
+    /// The lanes, in the order of their first requests.
     pub lanes: Vec<Lane>,
 }
 

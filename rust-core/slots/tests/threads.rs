@@ -85,8 +85,31 @@ fn the_next_thread_goes_on_where_the_one_before_has_ended() {
     assert_eq!(slots.counts().resyncs, 0);
 }
 
+/// An evaluation comes first, and the training's last batch is another one than in the record.
 #[test]
-fn a_thread_that_ends_early_leaves_the_lane_at_its_begin() {
+fn a_thread_finds_its_steps_behind_those_of_another_kind() {
+    let layout = Layout {
+        regions: vec![20 * GRANULE],
+        slots: vec![slot(4, 0), slot(4, 4), slot(4, 8), slot(1, 12)],
+        lanes: vec![Lane {
+            prologue: vec![0, 1, 2],
+            period: vec![3],
+            ..Lane::default()
+        }],
+    };
+    let mut slots = Slots::new(&layout).unwrap();
+    slots.pinned(0, 1 << 30);
+    assert_eq!(runs(&mut slots, 0, &[4, 4, 4]), [Some(0), Some(1), Some(2)]);
+    slots.thread_ended(0);
+    assert_eq!(runs(&mut slots, 0, &[1, 1, 2])[..2], [Some(3), Some(3)]);
+    slots.thread_ended(0);
+    assert_eq!(runs(&mut slots, 0, &[1, 1]), [Some(3), Some(3)]);
+    slots.thread_ended(0);
+    assert_eq!(runs(&mut slots, 0, &[4]), [Some(0)]);
+}
+
+#[test]
+fn behind_a_thread_that_ended_early_the_lane_begins_anew() {
     let mut slots = slots(&[&[1, 2, 3, 4]]);
     assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)]);
     slots.thread_ended(0);

@@ -1,6 +1,7 @@
 //! How a lane begins with a thread, and goes on with the next one.
 
 use super::{Course, Odd, Sure};
+use crate::align::Doubt;
 use crate::clues::CLUE;
 
 impl Course {
@@ -12,6 +13,32 @@ impl Course {
         self.odd = Odd::Lost;
         self.put = None;
         self.drift.is_sure();
+    }
+
+    /// The same, but from a step with `bytes` on, where it has one: it may be the wrong one of several.
+    pub(crate) fn begin_at(&mut self, bytes: usize) {
+        let step = self.step_with(bytes);
+        self.begin_anew();
+        if let Some(step) = step {
+            self.at = step;
+            self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
+        }
+    }
+
+    /// The next step with `bytes`: the first in a row of them, if there is such a one.
+    pub(crate) fn step_with(&self, bytes: usize) -> Option<usize> {
+        let count = self.steps.len();
+        let with = |&step: &usize| self.steps[step].1 == bytes;
+        let next = || (0..count).map(|by| (self.at + by) % count).filter(with);
+        let is_first = |&step: &usize| step > 0 && self.steps[step - 1].1 != bytes;
+        next().find(is_first).or_else(|| next().next())
+    }
+
+    /// The lane's thread has ended. What it was unsure of says nothing of the next one.
+    pub(crate) fn thread_ended(&mut self) {
+        if !matches!(self.sure, Sure::Yes) || self.drift.is_given_up() {
+            self.begin_anew();
+        }
     }
 
     /// Whether the lane is sure that a request of `bytes` comes next.

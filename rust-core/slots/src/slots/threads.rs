@@ -25,7 +25,10 @@ enum Suits {
     /// The lane may begin with it; how many threads have had it. Those that fewer have had come first: where a record's
     /// threads have lanes of their own, each of them gets its own.
     Begins(u32),
-    /// It may not, but nobody has had it.
+    /// It has been had, is not sure that this comes next, and does not begin with it, but has such a step: a record's threads
+    /// of several kinds may share a lane, and their numbers of requests differ from run to run.
+    Has,
+    /// It has none, but nobody has had it.
     Unlike,
 }
 
@@ -46,8 +49,11 @@ impl Slots {
         if index >= self.lane_of.len() {
             self.lane_of.resize(index + 1, None);
         }
-        if suits != Suits::GoesOn {
-            self.courses[lane].begin_anew();
+        let course = &mut self.courses[lane];
+        match suits {
+            Suits::GoesOn => {}
+            Suits::Has => course.begin_at(bytes),
+            Suits::Begins(_) | Suits::Unlike => course.begin_anew(),
         }
         self.holders[lane].held = true;
         self.lane_of[index] = Some(lane as u32);
@@ -60,6 +66,8 @@ impl Slots {
             Some(Suits::GoesOn)
         } else if course.may_begin_with(bytes) {
             Some(Suits::Begins(before))
+        } else if before > 0 && course.step_with(bytes).is_some() {
+            Some(Suits::Has)
         } else {
             (before == 0).then_some(Suits::Unlike)
         }
@@ -79,6 +87,7 @@ impl Slots {
             let holders = &mut self.holders[lane as usize];
             holders.held = false;
             holders.before = holders.before.saturating_add(1);
+            self.courses[lane as usize].thread_ended();
         }
     }
 }
