@@ -45,7 +45,7 @@ counts_active = pytest.mark.skipif(
 
 # Marks: the passes of `cargo xtask test` that a test is in (xtask/src/test/fork.rs), and how its programs start.
 MARKS = [
-    "timing(again=True): compares times; with the released library alone, nothing beside it, and with three tries",
+    "timing: compares times; with the released library alone and nothing beside it; has three tries, or with again=False one",
     "release: depends on the library, so it is in the pass with the released one as well as in that with assertions",
     "fork_wheel: needs a torch that is a fork, and no plug-in; in the pass with the released library",
     "real_start(why): its programs import torch themselves, and are not forked",
