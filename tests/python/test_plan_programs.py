@@ -84,8 +84,7 @@ def test_small_requests_are_planned_and_nothing_is_pinned_after_the_warm_up(run,
     assert second.warnings == []
     counts = second.value["plan"]
     asked = counts["hits"] + counts["misses"] + counts["unplanned"]
-    # Evaluations are a twentieth of all requests.
-    assert counts["hits"] >= 0.97 * asked, counts
+    assert counts["hits"] >= 0.9 * asked, counts
     # A loader's own thread is ahead of the program by another number of batches each time.
     most = first.value["pins"] // 10 if "workers" in steps else 0
     # A clear of the loop leaves what the loop needs again. A loader's own thread and evaluations leave the lane in doubt
@@ -177,4 +176,5 @@ def test_threads_of_more_epochs_than_were_recorded_are_planned(run, plan, evalua
     counts = second.value
     asked = counts["hits"] + counts["misses"] + counts["unplanned"]
     # The thread is ahead of the program by another number of batches each time.
-    assert counts["hits"] >= 0.9 * asked, counts
+    # Evaluations are a twentieth of all requests.
+    assert counts["hits"] >= 0.97 * asked, counts
