@@ -3,14 +3,15 @@
 //! Memory is counted, so that any size fits any machine, and pins take a driver's time ([`PACE`]). Small workloads
 //! run with pages locked for real, too. What is pinned is in the part `memory`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
 use pinbuddy_trace::Op;
 use serde_json::{Value, json};
 
+use super::context;
 use super::effort::Effort;
 use super::figure::{Results, Target};
 use super::fixture::Fixture;
@@ -58,8 +59,9 @@ struct Seen {
     /// Stock's first iteration over the planned one's: warm before it, and with the warm-up within it.
     ready: Rounds,
     cold: Rounds,
-    /// The same as `ready`, with pages locked.
+    /// The same as `ready`, with pages locked; not of workloads whose plan the machine had no room for in some round.
     locked: Rounds,
+    no_room: BTreeSet<&'static str>,
     /// Seconds of the warm-up at the driver's pace, and of both first iterations.
     warm_up: Rounds,
     stocks_first: Rounds,
@@ -86,7 +88,7 @@ pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> 
         step.say(format!("pairs, {name}"));
         pairs(fixture, name, requests, &mut seen)?;
     }
-    record(&seen, results);
+    record(&mut seen, results);
     Ok(())
 }
 
@@ -145,7 +147,10 @@ fn whole(
         }
         if first.peak_live() <= LOCKED && fixture.effort != Effort::Smoke {
             let locked = locked(fixture, &planned, first_file.path(), first.peak_live())?;
-            add(|it| &mut it.locked, locked);
+            match locked {
+                Some(locked) => add(|it| &mut it.locked, locked),
+                None => _ = seen.no_room.insert(workload.name),
+            }
         }
     }
     Ok(())
@@ -165,20 +170,33 @@ fn trace(workload: &Workload, seed: u64, steps: u32, first: bool) -> Result<Comp
     }))
 }
 
-/// How many times less the first iteration takes than stock's, with pages locked.
-fn locked(fixture: &Fixture, planned: &Planned, trace: &Path, live: u64) -> Result<f64> {
+/// How many times less the first iteration takes than stock's, with pages locked; `None` where the machine has no room for
+/// the plan. How much of it the plan may have is said: by default that is a share of what other programs leave, and a
+/// refused plan is no second run.
+fn locked(fixture: &Fixture, planned: &Planned, trace: &Path, live: u64) -> Result<Option<f64>> {
+    let amount = planned.bytes()?;
+    if context::available_memory()? < amount + amount / 2 {
+        return Ok(None);
+    }
     let first = |mut harness: Harness, ready: bool| {
         // A virtual machine has to ask its host for memory that was not in use lately.
         harness.ask(&format!("use {}", live / 2 * 5))?;
         if ready {
             harness.ask("warm-up")?;
+            let pinned = harness.ask("pins")?.number("bytes")? as u64;
+            ensure!(
+                pinned >= amount,
+                "{pinned} of the plan's {amount} bytes are pinned"
+            );
         }
         Times::of(&harness.ask(&replay(trace))?)?.first()
     };
     let stock = fixture.start(Subject::Stock, Memory::Locked, Settings::new())?;
     let stock = first(stock, false)?;
-    let ready = planned.start(fixture, Memory::Locked, Settings::new())?;
-    Ok(stock / first(ready, true)?)
+    let allowed = (amount >> 20) + 1;
+    let allowed = vec![("BUDDY_MAX_MB", allowed.to_string())];
+    let ready = planned.start(fixture, Memory::Locked, allowed)?;
+    Ok(Some(stock / first(ready, true)?))
 }
 
 impl Times {
@@ -236,7 +254,14 @@ fn pairs(
     Ok(())
 }
 
-fn record(seen: &Seen, results: &mut Results) {
+fn record(seen: &mut Seen, results: &mut Results) {
+    for name in &seen.no_room {
+        seen.locked.remove(name);
+        results.skip(
+            &format!("plan/locked_first_iteration_speedup/{name}"),
+            "the machine has no room for its plan",
+        );
+    }
     let figures = [
         (
             "first_iteration_speedup",
@@ -283,7 +308,7 @@ fn table(seen: &Seen) -> Matrix {
         "default",
     ];
     let mut table = Matrix::new("with a plan, over stock", columns);
-    let names: std::collections::BTreeSet<_> = seen.ready.keys().chain(seen.pair.keys()).collect();
+    let names: BTreeSet<_> = seen.ready.keys().chain(seen.pair.keys()).collect();
     for &name in names {
         let cell = |rounds: &Rounds| rounds.get(name).map(|it| median(it));
         let cells = [

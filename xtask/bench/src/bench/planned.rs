@@ -2,9 +2,11 @@
 //!
 //! The first run is not measured.
 
+use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use pinbuddy_plan::file::Plan;
 use pinbuddy_replay::workload::Sizes;
 
 use super::figure::Target;
@@ -39,6 +41,12 @@ impl Planned {
 
     fn file(&self) -> PathBuf {
         self.folder.path().join("run.plan")
+    }
+
+    /// How much it pins.
+    pub fn bytes(&self) -> Result<u64> {
+        let text = fs::read_to_string(self.file()).context("reading the plan")?;
+        Ok(Plan::read(&text)?.regions.iter().sum())
     }
 
     /// A process that uses it.
