@@ -80,6 +80,28 @@ def test_it_ends_as_after_a_real_start(ending, status):
     assert forked.stderr.splitlines()[-1:] == real.stderr.splitlines()[-1:]
 
 
+def test_what_the_program_has_made_is_destroyed_at_its_end_in_the_same_order():
+    """Handlers from the last to the first; then the objects of ``__main__``, which may use torch; then handlers of C."""
+    program = """
+import atexit, ctypes, os, sys, torch
+class Kept:
+    def __del__(self):
+        torch.empty(3).fill_(1)
+        os.write(1, b"object,")
+kept = Kept()
+libc = ctypes.CDLL(None)
+libc.strdup.restype = ctypes.c_void_p
+# It is called with the status, which is the descriptor, and with the text.
+libc.on_exit(ctypes.cast(libc.dprintf, ctypes.c_void_p), ctypes.c_void_p(libc.strdup(b"library")))
+atexit.register(os.write, 1, b"first,")
+atexit.register(os.write, 1, b"second,")
+sys.exit(1)
+"""
+    real, forked = both(program)
+    assert real.stdout == forked.stdout == "second,first,object,library"
+    assert (real.returncode, real.stderr) == (forked.returncode, forked.stderr) == (1, "")
+
+
 def test_one_that_takes_too_long_is_killed_and_the_next_one_runs():
     stock = interpreter("stock")
     with pytest.raises(subprocess.TimeoutExpired):

@@ -29,6 +29,9 @@ plan(PLAN)
 import torch  # noqa: E402
 from release import host_stats  # noqa: E402
 
+# Contents are looked at by one thread: on a busy machine several wait for each other longer than they work.
+torch.set_num_threads(1)
+
 __all__ = ["Held", "at_rest", "finish", "os", "pinned", "plan", "step", "stuck", "threading", "time", "torch"]
 
 MIB = 1 << 20

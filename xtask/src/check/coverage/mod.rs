@@ -73,7 +73,10 @@ fn python_tests(counts: &Path) -> Result<u64> {
     let fork = venv::ensure(None, false, python)?;
     let stock = venv::ensure(None, true, python)?;
     let tally = plugin::asserting(None, &fork, &stock, python, Library::Coverage, |command| {
-        command.env("LLVM_PROFILE_FILE", rust::pattern(counts, "library"));
+        // gcov writes its counts when libraries are unloaded, which is the last that a process does.
+        command
+            .env("PINBUDDY_TEST_END", "whole")
+            .env("LLVM_PROFILE_FILE", rust::pattern(counts, "library"));
     })?;
     ensure!(tally.passed > 0, "no Python test passed");
     Ok(tally.failed as u64)
