@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::folder;
 use super::lines::Lines;
 use crate::support::refusal::refuse;
+use crate::support::scratch::Scratch;
 use crate::support::{cargo, relay};
 
 /// Crates whose tests run. The models' are the engine's.
@@ -19,47 +20,47 @@ const CRATES: [&str; 4] = [
     "pinbuddy-bridge",
 ];
 
-/// llvm-profdata and llvm-cov, of the compiler's own LLVM: others do not read its files.
+/// Debian has the programs of this LLVM; those of older ones do not read what today's rustc counts.
+const OLDEST: u32 = 19;
+
+/// llvm-profdata and llvm-cov, which read what rustc's programs count.
 pub struct Tools {
     profdata: PathBuf,
     cov: PathBuf,
 }
 
 impl Tools {
-    /// Those of the toolchain, else the system's.
+    /// Those of the toolchain, else the system's: the newest that read what a program of one line has counted.
     pub fn find() -> Result<Self> {
         let rustc =
             |arguments: &[&str]| -> Result<String> { said(Command::new("rustc").args(arguments)) };
         let version = rustc(&["--version", "--verbose"])?;
-        let wanted = version
+        let version = version
             .lines()
             .find_map(|line| line.strip_prefix("LLVM version: "))
             .context("rustc does not say which LLVM it has")?;
-        let major = wanted.split('.').next().unwrap_or_default();
+        let newest: u32 = version.split('.').next().unwrap_or_default().parse()?;
         let libraries = rustc(&["--print", "target-libdir"])?;
         let own = Path::new(libraries.trim()).with_file_name("bin");
-        let find = |name: &str| {
-            let places = [
-                own.join(name),
-                format!("{name}-{major}").into(),
-                name.into(),
-            ];
-            places.into_iter().find(|it| {
-                let version = said(Command::new(it).arg("--version"));
-                version.is_ok_and(|it| it.contains(&format!("LLVM version {major}.")))
-            })
+        let of = |name: &dyn Fn(&str) -> PathBuf| Self {
+            profdata: name("llvm-profdata"),
+            cov: name("llvm-cov"),
         };
-        match (find("llvm-profdata"), find("llvm-cov")) {
-            (Some(profdata), Some(cov)) => Ok(Self { profdata, cov }),
-            _ => Err(
-                refuse("no llvm-profdata and llvm-cov that read what rustc's LLVM counts")
-                    .expected(format!("those of LLVM {major}"))
-                    .remedy(format!(
-                        "rustup component add llvm-tools, or apt-get install llvm-{major}"
-                    ))
-                    .into(),
-            ),
-        }
+        let numbered = (OLDEST..=newest).rev();
+        let numbered = numbered.map(|it| of(&|name| format!("{name}-{it}").into()));
+        let mut all = [of(&|name| own.join(name))]
+            .into_iter()
+            .chain(numbered)
+            .chain([of(&|name| name.into())]);
+        let probe = Probe::new()?;
+        all.find(|it| probe.is_read_by(it)).ok_or_else(|| {
+            refuse("no llvm-profdata and llvm-cov that read what rustc's programs count")
+                .expected(format!("those of LLVM {newest}, or of one since {OLDEST}"))
+                .remedy(format!(
+                    "rustup component add llvm-tools, or apt-get install llvm-{OLDEST}"
+                ))
+                .into()
+        })
     }
 
     /// What all programs counted.
@@ -72,24 +73,56 @@ impl Tools {
         }
         ensure!(!raw.is_empty(), "no program counted anything");
         let merged = folder().join("merged.profdata");
-        said(
-            Command::new(&self.profdata)
-                .args(["merge", "--sparse", "--output"])
-                .arg(&merged)
-                .args(&raw),
-        )?;
+        self.merge(&raw, &merged)?;
         for program in programs {
-            let text = said(
-                Command::new(&self.cov)
-                    .args(["export", "--format=lcov", "--instr-profile"])
-                    .arg(&merged)
-                    .arg(program),
-            )?;
-            for (file, seen) in lcov(&text) {
+            for (file, seen) in lcov(&self.export(&merged, program)?) {
                 lines.add(file, seen)?;
             }
         }
         Ok(())
+    }
+
+    fn merge(&self, raw: &[PathBuf], merged: &Path) -> Result<()> {
+        let mut command = Command::new(&self.profdata);
+        command.args(["merge", "--sparse", "--output"]).arg(merged);
+        said(command.args(raw)).map(drop)
+    }
+
+    fn export(&self, merged: &Path, program: &Path) -> Result<String> {
+        let mut command = Command::new(&self.cov);
+        command.args(["export", "--format=lcov", "--instr-profile"]);
+        said(command.arg(merged).arg(program))
+    }
+}
+
+/// A program of one line that has run and counted it.
+struct Probe(Scratch);
+
+impl Probe {
+    fn new() -> Result<Self> {
+        let probe = Self(Scratch::folder(&folder().join("probe"))?);
+        fs::write(probe.at("probe.rs"), "fn main() {}\n").context("writing a probe")?;
+        let mut rustc = Command::new("rustc");
+        rustc.args(["-Cinstrument-coverage", "-o"]);
+        said(rustc.arg(probe.at("probe")).arg(probe.at("probe.rs")))?;
+        let mut run = Command::new(probe.at("probe"));
+        said(run.env("LLVM_PROFILE_FILE", probe.at("raw")))?;
+        Ok(probe)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn is_read_by(&self, tools: &Tools) -> bool {
+        let merged = self.at("merged");
+        let read = tools
+            .merge(&[self.at("raw")], &merged)
+            .and_then(|()| tools.export(&merged, &self.at("probe")));
+        read.is_ok_and(|text| {
+            let files = lcov(&text);
+            matches!(&files[..], [(_, lines)] if lines[..] == [(1, true)])
+        })
     }
 }
 
@@ -163,5 +196,14 @@ mod tests {
             super::lcov(text),
             [("a.rs", vec![(1, true), (2, false)]), ("b.rs", b)]
         );
+    }
+
+    #[test]
+    fn programs_that_read_no_counts_are_not_taken() {
+        let nothing = super::Tools {
+            profdata: "true".into(),
+            cov: "true".into(),
+        };
+        assert!(!super::Probe::new().unwrap().is_read_by(&nothing));
     }
 }
