@@ -7,6 +7,7 @@ mod verdict;
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -102,7 +103,7 @@ pub fn all(names: &[String]) -> Result<Vec<Row>> {
 
 fn of_client(
     client: &'static Client,
-    stock: impl Fn(&str) -> Result<Ran>,
+    stock: impl Fn(&str) -> Result<Ran> + Sync,
     fork: impl Fn(&str) -> Result<Ran>,
     known: &Known,
     step: &Step,
@@ -119,8 +120,14 @@ fn of_client(
     let mut rows = Vec::new();
     for (fault, plan) in FAULTS {
         step.say(fault);
-        let fork = fork(plan)?;
-        let (mut outcome, mut stocks) = (Outcome::Differs, Vec::new());
+        // Side by side, since each is mostly one thread that imports.
+        let (fork, first) = thread::scope(|scope| {
+            let beside = scope.spawn(|| stock(plan));
+            (fork(plan), beside.join())
+        });
+        let first = first.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (fork, mut stocks) = (fork?, vec![first?]);
+        let mut outcome = verdict::of(&clean, &stocks, &fork);
         while outcome == Outcome::Differs && stocks.len() < STOCK_RUNS {
             stocks.push(stock(plan)?);
             outcome = verdict::of(&clean, &stocks, &fork);
@@ -161,6 +168,8 @@ fn known() -> Result<Known> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use super::verdict::tests::ran;
     use super::*;
 
@@ -169,11 +178,11 @@ mod tests {
     /// What becomes of the first fault where stock ends so, one run after the other, and the fork so.
     fn first_of(stock: &[Ran], fork: &Ran) -> (Outcome, usize) {
         let clean = ran("exit code 0", None, Some(1));
-        let runs = std::cell::Cell::new(0);
+        let runs = AtomicUsize::new(0);
         let stock = |plan: &str| {
             Ok(if plan == FAULTS[0].1 {
-                runs.set(runs.get() + 1);
-                stock[(runs.get() - 1).min(stock.len() - 1)].clone()
+                let run = runs.fetch_add(1, Relaxed);
+                stock[run.min(stock.len() - 1)].clone()
             } else {
                 clean.clone()
             })
@@ -185,7 +194,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(rows.len(), FAULTS.len());
-        (rows[0].outcome, runs.get())
+        (rows[0].outcome, runs.into_inner())
     }
 
     #[test]
