@@ -353,6 +353,17 @@ fn requests_with_a_plan_beside_a_clear() {
 }
 
 #[test]
+fn two_that_need_the_same_region_after_a_clear() {
+    explore(|| {
+        let it = Tested::planned(WarmUp::Sync);
+        it.handle.warm_up(true);
+        it.handle.empty_cache();
+        all(vec![it.planned_pairs(0, &[40]), it.planned_pairs(1, &[40])]);
+        it.settle();
+    });
+}
+
+#[test]
 fn a_plan_that_is_pinned_in_the_background() {
     explore(|| {
         let it = Tested::planned(WarmUp::Background);

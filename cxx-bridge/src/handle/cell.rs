@@ -160,10 +160,11 @@ impl EngineCell {
         }
     }
 
-    /// Called in a child: turns the engine off if it `was_used` in the parent, or if a thread of the parent
-    /// held the lock at the fork. Returns whether it is off.
+    /// Called in a child: turns the engine off if it `was_used` in the parent, or if a thread of the parent held the lock
+    /// at the fork or was at work: it is not in the child, which would wait for it. Returns whether it is off.
     pub(super) fn enter_child(&self, was_used: bool) -> bool {
-        let off = was_used || self.provisioner.if_free().is_none();
+        let rests = |it: Guard<'_, Provisioner>| !it.is_at_work() && !it.is_pinning();
+        let off = was_used || !self.provisioner.if_free().is_some_and(rests);
         self.child.store(off, Ordering::Relaxed);
         off
     }

@@ -105,9 +105,10 @@ impl Planned {
         self.slots
     }
 
-    /// Whether a thread of the parent held the lock at the fork.
+    /// Whether a thread of the parent held the lock at the fork, or was about to pin: a child would wait for it.
     pub(super) fn is_busy(&self) -> bool {
-        self.state.if_free().is_none() || self.waiting.if_free().is_none()
+        let state = self.state.if_free();
+        state.is_none_or(|it| it.phase == Phase::Pinning) || self.waiting.if_free().is_none()
     }
 
     #[cfg(test)]

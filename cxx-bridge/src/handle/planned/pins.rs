@@ -169,7 +169,8 @@ impl<M: Memory> Handle<M> {
                 continue;
             }
             let _pinning = Pinning(planned);
-            if !self.pin_region(planned, region) {
+            // Another thread may have pinned it between the two questions.
+            if !planned.has(region) && !self.pin_region(planned, region) {
                 return;
             }
         }

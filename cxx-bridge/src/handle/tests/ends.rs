@@ -2,6 +2,9 @@
 
 use std::sync::atomic::AtomicUsize;
 
+use pinbuddy_core::WarmUp;
+
+use super::planned::{layout, on};
 use super::*;
 
 #[test]
@@ -98,6 +101,23 @@ fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
     assert!(handle.enter_child());
     drop(held);
     assert_eq!(handle.request(8 * MIB), None);
+}
+
+/// Before anything is pinned. Such a child ended ten seconds late, and one that asked for memory of a plan waited for ever.
+#[test]
+fn a_child_made_while_the_driver_starts_waits_for_no_thread_of_its_parent() {
+    for handle in [ahead(1), on(&layout(), WarmUp::Background, 1 << 20)] {
+        let starting = &handle.pinner.memory.starting;
+        starting.store(true, Ordering::Relaxed);
+        handle.warm_up(false);
+        assert!(handle.enter_child() && !handle.is_on());
+        let begun = Instant::now();
+        assert!(!handle.warm_up(true));
+        assert_eq!(handle.request_planned(0, 32 * MIB), None);
+        handle.close();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        starting.store(false, Ordering::Relaxed);
+    }
 }
 
 #[test]

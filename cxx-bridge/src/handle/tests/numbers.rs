@@ -48,6 +48,8 @@ pub(super) struct Numbers {
     /// The nice values of the thread that started the driver, and of the last one that pinned.
     pub(super) started: AtomicI32,
     pub(super) pins: AtomicI32,
+    /// The driver is being started, as long as this is raised.
+    pub(super) starting: AtomicBool,
     /// Whether regions are hidden from children.
     pub(super) hides: AtomicBool,
     /// The claim now, and while the last region was being pinned.
@@ -107,6 +109,7 @@ impl Numbers {
             set_aside: AtomicUsize::new(0),
             started: AtomicI32::new(i32::MAX),
             pins: AtomicI32::new(i32::MAX),
+            starting: AtomicBool::new(false),
             hides: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
             claimed_meanwhile: AtomicUsize::new(0),
@@ -170,6 +173,9 @@ impl Memory for &'static Numbers {
 
     fn start(&self, _device: Device) {
         self.started.store(niceness(), Ordering::Relaxed);
+        while self.starting.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn hides(&self) -> bool {
