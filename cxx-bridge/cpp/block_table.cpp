@@ -52,4 +52,10 @@ Block* BlockTable::find(const void* address, const void* context) {
   return found ? at->second : nullptr;
 }
 
+Block* BlockTable::at(const void* address) {
+  Lock guard(mutex_);
+  const auto found = by_address_.find(address);
+  return found != by_address_.end() ? found->second : nullptr;
+}
+
 } // namespace pinbuddy

@@ -30,6 +30,9 @@ class BlockTable {
   // pointer needs to be ours.
   Block* find(const void* address, const void* context);
 
+  // The block at this address, also one that was freed and is not released yet; null if there is none.
+  Block* at(const void* address);
+
  private:
   std::mutex mutex_;
   ska::flat_hash_map<const void*, Block*> by_address_;

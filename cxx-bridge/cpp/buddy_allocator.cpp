@@ -71,6 +71,7 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   // Before any lock is taken: it may need Python's lock.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap_until(kMostBusy, context);
+  reap_lists();
   // The engine does not serve blocks that PyTorch is told to unpin as soon as they are freed.
   Block* block = C10_LIKELY(size <= settings::pinned_max_cached_size()) ? take(size) : nullptr;
   if (block == nullptr) {
@@ -180,6 +181,7 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
+  end_if_only_queries();
   const driver_wait::Wait wait(/*in_request=*/true);
   for (bool first = true;; first = false) {
     try {

@@ -59,7 +59,10 @@ std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
     info.allocated = part.live;
     info.active = part.live || part.pending;
     if (info.active) {
-      if (Block* block = find(reinterpret_cast<void*>(part.address), nullptr); block != nullptr) {
+      const void* address = reinterpret_cast<void*>(part.address);
+      Block* block = table_.at(address);
+      block = block != nullptr ? block : planned_.at(address);
+      if (block != nullptr) {
         Lock guard(block->mutex_);
         info.context_when_allocated = block->context_when_allocated_;
       }

@@ -54,6 +54,11 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   }
   void finish_frees();
 
+  // Whether unpins were put aside: one relaxed load.
+  bool has_doomed() const {
+    return any_doomed_.load(std::memory_order_relaxed);
+  }
+
  private:
   // The region that pinned_reserve_segment_size_mb asks for, pinned by the first request; empty
   // without that setting.

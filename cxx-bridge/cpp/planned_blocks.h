@@ -40,12 +40,17 @@ class PlannedBlocks {
 
   // The handed-out block that begins at this address; null if there is none.
   Block* find(const void* address) const {
+    Block* block = at(address);
+    return block != nullptr && block->handed_out.load(std::memory_order_relaxed) ? block : nullptr;
+  }
+
+  // The same, also one that was freed and is not released yet.
+  Block* at(const void* address) const {
     std::uint32_t slot = 0;
     if (!any() || !engine_slot_at(reinterpret_cast<std::size_t>(address), slot)) {
       return nullptr;
     }
-    Block* block = blocks_[slot].load(std::memory_order_acquire);
-    return block != nullptr && block->handed_out.load(std::memory_order_relaxed) ? block : nullptr;
+    return blocks_[slot].load(std::memory_order_acquire);
   }
 
   // This thread has ended an iteration.

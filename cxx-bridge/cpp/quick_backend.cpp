@@ -16,6 +16,13 @@ namespace {
 // does not say.
 thread_local bool frees_of_default_pool = false;
 
+// Whether this thread's request is for its queries alone, and what ends it.
+thread_local bool only_queries = false;
+struct OnlyQueries {};
+
+// No block is as long, and no memory.
+constexpr std::size_t kNoBlock = std::size_t{1} << 62;
+
 // Not std::has_single_bit: without -mpopcnt that counts them, by a function of libgcc's.
 bool is_power(std::size_t bytes) {
   return (bytes & (bytes - 1)) == 0;
@@ -63,6 +70,8 @@ bool QuickBackend::limit_changed() {
 
 std::pair<void*, void*> QuickBackend::allocate_to_cache(std::size_t size) {
   const auto made = CudaBackend::allocate(size);
+  // What it found to be free, and is not to be cached.
+  finish_frees();
   BlockCache::assign(static_cast<Block*>(made.second), /*cacheable=*/true);
   return made;
 }
@@ -112,6 +121,25 @@ bool QuickBackend::query_event(PooledEvent& event) {
     recording::done(std::exchange(event.allocation, 0));
   }
   return over;
+}
+
+void QuickBackend::query_outstanding() {
+  // Else that thread queries them.
+  if (!pinned_use_background_threads()) {
+    only_queries = true;
+    const auto over = c10::make_scope_exit([] { only_queries = false; });
+    try {
+      CudaBackend::allocate(kNoBlock);
+    } catch (const OnlyQueries&) {
+    }
+  }
+  finish_frees();
+}
+
+void QuickBackend::end_if_only_queries() {
+  if (C10_UNLIKELY(only_queries)) {
+    throw OnlyQueries{};
+  }
 }
 
 void QuickBackend::flush_any() {

@@ -30,6 +30,14 @@ class QuickBackend : public CudaBackend {
   // Called before the history is recorded: earlier frees are no part of it.
   void before_recording();
 
+  // Has upstream query its events, as it does at each request: called for requests that it does not see, since blocks that
+  // are not to be cached stay pinned, and all of them active, until somebody asks.
+  void reap_lists() {
+    if (C10_UNLIKELY(outstanding_.load(std::memory_order_relaxed) != 0 || has_doomed())) {
+      query_outstanding();
+    }
+  }
+
   // Called around a fork, so that a child can go on.
   virtual void before_fork();
   virtual void after_fork(bool in_child);
@@ -40,10 +48,14 @@ class QuickBackend : public CudaBackend {
       c10::cuda::CUDAStream stream) override;
   bool query_event(PooledEvent& event) override;
 
+  // Ends a request that is for its queries alone: called before memory is pinned for one.
+  static void end_if_only_queries();
+
  private:
-  // Whether no event is outstanding that may return a block to the lists.
+  void query_outstanding();
+  // Whether no event is outstanding that may return a block to the lists, and no unpin.
   bool lists_are_quiet() const {
-    return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled();
+    return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled() && !has_doomed();
   }
   // A block from upstream, which this thread's cache gets once it is freed.
   std::pair<void*, void*> allocate_to_cache(std::size_t size);

@@ -61,6 +61,23 @@ def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, wh
     assert outcome.value == [1], "the small one"
 
 
+@counts_active
+@pytest.mark.parametrize("which", ["stock", "fork"])
+def test_the_next_request_completes_what_was_too_small_for_a_segment(run, which):
+    """Upstream serves it, and does not see requests that the engine serves."""
+    outcome = run(
+        PENDING.replace("pinned(8)", "pinned(2)")
+        + """
+    torch.cuda.synchronize()
+    large = pinned(8)
+    answer(active()[0])
+    """,
+        which,
+        **SETTINGS,
+    )
+    assert outcome.value == [1], "the large one"
+
+
 FOREIGN = """
     from program import *
     use_gpu()
@@ -132,6 +149,57 @@ def test_the_history_says_where_a_block_was_freed(run):
     assert ["free_completed", 8 << 20, ["free"]] in stock[0]
     assert ["free_completed", 16 << 20, ["collect"]] in stock[0]
     assert fork == stock
+
+
+@needs(14, "a history of pinned memory")
+def test_a_snapshot_says_who_asked_for_what_a_stream_still_uses(run):
+    program = """
+        from program import *
+        use_gpu()
+        torch.cuda.memory._record_memory_history(stacks="python", record_pinned_host_memory=True)
+        def allocate(mib):
+            return pinned(mib)
+        held = [allocate(16)]
+        torch.cuda._sleep(1_000_000_000)
+        held[0].to("cuda", non_blocking=True)
+        held.clear()
+        blocks = [b for it in torch.cuda.memory._snapshot()["host_segments"] for b in it["blocks"]]
+        answer([[b["size"], [f["name"] for f in b.get("frames", [])].count("allocate")]
+            for b in blocks if b["state"] == "active_pending_free"])
+    """
+    stock, fork = run(program, "stock").value, run(program, "fork", **SETTINGS).value
+    assert stock == [[[16 << 20, 1]]]
+    assert fork == stock
+
+
+@needs(13, "this setting")
+@pytest.mark.parametrize("mib", [1, 8])
+@pytest.mark.parametrize("background", [False, True])
+def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked_for_next(run, mib, background):
+    """The simulator says what is unpinned: statistics may say so before it is."""
+    program = f"""
+        from program import *
+        use_gpu()
+        one = pinned({mib})
+        del one
+        large = pinned(300)
+        torch.cuda._sleep(200_000_000)
+        large.to("cuda", non_blocking=True)
+        address = large.data_ptr()
+        del large
+        torch.cuda.synchronize()
+        def is_pinned():
+            return torch.frombuffer((ctypes.c_char * MIB).from_address(address), dtype=torch.uint8).is_pinned()
+        for _ in range(100):
+            one = pinned({mib})
+            del one
+            time.sleep(0.001 if {background} else 0)
+        answer(is_pinned())
+    """
+    settings = {ALLOC_CONF: f"pinned_max_cached_size_mb:64,pinned_use_background_threads:{background}"}
+    own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
+    for which in ("stock", "fork"):
+        assert run(program, which, **settings, **own).value == [False], which
 
 
 @needs(13, "this setting")
