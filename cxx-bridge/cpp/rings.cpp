@@ -27,12 +27,13 @@ Lost news_of(const Losses& losses, Lost& told) {
 
 Drained Ring::drain(rust::Slice<Entry> into) {
   // Before what it has published: nothing comes after this.
-  const bool left = state_.load(std::memory_order_acquire) == State::kLeft;
+  std::uint32_t state = state_.load(std::memory_order_acquire);
+  const bool left = (state & kStates) == kLeft;
   const std::uint64_t end = published_.load(std::memory_order_acquire);
   std::uint64_t at = taken_.load(std::memory_order_relaxed);
   const std::size_t count = std::min<std::size_t>(end - at, into.size());
   // An owner that has published nothing since is not looked at: it may be a new one.
-  const std::uint32_t thread = count != 0 ? thread_ : 0;
+  const std::uint32_t thread = count != 0 ? thread_.load(std::memory_order_relaxed) : 0;
   for (std::size_t i = 0; i < count; ++i, ++at) {
     const Raw& raw = entries_[at % kEntries];
     into[i] = Entry{raw.ticks, raw.allocation, raw.what};
@@ -41,17 +42,26 @@ Drained Ring::drain(rust::Slice<Entry> into) {
   const Lost news = news_of(lost_, lost_told_);
   // Not with its last entries, which have the owner's number.
   if (left && count == 0) {
-    state_.store(State::kVacant, std::memory_order_release);
+    // Unless a thread goes on with it.
+    state_.compare_exchange_strong(
+        state, state - kLeft + kVacant, std::memory_order_release, std::memory_order_relaxed);
   }
   return Drained{count, thread, news};
 }
 
 bool Ring::claim(std::uint32_t thread) {
-  State vacant = State::kVacant;
-  if (!state_.compare_exchange_strong(vacant, State::kOwned, std::memory_order_acquire)) {
+  std::uint32_t state = state_.load(std::memory_order_acquire);
+  // Threads one after the other have one number, and no more to wait for than one thread: the consumer need not have come by.
+  const bool goes_on =
+      (state & kStates) == kLeft && thread_.load(std::memory_order_relaxed) == thread;
+  if (!goes_on && (state & kStates) != kVacant) {
     return false;
   }
-  thread_ = thread;
+  const std::uint32_t next = (state & ~kStates) + kStates + 1 + kOwned;
+  if (!state_.compare_exchange_strong(state, next, std::memory_order_acquire)) {
+    return false;
+  }
+  thread_.store(thread, std::memory_order_relaxed);
   waited_ = 0;
   return true;
 }

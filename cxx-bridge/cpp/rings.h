@@ -2,8 +2,9 @@
 //
 // A ring has one producer and one consumer and takes no lock. A full ring drops what comes, and counts it: memory is
 // bounded, and nobody waits. Requests are dropped first, so that the end of a recorded block nearly always finds room.
-// A thread that ends leaves its ring, which gets another thread once it is drained. Knows no block; of what an entry says,
-// only whether it is about device memory (recording.h), since what is lost is counted apart.
+// A thread that ends leaves its ring, which gets another thread once it is drained, or at once if that has the same number.
+// Knows no block; of what an entry says, only whether it is about device memory (recording.h), since what is lost is
+// counted apart.
 // Invariant: only the owner writes entries and `published_`, only the consumer `taken_`.
 #pragma once
 
@@ -113,16 +114,21 @@ class alignas(64) Ring {
   // The consumer's: moves entries to `into`, the oldest first.
   Drained drain(rust::Slice<Entry> into);
 
-  // Takes a ring that nobody has; false if somebody does.
+  // Takes a ring that nobody has, or that a thread of the same number has left; false if it is neither.
   bool claim(std::uint32_t thread);
 
   // The owner ends.
   void leave() {
-    state_.store(State::kLeft, std::memory_order_release);
+    state_.store(state_.load(std::memory_order_relaxed) + kLeft, std::memory_order_release);
   }
 
  private:
-  enum class State : std::uint8_t { kOwned, kLeft, kVacant };
+  // In the lower two bits of the state; above them is how often it was claimed, so that nobody takes one owner's end for
+  // another's.
+  static constexpr std::uint32_t kOwned = 0;
+  static constexpr std::uint32_t kLeft = 1;
+  static constexpr std::uint32_t kVacant = 2;
+  static constexpr std::uint32_t kStates = 3;
   // Without the initialisers of `Entry`, which would touch all memory at once.
   struct Raw {
     std::uint64_t ticks;
@@ -136,11 +142,11 @@ class alignas(64) Ring {
   std::uint64_t waited_ = 0;
   const std::uint64_t index_;
   Losses lost_;
-  std::uint32_t thread_;
+  std::atomic<std::uint32_t> thread_;
 
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   Lost lost_told_{};
-  std::atomic<State> state_{State::kOwned};
+  std::atomic<std::uint32_t> state_{kOwned};
 
   alignas(64) std::array<Raw, kEntries> entries_;
 };

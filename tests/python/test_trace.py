@@ -319,3 +319,25 @@ def test_ranks_have_files_of_their_own(run, tmp_path):
     assert sorted(it.name for it in tmp_path.iterdir()) == ["trace.rank0.jsonl", "trace.rank2.jsonl"]
     header, _ = read(tmp_path / "trace.rank2.jsonl")
     assert (header["rank"], header["world_size"]) == (2, 4)
+
+
+def test_threads_one_after_the_other_lose_nothing_however_fast_they_come(run, tmp_path):
+    """There are 64 rings, and those that they left were not drained yet: a plan ended there."""
+    file = tmp_path / "trace.jsonl"
+    outcome = run(
+        """
+from program import *
+def one():
+    pinned(2)
+one()
+for _ in range(1500):
+    thread = threading.Thread(target=one)
+    thread.start()
+    thread.join()
+""",
+        **SETTINGS,
+        BUDDY_TRACE=str(file),
+    )
+    assert not any("lost" in line for line in outcome.warnings)
+    _, events = read(file)
+    assert sum(it["op"] == "alloc" for it in events) == 1501
