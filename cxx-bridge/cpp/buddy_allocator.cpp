@@ -181,7 +181,6 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
-  end_if_only_queries();
   const driver_wait::Wait wait(/*in_request=*/true);
   for (bool first = true;; first = false) {
     try {

@@ -16,13 +16,6 @@ namespace {
 // does not say.
 thread_local bool frees_of_default_pool = false;
 
-// Whether this thread's request is for its queries alone, and what ends it.
-thread_local bool only_queries = false;
-struct OnlyQueries {};
-
-// No block is as long, and no memory.
-constexpr std::size_t kNoBlock = std::size_t{1} << 62;
-
 // Not std::has_single_bit: without -mpopcnt that counts them, by a function of libgcc's.
 bool is_power(std::size_t bytes) {
   return (bytes & (bytes - 1)) == 0;
@@ -126,20 +119,9 @@ bool QuickBackend::query_event(PooledEvent& event) {
 void QuickBackend::query_outstanding() {
   // Else that thread queries them.
   if (!pinned_use_background_threads()) {
-    only_queries = true;
-    const auto over = c10::make_scope_exit([] { only_queries = false; });
-    try {
-      CudaBackend::allocate(kNoBlock);
-    } catch (const OnlyQueries&) {
-    }
+    process_events_of_default_pool();
   }
   finish_frees();
-}
-
-void QuickBackend::end_if_only_queries() {
-  if (C10_UNLIKELY(only_queries)) {
-    throw OnlyQueries{};
-  }
 }
 
 void QuickBackend::flush_any() {

@@ -48,11 +48,9 @@ class QuickBackend : public CudaBackend {
       c10::cuda::CUDAStream stream) override;
   bool query_event(PooledEvent& event) override;
 
-  // Ends a request that is for its queries alone: called before memory is pinned for one.
-  static void end_if_only_queries();
-
  private:
   void query_outstanding();
+
   // Whether no event is outstanding that may return a block to the lists, and no unpin.
   bool lists_are_quiet() const {
     return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled() && !has_doomed();

@@ -1,7 +1,8 @@
 // Upstream's caching host allocator with the interface of its newest release, whatever the release.
 //
-// Only this file and settings.h know what releases lack: private pools before 2.11, the history and the list
-// of segments before 2.14, a reserved segment before 2.10; in 2.6, statistics and a registry of allocators.
+// Only this file and settings.h know what releases lack: private pools, and queries of events for others, before
+// 2.11, the history and the list of segments before 2.14, a reserved segment before 2.10; in 2.6, statistics and a
+// registry of allocators.
 // A feature that upstream lacks stays absent: its stand-in here has one answer, or stays empty.
 #pragma once
 
@@ -186,6 +187,9 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
 
   virtual c10::cuda::CUDAStream get_current_stream() const = 0;
   virtual bool stream_is_capturing(c10::cuda::CUDAStream stream) const = 0;
+
+  // These releases keep to themselves how their events are queried.
+  void process_events_of_default_pool() {}
 
   // These releases do not count captures.
   bool capture_underway() const {

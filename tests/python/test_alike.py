@@ -62,6 +62,7 @@ def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, wh
 
 
 @counts_active
+@needs(11, "a seam for that")
 @pytest.mark.parametrize("which", ["stock", "fork"])
 def test_the_next_request_completes_what_was_too_small_for_a_segment(run, which):
     """Upstream serves it, and does not see requests that the engine serves."""
