@@ -6,7 +6,7 @@
 //!
 //! - [`Instance`]: what is to be placed, checked.
 //! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, or for few blocks beam search and
-//!   exact search. Anytime: what it has so far is always valid.
+//!   exact search, also of what is left where blocks can be joined. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
 //! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`mod@file`] reads and writes.
@@ -27,6 +27,7 @@ pub mod file;
 mod first_fit;
 mod improve;
 mod instance;
+mod join;
 mod layout;
 mod lifetimes;
 mod order;

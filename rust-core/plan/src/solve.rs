@@ -1,24 +1,22 @@
 //! All ways to place blocks, side by side, until the bound is reached or the caller says stop.
 //!
 //! First every way of first fit, each once. Then, for few blocks, beam search and exact search within capacities
-//! between the bound and the best that is known, each round with half as much effort again; for many, local search. Threads share nothing but the best placement.
+//! between the bound and the best that is known, each round with half as much effort again ([`rounds`]); for many, local
+//! search. Threads share nothing but the best placement and what was shown to be impossible.
+
+mod rounds;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::beam::{self, Style};
-use crate::exact::{self, Outcome};
 use crate::first_fit::Packer;
 use crate::improve::Climb;
 use crate::instance::Instance;
-use crate::order::{WAYS, Way, rankings, ways};
-use crate::problem::Problem;
-use crate::random::Random;
+use crate::order::{WAYS, Way, ways};
+use rounds::{Rounds, views};
 
 /// Up to so many blocks are searched by beams and exactly.
 const FEW: usize = 1_000;
-/// How many beams a round has.
-const BEAMS: usize = 3;
 
 /// What a search may take.
 #[derive(Clone, Copy)]
@@ -94,12 +92,18 @@ impl Best {
 pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
     let best = Best::new(instance.lower_bound());
     let ways = portfolio(instance, &best, effort);
+    let few = instance.blocks.len() <= FEW;
+    let views = if few && !best.reached() {
+        views(instance, effort.stop)
+    } else {
+        Vec::new()
+    };
     std::thread::scope(|scope| {
         for thread in 0..effort.threads.max(1) {
-            let (best, way) = (&best, ways[thread % ways.len()]);
+            let (best, views, way) = (&best, &*views, ways[thread % ways.len()]);
             scope.spawn(move || {
-                if instance.blocks.len() <= FEW {
-                    Rounds::run(instance, best, thread, effort);
+                if few {
+                    Rounds::run(instance, views, best, thread, effort);
                 } else {
                     climb(instance, best, way, thread, effort);
                 }
@@ -180,114 +184,5 @@ fn climb(instance: &Instance, best: &Best, way: Way, seed: usize, effort: Effort
         if climb.step(stop) {
             best.offer(climb.peak(), climb.offsets(), "local search", effort);
         }
-    }
-}
-
-/// How far above the bound searches look, in eighths of the way to the best that is known.
-const EIGHTHS: [u64; 5] = [0, 8, 4, 2, 1];
-
-/// Of few blocks: beam search and exact search in turns, each round with more effort than the one before.
-struct Rounds<'r> {
-    instance: &'r Instance,
-    problem: Problem,
-    rankings: [Vec<u32>; 4],
-    best: &'r Best,
-    thread: usize,
-    random: Random,
-    effort: Effort<'r>,
-}
-
-impl<'r> Rounds<'r> {
-    fn run(instance: &'r Instance, best: &'r Best, thread: usize, effort: Effort<'r>) {
-        let mut rounds = Rounds {
-            instance,
-            problem: Problem::of(instance),
-            rankings: rankings(instance),
-            best,
-            thread,
-            random: Random::new(thread as u64),
-            effort,
-        };
-        let (mut width, mut steps) = (8, 10_000);
-        for round in 0.. {
-            if rounds.stop() {
-                return;
-            }
-            rounds.exact(round, steps);
-            rounds.beams(round, width);
-            width += width / 2;
-            steps += steps / 2;
-        }
-    }
-
-    fn stop(&self) -> bool {
-        (self.effort.stop)() || self.best.reached()
-    }
-
-    fn capacity(&self, eighths: u64) -> u64 {
-        let (bound, peak) = (self.best.bound(), self.best.peak());
-        // Another thread may have reached the bound just now.
-        bound + peak.saturating_sub(1 + bound) / 8 * eighths
-    }
-
-    fn offer(&self, offsets: &[u64], by: &'static str) {
-        let blocks = self.instance.blocks.iter().zip(offsets);
-        let peak = blocks.map(|(block, offset)| block.size + offset).max();
-        self.best.offer(peak.unwrap_or(0), offsets, by, self.effort);
-    }
-
-    /// At the bound; then halfway to the best that is known, or nearer to that, for as long as something is found.
-    fn beams(&mut self, round: usize, width: usize) {
-        for turn in 0..BEAMS {
-            let turn = (turn + self.thread) % BEAMS + round * BEAMS;
-            let style = Style::of(turn, width, &mut self.random);
-            self.beam(0, style);
-            while self.beam(4, style) || self.beam(7, style) {}
-        }
-    }
-
-    /// Whether it found something.
-    fn beam(&self, eighths: u64, style: Style) -> bool {
-        if self.stop() {
-            return false;
-        }
-        let capacity = self.capacity(eighths);
-        let found = beam::search(&self.problem, capacity, style, &|| self.stop());
-        if let Some(offsets) = &found {
-            self.offer(offsets, "beam search");
-        }
-        found.is_some()
-    }
-
-    /// By one of the rankings.
-    fn exact(&mut self, round: usize, steps: u64) {
-        for turn in 0..EIGHTHS.len() {
-            if self.stop() {
-                return;
-            }
-            let mut ranks = self.rankings[round % self.rankings.len()].clone();
-            if round >= self.rankings.len() || self.thread > 2 {
-                shuffle(&mut ranks, &mut self.random);
-            }
-            let capacity = self.capacity(EIGHTHS[(turn + self.thread) % EIGHTHS.len()]);
-            match exact::search(&self.problem, capacity, &ranks, steps, &|| self.stop()) {
-                Outcome::Found(offsets) => self.offer(&offsets, "exact search"),
-                Outcome::Impossible => {
-                    self.best.bound.fetch_max(capacity + 1, Ordering::Relaxed);
-                }
-                Outcome::Unknown => {}
-            }
-        }
-    }
-}
-
-/// Swaps a tenth of the ranks with near ones.
-fn shuffle(ranks: &mut [u32], random: &mut Random) {
-    if ranks.is_empty() {
-        return;
-    }
-    for _ in 0..ranks.len() / 10 {
-        let (one, other) = (random.below(ranks.len()), random.below(ranks.len()));
-        ranks.swap(one, other);
     }
 }
