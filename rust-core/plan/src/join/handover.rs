@@ -36,11 +36,11 @@ impl<'b> Handovers<'b> {
             at_end: vec![None; blocks.len()],
         };
         for [ended, begun] in moments.values_mut() {
+            if stop() {
+                return None;
+            }
             // First those of one block for another: with equal sizes there would be too many to choose from.
             for most in 1..=SIDE {
-                if stop() {
-                    return None;
-                }
                 ended.retain(|&it| all.at_end[it].is_none());
                 begun.retain(|&it| all.at_begin[it].is_none());
                 if most == 1 || ended.len().max(begun.len()) <= MANY {
