@@ -1,9 +1,10 @@
-//! Values of `--only`: a part, or a single program of the part `worst`.
+//! Values of `--only`: a part, or one of its programs: those of `worst`, and the workloads of `plan`.
 
 use std::sync::LazyLock;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use pinbuddy_replay::workload::WORKLOADS;
 
 use super::part::Part;
 use super::worst::program::PROGRAMS;
@@ -12,7 +13,7 @@ use super::worst::program::PROGRAMS;
 pub struct Choice {
     /// The part, or the program's part.
     pub part: Part,
-    /// As the command line names it: `worst/captures`.
+    /// As the command line names it: `worst/captures`, `plan/kv-cache`.
     pub program: Option<&'static str>,
 }
 
@@ -27,7 +28,11 @@ impl ValueEnum for Choice {
                 part: Part::Worst,
                 program: Some(it.name),
             });
-            parts.chain(programs).collect()
+            let workloads = WORKLOADS.iter().map(|it| Choice {
+                part: Part::Plan,
+                program: Some(format!("plan/{}", it.name).leak()),
+            });
+            parts.chain(programs).chain(workloads).collect()
         });
         &ALL
     }
@@ -41,13 +46,13 @@ impl ValueEnum for Choice {
     }
 }
 
-/// The chosen programs of the part `worst`. Empty means all: if none is named, or the part itself is.
-pub fn programs(chosen: &[Choice]) -> Vec<&'static str> {
-    let worst = || chosen.iter().filter(|it| it.part == Part::Worst);
-    if worst().any(|it| it.program.is_none()) {
+/// The chosen programs of a part. Empty means all: if none is named, or the part itself is.
+pub fn programs(part: Part, chosen: &[Choice]) -> Vec<&'static str> {
+    let own = || chosen.iter().filter(|it| it.part == part);
+    if own().any(|it| it.program.is_none()) {
         return Vec::new();
     }
-    worst().filter_map(|it| it.program).collect()
+    own().filter_map(|it| it.program).collect()
 }
 
 #[cfg(test)]
@@ -62,6 +67,7 @@ mod tests {
     fn a_part_or_one_of_its_programs() {
         assert_eq!(named("warm-up").part, Part::WarmUp);
         assert_eq!(named("worst/captures").part, Part::Worst);
+        assert_eq!(named("plan/kv-cache").part, Part::Plan);
         assert!(Choice::from_str("worst/nothing", false).is_err());
         assert!(Choice::from_str("hit/captures", false).is_err());
     }
@@ -69,8 +75,10 @@ mod tests {
     #[test]
     fn all_programs_unless_some_are_named() {
         let [hit, worst, captures] = ["hit", "worst", "worst/captures"].map(named);
+        let programs = |chosen: &[Choice]| programs(Part::Worst, chosen);
         assert!(programs(&[]).is_empty());
         assert!(programs(&[captures, worst]).is_empty());
-        assert_eq!(programs(&[hit, captures]), ["worst/captures"]);
+        let other = named("plan/kv-cache");
+        assert_eq!(programs(&[hit, captures, other]), ["worst/captures"]);
     }
 }

@@ -171,7 +171,7 @@ pub fn smoke(args: &cli::Smoke) -> Result<()> {
     let mut results = Results::default();
     progress.step("hit", |step| hit::run(&fixture, step, &mut results))?;
     progress.step("threads", |step| threads::run(&fixture, step, &mut results))?;
-    progress.step("plan", |step| plan::run(&fixture, step, &mut results))?;
+    progress.step("plan", |step| plan::run(&fixture, &[], step, &mut results))?;
     let folder = Scratch::folder(&paths::target().join("bench/smoke"))?;
     for chart in &results.charts {
         plot::write(chart, folder.path(), &plot::notes(true))?;
@@ -228,14 +228,24 @@ fn measure(
         Part::Scaling => scaling::run(fixture, step, results),
         Part::Memory => memory::run(fixture, &args.trace, step, results),
         Part::First => first::run(fixture, step, results),
-        Part::Plan => plan::run(fixture, step, results),
+        Part::Plan => plan::run(
+            fixture,
+            &choice::programs(Part::Plan, &args.only),
+            step,
+            results,
+        ),
         Part::Record => record::run(fixture, step, results),
         Part::Device => device::run(fixture, step, results),
         Part::Trainings => trainings::run(environments, step, results),
         Part::WarmUp => script::warm_up(environments, results),
         Part::Overhead => script::overhead(environments, results),
         Part::Production => script::production(environments, results),
-        Part::Worst => worst::run(fixture, &choice::programs(&args.only), step, results),
+        Part::Worst => worst::run(
+            fixture,
+            &choice::programs(Part::Worst, &args.only),
+            step,
+            results,
+        ),
         Part::Build => build::run(args, step, results),
     }
 }

@@ -71,16 +71,19 @@ struct Seen {
     default_pair: Rounds,
 }
 
-pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> {
+/// Measures the named workloads alone, or all of them and the patterns.
+pub fn run(fixture: &Fixture, names: &[&str], step: &Step, results: &mut Results) -> Result<()> {
     let mut seen = Seen::default();
     let workloads: Vec<&'static Workload> = WORKLOADS
         .iter()
         .filter(|it| fixture.effort != Effort::Smoke || it.name == "tensors-155")
+        .filter(|it| names.is_empty() || names.contains(&&*format!("plan/{}", it.name)))
         .collect();
     for workload in &workloads {
         whole(fixture, workload, step, &mut seen)?;
     }
     let patterns = match fixture.effort {
+        _ if !names.is_empty() => &[],
         Effort::Smoke => &PATTERNS[..1],
         _ => &PATTERNS[..],
     };
