@@ -1,7 +1,7 @@
 """Every call that a program makes fails in turn: pinbuddy ends, loses and says nothing that stock does not.
 
 What differs is listed with its reason in `faults/differences.txt`; a line that is no longer true fails as well. By
-default the commonest faults in two programs. All of it, which takes two hours of one core:
+default the commonest faults in two programs. All of it, which takes some forty minutes of two cores:
 
     PINBUDDY_TEST_SWEEP=all cargo xtask sim -- PYTHON -m pytest -n 2 test_faults.py
 """
