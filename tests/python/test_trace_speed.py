@@ -15,6 +15,8 @@ from plugin import for_cpp
 from recorded import read
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2"}
+# A recorded pair takes so much more at most, and a tenth for what else the machine does.
+MOST_NS = 30 * 1.1
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,11 @@ def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(t
 def test_what_a_recorded_pair_costs(torch_folders, tmp_path, size, most):
     """So few pairs a turn that no ring is full, and rests in which they are drained.
 
-    Two reads of the processor's counter are two thirds of it. A ratio, since a busy neighbour makes both slower.
+    Two reads of the processor's counter are two thirds of it, and how long these take beside a pair is the processor's:
+    a ratio, since a busy neighbour makes both slower, or 30 ns and a tenth, where a pair is quick.
     """
     count, rounds = 2000, 8
-    times = []
+    times, allowed = [], []
     for _ in range(rounds):
         with (
             pairs_of(torch_folders, size) as off,
@@ -74,13 +77,15 @@ def test_what_a_recorded_pair_costs(torch_folders, tmp_path, size, most):
             for process in (off, on):
                 process.turn(count)
             elsewhere(on.process.pid)
-            ratios = []
+            ratios, without = [], []
             for _ in range(50):
                 time.sleep(0.012)
-                without = off.turn(count)
-                ratios.append(on.turn(count) / without)
+                without.append(off.turn(count))
+                ratios.append(on.turn(count) / without[-1])
         times.append(statistics.median(ratios))
-    assert at_least(times) <= most, f"of an unrecorded pair: {times}"
+        allowed.append(max(most, 1 + MOST_NS / statistics.median(without)))
+    allowed = statistics.median(allowed)
+    assert at_least(times) <= allowed, f"of an unrecorded pair, {allowed:.2f} allowed: {times}"
 
 
 def elsewhere(pid: int) -> None:
