@@ -75,6 +75,7 @@ pub fn place(blocks: &[Block], args: &cli::Plan) -> Result<(Placed, Vec<u64>)> {
         solve(
             &instance,
             Effort {
+                joins: true,
                 threads,
                 stop: &|| limits.stop(),
                 seen: &|peak| limits.seen(peak, lower_bound),

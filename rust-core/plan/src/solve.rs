@@ -28,6 +28,9 @@ pub struct Effort<'e> {
     pub stop: &'e (dyn Fn() -> bool + Sync),
     /// Called with each peak that is lower than all before.
     pub seen: &'e (dyn Fn(u64) + Sync),
+    /// Whether blocks may be placed as one where some take over the bytes of others at one moment. In a program that runs again
+    /// what is freed then may be late, and whoever takes over finds its place taken.
+    pub joins: bool,
 }
 
 /// Where blocks are to lie.
@@ -94,7 +97,7 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
     let ways = portfolio(instance, &best, effort);
     let few = instance.blocks.len() <= FEW;
     let views = if few && !best.reached() {
-        views(instance, effort.stop)
+        views(instance, effort)
     } else {
         Vec::new()
     };

@@ -44,6 +44,7 @@ fn a_square_that_was_cut_up_is_put_together_again() {
         let instance = Instance::new(blocks.clone()).expect("valid");
         let begin = Instant::now();
         let effort = Effort {
+            joins: true,
             threads: 1,
             stop: &|| begin.elapsed() > LIMIT,
             seen: &|_| {},

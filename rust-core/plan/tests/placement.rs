@@ -21,6 +21,7 @@ fn solved(instance: &Instance, questions: usize) -> pinbuddy_plan::Solution {
     solve(
         instance,
         Effort {
+            joins: true,
             threads: 2,
             stop: &|| asked.fetch_add(1, Ordering::Relaxed) >= questions,
             seen: &|_| {},

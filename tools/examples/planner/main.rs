@@ -122,6 +122,7 @@ fn solved(blocks: &[Block], seconds: f64) -> Result<Value> {
         steps.push((peak, begun.elapsed().as_secs_f64()));
     };
     let effort = Effort {
+        joins: true,
         threads: threads(None),
         stop: &|| begun.elapsed().as_secs_f64() > seconds,
         seen: &seen,

@@ -119,6 +119,7 @@ pub(super) fn ease(spans: &mut Spans<'_>, options: &Options, watch: Watch<'_>) {
 fn lowest(spans: &Spans<'_>, good: u64, options: &Options, watch: Watch<'_>) -> u64 {
     let bound = spans.bound();
     let effort = Effort {
+        joins: false,
         threads: options.threads,
         stop: watch.stop,
         seen: &|peak| (watch.seen)(Seen { peak, bound }),
@@ -206,6 +207,7 @@ fn place_some(
         let solution = solve(
             &instance,
             Effort {
+                joins: false,
                 threads: options.threads,
                 stop: &|| best.load(order) <= good || (watch.stop)(),
                 seen: &|peak| {

@@ -25,9 +25,11 @@ pub(super) struct View {
     bound: AtomicU64,
 }
 
-/// All blocks; before them those that are left after joining, if they are so few that it is worth half the time.
-pub(super) fn views(instance: &Instance, stop: &dyn Fn() -> bool) -> Vec<View> {
-    let joined = Joined::of(instance, stop)
+/// All blocks; before them, where that is wanted, those that are left after joining, if they are so few that it is worth half the time.
+pub(super) fn views(instance: &Instance, effort: Effort<'_>) -> Vec<View> {
+    let joined = effort.joins.then(|| Joined::of(instance, effort.stop));
+    let joined = joined
+        .flatten()
         .filter(|it| it.instance.blocks.len() <= instance.blocks.len() / 4 * 3)
         .map(|it| View {
             bound: AtomicU64::new(it.instance.lower_bound()),
