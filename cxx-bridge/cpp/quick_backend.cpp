@@ -117,8 +117,10 @@ bool QuickBackend::query_event(PooledEvent& event) {
 }
 
 void QuickBackend::query_outstanding() {
-  // Else that thread queries them.
-  if (!pinned_use_background_threads()) {
+  // A plan is made of when blocks were found to be over, and a run with the plan asks no more often. With background threads
+  // that thread queries them.
+  const bool recorded = recording::session.load(std::memory_order_relaxed) != 0;
+  if (!recorded && !pinned_use_background_threads()) {
     process_events_of_default_pool();
   }
   finish_frees();
