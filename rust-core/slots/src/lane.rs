@@ -36,6 +36,8 @@ pub(crate) struct Course {
     oldest: usize,
     /// What leads up to each step.
     clues: Clues,
+    /// The sizes of all steps, sorted.
+    sizes: Vec<usize>,
     /// Where the lane learns how it behaves.
     habits: Option<Box<Habits>>,
     /// Where it rests by them, once somebody has asked since that changed.
@@ -80,9 +82,13 @@ impl Course {
     pub(crate) fn new(lane: &Lane, slots: &[Slot]) -> Self {
         let step = |&slot: &u32| (slot, slots[slot as usize].bytes);
         let steps: Vec<_> = lane.prologue.iter().chain(&lane.period).map(step).collect();
-        let sizes: Vec<_> = steps.iter().map(|it| it.1).collect();
+        let mut sizes: Vec<_> = steps.iter().map(|it| it.1).collect();
+        let clues = Clues::new(&sizes, lane.prologue.len());
+        sizes.sort_unstable();
+        sizes.dedup();
         Self {
-            clues: Clues::new(&sizes, lane.prologue.len()),
+            clues,
+            sizes,
             iteration: lane.period.len() / lane.turns.max(1) as usize,
             period: lane.prologue.len(),
             at: 0,

@@ -205,3 +205,24 @@ fn a_thread_that_has_ended_foresees_no_clear() {
     runs(&mut slots, 1, &[1]);
     assert!(slots.foresees_a_clear());
 }
+
+/// All lanes wait for a thread that suits them: whoever asks is compared with each, while others wait for the lock.
+#[test]
+fn a_thread_that_no_lane_suits_is_turned_away_as_soon_by_long_lanes() {
+    let fastest = |steps: usize| {
+        let sizes: Vec<usize> = (0..steps).map(|step| 1 + step % 50).collect();
+        let mut slots = slots(&[&sizes[..]; 64]);
+        for thread in 0..64 {
+            runs(&mut slots, thread, &[1]);
+        }
+        (0..64).for_each(|thread| slots.thread_ended(thread));
+        let time = |_| {
+            let began = std::time::Instant::now();
+            assert_eq!(slots.request(64, 999 * GRANULE), None);
+            began.elapsed()
+        };
+        (0..20).map(time).min().unwrap()
+    };
+    let (short, long) = (fastest(50), fastest(4000));
+    assert!(long < 10 * short, "{short:?} and {long:?}");
+}

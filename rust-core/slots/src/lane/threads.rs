@@ -25,8 +25,13 @@ impl Course {
         }
     }
 
+    /// Whether it has a step with `bytes`. Asked of each lane with each request of a thread that none suits.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        self.sizes.binary_search(&bytes).is_ok()
+    }
+
     /// The next step with `bytes`: the first in a row of them, if there is such a one.
-    pub(crate) fn step_with(&self, bytes: usize) -> Option<usize> {
+    fn step_with(&self, bytes: usize) -> Option<usize> {
         let count = self.steps.len();
         let with = |&step: &usize| self.steps[step].1 == bytes;
         let next = || (0..count).map(|by| (self.at + by) % count).filter(with);

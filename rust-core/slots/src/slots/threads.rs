@@ -66,7 +66,7 @@ impl Slots {
             Some(Suits::GoesOn)
         } else if course.may_begin_with(bytes) {
             Some(Suits::Begins(before))
-        } else if before > 0 && course.step_with(bytes).is_some() {
+        } else if before > 0 && course.has(bytes) {
             Some(Suits::Has)
         } else {
             (before == 0).then_some(Suits::Unlike)
