@@ -226,8 +226,8 @@ impl<M: Memory> Handle<M> {
 
     /// The slot in use that begins at this address.
     pub fn slot_at(&self, address: usize) -> Option<u32> {
-        let planned = self.planned.as_ref().filter(|_| !self.cell.is_child());
-        planned?.slot_at(address)
+        let planned = self.planned.as_ref().filter(|_| !self.cell.is_child())?;
+        self.cell.guarded(|| planned.slot_at(address))
     }
 
     /// An iteration of this thread's, whose number is small, is over.
@@ -235,7 +235,10 @@ impl<M: Memory> Handle<M> {
         if let Some(planned) = &self.planned
             && !self.cell.is_off()
         {
-            planned.iteration(thread);
+            self.cell.guarded(|| {
+                planned.iteration(thread);
+                Some(())
+            });
         }
     }
 
@@ -244,7 +247,10 @@ impl<M: Memory> Handle<M> {
         if let Some(planned) = &self.planned
             && !self.cell.is_off()
         {
-            planned.thread_ended(thread);
+            self.cell.guarded(|| {
+                planned.thread_ended(thread);
+                Some(())
+            });
         }
     }
 

@@ -346,7 +346,10 @@ impl<M: Memory> Handle<M> {
         }
         // In a child, a thread of the parent may hold the lock.
         if let Some(planned) = self.planned.as_ref().filter(|_| !self.cell.is_child()) {
-            planned.of_its_own(block, act);
+            self.cell.guarded(|| {
+                planned.of_its_own(block, act);
+                Some(())
+            });
         }
         true
     }

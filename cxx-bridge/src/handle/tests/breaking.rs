@@ -1,5 +1,7 @@
 //! A defect of our own: the engine retires, and nothing worse happens.
 
+use pinbuddy_core::Block;
+
 use super::*;
 
 #[test]
@@ -37,6 +39,22 @@ fn a_panic_under_the_lock_leaves_live_blocks_alone() {
     handle.empty_cache();
     assert_eq!(pinned(handle), [64]);
     assert!(handle.stats().is_none() && handle.parts().is_empty());
+}
+
+#[test]
+fn a_panic_in_what_is_planned_retires_the_engine_too() {
+    let handle = planned::planned();
+    let live = handle.request_planned(0, 32 * MIB).unwrap();
+    let no_slot = Block {
+        offset: 1 << 20,
+        ..live.block
+    };
+    handle.defer(no_slot);
+    assert!(is_retired(handle));
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    handle.release(live.block);
+    handle.empty_cache();
+    assert_eq!(pinned(handle), [32, 64]);
 }
 
 #[test]
