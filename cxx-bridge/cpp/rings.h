@@ -153,7 +153,8 @@ class alignas(64) Ring {
 
 class Rings {
  public:
-  static constexpr std::size_t kMost = 64;
+  // An allocation's number has so many bits for its ring's (`Ring::number`).
+  static constexpr std::size_t kMost = 256;
 
   // This thread's ring; null if there are too many threads, or no memory.
   static Ring* own() {

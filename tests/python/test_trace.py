@@ -322,7 +322,7 @@ def test_ranks_have_files_of_their_own(run, tmp_path):
 
 
 def test_threads_one_after_the_other_lose_nothing_however_fast_they_come(run, tmp_path):
-    """There are 64 rings, and those that they left were not drained yet: a plan ended there."""
+    """There are 256 rings, and those that they left were not drained yet: a plan ended there."""
     file = tmp_path / "trace.jsonl"
     outcome = run(
         """
