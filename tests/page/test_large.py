@@ -10,7 +10,8 @@ DRAWN = 100_000
 MOST = 3
 """So many times as long as the canvas alone takes for as many rectangles. A busy machine makes both slow."""
 
-# The median of zooms to the whole and back, and of frames that fill rectangles and do nothing else; by turns.
+# The fastest zoom to the whole and back, and the fastest frame that fills rectangles and does nothing else; by turns, since a
+# neighbour slows some of each.
 TIMES = """(async () => {
   const map = document.getElementById('map');
   const bare = document.createElement('canvas');
@@ -37,7 +38,7 @@ TIMES = """(async () => {
     fills.push(await timed(fill));
   }
   bare.remove();
-  return [zooms, fills].map((all) => all.sort((one, other) => one - other)[7]);
+  return [zooms, fills].map((all) => Math.min(...all));
 })()""" % DRAWN
 
 
@@ -51,7 +52,7 @@ class Large(Pages):
         self.browser.open(self.report(trace(self.folder / "blocks.jsonl", ROWS), "--time-limit", "1"))
         step, bare = self.browser.run(TIMES)
         print(f"a zoom of {DRAWN:,} blocks takes {step:.0f} ms, as many rectangles {bare:.0f} ms")
-        self.assertLess(step, MOST * bare, "milliseconds, half of them")
+        self.assertLess(step, MOST * bare, "milliseconds")
         said = f"Thinned: the map shows {DRAWN:,} of {ROWS:,} blocks, those with most bytes for longest."
         self.assertIn(said, self.text("notes"))
         self.assertIn(f"Of {ROWS:,} blocks the {DRAWN:,} with most bytes for longest are drawn.", self.text("map-note"))

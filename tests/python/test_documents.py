@@ -79,7 +79,7 @@ def run(command: list[str], folder: Path, bin: Path, **variables: str) -> subpro
     return done
 
 
-@pytest.mark.parametrize("document", filter(runs, all_documents()), ids=lambda it: str(it.relative_to(ROOT)))
+@pytest.mark.parametrize("document", list(filter(runs, all_documents())), ids=lambda it: str(it.relative_to(ROOT)))
 def test_what_is_typed_works_and_shows_what_it_is_said_to(document, folder, bin):
     for kind, text in blocks(document):
         if kind == "python":
