@@ -14,6 +14,10 @@ use crate::layout::{GRANULE, Layout};
 const LONGEST: usize = 1 << 20;
 const MOST: usize = 1 << 14;
 
+/// So many words are marked for what lanes want soon; what is wanted after that is as if nobody wanted it. That is tens of
+/// thousands of long slots: more than any recorded program's lane wants, and no plan has each request wait for seconds.
+const MOST_MARKED: usize = 1 << 22;
+
 /// See the module's documentation. Cells are counted through all regions.
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
@@ -240,7 +244,12 @@ impl Cells {
     /// Which cells these runs cover.
     pub(crate) fn wanted(&self, runs: impl Iterator<Item = Range<u32>>) -> Wanted {
         let mut wanted = vec![0; self.taken.len()];
+        let mut marked = 0;
         for run in runs {
+            marked += run.len() / 64 + 1;
+            if marked > MOST_MARKED {
+                break;
+            }
             for (word, mask) in self.words(&run) {
                 wanted[word] |= mask;
             }

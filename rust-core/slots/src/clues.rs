@@ -5,9 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// A lost lane looks for its place by so many sizes.
 pub(crate) const CLUE: usize = 3;
 
-/// A hash of the sizes up to each step, and the step, sorted.
+/// See the module's documentation.
 #[derive(Clone, Debug)]
-pub(crate) struct Clues(Vec<(u64, u32)>);
+pub(crate) struct Clues {
+    /// A hash of the sizes up to each step, and the step, sorted.
+    hashes: Vec<(u64, u32)>,
+    /// The sizes of all steps, sorted.
+    sizes: Vec<usize>,
+}
 
 impl Clues {
     /// Of steps with these sizes, whose period begins with this one.
@@ -23,17 +28,34 @@ impl Clues {
             let clue = hash([back(at, 2), back(at, 1), back(at, 0)]);
             (clue, (period + at) as u32)
         });
-        let mut clues: Vec<_> = straight.chain(around).collect();
-        clues.sort_unstable();
-        Self(clues)
+        let mut hashes: Vec<_> = straight.chain(around).collect();
+        hashes.sort_unstable();
+        let mut sizes = sizes.to_vec();
+        sizes.sort_unstable();
+        sizes.dedup();
+        Self { hashes, sizes }
     }
 
-    /// The steps that these sizes lead up to.
+    /// Whether any step has this size.
+    pub(crate) fn has(&self, size: usize) -> bool {
+        self.sizes.binary_search(&size).is_ok()
+    }
+
+    /// The steps that these sizes lead up to, as far as their hashes say. Who takes one has to compare its size.
     pub(crate) fn places(&self, sizes: [usize; CLUE]) -> impl Iterator<Item = usize> {
         let clue = hash(sizes);
-        let first = self.0.partition_point(|it| it.0 < clue);
-        let places = self.0[first..].iter().take_while(move |it| it.0 == clue);
+        let first = self.hashes.partition_point(|it| it.0 < clue);
+        let places = self.hashes[first..]
+            .iter()
+            .take_while(move |it| it.0 == clue);
         places.map(|it| it.1 as usize)
+    }
+
+    /// As if these sizes had the hash of those that lead up to a step.
+    #[cfg(test)]
+    pub(crate) fn mistake(&mut self, sizes: [usize; CLUE], step: u32) {
+        self.hashes.push((hash(sizes), step));
+        self.hashes.sort_unstable();
     }
 }
 

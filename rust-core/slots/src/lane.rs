@@ -18,6 +18,10 @@ use crate::rests::Rests;
 /// So many steps that it has passed may serve a request whose own slot is not free.
 const PASSED: usize = 32;
 
+/// So many cells are looked at to learn from a plan how long blocks live. No recorded program's has as many; one that was
+/// written by hand may have long slots in each of millions of steps, and would be learned from for hours.
+const MOST_LOOKS: usize = 1 << 28;
+
 /// A lane and its cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
@@ -36,8 +40,6 @@ pub(crate) struct Course {
     oldest: usize,
     /// What leads up to each step.
     clues: Clues,
-    /// The sizes of all steps, sorted.
-    sizes: Vec<usize>,
     /// Where the lane learns how it behaves.
     habits: Option<Box<Habits>>,
     /// Where it rests by them, once somebody has asked since that changed.
@@ -82,13 +84,9 @@ impl Course {
     pub(crate) fn new(lane: &Lane, slots: &[Slot]) -> Self {
         let step = |&slot: &u32| (slot, slots[slot as usize].bytes);
         let steps: Vec<_> = lane.prologue.iter().chain(&lane.period).map(step).collect();
-        let mut sizes: Vec<_> = steps.iter().map(|it| it.1).collect();
-        let clues = Clues::new(&sizes, lane.prologue.len());
-        sizes.sort_unstable();
-        sizes.dedup();
+        let sizes: Vec<_> = steps.iter().map(|it| it.1).collect();
         Self {
-            clues,
-            sizes,
+            clues: Clues::new(&sizes, lane.prologue.len()),
             iteration: lane.period.len() / lane.turns.max(1) as usize,
             period: lane.prologue.len(),
             at: 0,
@@ -110,9 +108,15 @@ impl Course {
         let length = self.steps.len();
         let mut habits = Habits::new(length, bytes);
         let mut last = vec![u32::MAX; count];
+        let mut looks = 0_usize;
         let twice = (0..length).chain(self.period..length);
         for (at, step) in (0_u32..).zip(twice) {
-            for cell in cells(self.steps[step].0) {
+            let cells = cells(self.steps[step].0);
+            looks = looks.saturating_add(cells.len());
+            if looks > MOST_LOOKS {
+                break;
+            }
+            for cell in cells {
                 let before = std::mem::replace(&mut last[cell as usize], at);
                 if before != u32::MAX {
                     habits.at_most(self.at_count(before as usize), at - before);
@@ -352,7 +356,10 @@ impl Course {
         last.rotate_left(self.oldest);
         let differs = |step| self.habits.as_ref().map_or(0, |it| it.differs(step, live));
         let far = |step: usize| (differs(step), step.abs_diff(self.at));
-        let nearest = self.clues.places(last).min_by_key(|&step| far(step));
+        // Hashes may be equal by chance, or since the plan's author has looked for that: a step with less would overlap others.
+        let alike = |&step: &usize| self.steps[step].1 == last[CLUE - 1];
+        let places = self.clues.places(last).filter(alike);
+        let nearest = places.min_by_key(|&step| far(step));
         let Some(step) = nearest else {
             return Said::Nothing;
         };

@@ -1,6 +1,8 @@
 //! Lanes that learn how a program behaves, and what they lend.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::{Duration, Instant};
+
 use pinbuddy_slots::{Counts, GRANULE, Lane, Layout, Lent, Slot, Slots};
 
 const BASE: usize = 1 << 40;
@@ -172,5 +174,40 @@ fn a_longer_request_takes_its_own_slot_and_a_bit_more() {
     assert!(
         places.iter().all(|&at| at >= longer.address + 5 * GRANULE),
         "{places:?}"
+    );
+}
+
+/// A file of a few megabytes may say this. Without bounds it is learned from for an hour, and each request takes seconds.
+#[test]
+fn a_plan_of_long_slots_in_many_steps_is_ready_at_once() {
+    const GRANULES: usize = 1 << 16;
+    let slot = |offset: usize, granules: usize| Slot {
+        bytes: granules * GRANULE,
+        region: 0,
+        offset: offset * GRANULE,
+    };
+    let mut slots: Vec<Slot> = (0..GRANULES).map(|at| slot(at, 1)).collect();
+    slots.push(slot(0, GRANULES));
+    let lane = Lane {
+        period: vec![GRANULES as u32; 4 << 20],
+        turns: 1,
+        ..Lane::default()
+    };
+    let layout = Layout {
+        regions: vec![GRANULES * GRANULE],
+        slots,
+        lanes: vec![lane],
+    };
+    let began = Instant::now();
+    let mut slots = learning(&layout);
+    for granules in 1..10 {
+        assert_eq!(slots.request(0, granules * GRANULE), None);
+        let lent = slots.lend(0, granules * GRANULE);
+        lent.inspect(|it| assert!(matches!(it, Lent::Place(_)), "{it:?}"));
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
     );
 }

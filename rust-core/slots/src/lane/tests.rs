@@ -1,4 +1,4 @@
-//! The list of steps at rest beside a look at all steps.
+//! The list of steps at rest beside a look at all steps; and what a lost lane takes a hash for.
 
 use proptest::prelude::*;
 
@@ -57,4 +57,13 @@ proptest! {
             }
         }
     }
+}
+
+/// Plans are not trusted, and whoever writes one may look for sizes with the same hash.
+#[test]
+fn a_lost_lane_takes_no_step_of_another_size_though_the_hashes_are_equal() {
+    let mut course = course(&[1, 2, 3, 1], 0);
+    course.clues.mistake([0, 0, 9 * GRANULE], 1);
+    course.sure = Sure::Lost;
+    assert_eq!(course.ask(9 * GRANULE, 0), Said::Nothing);
 }

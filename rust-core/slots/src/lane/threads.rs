@@ -27,7 +27,7 @@ impl Course {
 
     /// Whether it has a step with `bytes`. Asked of each lane with each request of a thread that none suits.
     pub(crate) fn has(&self, bytes: usize) -> bool {
-        self.sizes.binary_search(&bytes).is_ok()
+        self.clues.has(bytes)
     }
 
     /// The next step with `bytes`: the first in a row of them, if there is such a one.
