@@ -49,6 +49,29 @@ def test_what_was_there_before_a_region_stays_in_all_peaks(with_plan):
     assert outcome.value == [100] * 3
 
 
+def test_peaks_of_private_pools_stay_though_a_region_goes(with_plan, run):
+    program = """
+    def peaks():
+        pools = torch.cuda.memory_stats_as_nested_dict().get("reserved_bytes_by_private_pools", {})
+        return sorted(it["all"]["peak"] >> 20 for it in pools.values())
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        pooled = block(16)
+    kept = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(kept):
+        pooled = block(30)
+    del pool, pooled
+    torch.cuda.empty_cache()
+    seen = [peaks()]
+    step()
+    torch.cuda.empty_cache()
+    seen.append(peaks())
+    torch.cuda.reset_peak_memory_stats()
+    print(json.dumps([*seen, peaks()]))
+    """
+    assert with_plan(program).value == run(STEPS + program).value
+
+
 COUNTS = """
     def tries():
         stats = torch.cuda.memory_stats()

@@ -2,7 +2,7 @@
 //
 // What the allocator below had at most has the regions of that time in it. So before one comes or goes, the peaks are kept as
 // they are shown then; those shown later are never less. Once it has gone the allocator below begins anew, and so all its peaks are
-// kept, of what a plan has nothing to do with as well. Knows no plan.
+// kept, of what a plan has nothing to do with as well, such as private pools. Knows no plan.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -12,7 +12,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <tuple>
+
+#include "../lock.h"
 
 namespace pinbuddy {
 
@@ -27,6 +31,14 @@ class Peaks {
       while (before < stat.peak && !peak.compare_exchange_weak(before, stat.peak)) {
       }
     });
+    Lock guard(mutex_);
+    each_pool(stats, [this](const auto& pools) {
+      for (const auto& [pool, all] : pools) {
+        for (std::size_t type = 0; type < kTypes; ++type) {
+          pools_[pool][type] = std::max(pools_[pool][type], all[type].peak);
+        }
+      }
+    });
   }
 
   // None of those that are to be shown is less.
@@ -34,15 +46,33 @@ class Peaks {
     each(stats, [](auto& stat, const std::atomic<std::int64_t>& peak) {
       stat.peak = std::max(stat.peak, peak.load(std::memory_order_relaxed));
     });
+    Lock guard(mutex_);
+    each_pool(stats, [this](auto& pools) {
+      for (const auto& [pool, peaks] : pools_) {
+        for (std::size_t type = 0; type < kTypes; ++type) {
+          pools[pool][type].peak = std::max(pools[pool][type].peak, peaks[type]);
+        }
+      }
+    });
   }
 
   void reset() {
     for (auto& peak : peaks_) {
       peak.store(0, std::memory_order_relaxed);
     }
+    Lock guard(mutex_);
+    pools_.clear();
   }
 
  private:
+  // Only some releases count private pools.
+  template <class Counted, class Act>
+  static void each_pool(Counted& stats, Act act) {
+    if constexpr (requires { stats.reserved_bytes_by_private_pools; }) {
+      act(stats.reserved_bytes_by_private_pools);
+    }
+  }
+
   template <class Act>
   void each(Stats& stats, Act act) {
     std::size_t number = 0;
@@ -68,6 +98,8 @@ class Peaks {
   static constexpr std::size_t kTypes = std::tuple_size_v<c10::CachingAllocator::StatArray>;
 
   std::array<std::atomic<std::int64_t>, 9 * kTypes + 2> peaks_{};
+  std::mutex mutex_;
+  std::map<c10::MempoolId_t, std::array<std::int64_t, kTypes>> pools_;
 };
 
 } // namespace pinbuddy
