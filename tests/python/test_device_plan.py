@@ -198,6 +198,24 @@ def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     assert planned.warnings == []
 
 
+def test_a_first_run_that_failed_at_once_does_not_keep_the_next_from_being_recorded(run, plan):
+    """Nothing came again in it, so there is nothing to plan."""
+    program = """
+    import json, os, torch, pinbuddy
+    def block(mib):
+        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    weights = [block(mib) for mib in (3, 5, 7)]
+    for _ in range(int(os.environ["STEPS"])):
+        for mib in (12, 20):
+            block(mib)
+    print(json.dumps([it["hits"] for it in pinbuddy.stats()["device"] or []]))
+    """
+    run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="0")
+    assert json.loads(plan.read_text())["plans"] == []
+    assert run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="30").value == []
+    assert run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="30").value[0] >= 60
+
+
 def test_with_no_plan_nothing_stands_before_pytorch(run):
     program = """
     import ctypes, json, torch

@@ -17,7 +17,8 @@ use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::device::DevicePlan;
 
 use crate::config::Config;
-use crate::plan::{self, Choice};
+use crate::plan::{self, Choice, ToRecord};
+use crate::record::place;
 
 pub use record::Recording;
 
@@ -39,11 +40,19 @@ pub fn choose(
         return (Choice::Nothing, Some(why));
     }
     let run = plan::this_run(torch, THRESHOLD);
-    plan::decide(name, config, run, |text, run| {
+    let (choice, said) = plan::decide(name, config, run.clone(), |text, run| {
         let plan = DevicePlan::read(text)?;
         plan.fits(run)?;
         Ok(plan)
-    })
+    });
+    match choice {
+        // Of a run in which nothing came again, perhaps since it failed in its first step. It plans nothing, so this one may be
+        // the first.
+        Choice::Use(none) if none.plans.is_empty() => {
+            (Choice::Record(ToRecord::new(place::path(name), run)), said)
+        }
+        choice => (choice, said),
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +68,18 @@ mod tests {
         assert!(said.unwrap().contains("name the same file, run.plan"));
         let (choice, said) = choose(Some("device.plan"), &config, "2.15.0");
         assert!(matches!(choice, Choice::Record { .. }) && said.is_none());
+    }
+
+    #[test]
+    fn a_file_without_a_plan_does_not_keep_later_runs_from_being_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.plan");
+        let mut text = Vec::new();
+        DevicePlan::default().write(&mut text).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let (config, _) = Config::read(|_| None);
+        let (choice, said) = choose(path.to_str(), &config, "2.15.0");
+        assert!(said.is_none());
+        assert!(matches!(choice, Choice::Record(it) if it.path == path));
     }
 }
