@@ -45,6 +45,26 @@ def test_emptying_the_cache_waits_for_other_streams(with_plan):
     assert outcome.value == [True, True, [0, 0, False]]
 
 
+def test_who_is_short_of_memory_waits_though_another_thread_waits_already(with_plan):
+    """The other one has the freed blocks in hand."""
+    outcome = with_plan(USED + """
+    import threading, time
+    torch.cuda.empty_cache()
+    beside = torch.cuda.caching_allocator_alloc(34 * MIB)
+    it = used(1_000_000_000)
+    del it
+    clears = threading.Thread(target=torch.cuda.empty_cache)
+    clears.start()
+    time.sleep(0.2)
+    busy = not side.query()
+    kept = block(22)
+    clears.join()
+    print(json.dumps([busy, side.query(), stand()]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [True, True, [56, 0, False]]
+    assert outcome.warnings == []
+
+
 def test_a_dropped_region_goes_though_its_last_block_waited(with_plan):
     outcome = with_plan(USED + """
     it = used(100_000_000)

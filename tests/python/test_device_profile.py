@@ -69,3 +69,30 @@ def test_a_snapshot_has_what_was_asked_for(run, tmp_path):
     assert planned == stock and planned[0], (planned, stock)
     live, pending = "active_allocated", "active_pending_free"
     assert planned[1] == [[live, 3 * MIB + 1000], [live, 4 * MIB], [pending, 5 * MIB + 512]], planned
+
+
+def test_a_tracer_is_told_of_blocks_and_of_no_region(run, tmp_path):
+    """What CUDA's sanitizer in torch listens to: an address that comes twice confuses it."""
+    program = HEAD + """
+    import torch.cuda._gpu_trace as gpu_trace
+    torch.cuda.empty_cache()
+    live, wrong, told = set(), [], []
+    def came(address):
+        told.append(1)
+        wrong.extend([address] if address in live else [])
+        live.add(address)
+    def went(address):
+        wrong.extend([] if address in live else [address])
+        live.discard(address)
+    gpu_trace.register_callback_for_memory_allocation(came)
+    gpu_trace.register_callback_for_memory_deallocation(went)
+    torch._C._activate_gpu_trace()
+    for _ in range(2):
+        step()
+        torch.cuda.empty_cache()
+    kept = step()
+    print(json.dumps([len(told) >= 9, len(live), wrong]))
+    """
+    path = str(tmp_path / "device.json")
+    run(HEAD, BUDDY_DEVICE_PLAN=path)
+    assert run(program, "stock").value == run(program, BUDDY_DEVICE_PLAN=path).value == [True, 3, []]

@@ -102,3 +102,32 @@ def test_idle_regions_of_other_streams_go_first(with_two, conf):
     """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf)
     assert outcome.value == [[20, False], [0, False]]
     assert outcome.warnings == []
+
+
+def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(with_plan):
+    """For a moment the region is no plan's and not PyTorch's yet: who asks then would be told that there is no memory."""
+    outcome = with_plan(STAND + """
+    import threading
+    torch.cuda.empty_cache()
+    beside = torch.cuda.caching_allocator_alloc(34 * MIB)
+    step()
+    seen = []
+    torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+    asked, going = threading.Event(), threading.Event()
+    def goes(address):
+        # PyTorch says so before the region is its own again.
+        if threading.current_thread() is clears:
+            going.set()
+            asked.wait(0.5)
+    torch.cuda._gpu_trace.register_callback_for_memory_deallocation(goes)
+    torch._C._activate_gpu_trace()
+    clears = threading.Thread(target=torch.cuda.empty_cache)
+    clears.start()
+    going.wait()
+    kept = torch.empty(22 * MIB, dtype=torch.uint8, device="cuda")
+    asked.set()
+    clears.join()
+    print(json.dumps([stand(), seen, torch.cuda.memory_stats()["num_ooms"]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [[56, 0, False, 0], [], 0]
+    assert outcome.warnings == []

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "device_notes.h"
+#include "moves.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "reach.h"
 #include "streams.h"
@@ -51,6 +52,11 @@ class AllStreams {
     return span_;
   }
 
+  // Regions that come and go.
+  Moves& moves() {
+    return moves_;
+  }
+
   // Whose region holds the address; null if none does.
   StreamMemory* owner_of(const void* address) {
     if (C10_LIKELY(!span_.holds(address))) {
@@ -83,6 +89,7 @@ class AllStreams {
 
   Lengths lengths_;
   Span span_;
+  Moves moves_;
   std::atomic<int> devices_{0};
   std::array<Streams, kDevices> all_;
 };

@@ -5,7 +5,6 @@
 
 #if PINBUDDY_TORCH_FROM(11)
 
-#include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -194,8 +193,7 @@ class DeviceAllocator final : public Capturing {
   }
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
-    below_->attachOutOfMemoryObserver(Failures::watched(
-        std::move(observer), [this](c10::DeviceIndex device) { return may_give_way(device); }));
+    below_->attachOutOfMemoryObserver(planned_ ? Failures::watched(std::move(observer)) : std::move(observer));
   }
 
   device_memory::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
@@ -239,7 +237,7 @@ class DeviceAllocator final : public Capturing {
     }
     Streams& own = streams_[device];
     StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
-      return {*below_, *this, history_, streams_.span(), captures_.events(), own.peaks(), notes_.trace(device)};
+      return {*below_, *this, history_, streams_.span(), captures_.events(), streams_.moves(), own.peaks(), notes_.trace(device)};
     });
     streams_.count();
     if (memory == nullptr || !below_->isEnabled()) {
@@ -256,9 +254,7 @@ class DeviceAllocator final : public Capturing {
   }
 
   void free_planned(StreamMemory& owner, void* address) {
-    if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
-      (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
-    }
+    tell_tracer(address, /*came=*/false);
     if (C10_UNLIKELY(history_.any())) {
       note_free(owner.block_at(address));
     }
@@ -269,11 +265,12 @@ class DeviceAllocator final : public Capturing {
   // What `allocate` returns; where memory is short, plans give way.
   template <class Allocate>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate) {
+    const std::uint64_t moves = streams_.moves().done();
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {
       const c10::DeviceIndex device = c10::cuda::current_device();
-      if (!may_give_way(device)) {
+      if (!may_give_way(device, moves)) {
         Failures::tell();
         throw;
       }
@@ -283,7 +280,8 @@ class DeviceAllocator final : public Capturing {
         throw;
       }
     }
-    return as_plans_give_way(streams_[c10::cuda::current_device()], captures_.releases(), bytes, allocate);
+    return as_plans_give_way(
+        streams_[c10::cuda::current_device()], streams_.moves(), moves, captures_.releases(), bytes, allocate);
   }
 
   // Whether the device has no such memory, or may not have: then nothing has to give way.
@@ -292,13 +290,14 @@ class DeviceAllocator final : public Capturing {
     return static_cast<double>(bytes) > total * below_->getMemoryFraction(device);
   }
 
-  // Whether there is anything to give back for a request of this thread on the device.
-  bool may_give_way(c10::DeviceIndex device) {
+  // Whether there is anything to give back for a request of this thread on the device, or another thread has given back some since
+  // there were so many moves.
+  bool may_give_way(c10::DeviceIndex device, std::uint64_t moves) {
     // For a request in a capture, the allocator below gives back nothing that it has: there the plan would go for nothing.
     if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
       return false;
     }
-    return streams_[device].reserved();
+    return streams_[device].reserved() || streams_.moves().since(moves);
   }
 
   void* region_of(void* address) {

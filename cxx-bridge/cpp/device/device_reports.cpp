@@ -5,8 +5,6 @@
 
 #include "device_reports.h"
 
-#include <c10/core/impl/GPUTrace.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -139,9 +137,7 @@ void report_planned(
     void* address,
     std::size_t bytes,
     c10::DeviceIndex device) {
-  if (const auto* interpreter = c10::impl::GPUTrace::get_trace()) {
-    (*interpreter)->trace_gpu_memory_allocation(c10::kCUDA, reinterpret_cast<std::uintptr_t>(address));
-  }
+  tell_tracer(address, /*came=*/true);
   tell_profiler(whole, address, static_cast<std::int64_t>(bytes), device);
 }
 

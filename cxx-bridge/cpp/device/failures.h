@@ -50,18 +50,13 @@ class Failures {
     return std::exchange(counted_, false) ? Tries{1, releases ? 1 : 0, 0} : Tries{0, 0, 1};
   }
 
-  // What the allocator below is given in the observer's place. `may_give_way(device)`: whether this thread's request would
-  // be tried again.
-  template <class MayGiveWay>
-  static Observer watched(Observer observer, MayGiveWay may_give_way) {
-    return [observer = std::move(observer), may_give_way](
-               int64_t device, std::size_t bytes, std::size_t total, std::size_t free) {
+  // What the allocator below is given in the observer's place. Whether a request is tried again is known only once it has failed.
+  static Observer watched(Observer observer) {
+    return [observer = std::move(observer)](int64_t device, std::size_t bytes, std::size_t total, std::size_t free) {
       if (asking == Asking::kRegion) {
         return;
       }
-      const bool may_go_on =
-          attempt_ == Attempt::kFirst ? may_give_way(static_cast<c10::DeviceIndex>(device)) : attempt_ == Attempt::kAnother;
-      if (may_go_on) {
+      if (attempt_ != Attempt::kLast) {
         kept_.push_back([=] { observer(device, bytes, total, free); });
       } else {
         observer(device, bytes, total, free);

@@ -9,10 +9,12 @@
 #include <c10/util/Exception.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
 #include "failures.h"
+#include "moves.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "streams.h"
 
@@ -30,18 +32,24 @@ inline void tell_idle(c10::OutOfMemoryError& error, Streams& all, std::string be
   }
 }
 
-// What `allocate` returns, which failed once for `bytes` bytes of the current device. `all` has regions. `releases`: the
-// allocator below gives back its cache where there is no room.
+// What `allocate` returns, which failed once for `bytes` bytes of the current device. `all` has regions, or had some before another
+// thread gave them back; `before`: how many moves there were when it was tried. `releases`: the allocator below gives back its
+// cache where there is no room.
 template <class Allocate>
 [[gnu::noinline]] std::invoke_result_t<Allocate> as_plans_give_way(
     Streams& all,
+    const Moves& moves,
+    std::uint64_t before,
     bool releases,
     std::size_t bytes,
     Allocate allocate) {
   const c10::DeviceIndex device = c10::cuda::current_device();
   all.forgive(Failures::counted(releases));
-  if (all.give_back(StreamMemory::GiveBack::kShort)) {
+  const bool gave = all.give_back(StreamMemory::GiveBack::kShort);
+  if (gave) {
     device_gave_back(device, bytes);
+  }
+  if (gave || moves.since(before)) {
     const Failures::TryingAgain again(Failures::Attempt::kAnother);
     try {
       return allocate();

@@ -1,12 +1,25 @@
-// What a profiler is told of device memory (torch.profiler with profile_memory).
+// What a profiler is told of device memory (torch.profiler with profile_memory), and a tracer (CUDA's sanitizer in torch).
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <cstdint>
 
 namespace pinbuddy {
+
+// Memory at an address came, or else went. Not under a lock, since that may wait for Python's.
+inline void tell_tracer(const void* address, bool came) {
+  if (const auto* interpreter = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(interpreter != nullptr)) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    if (came) {
+      (*interpreter)->trace_gpu_memory_allocation(c10::kCUDA, at);
+    } else {
+      (*interpreter)->trace_gpu_memory_deallocation(c10::kCUDA, at);
+    }
+  }
+}
 
 // So many bytes at an address came, or went if negative. `whole` answers for the device with its plans. Not under a lock.
 inline void tell_profiler(

@@ -58,6 +58,7 @@ void StreamMemory::use(void* address, c10::cuda::CUDAStream stream) {
 
 // The places of freed blocks wait for events on the streams that used them; during a capture, for its end first.
 void StreamMemory::record() {
+  const std::lock_guard turn(recording_);
   const EventGate::Pass pass(events_);
   if (!pass) {
     return;
@@ -80,7 +81,12 @@ void StreamMemory::record() {
 }
 
 void StreamMemory::settle(Settle how) {
-  if (!unsettled_.load(std::memory_order_relaxed)) {
+  // Another thread may have all there is in hand. Who only asks comes back later; who is short of memory would find nothing, and
+  // give up the plan or the request.
+  std::unique_lock turn(settling_, std::defer_lock);
+  if (how == Settle::kWait) {
+    turn.lock();
+  } else if (!unsettled_.load(std::memory_order_relaxed) || !turn.try_lock()) {
     return;
   }
   record();
@@ -126,6 +132,8 @@ void StreamMemory::settle(Settle how) {
       idle = take_idle();
     }
   }
+  // The allocator below may wait for Python's lock.
+  turn.unlock();
   give_back(idle);
 }
 

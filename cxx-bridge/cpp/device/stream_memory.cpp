@@ -24,6 +24,7 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
       history_(around.history),
       span_(around.span),
       events_(around.events),
+      moves_(around.moves),
       peaks_(around.peaks),
       trace_(around.trace),
       stream_(stream),

@@ -26,6 +26,7 @@
 #include "device_trace.h"
 #include "event_gate.h"
 #include "failures.h"
+#include "moves.h"
 #include "peaks.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "reach.h"
@@ -90,6 +91,7 @@ class StreamMemory {
     DeviceHistory& history;
     Span& span;
     EventGate& events;
+    Moves& moves;
     Peaks& peaks;
     DeviceTrace* trace;
   };
@@ -189,7 +191,7 @@ class StreamMemory {
   void take_region(std::size_t index);
   bool waits();
   void record();
-  // Regions in which nothing lies; they are the caller's. Under the lock.
+  // Regions in which nothing lies; they are the caller's, who gives them back. Under the lock.
   std::vector<Idle> take_idle();
   void finish(const Place& place, std::size_t requested);
   // Under the lock.
@@ -210,13 +212,14 @@ class StreamMemory {
     }
   }
   void give_back(const std::vector<Idle>& regions);
-  void tell_profiler_of_region(void* base, std::int64_t bytes);
+  void tell_of_region(void* base, std::int64_t bytes);
 
   Below& below_;
   Below& whole_;
   DeviceHistory& history_;
   Span& span_;
   EventGate& events_;
+  Moves& moves_;
   Peaks& peaks_;
   DeviceTrace* const trace_;
   const c10::cuda::CUDAStream stream_;
@@ -232,6 +235,12 @@ class StreamMemory {
   // How regions are freed: as when they were taken.
   std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};
   std::atomic<bool> unsettled_{false};
+
+  // Held where freed blocks are on their way from `deferred_` to `pending_`, and from there to their end: who needs all that can
+  // be had waits for those that another thread has in hand. Taken in the order `settling_`, `recording_`, gate. No `Lock`s, since
+  // CUDA is called under them; whoever waits for one waits for nobody but the device.
+  std::mutex settling_;
+  std::mutex recording_;
 
   std::mutex mutex_;
   ska::flat_hash_map<void*, Block> blocks_;

@@ -54,7 +54,9 @@ void StreamMemory::reserve(bool releases) {
       return;
     }
     state_.store(State::kReserving);
+    moves_.begin();
   }
+  const Moves::Ending moved(moves_);
   // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
   delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
   const AskingFor region(Asking::kRegion);
@@ -104,7 +106,7 @@ void StreamMemory::take_region(std::size_t index) {
   since = c10::getApproximateTime();
   const std::size_t held = region_length(below_, address, region.bytes);
   history_.asked_for_region(since, 0, 0);
-  tell_profiler_of_region(address, -static_cast<std::int64_t>(held));
+  tell_of_region(address, -static_cast<std::int64_t>(held));
   Lock guard(mutex_);
   region.held.store(held, std::memory_order_relaxed);
   plan_->reserved(index, base);
@@ -130,7 +132,11 @@ void* StreamMemory::region_of(const void* address) const {
 
 std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
   std::vector<Idle> idle;
-  for (const std::size_t index : plan_->take_idle()) {
+  const auto indexes = plan_->take_idle();
+  if (!indexes.empty()) {
+    moves_.begin();
+  }
+  for (const std::size_t index : indexes) {
     const auto base = regions_[index].base.exchange(0);
     const auto held = regions_[index].held.load(std::memory_order_relaxed);
     idle.push_back({reinterpret_cast<void*>(base), regions_[index].bytes, held});
@@ -168,6 +174,7 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   if (regions.empty()) {
     return;
   }
+  const Moves::Ending moved(moves_);
   // As they are with the regions; from then on without them.
   const c10::DeviceIndex device = stream_.device_index();
   peaks_.keep(whole_.getDeviceStats(device));
@@ -185,7 +192,7 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   }
   for (const auto& [base, bytes, held] : regions) {
     assert_no_lock_held("giving a region back");
-    tell_profiler_of_region(base, static_cast<std::int64_t>(held));
+    tell_of_region(base, static_cast<std::int64_t>(held));
     const auto since = c10::getApproximateTime();
     delete_below_.load(std::memory_order_relaxed)(base);
     history_.asked_for_region(since, reinterpret_cast<std::size_t>(base), bytes);
@@ -193,8 +200,9 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   below_.resetPeakStats(device);
 }
 
-// A region is no memory of the program's: what the allocator below says of it to a profiler is made good.
-void StreamMemory::tell_profiler_of_region(void* base, std::int64_t bytes) {
+// A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
+void StreamMemory::tell_of_region(void* base, std::int64_t bytes) {
+  tell_tracer(base, bytes > 0);
   tell_profiler(whole_, base, bytes, stream_.device_index());
 }
 
