@@ -51,6 +51,9 @@ def test_who_is_short_of_memory_waits_though_another_thread_waits_already(with_p
     import threading, time
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(34 * MIB)
+    # The region lies elsewhere now.
+    region = block(12).data_ptr()
+    rest()
     it = used(1_000_000_000)
     del it
     clears = threading.Thread(target=torch.cuda.empty_cache)

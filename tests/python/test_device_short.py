@@ -108,6 +108,7 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
     """For a moment the region is no plan's and not PyTorch's yet: who asks then would be told that there is no memory."""
     outcome = with_plan(STAND + """
     import threading
+    import torch.cuda._gpu_trace
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(34 * MIB)
     step()
