@@ -16,8 +16,8 @@
 
 namespace pinbuddy {
 
-// More devices than this have no plans and no traces.
-constexpr int kDevices = 64;
+// As many as an index of c10 can name: none is out of bounds.
+constexpr int kDevices = 128;
 
 // Requests up to this many bytes are PyTorch's: it serves them from segments of their own.
 constexpr std::size_t kSmall = std::size_t{1} << 20;
