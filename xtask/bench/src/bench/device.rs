@@ -39,13 +39,14 @@ const fn planned(name: &'static str, requests: &'static str) -> Pattern {
 const fn passes(name: &'static str, requests: &'static str) -> Pattern {
     Pattern {
         name,
-        recorded: "2097152",
+        recorded: "16777216",
         measured: requests,
         planned: false,
     }
 }
 
-/// A plan of 2 MiB has no room for 64 MiB.
+/// A plan of 16 MiB has no room for 64 MiB. PyTorch takes a shorter region from a segment of 20 MiB, whose rest would be one more free
+/// block that its own requests look at: that is no cost of passing through.
 const PATTERNS: [Pattern; 6] = [
     planned("2MiB", "2097152"),
     planned("16MiB", "16777216"),
