@@ -25,20 +25,6 @@ class Moves {
     under_way_.fetch_sub(1);
   }
 
-  // Ends one that has begun.
-  class Ending {
-   public:
-    explicit Ending(Moves& moves) : moves_(moves) {}
-    ~Ending() {
-      moves_.end();
-    }
-    Ending(const Ending&) = delete;
-    Ending& operator=(const Ending&) = delete;
-
-   private:
-    Moves& moves_;
-  };
-
   // How often regions have come or gone.
   std::uint64_t done() const {
     return done_.load(std::memory_order_relaxed);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -26,12 +25,8 @@ class Peaks {
 
   // As they are shown.
   void keep(Stats stats) {
-    each(stats, [](const auto& stat, std::atomic<std::int64_t>& peak) {
-      std::int64_t before = peak.load(std::memory_order_relaxed);
-      while (before < stat.peak && !peak.compare_exchange_weak(before, stat.peak)) {
-      }
-    });
     Lock guard(mutex_);
+    each(stats, [](const auto& stat, std::int64_t& peak) { peak = std::max(peak, stat.peak); });
     each_pool(stats, [this](const auto& pools) {
       for (const auto& [pool, all] : pools) {
         for (std::size_t type = 0; type < kTypes; ++type) {
@@ -43,10 +38,8 @@ class Peaks {
 
   // None of those that are to be shown is less.
   void add_to(Stats& stats) {
-    each(stats, [](auto& stat, const std::atomic<std::int64_t>& peak) {
-      stat.peak = std::max(stat.peak, peak.load(std::memory_order_relaxed));
-    });
     Lock guard(mutex_);
+    each(stats, [](auto& stat, const std::int64_t& peak) { stat.peak = std::max(stat.peak, peak); });
     each_pool(stats, [this](auto& pools) {
       for (const auto& [pool, peaks] : pools_) {
         for (std::size_t type = 0; type < kTypes; ++type) {
@@ -57,10 +50,8 @@ class Peaks {
   }
 
   void reset() {
-    for (auto& peak : peaks_) {
-      peak.store(0, std::memory_order_relaxed);
-    }
     Lock guard(mutex_);
+    peaks_ = {};
     pools_.clear();
   }
 
@@ -97,8 +88,8 @@ class Peaks {
 
   static constexpr std::size_t kTypes = std::tuple_size_v<c10::CachingAllocator::StatArray>;
 
-  std::array<std::atomic<std::int64_t>, 9 * kTypes + 2> peaks_{};
   std::mutex mutex_;
+  std::array<std::int64_t, 9 * kTypes + 2> peaks_{};
   std::map<c10::MempoolId_t, std::array<std::int64_t, kTypes>> pools_;
 };
 

@@ -10,6 +10,7 @@
 
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <utility>
@@ -56,7 +57,7 @@ void StreamMemory::reserve(bool releases) {
     state_.store(State::kReserving);
     moves_.begin();
   }
-  const Moves::Ending moved(moves_);
+  const auto moved = c10::make_scope_exit([this] { moves_.end(); });
   // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
   delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
   const AskingFor region(Asking::kRegion);
@@ -174,7 +175,7 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   if (regions.empty()) {
     return;
   }
-  const Moves::Ending moved(moves_);
+  const auto moved = c10::make_scope_exit([this] { moves_.end(); });
   // As they are with the regions; from then on without them.
   const c10::DeviceIndex device = stream_.device_index();
   peaks_.keep(whole_.getDeviceStats(device));
