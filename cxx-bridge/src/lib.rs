@@ -205,6 +205,7 @@ mod ffi {
         fn turn(self: &StreamPlan) -> usize;
         fn take_idle(self: &mut StreamPlan) -> Vec<usize>;
         fn request(self: &mut StreamPlan, bytes: usize, place: &mut Place) -> bool;
+        fn borrow(self: &mut StreamPlan, bytes: usize, place: &mut Place) -> bool;
         fn defer(self: &mut StreamPlan, place: &Place);
         fn release(self: &mut StreamPlan, place: &Place);
         fn iteration(self: &mut StreamPlan);

@@ -1,4 +1,5 @@
-"""Where memory is short a plan gives way: what is idle first, with the plan in force, and then the plan."""
+"""Where memory is short a plan gives way: what is idle first, with the plan in force, and then the plan. No request fails for
+which there is a place in a region of its stream."""
 
 import pytest
 
@@ -132,3 +133,56 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
     """, PINBUDDY_SIM_DEVICE_MB="64")
     assert outcome.value == [[56, 0, False, 0], [], 0]
     assert outcome.warnings == []
+
+
+@pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
+def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(with_plan, conf):
+    """The next request wants it, which is four times as long: so it is lent to nobody as long as there is other memory."""
+    outcome = with_plan(STAND + """
+    kept = block(12)
+    elsewhere = planned(block(5))
+    torch.cuda.empty_cache()
+    beside = torch.cuda.caching_allocator_alloc(40 * MIB)
+    seen = []
+    torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+    it = block(5)
+    served = [planned(it), stand()[2:]]
+    ooms = torch.cuda.memory_stats()["num_ooms"]
+    del kept, it
+    hits = counts()["hits"]
+    step()
+    step()
+    print(json.dumps([elsewhere, served, seen, ooms, counts()["hits"] - hits]))
+    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf)
+    elsewhere, served, seen, ooms, hits = outcome.value
+    assert not elsewhere
+    assert served == [True, [False, 0]]
+    assert (seen, ooms) == ([], 0), "no request has failed"
+    assert hits >= 3, "the plan is in force"
+    assert outcome.warnings == []
+
+
+def test_a_region_that_a_dropped_plan_leaves_is_not_lost(with_plan):
+    """A block that stays keeps the whole region reserved: what is idle there serves what PyTorch has no room for."""
+    outcome = with_plan(STAND + """
+    kept = block(12)
+    fails(60)
+    beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
+    its = [block(3), block(4), block(0.5)]
+    marks = [torch.full(it.shape, 1 + at, dtype=torch.uint8) for at, it in enumerate(its)]
+    for it, mark in zip(its, marks):
+        it.copy_(mark)
+    served = [planned(it) for it in its]
+    text = fails(20)
+    stands = [stand()]
+    whole = [torch.equal(it.cpu(), mark) for it, mark in zip(its, marks)]
+    del kept, its, it
+    large = block(20)
+    print(json.dumps([served, text, whole, [*stands, stand()]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    served, text, whole, stands = outcome.value
+    assert all(served) and all(whole)
+    assert "was dropped" not in text and "idle in regions of this device's plan" in text
+    assert stands == [[62, 20, True, 0], [62, 0, True, 0]]
+    (warning,) = outcome.warnings
+    assert "its plan is dropped" in warning, "said once"

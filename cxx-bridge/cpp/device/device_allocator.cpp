@@ -15,15 +15,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "all_streams.h"
-#include "capturing.h"
-#include "device_history.h"
-#include "device_notes.h"
 #include "device_reports.h"
 #include "failures.h"
 #include "forwarding.h"
 #include "give_way.h"
-#include "profiling.h"
+#include "planning.h"
 
 namespace pinbuddy {
 namespace {
@@ -37,16 +33,17 @@ class DeviceAllocator;
 // Leaked: tensors outlive static objects.
 DeviceAllocator* the_device_allocator = nullptr;
 
-class DeviceAllocator final : public Capturing {
+class DeviceAllocator final : public Planning {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Capturing(below, planned), streams_(planned), deleter_below_(below->raw_deleter()), notes_(traces) {}
+      : Planning(below, planned, traces), deleter_below_(below->raw_deleter()) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
-      return {address, address, delete_device_memory, {c10::kCUDA, c10::cuda::current_device()}};
+      return planned(address);
     }
-    c10::DataPtr data = or_without_plan(bytes, [&] { return below_->allocate(bytes); });
+    c10::DataPtr data =
+        or_without_plan(bytes, [&] { return below_->allocate(bytes); }, [&] { return planned(borrow(bytes)); });
     (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
     return data;
   }
@@ -55,18 +52,20 @@ class DeviceAllocator final : public Capturing {
     if (void* address = take(bytes)) {
       return address;
     }
-    return or_without_plan(bytes, [&] { return below_->raw_alloc(bytes); });
+    return or_without_plan(bytes, [&] { return below_->raw_alloc(bytes); }, [&] { return borrow(bytes); });
   }
 
   // A stream that is not the current one: of a library that manages its memory itself.
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
     const AskingFor beside(Asking::kBeside);
-    return or_without_plan(bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); });
+    return or_without_plan(
+        bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); }, [] { return static_cast<void*>(nullptr); });
   }
 
   c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) {
     const AskingFor beside(Asking::kBeside);
-    c10::DataPtr data = or_without_plan(bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); });
+    c10::DataPtr data = or_without_plan(
+        bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); }, [] { return c10::DataPtr(); });
     (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
     return data;
   }
@@ -225,46 +224,14 @@ class DeviceAllocator final : public Capturing {
   }
 
  private:
-  // Planned memory for a request of the current stream; null if there is none for it.
-  void* take(std::size_t bytes) {
-    if (C10_LIKELY(!streams_.may_plan(bytes))) {
-      return nullptr;
-    }
-    const c10::DeviceIndex device = c10::cuda::current_device();
-    const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(device);
-    if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
-      return nullptr;
-    }
-    Streams& own = streams_[device];
-    StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
-      return {*below_, *this, history_, streams_.span(), captures_.events(), streams_.moves(), own.peaks(), notes_.trace(device)};
-    });
-    streams_.count();
-    if (memory == nullptr || !below_->isEnabled()) {
-      return nullptr;
-    }
-    const StreamMemory::Given given = memory->allocate(bytes, captures_.releases());
-    if (given.address != nullptr) {
-      if (C10_UNLIKELY(history_.any())) {
-        note_alloc({device, stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});
-      }
-      report_planned(*this, given.address, given.bytes, device);
-    }
-    return given.address;
+  // No memory if it is null.
+  static c10::DataPtr planned(void* address) {
+    return {address, address, delete_device_memory, {c10::kCUDA, c10::cuda::current_device()}};
   }
 
-  void free_planned(StreamMemory& owner, void* address) {
-    tell_tracer(address, /*came=*/false);
-    if (C10_UNLIKELY(history_.any())) {
-      note_free(owner.block_at(address));
-    }
-    const std::size_t bytes = owner.free(address);
-    tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner.stream().device_index());
-  }
-
-  // What `allocate` returns; where memory is short, plans give way.
-  template <class Allocate>
-  std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate) {
+  // What `allocate` returns; where memory is short, plans give way, and `borrow` finds what is idle.
+  template <class Allocate, class Borrow>
+  std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
     const std::uint64_t moves = streams_.moves().done();
     try {
       return allocate();
@@ -281,7 +248,7 @@ class DeviceAllocator final : public Capturing {
       }
     }
     return as_plans_give_way(
-        streams_[c10::cuda::current_device()], streams_.moves(), moves, captures_.releases(), bytes, allocate);
+        streams_[c10::cuda::current_device()], streams_.moves(), moves, captures_.releases(), bytes, allocate, borrow);
   }
 
   // Whether the device has no such memory, or may not have: then nothing has to give way.
@@ -310,9 +277,7 @@ class DeviceAllocator final : public Capturing {
     the_device_allocator->notes_.take(entry);
   }
 
-  AllStreams streams_;
   const c10::DeleterFnPtr deleter_below_;
-  DeviceNotes notes_;
   // Whether the allocator below tells this one of what it does.
   std::atomic<bool> watches_{false};
 };

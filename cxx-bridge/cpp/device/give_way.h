@@ -1,8 +1,9 @@
 // How plans give way to a request for which the allocator below has no room.
 //
-// In two steps, and after each the request is tried again: regions in which nothing lies are given back, with the plans in
-// force; if that is not enough, the plans of the device are dropped. A region that holds a block cannot be given back in part: it
-// is one block of the allocator below. Invariant: observers and statistics learn of the last try's failure alone.
+// In three steps, until the request is served: regions in which nothing lies are given back, with the plans in force; the request
+// gets a place that is idle in a region of its own stream; the plans of the device are dropped. A region that holds a block
+// cannot be given back in part: it is one block of the allocator below. Invariant: observers and statistics learn of the last try's
+// failure alone.
 #pragma once
 
 #include <c10/cuda/CUDAFunctions.h>
@@ -32,17 +33,18 @@ inline void tell_idle(c10::OutOfMemoryError& error, Streams& all, std::string be
   }
 }
 
-// What `allocate` returns, which failed once for `bytes` bytes of the current device. `all` has regions, or had some before another
-// thread gave them back; `before`: how many moves there were when it was tried. `releases`: the allocator below gives back its
-// cache where there is no room.
-template <class Allocate>
+// What `allocate` returns, which failed once for `bytes` bytes of the current device; or `borrow`, which finds what is idle in a
+// region, or null. `all` has regions, or had some before another thread gave them back; `before`: how many moves there were
+// when it was tried. `releases`: the allocator below gives back its cache where there is no room.
+template <class Allocate, class Borrow>
 [[gnu::noinline]] std::invoke_result_t<Allocate> as_plans_give_way(
     Streams& all,
     const Moves& moves,
     std::uint64_t before,
     bool releases,
     std::size_t bytes,
-    Allocate allocate) {
+    Allocate allocate,
+    Borrow borrow) {
   const c10::DeviceIndex device = c10::cuda::current_device();
   all.forgive(Failures::counted(releases));
   const bool gave = all.give_back(StreamMemory::GiveBack::kShort);
@@ -62,14 +64,23 @@ template <class Allocate>
     }
     all.forgive(Failures::counted(releases));
   }
+  {
+    const Failures::TryingAgain again(Failures::Attempt::kAnother);
+    if (std::invoke_result_t<Allocate> idle = borrow()) {
+      return idle;
+    }
+  }
+  const bool drops = all.in_force();
   all.give_back(StreamMemory::GiveBack::kForGood);
-  device_dropped(device, bytes);
+  if (drops) {
+    device_dropped(device, bytes);
+  }
   const Failures::TryingAgain again(Failures::Attempt::kLast);
   try {
     return allocate();
   } catch (c10::OutOfMemoryError& error) {
     Failures::tell();
-    tell_idle(error, all, "before that the plan of this device was dropped, and its idle memory given back");
+    tell_idle(error, all, drops ? "before that the plan of this device was dropped, and its idle memory given back" : "");
     throw;
   }
 }

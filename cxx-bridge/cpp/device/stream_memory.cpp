@@ -53,21 +53,34 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
     }
     reserve(releases);
     if (state_.load(std::memory_order_acquire) != State::kReady) {
-      return {};
+      return lends_.load(std::memory_order_relaxed) ? borrow(bytes) : Given{};
     }
   }
   Block block;
   block.requested = bytes;
   const std::size_t rounded = round_up(bytes);
   Lock guard(mutex_);
-  if (!plan_->request(rounded, block.place)) {
+  return plan_->request(rounded, block.place) ? hand_out(std::move(block), rounded) : Given{};
+}
+
+StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
+  Block block;
+  block.requested = bytes;
+  const std::size_t rounded = round_up(bytes);
+  Lock guard(mutex_);
+  if (!plan_->borrow(rounded, block.place)) {
     return {};
   }
+  lends_.store(true, std::memory_order_relaxed);
+  return hand_out(std::move(block), rounded);
+}
+
+StreamMemory::Given StreamMemory::hand_out(Block block, std::size_t rounded) {
   const std::size_t length = block.place.bytes;
   auto* address = reinterpret_cast<void*>(block.place.address);
   counted_.blocks.increase(1);
   counted_.bytes.increase(block.place.bytes);
-  counted_.requested.increase(bytes);
+  counted_.requested.increase(block.requested);
   counted_.active_blocks.increase(1);
   counted_.active_bytes.increase(block.place.bytes);
   if (C10_UNLIKELY(is_oversize(length))) {

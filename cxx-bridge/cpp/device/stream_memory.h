@@ -107,6 +107,10 @@ class StreamMemory {
   // allocator below; `releases`: that one gives back its cache where there is no room.
   Given allocate(std::size_t bytes, bool releases);
 
+  // The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. If the
+  // plan is not used any more, the requests that follow ask here before the allocator below, which has none.
+  Given borrow(std::size_t bytes);
+
   // Whether a block of its own begins at this address or an address within it.
   bool owns(const void* address) const {
     for (const Region& region : regions_) {
@@ -148,6 +152,11 @@ class StreamMemory {
     return !regions_.empty();
   }
 
+  // Whether it is used.
+  bool is_in_force() const {
+    return state_.load(std::memory_order_relaxed) != State::kDropped;
+  }
+
   Counted counted();
   void reset_peaks();
   void reset_accumulated();
@@ -187,6 +196,8 @@ class StreamMemory {
     std::vector<std::pair<c10::cuda::CUDAStream, PooledEvent>> events;
   };
 
+  // Under the lock.
+  Given hand_out(Block block, std::size_t rounded);
   void reserve(bool releases);
   void take_region(std::size_t index);
   bool waits();
@@ -235,6 +246,8 @@ class StreamMemory {
   // How regions are freed: as when they were taken.
   std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};
   std::atomic<bool> unsettled_{false};
+  // A request got memory here that was nowhere else.
+  std::atomic<bool> lends_{false};
 
   // Held where freed blocks are on their way from `deferred_` to `pending_`, and from there to their end: who needs all that can
   // be had waits for those that another thread has in hand. Taken in the order `settling_`, `recording_`, gate. No `Lock`s, since

@@ -27,6 +27,12 @@ class Streams {
   // The stream's memory; null if it has none. `around` is called for one that is new.
   template <class Around>
   StreamMemory* of(c10::cuda::CUDAStream stream, Around around) {
+    StreamMemory* found = find(stream);
+    return C10_LIKELY(found != nullptr) ? found : add(stream, around());
+  }
+
+  // The same of a stream that has asked before.
+  StreamMemory* find(c10::cuda::CUDAStream stream) {
     const std::size_t count = count_.load(std::memory_order_acquire);
     for (std::size_t index = 0; index < count; ++index) {
       // By their numbers: to ask for a stream's handle sets the device.
@@ -34,7 +40,7 @@ class Streams {
         return all_[index].get();
       }
     }
-    return add(stream, around());
+    return nullptr;
   }
 
   std::size_t count() const {
@@ -53,6 +59,13 @@ class Streams {
   bool reserved() {
     bool any = false;
     each([&](StreamMemory& it) { any = any || it.reserved() > 0; });
+    return any;
+  }
+
+  // Whether any of their plans is used.
+  bool in_force() {
+    bool any = false;
+    each([&](StreamMemory& it) { any = any || it.is_in_force(); });
     return any;
   }
 
@@ -114,12 +127,10 @@ class Streams {
  private:
   [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, const StreamMemory::Around& around) {
     Lock guard(mutex_);
-    const std::size_t count = count_.load(std::memory_order_relaxed);
-    for (std::size_t index = 0; index < count; ++index) {
-      if (all_[index]->stream() == stream) {
-        return all_[index].get();
-      }
+    if (StreamMemory* found = find(stream)) {
+      return found;
     }
+    const std::size_t count = count_.load(std::memory_order_relaxed);
     if (count == kMost) {
       return nullptr;
     }

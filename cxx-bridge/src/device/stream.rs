@@ -1,6 +1,6 @@
 //! The plan of one stream at run time, as C++ asks it. C++ holds it under a lock of its own.
 
-use pinbuddy_slots::{GRANULE, Lent, Slots};
+use pinbuddy_slots::{Borrowed, GRANULE, Lent, Slots};
 
 use crate::ffi::{Part, Place, StreamCounts};
 
@@ -13,6 +13,16 @@ pub(crate) struct StreamPlan {
     slots: Option<Slots>,
     /// The length of the longest region.
     longest: usize,
+}
+
+impl Place {
+    fn of(lent: Borrowed) -> Self {
+        Self {
+            address: lent.address,
+            bytes: lent.bytes,
+            slot: BORROWED,
+        }
+    }
 }
 
 impl StreamPlan {
@@ -75,14 +85,16 @@ impl StreamPlan {
                     .min(slots.bytes_of(taken.slot)),
                 slot: taken.slot,
             },
-            Some(Lent::Place(lent)) => Place {
-                address: lent.address,
-                bytes: lent.bytes,
-                slot: BORROWED,
-            },
+            Some(Lent::Place(lent)) => Place::of(lent),
             None => return false,
         };
         true
+    }
+
+    /// What is idle, whoever wants it next: for a request that finds no other memory. False if nothing is long enough.
+    pub(crate) fn borrow(&mut self, bytes: usize, place: &mut Place) -> bool {
+        let lent = self.slots.as_mut().and_then(|it| it.borrow(bytes));
+        lent.map(|it| *place = Place::of(it)).is_some()
     }
 
     /// The block was freed, and other streams still use it.

@@ -167,13 +167,14 @@ impl Cells {
         best.map(|((count, _), run)| (count, run))
     }
 
-    /// A run of free cells of the region that has `bytes` bytes: of all the one of which the fewest bytes are `wanted`, and
-    /// how many those are. O(cells).
+    /// A run of free cells of the region, none of which is `kept`, that has `bytes` bytes: of all the one of which the fewest
+    /// bytes are `wanted`, and how many those are. O(cells).
     pub(crate) fn cheapest(
         &self,
         region: u32,
         bytes: usize,
         wanted: &Wanted,
+        kept: &Wanted,
     ) -> Option<(usize, Range<u32>)> {
         let of = self.regions[region as usize].clone();
         let cost = |cell: u32| {
@@ -183,7 +184,7 @@ impl Cells {
         let mut best: Option<(usize, Range<u32>)> = None;
         let (mut first, mut sum) = (of.start, 0);
         for cell in of.clone() {
-            if self.is_taken(cell) {
+            if self.is_taken(cell) || kept.has(cell) {
                 (first, sum) = (cell + 1, 0);
                 continue;
             }

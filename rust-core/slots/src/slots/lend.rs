@@ -6,7 +6,7 @@ use crate::cells::Wanted;
 use crate::lane::{Course, Odd};
 use crate::layout::GRANULE;
 
-use super::{Borrowed, Lent, Loan, Slots};
+use super::{Borrowed, Lent, Loan, Place, Slots};
 
 /// What is lent is not wanted in at least so many steps of any lane, if there is such a place; steps further ahead
 /// than the others make no difference.
@@ -41,8 +41,8 @@ impl Slots {
     }
 
     /// For the last request of this thread, if it got no slot and lanes learn: the slot of the request that it may stand for, the
-    /// shortest place that no lane wants for as long as such a request lives, or one of which little is wanted. O(cells / 64) and
-    /// the steps for which it lives; O(cells) for the last of these.
+    /// shortest place that no lane wants for as long as such a request lives, or the one of which the least is wanted. O(cells / 64)
+    /// and the steps for which it lives; O(cells) for the last of these.
     pub fn lend(&mut self, thread: u32, bytes: usize) -> Option<Lent> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let lane = (*self.lane_of.get(thread as usize)?)?;
@@ -79,8 +79,8 @@ impl Slots {
         Some(Lent::Place(self.grant(bytes, found)))
     }
 
-    /// A place of which at most half as much is wanted in the next steps as the request is long: so what has to go elsewhere for
-    /// it is less than the request. The slot that it stands for is idle meanwhile.
+    /// The place of which the least is wanted in the next steps, and nothing by a slot of more than twice the request's length: so
+    /// nothing much longer than the request has to go elsewhere for it. The slot that it stands for is idle meanwhile.
     fn cheapest(
         &self,
         bytes: usize,
@@ -90,19 +90,23 @@ impl Slots {
     ) -> Option<Found> {
         // Where nothing that is idle is long enough, nothing has to be weighed.
         self.best_fit(bytes, within.clone(), None)?;
-        let soon = self.courses.iter().flat_map(|it| it.soon(steps + 1));
-        let others = soon.filter(|&slot| Some(slot) != stands_for);
-        let wanted = self
-            .cells
-            .wanted(others.map(|slot| self.places[slot as usize].cells.clone()));
+        let others = || {
+            let soon = self.courses.iter().flat_map(|it| it.soon(steps + 1));
+            let others = soon.filter(|&slot| Some(slot) != stands_for);
+            others.map(|slot| &self.places[slot as usize])
+        };
+        let longer = others().filter(|it| it.slot.bytes / 2 > bytes);
+        let cells = |it: &Place| it.cells.clone();
+        let kept = self.cells.wanted(longer.map(cells));
+        let wanted = self.cells.wanted(others().map(cells));
         let found = within.filter_map(|region| {
             let base = self.bases[region as usize]?;
-            let (cost, run) = self.cells.cheapest(region, bytes, &wanted)?;
+            let (cost, run) = self.cells.cheapest(region, bytes, &wanted, &kept)?;
             Some((cost, region, base, run))
         });
-        let (cost, region, base, run) = found.min_by_key(|it| it.0)?;
+        let (_, region, base, run) = found.min_by_key(|it| it.0)?;
         let wanted = 0;
-        (2 * cost <= bytes).then_some(Found {
+        Some(Found {
             region,
             base,
             wanted,
