@@ -37,7 +37,7 @@ mod rings;
 use device::process::{
     StreamPlan, device_absent, device_allocated, device_dropped, device_freed, device_gave_back,
     device_longest, device_planned, device_record_close, device_records, device_refused,
-    device_streams, device_trace_begin, device_traces, stream_plan,
+    device_streams, device_threshold, device_trace_begin, device_traces, stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
@@ -196,6 +196,7 @@ mod ffi {
         fn device_freed(device: i8, stream: usize, address: usize);
         fn device_record_close();
         fn device_longest() -> usize;
+        fn device_threshold() -> usize;
         fn device_streams(device: i8) -> usize;
         fn stream_plan(device: i8, number: u32) -> Box<StreamPlan>;
 

@@ -79,7 +79,8 @@ def test_a_recording_has_what_is_asked_beside_a_pool(run, tmp_path):
     import json, threading, torch, pinbuddy
     def use(mib):
         return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
-    use(1)
+    # Initialises CUDA, and is too small for a plan.
+    torch.empty(1, device="cuda")
     opened, over = threading.Event(), threading.Event()
     def keep_open():
         with torch.cuda.use_mem_pool(torch.cuda.MemPool()):

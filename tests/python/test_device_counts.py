@@ -72,6 +72,33 @@ def test_peaks_of_private_pools_stay_though_a_region_goes(with_plan, run):
     assert with_plan(program).value == run(STEPS + program).value
 
 
+def test_planned_blocks_that_are_small_to_pytorch_are_counted_as_small(run, tmp_path):
+    """PyTorch counts blocks of up to 1 MiB by themselves; a plan has places for those from 256 KiB on."""
+    program = """
+    import json, torch, pinbuddy
+    def block(kib):
+        return torch.empty(kib << 10, dtype=torch.uint8, device="cuda")
+    for _ in range(30):
+        its = [block(kib) for kib in (512, 12 << 10, 256, 1024, 64)]
+        del its
+    kept = [block(512), block(12 << 10), block(256)]
+    counted = {name: count for name, count in torch.cuda.memory_stats().items()
+               if name.startswith(("allocation.", "active.", "allocated_bytes.", "active_bytes.", "requested_bytes."))}
+    device = pinbuddy.stats()["device"]
+    print(json.dumps([device and device[0]["hits"], counted]))
+    """
+    plan = str(tmp_path / "small.json")
+    (_, stock), (hits, planned) = (run(program, BUDDY_DEVICE_PLAN=plan).value for _ in range(2))
+    assert hits == 30 * 4 + 3
+    assert stock["allocation.small_pool.allocated"] > 90 and stock["allocation.large_pool.allocated"] > 30
+    # What the allocator below had at most may have been at another time.
+    peaks = {name for name in stock if name.endswith(".peak")}
+    assert all(planned[name] >= stock[name] for name in peaks)
+    assert {name: planned[name] for name in stock if name not in peaks} == {
+        name: stock[name] for name in stock if name not in peaks
+    }
+
+
 COUNTS = """
     def tries():
         stats = torch.cuda.memory_stats()

@@ -111,7 +111,7 @@ def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none(run, tmp_p
 
 @pytest.mark.parametrize("steps", ["", "mark"])
 def test_record_plan_and_replay(run, tmp_path, steps):
-    """A trace, its plan, and a run with that: every request above 1 MiB has its place."""
+    """A trace, its plan, and a run with that: every request from 256 KiB on has its place."""
     file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
     run(TRAINING, BUDDY_DEVICE_TRACE=str(file), STEPS=steps)
     said = plan(file, "--out", made, "--time-limit", "5")

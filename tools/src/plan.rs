@@ -92,7 +92,7 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
     let reading_seconds = begun.elapsed().as_secs_f64();
     if read.record.is_empty() {
         bail!(
-            "{} has no request above 1 MiB of device {number}'s memory, which plans are for: {} smaller ones are PyTorch's own",
+            "{} has no request from 256 KiB on of device {number}'s memory, which plans are for: {} smaller ones are PyTorch's own",
             input.name,
             read.left_out,
         );
@@ -109,7 +109,7 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
     if let Some(out) = &args.out {
         if made.plans.is_empty() {
             bail!(
-                "{} has no stream whose requests above 1 MiB come again, so there is nothing to plan: expected some steps \
+                "{} has no stream whose requests from 256 KiB on come again, with one above 1 MiB, so there is nothing to plan: expected some steps \
                  that ask for the same, found {}; to do: {MORE_STEPS}",
                 input.name,
                 show::count(read.record.len() as u64, "request"),
@@ -159,7 +159,7 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
     let torch = args.torch.clone().or_else(|| about.torch.clone());
     let on_device = input.whose() != Whose::Host;
     if on_device && args.threshold_mb.is_some() {
-        bail!("plans of device memory are of requests above 1 MiB: leave out --threshold-mb");
+        bail!("plans of device memory are of requests from 256 KiB on: leave out --threshold-mb");
     }
     let torch = torch.map(|it| it.split('+').next().unwrap_or_default().to_owned());
     if torch.is_none() && args.out.is_some() {

@@ -124,7 +124,7 @@ fn of_device_memory_what_cannot_be_planned_is_refused() {
         ),
         (
             &["--device", "1", "--out", "x"],
-            "has no stream whose requests above 1 MiB come again",
+            "has no stream whose requests from 256 KiB on come again",
         ),
         (&["--threshold-mb", "4"], "leave out --threshold-mb"),
     ] {

@@ -21,7 +21,7 @@ namespace pinbuddy {
 
 class AllStreams {
  public:
-  explicit AllStreams(bool planned) : lengths_(planned, kSmall, device_longest()) {}
+  explicit AllStreams(bool planned) : lengths_(planned, device_threshold(), device_longest()) {}
 
   // There are so many devices. Before that there are none.
   void begin(int devices) {

@@ -172,11 +172,10 @@ class DeviceAllocator final : public Planning {
 
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
-    Planned planned;
-    streams_[device].each([&](StreamMemory& it) { planned.add(it.counted()); });
+    Counted planned;
+    streams_[device].each([&](StreamMemory& it) { planned += it.counted(); });
     add_planned(stats, planned);
     streams_[device].peaks().add_to(stats);
-    forgive(stats, planned.counted.refused);
     forgive(stats, streams_[device].forgiven());
     return stats;
   }

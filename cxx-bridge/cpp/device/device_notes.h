@@ -19,9 +19,6 @@ namespace pinbuddy {
 // As many as an index of c10 can name: none is out of bounds.
 constexpr int kDevices = 128;
 
-// Requests up to this many bytes are PyTorch's: it serves them from segments of their own.
-constexpr std::size_t kSmall = std::size_t{1} << 20;
-
 class DeviceNotes {
  public:
   using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
@@ -47,7 +44,7 @@ class DeviceNotes {
     DeviceTrace* to = trace(entry.device_);
     // Whether a run with a plan would ask the plan.
     const bool ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary;
-    const bool recorded = records_ && entry.size_ > kSmall;
+    const bool recorded = records_ && entry.size_ >= threshold_;
     const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
     switch (entry.action_) {
       case Entry::ALLOC:
@@ -88,6 +85,7 @@ class DeviceNotes {
  private:
   const bool traces_;
   const bool records_;
+  const std::size_t threshold_ = device_threshold();
   std::array<DeviceTrace, kDevices> all_;
 };
 

@@ -17,6 +17,7 @@ namespace {
 using device_memory_stat = c10::CachingAllocator::StatArray;
 
 constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+constexpr auto kSmall = static_cast<std::size_t>(c10::CachingAllocator::StatType::SMALL_POOL);
 constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
 
 // Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place.
@@ -28,10 +29,23 @@ void replace(Stat& stat, const Stat& regions, const Stat& blocks) {
   stat.freed += blocks.freed - regions.freed;
 }
 
-void replace(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
-  for (const std::size_t type : {kAll, kLarge}) {
-    replace(stats[type], regions, blocks);
-  }
+// What is in `all` and not in `small`. The most of that is no more than the most of all.
+Stat without(Stat all, const Stat& small) {
+  all.current -= small.current;
+  all.allocated -= small.allocated;
+  all.freed -= small.freed;
+  return all;
+}
+
+// The same of the pools for large and small blocks. A small block may lie in a large region.
+void replace(device_memory_stat& stats, const Counted& planned, Stat Counted::Regions::*region, Stat Counted::Blocks::*block) {
+  const Stat& regions = planned.regions.*region;
+  const Stat& blocks = planned.blocks.*block;
+  const Stat& small_regions = planned.small_regions.*region;
+  const Stat& small_blocks = planned.small_blocks.*block;
+  replace(stats[kAll], regions, blocks);
+  replace(stats[kSmall], small_regions, small_blocks);
+  replace(stats[kLarge], without(regions, small_regions), without(blocks, small_blocks));
 }
 
 template <class Stats>
@@ -43,42 +57,22 @@ void forgive_rejections(Stats& stats, std::int64_t count) {
 
 } // namespace
 
-void Planned::add(const StreamMemory::Counted& more) {
-  const auto sum = [](Stat& all, const Stat& one) {
-    all.current += one.current;
-    all.peak += one.peak;
-    all.allocated += one.allocated;
-    all.freed += one.freed;
-  };
-  sum(counted.blocks, more.blocks);
-  sum(counted.bytes, more.bytes);
-  sum(counted.requested, more.requested);
-  sum(counted.active_blocks, more.active_blocks);
-  sum(counted.active_bytes, more.active_bytes);
-  sum(counted.regions, more.regions);
-  sum(counted.reserved, more.reserved);
-  sum(counted.asked, more.asked);
-  sum(counted.oversize, more.oversize);
-  sum(counted.oversize_regions, more.oversize_regions);
-  counted.refused += more.refused;
-}
-
-void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned) {
-  const auto& counted = planned.counted;
-  const Stat& regions = counted.regions;
-  const Stat& reserved = counted.reserved;
-  replace(stats.allocation, regions, counted.blocks);
-  replace(stats.active, regions, counted.active_blocks);
-  replace(stats.allocated_bytes, reserved, counted.bytes);
-  replace(stats.active_bytes, reserved, counted.active_bytes);
-  replace(stats.requested_bytes, counted.asked, counted.requested);
-  replace(stats.oversize_allocations, counted.oversize_regions, counted.oversize);
-  const auto idle = reserved.current - counted.active_bytes.current;
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned) {
+  using Blocks = Counted::Blocks;
+  using Regions = Counted::Regions;
+  replace(stats.allocation, planned, &Regions::count, &Blocks::count);
+  replace(stats.active, planned, &Regions::count, &Blocks::active);
+  replace(stats.allocated_bytes, planned, &Regions::bytes, &Blocks::bytes);
+  replace(stats.active_bytes, planned, &Regions::bytes, &Blocks::active_bytes);
+  replace(stats.requested_bytes, planned, &Regions::requested, &Blocks::requested);
+  replace(stats.oversize_allocations, planned.oversize_regions, planned.oversize);
+  const auto idle = planned.regions.bytes.current - planned.blocks.active_bytes.current;
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats.inactive_split_bytes[type];
     stat.current += idle;
     stat.peak = std::max(stat.peak, stat.current);
   }
+  forgive(stats, planned.refused);
 }
 
 void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries) {

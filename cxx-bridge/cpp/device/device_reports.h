@@ -8,20 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "counted.h"
 #include "stream_memory.h"
 
 namespace pinbuddy {
 
-// What the plans of a device's streams count, together.
-struct Planned {
-  StreamMemory::Counted counted;
-
-  void add(const StreamMemory::Counted& more);
-};
-
-// The statistics of the allocator below, with the streams' blocks in place of their regions. Peaks are upper bounds: what
+// The statistics of the allocator below, with the blocks of a device's streams in place of their regions. Peaks are upper bounds: what
 // the allocator below and each stream had at most may not have been at the same time.
-void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned);
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned);
 
 // Takes off what was counted of failed tries that are not the program's.
 void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries);

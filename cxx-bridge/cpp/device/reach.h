@@ -35,7 +35,7 @@ class Span {
   std::atomic<std::size_t> high_{0};
 };
 
-// How long a request is that a plan may serve: longer than `least`, and not longer than all regions. The second holds only once all
+// How long a request is that a plan may serve: `least` at least, and not longer than all regions. The second holds only once all
 // streams that have a plan are known, since streams are numbered by the requests that are asked about.
 class Lengths {
  public:
@@ -44,7 +44,7 @@ class Lengths {
       : least_(planned ? least : longest_of_all), longest_(longest) {}
 
   bool may_be_planned(std::size_t bytes) const {
-    return bytes > least_ && bytes <= most_.load(std::memory_order_relaxed);
+    return bytes >= least_ && bytes <= most_.load(std::memory_order_relaxed);
   }
 
   // All streams are known.

@@ -78,14 +78,7 @@ StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
 StreamMemory::Given StreamMemory::hand_out(Block block, std::size_t rounded) {
   const std::size_t length = block.place.bytes;
   auto* address = reinterpret_cast<void*>(block.place.address);
-  counted_.blocks.increase(1);
-  counted_.bytes.increase(block.place.bytes);
-  counted_.requested.increase(block.requested);
-  counted_.active_blocks.increase(1);
-  counted_.active_bytes.increase(block.place.bytes);
-  if (C10_UNLIKELY(is_oversize(length))) {
-    counted_.oversize.increase(1);
-  }
+  counted_.came(length, block.requested);
   if (C10_UNLIKELY(trace_ != nullptr)) {
     trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
   }
@@ -105,11 +98,7 @@ std::size_t StreamMemory::free(void* address) {
     block = std::move(found->second);
     blocks_.erase(found);
     length = block.place.bytes;
-    counted_.blocks.decrease(1);
-    counted_.bytes.decrease(block.place.bytes);
-    if (C10_UNLIKELY(is_oversize(length))) {
-      counted_.oversize.decrease(1);
-    }
+    counted_.freed(length);
     if (C10_UNLIKELY(trace_ != nullptr)) {
       trace_->free(block.place.address);
     }
@@ -134,9 +123,7 @@ std::size_t StreamMemory::free(void* address) {
 
 // Nobody uses the place any more. Under the lock.
 void StreamMemory::finish(const Place& place, std::size_t requested) {
-  counted_.requested.decrease(requested);
-  counted_.active_blocks.decrease(1);
-  counted_.active_bytes.decrease(place.bytes);
+  counted_.over(place.bytes, requested);
   if (C10_UNLIKELY(trace_ != nullptr)) {
     trace_->done(place.address);
   }
@@ -158,20 +145,19 @@ void StreamMemory::iteration() {
   plan_->iteration();
 }
 
-StreamMemory::Counted StreamMemory::counted() {
+Counted StreamMemory::counted() {
   Lock guard(mutex_);
   return counted_;
 }
 
 void StreamMemory::reset_peaks() {
   Lock guard(mutex_);
-  each_count([](Stat& stat) { stat.reset_peak(); });
+  counted_.reset_peaks();
 }
 
 void StreamMemory::reset_accumulated() {
   Lock guard(mutex_);
-  each_count([](Stat& stat) { stat.reset_accumulated(); });
-  counted_.refused = {};
+  counted_.reset_accumulated();
 }
 
 std::vector<StreamMemory::Shown> StreamMemory::shown() {

@@ -22,10 +22,10 @@
 #include "../event_pool.h"
 #include "../lock.h"
 #include "../upstream.h"
+#include "counted.h"
 #include "device_history.h"
 #include "device_trace.h"
 #include "event_gate.h"
-#include "failures.h"
 #include "moves.h"
 #include "peaks.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
@@ -36,25 +36,6 @@ namespace pinbuddy {
 class StreamMemory {
  public:
   using Below = c10::cuda::CUDACachingAllocator::CUDAAllocator;
-
-  // What is counted of blocks.
-  struct Counted {
-    Stat blocks;
-    Stat bytes;
-    Stat requested;
-    // With those that other streams still use.
-    Stat active_blocks;
-    Stat active_bytes;
-    // What the allocator below counts as blocks: how many, how long they are, and how much of that was asked for.
-    Stat regions;
-    Stat reserved;
-    Stat asked;
-    // Those that are longer than what the allocator below splits: blocks, and regions.
-    Stat oversize;
-    Stat oversize_regions;
-    // What it counts of failures, though only a region was not to be had.
-    Tries refused;
-  };
 
   // What to do about events that are not complete.
   enum class Settle : std::uint8_t { kAsk, kWait };
@@ -205,23 +186,6 @@ class StreamMemory {
   // Regions in which nothing lies; they are the caller's, who gives them back. Under the lock.
   std::vector<Idle> take_idle();
   void finish(const Place& place, std::size_t requested);
-  // Under the lock.
-  template <class Act>
-  void each_count(Act act) {
-    for (Stat* stat :
-         {&counted_.blocks,
-          &counted_.bytes,
-          &counted_.requested,
-          &counted_.active_blocks,
-          &counted_.active_bytes,
-          &counted_.regions,
-          &counted_.reserved,
-          &counted_.asked,
-          &counted_.oversize,
-          &counted_.oversize_regions}) {
-      act(*stat);
-    }
-  }
   void give_back(const std::vector<Idle>& regions);
   void tell_of_region(void* base, std::int64_t bytes);
 

@@ -113,12 +113,7 @@ void StreamMemory::take_region(std::size_t index) {
   plan_->reserved(index, base);
   span_.widen(base, region.bytes);
   region.base.store(base, std::memory_order_release);
-  counted_.regions.increase(1);
-  counted_.reserved.increase(held);
-  counted_.asked.increase(region.bytes);
-  if (is_oversize(held)) {
-    counted_.oversize_regions.increase(1);
-  }
+  counted_.region_came(held, region.bytes);
 }
 
 void* StreamMemory::region_of(const void* address) const {
@@ -182,14 +177,9 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   {
     Lock guard(mutex_);
     for (const auto& [base, bytes, held] : regions) {
-      counted_.regions.decrease(1);
-      counted_.reserved.decrease(held);
-      counted_.asked.decrease(bytes);
-      if (is_oversize(held)) {
-        counted_.oversize_regions.decrease(1);
-      }
+      counted_.region_went(held, bytes);
     }
-    each_count([](Stat& stat) { stat.reset_peak(); });
+    counted_.reset_peaks();
   }
   for (const auto& [base, bytes, held] : regions) {
     assert_no_lock_held("giving a region back");

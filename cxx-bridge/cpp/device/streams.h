@@ -74,7 +74,7 @@ class Streams {
     std::int64_t bytes = 0;
     each([&](StreamMemory& it) {
       const auto counted = it.counted();
-      bytes += counted.reserved.current - counted.active_bytes.current;
+      bytes += counted.regions.bytes.current - counted.blocks.active_bytes.current;
     });
     return bytes;
   }

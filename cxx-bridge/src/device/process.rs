@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::Slots;
 use serde_json::{Value, json};
@@ -120,6 +121,11 @@ pub(crate) fn device_report() -> Value {
 /// Whether requests have planned places.
 pub(crate) fn device_planned() -> bool {
     matches!(device_memory().choice(), Choice::Use(_))
+}
+
+/// Requests from so many bytes on are planned.
+pub(crate) fn device_threshold() -> usize {
+    THRESHOLD as usize
 }
 
 /// The length of the longest region of all plans.

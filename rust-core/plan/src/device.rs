@@ -8,8 +8,12 @@ use crate::record::{Event, Record};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch, plan_watched};
 
-/// Requests from so many bytes on are planned: shorter ones have segments of their own in PyTorch.
-pub const THRESHOLD: u64 = (1 << 20) + 1;
+/// Requests from so many bytes on are planned. PyTorch serves those of up to 1 MiB from segments of 2 MiB, in which shorter ones waste
+/// little; of those that are longer than a quarter of a mebibyte, as networks for pictures have many, few fit in a segment.
+pub const THRESHOLD: u64 = 1 << 18;
+
+/// What is no longer than this alone gives no plan: PyTorch serves it from segments of 2 MiB, where a region may need one of 20.
+const SMALL: u64 = 1 << 20;
 
 /// A record for each stream. See the module's documentation.
 #[derive(Clone, Debug)]
@@ -96,8 +100,8 @@ impl DeviceRecord {
         let plans = self.records.iter().filter_map(|(stream, record)| {
             let plan = plan_watched(record, options, watch);
             // Regions that no slot names are for requests whose sizes vary; they alone are no plan.
-            plan.slots.first()?;
-            Some((*stream, plan))
+            let is_worth_it = plan.slots.iter().any(|it| it.bytes > SMALL);
+            is_worth_it.then_some((*stream, plan))
         });
         DevicePlan {
             plans: plans.collect(),
@@ -206,6 +210,21 @@ mod tests {
             let replayed = check_plan(&record.records[0].1, plan);
             assert_eq!(replayed.hits as usize, record.len());
             assert_eq!(plan.reserved(), record.records[0].1.peak());
+        }
+    }
+
+    #[test]
+    fn a_stream_that_asks_for_nothing_large_is_pytorchs() {
+        for (largest, plans) in [(SMALL, 0), (SMALL + 4096, 1)] {
+            let mut record = DeviceRecord::new(1000);
+            for id in 0..100 {
+                let bytes = if id % 2 == 0 { THRESHOLD } else { largest };
+                let stream = Stream::from((0, 0));
+                record.push(stream, Event::Request { id, bytes, lane: 0 });
+                record.push(stream, Event::Over { id });
+            }
+            let made = record.plan(&Options::default(), &|| false);
+            assert_eq!(made.plans.len(), plans, "{largest}");
         }
     }
 

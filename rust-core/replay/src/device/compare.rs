@@ -28,7 +28,7 @@ pub struct Run {
     pub plan: Outcome,
     /// The plan in front of the second.
     pub plan_expandable: Outcome,
-    /// What became of requests above 1 MiB, with the plan in front of the first.
+    /// What became of requests that are planned, with the plan in front of the first.
     pub planned: Counts,
 }
 

@@ -1,10 +1,10 @@
 //! A plan in front of PyTorch's allocator, by the rules of a run (`cxx-bridge/cpp/device`).
 //!
-//! Requests above 1 MiB go to the slots of their stream, by the code that serves them in a run, then to what slots leave
+//! Requests from [`THRESHOLD`] on go to the slots of their stream, by the code that serves them in a run, then to what slots leave
 //! idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
 //! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
-use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_plan::device::{DeviceRecord, THRESHOLD};
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_plan::record::Event;
 use pinbuddy_slots::{Lent, Slots};
@@ -12,11 +12,7 @@ use pinbuddy_slots::{Lent, Slots};
 use serde::Serialize;
 
 use super::{Act, Device, OutOfMemory, Torch, Usage};
-use crate::MIB;
 use crate::policy::place;
-
-/// Requests up to this many bytes are PyTorch's.
-const SMALL: u64 = MIB;
 
 /// What a run with these acts records. Every block is live when the record ends, as in a process that is asked at once.
 pub fn record(acts: &[Act]) -> DeviceRecord {
@@ -29,7 +25,7 @@ pub fn record(acts: &[Act]) -> DeviceRecord {
                 block,
                 bytes,
                 stream,
-            } if bytes > SMALL => {
+            } if bytes >= THRESHOLD => {
                 let stream = streams.of(stream);
                 *place(&mut blocks, block) = Some((stream, false));
                 let (id, lane) = (u64::from(block), 0);
@@ -111,7 +107,7 @@ enum At {
     Borrowed(usize),
 }
 
-/// What was counted of requests above 1 MiB.
+/// What was counted of requests from [`THRESHOLD`] on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Served by their slots.
@@ -218,7 +214,7 @@ impl Planned {
 
 impl Device for Planned {
     fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
-        if bytes > SMALL
+        if bytes >= THRESHOLD
             && let Some((number, at)) = self.planned(bytes, stream)?
         {
             *place(&mut self.live, block) = Some(Live {
