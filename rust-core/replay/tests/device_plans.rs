@@ -39,6 +39,8 @@ fn a_plan_reserves_little_more_than_what_lives_at_once() {
         // Of two streams each has its own peak, at another moment.
         let target = match name {
             "llama2-7b-zero3" => 0.89,
+            // Reached once its long blocks are placed without the short ones; 0.998 before.
+            "llama2-7b-1f1b" => 0.9995,
             _ if it.varies => 0.95,
             _ => 0.99,
         };
@@ -56,10 +58,11 @@ fn a_plan_reserves_little_more_than_what_lives_at_once() {
             "{name}: {}",
             lost("an evaluation")
         );
-        // Where the longest requests are a large part of all, those of other sizes find no place.
-        let most = match name {
-            "gpt2-recompute" | "llama2-7b-zero3" => 0.10,
-            _ => LOST,
+        // The longest requests are a large part of all: those of other sizes find no place.
+        let most = if name == "llama2-7b-zero3" {
+            0.05
+        } else {
+            LOST
         };
         assert!(
             lost("a shorter batch") <= most,
@@ -69,4 +72,10 @@ fn a_plan_reserves_little_more_than_what_lives_at_once() {
     }
     let mean = less_fragmented / all.len() as f64;
     assert!(mean >= 0.85, "{mean}");
+    let changed = |of: fn(&Run) -> &Outcome| -> f64 {
+        let runs = all.iter().map(|it| run(it, "5 % of the requests"));
+        runs.map(|it| efficiency(of(it))).sum::<f64>() / all.len() as f64
+    };
+    let (plan, stock) = (changed(|it| &it.plan), changed(|it| &it.stock));
+    assert!(plan >= stock + 0.02, "{plan}, {stock}");
 }
