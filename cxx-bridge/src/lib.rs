@@ -35,9 +35,10 @@ mod rings;
 
 #[cfg(feature = "torch")]
 use device::process::{
-    StreamPlan, device_absent, device_allocated, device_dropped, device_freed, device_gave_back,
-    device_longest, device_planned, device_record_close, device_records, device_refused,
-    device_streams, device_threshold, device_trace_begin, device_traces, stream_plan,
+    StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped, device_freed,
+    device_gave_back, device_longest, device_planned, device_record_close, device_records,
+    device_refused, device_streams, device_threshold, device_trace_begin, device_traces,
+    stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
@@ -190,6 +191,7 @@ mod ffi {
         fn device_trace_begin();
         fn device_absent(why: String);
         fn device_refused(device: i8, why: &str);
+        fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
         fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize);

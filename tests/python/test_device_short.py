@@ -186,3 +186,43 @@ def test_a_region_that_a_dropped_plan_leaves_is_not_lost(with_plan):
     assert stands == [[62, 20, True, 0], [62, 0, True, 0]]
     (warning,) = outcome.warnings
     assert "its plan is dropped" in warning, "said once"
+
+
+def test_a_dropped_plans_region_goes_though_small_blocks_come_and_go(with_plan):
+    """It serves in PyTorch's place for an iteration; then PyTorch is asked again, and the region is idle one day."""
+    outcome = with_plan(STAND + """
+    before = block(0.5)
+    kept = block(12)
+    fails(60)
+    beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
+    it = block(3)
+    lent = planned(it)
+    torch.cuda.caching_allocator_delete(beside)
+    del kept, it
+    torch.cuda.empty_cache()
+    for _ in range(300):
+        before = block(0.5)
+    torch.cuda.empty_cache()
+    large = block(57)
+    print(json.dumps([lent, stand()[1:]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64")
+    assert outcome.value == [True, [0, True, 0]]
+
+
+def test_pytorch_is_not_asked_in_vain_for_each_request(with_plan):
+    """Each time it would give back all that it has cached, and wait for the device."""
+    outcome = with_plan(STAND + """
+    torch.cuda.empty_cache()
+    kept = block(12)
+    beside = torch.cuda.caching_allocator_alloc(40 * MIB)
+    torch.cuda.memory._record_memory_history()
+    served = []
+    for _ in range(20):
+        it = block(5)
+        served.append(planned(it))
+        del it
+    entries = torch.cuda.memory._snapshot()["device_traces"][0]
+    print(json.dumps([all(served), sum(entry["action"] == "oom" for entry in entries), stand()[2:]]))
+    """, PINBUDDY_SIM_DEVICE_MB="64", BUDDY_LOG="info")
+    assert outcome.value == [True, 1, [False, 0]]
+    assert sum("a part of its plan that is idle serves" in line for line in outcome.stderr.splitlines()) == 1

@@ -1,6 +1,6 @@
 // What is counted of a stream's planned memory, as PyTorch counts its own: blocks, and the regions that they lie in.
 //
-// Knows no lock: whoever counts holds one.
+// All count with PyTorch's pool for large blocks, whose memory regions are. Knows no lock: whoever counts holds one.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,6 @@ struct Counted {
 
   Blocks blocks;
   Regions regions;
-  // Those among them that are small to PyTorch, which counts these by themselves.
-  Blocks small_blocks;
-  Regions small_regions;
   // Those that are longer than what the allocator below splits: blocks, and regions.
   Stat oversize;
   Stat oversize_regions;
@@ -42,13 +39,11 @@ struct Counted {
 
   // A block of so many bytes, of which so many were requested, was handed out.
   void came(std::size_t bytes, std::size_t asked_for) {
-    of(bytes, blocks, small_blocks, [&](Blocks& it) {
-      it.count.increase(1);
-      it.bytes.increase(bytes);
-      it.requested.increase(asked_for);
-      it.active.increase(1);
-      it.active_bytes.increase(bytes);
-    });
+    blocks.count.increase(1);
+    blocks.bytes.increase(bytes);
+    blocks.requested.increase(asked_for);
+    blocks.active.increase(1);
+    blocks.active_bytes.increase(bytes);
     if (C10_UNLIKELY(is_oversize(bytes))) {
       oversize.increase(1);
     }
@@ -56,10 +51,8 @@ struct Counted {
 
   // The program gave it up.
   void freed(std::size_t bytes) {
-    of(bytes, blocks, small_blocks, [&](Blocks& it) {
-      it.count.decrease(1);
-      it.bytes.decrease(bytes);
-    });
+    blocks.count.decrease(1);
+    blocks.bytes.decrease(bytes);
     if (C10_UNLIKELY(is_oversize(bytes))) {
       oversize.decrease(1);
     }
@@ -67,31 +60,25 @@ struct Counted {
 
   // Nobody uses it any more.
   void over(std::size_t bytes, std::size_t asked_for) {
-    of(bytes, blocks, small_blocks, [&](Blocks& it) {
-      it.requested.decrease(asked_for);
-      it.active.decrease(1);
-      it.active_bytes.decrease(bytes);
-    });
+    blocks.requested.decrease(asked_for);
+    blocks.active.decrease(1);
+    blocks.active_bytes.decrease(bytes);
   }
 
   // A region was taken from the allocator below, where it is `held` bytes long.
   void region_came(std::size_t held, std::size_t asked_for) {
-    of(asked_for, regions, small_regions, [&](Regions& it) {
-      it.count.increase(1);
-      it.bytes.increase(held);
-      it.requested.increase(asked_for);
-    });
+    regions.count.increase(1);
+    regions.bytes.increase(held);
+    regions.requested.increase(asked_for);
     if (is_oversize(held)) {
       oversize_regions.increase(1);
     }
   }
 
   void region_went(std::size_t held, std::size_t asked_for) {
-    of(asked_for, regions, small_regions, [&](Regions& it) {
-      it.count.decrease(1);
-      it.bytes.decrease(held);
-      it.requested.decrease(asked_for);
-    });
+    regions.count.decrease(1);
+    regions.bytes.decrease(held);
+    regions.requested.decrease(asked_for);
     if (is_oversize(held)) {
       oversize_regions.decrease(1);
     }
@@ -100,10 +87,14 @@ struct Counted {
   // `act` is called with each count of one, and the same of the other.
   template <class Act>
   static void each(Counted& one, const Counted& other, Act act) {
-    each(one.blocks, other.blocks, act);
-    each(one.small_blocks, other.small_blocks, act);
-    each(one.regions, other.regions, act);
-    each(one.small_regions, other.small_regions, act);
+    act(one.blocks.count, other.blocks.count);
+    act(one.blocks.bytes, other.blocks.bytes);
+    act(one.blocks.requested, other.blocks.requested);
+    act(one.blocks.active, other.blocks.active);
+    act(one.blocks.active_bytes, other.blocks.active_bytes);
+    act(one.regions.count, other.regions.count);
+    act(one.regions.bytes, other.regions.bytes);
+    act(one.regions.requested, other.regions.requested);
     act(one.oversize, other.oversize);
     act(one.oversize_regions, other.oversize_regions);
   }
@@ -127,34 +118,6 @@ struct Counted {
     });
     refused += more.refused;
     return *this;
-  }
-
- private:
-  // Requests of up to so many bytes are small.
-  static constexpr std::size_t kSmall = std::size_t{1} << 20;
-
-  template <class Counts, class Act>
-  static void of(std::size_t bytes, Counts& all, Counts& small, Act act) {
-    act(all);
-    if (C10_UNLIKELY(bytes <= kSmall)) {
-      act(small);
-    }
-  }
-
-  template <class Act>
-  static void each(Blocks& one, const Blocks& other, Act act) {
-    act(one.count, other.count);
-    act(one.bytes, other.bytes);
-    act(one.requested, other.requested);
-    act(one.active, other.active);
-    act(one.active_bytes, other.active_bytes);
-  }
-
-  template <class Act>
-  static void each(Regions& one, const Regions& other, Act act) {
-    act(one.count, other.count);
-    act(one.bytes, other.bytes);
-    act(one.requested, other.requested);
   }
 };
 

@@ -17,7 +17,6 @@ namespace {
 using device_memory_stat = c10::CachingAllocator::StatArray;
 
 constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-constexpr auto kSmall = static_cast<std::size_t>(c10::CachingAllocator::StatType::SMALL_POOL);
 constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
 
 // Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place.
@@ -29,23 +28,10 @@ void replace(Stat& stat, const Stat& regions, const Stat& blocks) {
   stat.freed += blocks.freed - regions.freed;
 }
 
-// What is in `all` and not in `small`. The most of that is no more than the most of all.
-Stat without(Stat all, const Stat& small) {
-  all.current -= small.current;
-  all.allocated -= small.allocated;
-  all.freed -= small.freed;
-  return all;
-}
-
-// The same of the pools for large and small blocks. A small block may lie in a large region.
-void replace(device_memory_stat& stats, const Counted& planned, Stat Counted::Regions::*region, Stat Counted::Blocks::*block) {
-  const Stat& regions = planned.regions.*region;
-  const Stat& blocks = planned.blocks.*block;
-  const Stat& small_regions = planned.small_regions.*region;
-  const Stat& small_blocks = planned.small_blocks.*block;
-  replace(stats[kAll], regions, blocks);
-  replace(stats[kSmall], small_regions, small_blocks);
-  replace(stats[kLarge], without(regions, small_regions), without(blocks, small_blocks));
+void replace(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
+  for (const std::size_t type : {kAll, kLarge}) {
+    replace(stats[type], regions, blocks);
+  }
 }
 
 template <class Stats>
@@ -58,21 +44,20 @@ void forgive_rejections(Stats& stats, std::int64_t count) {
 } // namespace
 
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned) {
-  using Blocks = Counted::Blocks;
-  using Regions = Counted::Regions;
-  replace(stats.allocation, planned, &Regions::count, &Blocks::count);
-  replace(stats.active, planned, &Regions::count, &Blocks::active);
-  replace(stats.allocated_bytes, planned, &Regions::bytes, &Blocks::bytes);
-  replace(stats.active_bytes, planned, &Regions::bytes, &Blocks::active_bytes);
-  replace(stats.requested_bytes, planned, &Regions::requested, &Blocks::requested);
-  replace(stats.oversize_allocations, planned.oversize_regions, planned.oversize);
-  const auto idle = planned.regions.bytes.current - planned.blocks.active_bytes.current;
+  const auto& [blocks, regions, oversize, oversize_regions, refused] = planned;
+  replace(stats.allocation, regions.count, blocks.count);
+  replace(stats.active, regions.count, blocks.active);
+  replace(stats.allocated_bytes, regions.bytes, blocks.bytes);
+  replace(stats.active_bytes, regions.bytes, blocks.active_bytes);
+  replace(stats.requested_bytes, regions.requested, blocks.requested);
+  replace(stats.oversize_allocations, oversize_regions, oversize);
+  const auto idle = regions.bytes.current - blocks.active_bytes.current;
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats.inactive_split_bytes[type];
     stat.current += idle;
     stat.peak = std::max(stat.peak, stat.current);
   }
-  forgive(stats, planned.refused);
+  forgive(stats, refused);
 }
 
 void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries) {

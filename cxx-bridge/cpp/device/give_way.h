@@ -67,11 +67,11 @@ template <class Allocate, class Borrow>
   {
     const Failures::TryingAgain again(Failures::Attempt::kAnother);
     if (std::invoke_result_t<Allocate> idle = borrow()) {
+      device_borrowed(device, bytes);
       return idle;
     }
   }
-  const bool drops = all.in_force();
-  all.give_back(StreamMemory::GiveBack::kForGood);
+  const bool drops = all.drop();
   if (drops) {
     device_dropped(device, bytes);
   }

@@ -5,12 +5,17 @@
 
 #include "stream_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "round_up.h"
 
 namespace pinbuddy {
 namespace {
+
+// Longer requests are large to PyTorch, as all regions are.
+constexpr std::size_t kSmall = std::size_t{1} << 20;
+constexpr std::size_t kPage = 4096;
 
 // Requests from here on get a segment of their own from PyTorch, in steps of so many bytes.
 constexpr std::size_t kUnsplit = std::size_t{10} << 20;
@@ -37,7 +42,7 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
   }
   for (std::size_t index = 0; index < regions_.size(); ++index) {
     // As long as the allocator below would have it: then the block there is the region, and no longer.
-    const std::size_t bytes = plan_->region_bytes(index);
+    const std::size_t bytes = std::max(plan_->region_bytes(index), kSmall + kPage);
     regions_[index].bytes = bytes < kUnsplit ? bytes : (bytes + kStep - 1) / kStep * kStep;
   }
 }
@@ -47,20 +52,25 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
   if (C10_UNLIKELY(unsettled_.load(std::memory_order_relaxed))) {
     settle(Settle::kAsk);
   }
-  if (C10_UNLIKELY(state_.load(std::memory_order_acquire) != State::kReady)) {
+  bool in_force = state_.load(std::memory_order_acquire) == State::kReady;
+  if (C10_UNLIKELY(!in_force)) {
     if (waits()) {
       return {};
     }
     reserve(releases);
-    if (state_.load(std::memory_order_acquire) != State::kReady) {
-      return lends_.load(std::memory_order_relaxed) ? borrow(bytes) : Given{};
-    }
+    in_force = state_.load(std::memory_order_acquire) == State::kReady;
+  }
+  const bool borrows = counts_down(borrows_);
+  if (!in_force && !borrows) {
+    return {};
   }
   Block block;
   block.requested = bytes;
   const std::size_t rounded = round_up(bytes);
   Lock guard(mutex_);
-  return plan_->request(rounded, block.place) ? hand_out(std::move(block), rounded) : Given{};
+  const bool has_place =
+      (in_force && plan_->request(rounded, block.place)) || (borrows && plan_->borrow(rounded, block.place));
+  return has_place ? hand_out(std::move(block), rounded) : Given{};
 }
 
 StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
@@ -71,7 +81,7 @@ StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
   if (!plan_->borrow(rounded, block.place)) {
     return {};
   }
-  lends_.store(true, std::memory_order_relaxed);
+  borrows_.store(requests_of_an_iteration(), std::memory_order_relaxed);
   return hand_out(std::move(block), rounded);
 }
 

@@ -88,8 +88,9 @@ class StreamMemory {
   // allocator below; `releases`: that one gives back its cache where there is no room.
   Given allocate(std::size_t bytes, bool releases);
 
-  // The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. If the
-  // plan is not used any more, the requests that follow ask here before the allocator below, which has none.
+  // The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. The
+  // requests of an iteration that follow get such memory, too, before the allocator below is asked, which would give back its
+  // cache for each of them.
   Given borrow(std::size_t bytes);
 
   // Whether a block of its own begins at this address or an address within it.
@@ -133,9 +134,11 @@ class StreamMemory {
     return !regions_.empty();
   }
 
-  // Whether it is used.
-  bool is_in_force() const {
-    return state_.load(std::memory_order_relaxed) != State::kDropped;
+  // Its plan is not used any more, and what is idle given back. Returns whether it was used.
+  bool drop() {
+    const bool was_used = state_.load(std::memory_order_relaxed) != State::kDropped;
+    give_back(GiveBack::kForGood);
+    return was_used;
   }
 
   Counted counted();
@@ -182,6 +185,16 @@ class StreamMemory {
   void reserve(bool releases);
   void take_region(std::size_t index);
   bool waits();
+  // Under the lock.
+  std::size_t requests_of_an_iteration() const;
+  // Whether a request is among so many that are left. Two threads may count as one.
+  static bool counts_down(std::atomic<std::size_t>& left) {
+    const std::size_t count = left.load(std::memory_order_relaxed);
+    if (C10_UNLIKELY(count > 0)) {
+      left.store(count - 1, std::memory_order_relaxed);
+    }
+    return count > 0;
+  }
   void record();
   // Regions in which nothing lies; they are the caller's, who gives them back. Under the lock.
   std::vector<Idle> take_idle();
@@ -209,9 +222,9 @@ class StreamMemory {
   std::atomic<std::size_t> wait_{0};
   // How regions are freed: as when they were taken.
   std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};
+  // A request got memory here that was nowhere else: so do so many that follow.
+  std::atomic<std::size_t> borrows_{0};
   std::atomic<bool> unsettled_{false};
-  // A request got memory here that was nowhere else.
-  std::atomic<bool> lends_{false};
 
   // Held where freed blocks are on their way from `deferred_` to `pending_`, and from there to their end: who needs all that can
   // be had waits for those that another thread has in hand. Taken in the order `settling_`, `recording_`, gate. No `Lock`s, since

@@ -30,13 +30,13 @@ constexpr std::size_t kFewest = 64;
 
 } // namespace
 
-// Whether it is too early to take regions again that were given back. Two threads may count as one.
+// Whether it is too early to take regions again that were given back.
 bool StreamMemory::waits() {
-  const std::size_t left = wait_.load(std::memory_order_relaxed);
-  if (left > 0) {
-    wait_.store(left - 1, std::memory_order_relaxed);
-  }
-  return left > 0;
+  return counts_down(wait_);
+}
+
+std::size_t StreamMemory::requests_of_an_iteration() const {
+  return std::max(plan_->turn(), kFewest);
 }
 
 // Takes the regions from the allocator below, so that its limits hold for them.
@@ -150,10 +150,13 @@ bool StreamMemory::give_back(GiveBack why) {
       drop_ = drop_ || why == GiveBack::kForGood;
       return false;
     }
+    if (why == GiveBack::kCleared) {
+      borrows_.store(0, std::memory_order_relaxed);
+    }
     idle = take_idle();
     if (why == GiveBack::kShort && !idle.empty()) {
       const auto iterations = std::size_t{1} << std::min(given_back_, kDoublings);
-      wait_.store(std::max(plan_->turn(), kFewest) * iterations, std::memory_order_relaxed);
+      wait_.store(requests_of_an_iteration() * iterations, std::memory_order_relaxed);
       ++given_back_;
     }
     if (why == GiveBack::kForGood) {
@@ -170,6 +173,8 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   if (regions.empty()) {
     return;
   }
+  // The allocator below has memory again.
+  borrows_.store(0, std::memory_order_relaxed);
   const auto moved = c10::make_scope_exit([this] { moves_.end(); });
   // As they are with the regions; from then on without them.
   const c10::DeviceIndex device = stream_.device_index();

@@ -62,13 +62,6 @@ class Streams {
     return any;
   }
 
-  // Whether any of their plans is used.
-  bool in_force() {
-    bool any = false;
-    each([&](StreamMemory& it) { any = any || it.is_in_force(); });
-    return any;
-  }
-
   // How much of the regions nobody uses.
   std::int64_t idle() {
     std::int64_t bytes = 0;
@@ -86,6 +79,16 @@ class Streams {
     each([&](StreamMemory& it) {
       it.settle(StreamMemory::Settle::kWait);
       any = it.give_back(why) || any;
+    });
+    return any;
+  }
+
+  // The same, with the plans dropped; whether any was used.
+  bool drop() {
+    bool any = false;
+    each([&](StreamMemory& it) {
+      it.settle(StreamMemory::Settle::kWait);
+      any = it.drop() || any;
     });
     return any;
   }

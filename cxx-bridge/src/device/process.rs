@@ -188,6 +188,14 @@ pub(crate) fn device_gave_back(device: i8, bytes: usize) {
     });
 }
 
+/// Memory is short: a request got what was idle in a region, whoever wants that.
+pub(crate) fn device_borrowed(device: i8, bytes: usize) {
+    let bytes = Bytes(bytes as u64);
+    log::info(|| {
+        format!("device {device} has no room for {bytes}: a part of its plan that is idle serves")
+    });
+}
+
 /// Memory is short: plans are not used any more.
 pub(crate) fn device_dropped(device: i8, bytes: usize) {
     let bytes = Bytes(bytes as u64);

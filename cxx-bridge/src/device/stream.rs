@@ -93,7 +93,7 @@ impl StreamPlan {
 
     /// What is idle, whoever wants it next: for a request that finds no other memory. False if nothing is long enough.
     pub(crate) fn borrow(&mut self, bytes: usize, place: &mut Place) -> bool {
-        let lent = self.slots.as_mut().and_then(|it| it.borrow(bytes));
+        let lent = self.slots.as_mut().and_then(|it| it.lend_any(bytes));
         lent.map(|it| *place = Place::of(it)).is_some()
     }
 

@@ -202,12 +202,13 @@ impl Cells {
         best
     }
 
-    /// The begin of the shortest run of cells, free and not wanted, that has `bytes` bytes: as many cells as that takes, and
-    /// how long the run is. O(words and runs).
+    /// The begin of the shortest run of cells, free and not wanted, that has `bytes` bytes: as many cells as that takes, which
+    /// have `most` bytes at most, and how long the run is. O(words and runs).
     pub(crate) fn best_fit(
         &self,
         region: u32,
         bytes: usize,
+        most: usize,
         wanted: Option<&Wanted>,
     ) -> Option<(usize, Range<u32>)> {
         let of = self.regions[region as usize].clone();
@@ -225,21 +226,30 @@ impl Cells {
             }
             of.end
         };
-        let mut best: Option<(usize, u32)> = None;
+        let enough = |first: u32| {
+            let cells = &self.starts[first as usize + 1..=of.end as usize];
+            let until = self.start(first) + bytes;
+            first..first + cells.partition_point(|&end| end < until) as u32 + 1
+        };
+        let mut best: Option<(usize, Range<u32>)> = None;
         let mut first = next(of.start, true);
         while first < of.end {
             let end = next(first, false);
             let length = self.start(end) - self.start(first);
-            if length >= bytes && best.is_none_or(|(least, _)| length < least) {
-                best = Some((length, first));
+            if length >= bytes && best.as_ref().is_none_or(|(least, _)| length < *least) {
+                let run = enough(first);
+                if self.length(&run) <= most {
+                    best = Some((length, run));
+                }
             }
             first = next(end, true);
         }
-        let (length, first) = best?;
-        let cells = &self.starts[first as usize + 1..=of.end as usize];
-        let until = self.start(first) + bytes;
-        let more = cells.partition_point(|&end| end < until) as u32;
-        Some((length, first..first + more + 1))
+        best
+    }
+
+    /// How many bytes some cells have.
+    pub(crate) fn length(&self, run: &Range<u32>) -> usize {
+        self.start(run.end) - self.start(run.start)
     }
 
     /// Which cells these runs cover.

@@ -180,6 +180,34 @@ fn a_request_takes_no_place_from_one_that_is_much_longer() {
     assert!(served(7, 7), "all that is left but two");
 }
 
+/// The cells of long regions are long: short requests would fill them with nothing.
+#[test]
+fn a_request_takes_no_cell_that_is_much_longer() {
+    const MIB: usize = 1 << 20;
+    let slots = [(60 << 10, 0), (3, 60 << 10)].map(|(mib, offset)| Slot {
+        bytes: mib * MIB,
+        region: 0,
+        offset: offset * MIB,
+    });
+    let lane = Lane {
+        period: vec![0, 1],
+        turns: 1,
+        ..Lane::default()
+    };
+    let mut slots = learning(&Layout {
+        regions: vec![64 << 30],
+        slots: slots.to_vec(),
+        lanes: vec![lane],
+    });
+    for _ in 0..20 {
+        assert_eq!(slots.request(0, MIB / 4), None);
+    }
+    assert_eq!(slots.lend(0, MIB / 4), None, "a cell is 4 MiB long");
+    assert!(slots.lend(0, 3 * MIB).is_some());
+    // Where there is no other memory it is better than none.
+    assert!(slots.lend_any(MIB / 4).is_some());
+}
+
 /// A file of a few megabytes may say this. Without bounds it is learned from for an hour, and each request takes seconds.
 #[test]
 fn a_plan_of_long_slots_in_many_steps_is_ready_at_once() {

@@ -13,6 +13,12 @@ use super::{Borrowed, Lent, Loan, Place, Slots};
 const FEWEST_STEPS: usize = 2;
 const MOST_STEPS: usize = 1 << 10;
 
+/// What is lent takes at most so much: its own bytes, and half as many again for the rest of its last cell. In long regions cells
+/// are long, and a short request is better off elsewhere.
+fn most(bytes: usize) -> usize {
+    bytes.saturating_add(bytes / 2)
+}
+
 /// A free run of cells.
 struct Found {
     region: u32,
@@ -40,6 +46,14 @@ impl Slots {
         Some(self.grant(bytes, found))
     }
 
+    /// What is idle, whoever wants it, for a request that finds no other memory. O(cells / 64).
+    pub fn lend_any(&mut self, bytes: usize) -> Option<Borrowed> {
+        let bytes = bytes.checked_next_multiple_of(GRANULE)?;
+        let all = self.bases.len() as u32;
+        let found = self.best_fit(bytes, usize::MAX, 0..all, None)?;
+        Some(self.grant(bytes, found))
+    }
+
     /// For the last request of this thread, if it got no slot and lanes learn: the slot of the request that it may stand for, the
     /// shortest place that no lane wants for as long as such a request lives, or the one of which the least is wanted. O(cells / 64)
     /// and the steps for which it lives; O(cells) for the last of these.
@@ -48,12 +62,12 @@ impl Slots {
         let lane = (*self.lane_of.get(thread as usize)?)?;
         let own = self.by_begin.last().map_or(0, |it| it.0.0 + 1);
         let all = self.bases.len() as u32;
-        if let Some(found) = self.best_fit(bytes, own..all, None) {
+        if let Some(found) = self.best_fit(bytes, most(bytes), own..all, None) {
             return Some(Lent::Place(self.grant(bytes, found)));
         }
         let course = &self.courses[lane as usize];
         let Odd::For(step) = course.odd() else {
-            let found = self.best_fit(bytes, 0..own, None)?;
+            let found = self.best_fit(bytes, most(bytes), 0..own, None)?;
             return Some(Lent::Place(self.grant(bytes, found)));
         };
         let steps = course.life(step).unwrap_or_else(|| course.len());
@@ -74,7 +88,7 @@ impl Slots {
         // The first of these is the step that it may stand for.
         let wanted = self.wanted(steps + 1);
         let found = self
-            .best_fit(bytes, 0..own, Some(&wanted))
+            .best_fit(bytes, most(bytes), 0..own, Some(&wanted))
             .or_else(|| self.cheapest(bytes, 0..own, own_slot, steps))?;
         Some(Lent::Place(self.grant(bytes, found)))
     }
@@ -89,7 +103,7 @@ impl Slots {
         steps: usize,
     ) -> Option<Found> {
         // Where nothing that is idle is long enough, nothing has to be weighed.
-        self.best_fit(bytes, within.clone(), None)?;
+        self.best_fit(bytes, most(bytes), within.clone(), None)?;
         let others = || {
             let soon = self.courses.iter().flat_map(|it| it.soon(steps + 1));
             let others = soon.filter(|&slot| Some(slot) != stands_for);
@@ -102,7 +116,8 @@ impl Slots {
         let found = within.filter_map(|region| {
             let base = self.bases[region as usize]?;
             let (cost, run) = self.cells.cheapest(region, bytes, &wanted, &kept)?;
-            Some((cost, region, base, run))
+            let fits = self.cells.length(&run) <= most(bytes);
+            fits.then_some((cost, region, base, run))
         });
         let (_, region, base, run) = found.min_by_key(|it| it.0)?;
         let wanted = 0;
@@ -115,10 +130,16 @@ impl Slots {
     }
 
     /// The shortest run that is long enough, in some of the regions.
-    fn best_fit(&self, bytes: usize, within: Range<u32>, wanted: Option<&Wanted>) -> Option<Found> {
+    fn best_fit(
+        &self,
+        bytes: usize,
+        most: usize,
+        within: Range<u32>,
+        wanted: Option<&Wanted>,
+    ) -> Option<Found> {
         let found = within.filter_map(|region| {
             let base = self.bases[region as usize]?;
-            let (length, run) = self.cells.best_fit(region, bytes, wanted)?;
+            let (length, run) = self.cells.best_fit(region, bytes, most, wanted)?;
             Some((length, region, base, run))
         });
         let (_, region, base, run) = found.min_by_key(|it| it.0)?;
@@ -165,8 +186,8 @@ impl Slots {
         let cells = self.wanted(steps);
         let regions = (0_u32..).zip(&self.bases);
         let found = regions.filter_map(|(region, base)| {
-            let (wanted, run) = self.cells.find(region, bytes, &cells)?;
             let base = (*base)?;
+            let (wanted, run) = self.cells.find(region, bytes, &cells)?;
             Some(Found {
                 region,
                 base,
