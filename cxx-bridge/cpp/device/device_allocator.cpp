@@ -235,19 +235,26 @@ class DeviceAllocator final : public Planning {
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {
-      const c10::DeviceIndex device = c10::cuda::current_device();
-      if (!may_give_way(device, moves)) {
-        Failures::tell();
-        throw;
-      }
-      if (exceeds(device, bytes)) {
-        Failures::tell();
-        tell_idle(error, streams_[device]);
+      if (!may_try_again(error, bytes, moves)) {
         throw;
       }
     }
     return as_plans_give_way(
         streams_[c10::cuda::current_device()], streams_.moves(), moves, captures_.releases(), bytes, allocate, borrow);
+  }
+
+  // Whether anything gives way to a request that has failed; else the failure is the program's. There were so many moves before.
+  [[gnu::noinline]] bool may_try_again(c10::OutOfMemoryError& error, std::size_t bytes, std::uint64_t moves) {
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    const bool may = may_give_way(device, moves);
+    if (may && !exceeds(device, bytes)) {
+      return true;
+    }
+    Failures::tell();
+    if (may) {
+      tell_idle(error, streams_[device]);
+    }
+    return false;
   }
 
   // Whether the device has no such memory, or may not have: then nothing has to give way.

@@ -70,7 +70,7 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
   Lock guard(mutex_);
   const bool has_place =
       (in_force && plan_->request(rounded, block.place)) || (borrows && plan_->borrow(rounded, block.place));
-  return has_place ? hand_out(std::move(block), rounded) : Given{};
+  return has_place ? hand_out(block, rounded) : Given{};
 }
 
 StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
@@ -82,18 +82,7 @@ StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
     return {};
   }
   borrows_.store(requests_of_an_iteration(), std::memory_order_relaxed);
-  return hand_out(std::move(block), rounded);
-}
-
-StreamMemory::Given StreamMemory::hand_out(Block block, std::size_t rounded) {
-  const std::size_t length = block.place.bytes;
-  auto* address = reinterpret_cast<void*>(block.place.address);
-  counted_.came(length, block.requested);
-  if (C10_UNLIKELY(trace_ != nullptr)) {
-    trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
-  }
-  blocks_.emplace(address, std::move(block));
-  return {address, length};
+  return hand_out(block, rounded);
 }
 
 std::size_t StreamMemory::free(void* address) {

@@ -180,8 +180,16 @@ class StreamMemory {
     std::vector<std::pair<c10::cuda::CUDAStream, PooledEvent>> events;
   };
 
-  // Under the lock.
-  Given hand_out(Block block, std::size_t rounded);
+  // Under the lock. Inline, as it is a good part of what a request takes.
+  C10_ALWAYS_INLINE Given hand_out(Block& block, std::size_t rounded) {
+    const Given given{reinterpret_cast<void*>(block.place.address), block.place.bytes};
+    counted_.came(given.bytes, block.requested);
+    if (C10_UNLIKELY(trace_ != nullptr)) {
+      trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
+    }
+    blocks_.emplace(given.address, std::move(block));
+    return given;
+  }
   void reserve(bool releases);
   void take_region(std::size_t index);
   bool waits();
