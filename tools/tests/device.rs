@@ -16,20 +16,20 @@ fn trace(folder: &TempDir) -> String {
         "{\"format\":\"pinbuddy-trace\",\"version\":4,\"memory\":\"device\",\"torch\":\"2.15.0+cu132\"}\n",
     );
     let mut add = |line: String| lines.push_str(&(line + "\n"));
-    let alloc = |id: u64, mib: u64, device: u32, stream: u32| {
-        let bytes = mib << 20;
+    let alloc = |id: u64, kib: u64, device: u32, stream: u32| {
+        let bytes = kib << 10;
         format!(
             "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{bytes},\"device\":{device},\"stream\":{stream}}}"
         )
     };
-    add(alloc(1, 9, 1, 0));
+    add(alloc(1, 9 << 10, 1, 0));
     add("{\"t\":1,\"op\":\"segment_alloc\",\"device\":0,\"bytes\":20971520}".to_owned());
     // Below the threshold: not the stream that a run counts first.
-    add(alloc(2, 1, 0, 5));
+    add(alloc(2, 255, 0, 5));
     for step in 1..=10 {
         let ids = [10 * step, 10 * step + 1, 10 * step + 2];
         for (id, (mib, stream)) in ids.into_iter().zip([(3, 4), (7, 4), (5, 2)]) {
-            add(alloc(id, mib, 0, stream));
+            add(alloc(id, mib << 10, 0, stream));
         }
         for id in ids {
             add(format!("{{\"t\":1,\"op\":\"free\",\"id\":{id}}}"));
@@ -85,7 +85,7 @@ fn a_device_plan_has_a_region_for_each_stream() {
     let text = told(&["plan", &trace]);
     assert!(
         text.contains("reserves 15.00 MiB")
-            && text.contains("stock: 42.00 MiB reserved, of which 38.1 % were in use at most")
+            && text.contains("stock: 42.00 MiB reserved, of which 36.3 % were in use at most")
             && text.contains("BUDDY_DEVICE_PLAN=FILE"),
         "{text}"
     );
@@ -97,7 +97,7 @@ fn where_no_stream_has_a_plan_none_is_offered() {
     let said = told(&["plan", &trace(&folder), "--device", "1"]);
     assert!(
         said.starts_with(
-            "1 request of 1.00 MiB or more, at most 9.00 MiB at once; no stream's come again: no plan\n"
+            "1 request of 256.00 KiB or more, at most 9.00 MiB at once; no stream's come again: no plan\n"
         ),
         "{said}"
     );
