@@ -72,8 +72,13 @@ class Planning : public Capturing {
  private:
   void* hand_out(StreamMemory& memory, StreamMemory::Given given, std::size_t bytes) {
     if (given.address != nullptr) {
-      // Telling of it calls Python, which may throw.
-      auto taken = c10::make_scope_exit([&] { memory.free(given.address); });
+      // Telling of it calls Python, which may throw; so may telling of a region that goes with the block.
+      auto taken = c10::make_scope_exit([&] {
+        try {
+          memory.free(given.address);
+        } catch (...) {
+        }
+      });
       if (C10_UNLIKELY(history_.any())) {
         const c10::cuda::CUDAStream stream = memory.stream();
         note_alloc({stream.device_index(), stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});

@@ -53,10 +53,7 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
     settle(Settle::kAsk);
   }
   bool in_force = state_.load(std::memory_order_acquire) == State::kReady;
-  if (C10_UNLIKELY(!in_force)) {
-    if (waits()) {
-      return {};
-    }
+  if (C10_UNLIKELY(!in_force) && !waits()) {
     reserve(releases);
     in_force = state_.load(std::memory_order_acquire) == State::kReady;
   }

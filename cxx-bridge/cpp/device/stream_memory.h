@@ -89,8 +89,8 @@ class StreamMemory {
   Given allocate(std::size_t bytes, bool releases);
 
   // The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. The
-  // requests of an iteration that follow get such memory, too, before the allocator below is asked, which would give back its
-  // cache for each of them.
+  // next requests that `allocate` is asked for, as many as an iteration has, get such memory, too, before the allocator below is
+  // asked, which would give back its cache for each of them.
   Given borrow(std::size_t bytes);
 
   // Whether a block of its own begins at this address or an address within it.

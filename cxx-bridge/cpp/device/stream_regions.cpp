@@ -97,7 +97,7 @@ void StreamMemory::reserve(bool releases) {
   }
 }
 
-// Nobody asks for any of it yet.
+// Nobody asks for any of it yet, but a request that finds no other memory.
 void StreamMemory::take_region(std::size_t index) {
   Region& region = regions_[index];
   auto since = c10::getApproximateTime();

@@ -102,7 +102,7 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
     } else {
         Vec::new()
     };
-    if !few && !best.reached() {
+    if !few && !best.reached() && !(effort.stop)() {
         long::first(instance, &best, ways[0], effort);
     }
     std::thread::scope(|scope| {

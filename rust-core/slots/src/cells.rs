@@ -11,7 +11,7 @@ use crate::layout::{GRANULE, Layout};
 
 /// No cell is longer, so that what is lent does not take much more than it needs; but where that would be more cells than
 /// so many in all regions, they are longer.
-const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 1 << 18;
 const MOST: usize = 1 << 14;
 
 /// So many words are marked for what lanes want soon; what is wanted after that is as if nobody wanted it. That is tens of
@@ -167,12 +167,13 @@ impl Cells {
         best.map(|((count, _), run)| (count, run))
     }
 
-    /// A run of free cells of the region, none of which is `kept`, that has `bytes` bytes: of all the one of which the fewest
-    /// bytes are `wanted`, and how many those are. O(cells).
+    /// A run of free cells of the region, none of which is `kept`, that has `bytes` bytes and `most` bytes at most: of all the one
+    /// of which the fewest bytes are `wanted`, and how many those are. O(cells).
     pub(crate) fn cheapest(
         &self,
         region: u32,
         bytes: usize,
+        most: usize,
         wanted: &Wanted,
         kept: &Wanted,
     ) -> Option<(usize, Range<u32>)> {
@@ -194,8 +195,9 @@ impl Cells {
                 sum -= cost(first);
                 first += 1;
             }
-            let is_long = self.start(cell + 1) - self.start(first) >= bytes;
-            if is_long && best.as_ref().is_none_or(|(least, _)| sum < *least) {
+            let length = self.start(cell + 1) - self.start(first);
+            let fits = (bytes..=most).contains(&length);
+            if fits && best.as_ref().is_none_or(|(least, _)| sum < *least) {
                 best = Some((sum, first..cell + 1));
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a placement of the long ones alone is as high as one of all may be, or lower.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::{Best, Effort, solve};
 use crate::first_fit::Packer;
@@ -18,6 +18,9 @@ const FEW_BYTES: u64 = 1 << 6;
 
 /// The long ones are good enough at so small a part above what lives of them at once.
 const NEAR: u64 = 1 << 10;
+
+/// It asks so many times whether to stop, and then leaves the rest of the time to a search among all.
+const MOST_QUESTIONS: usize = 1 << 15;
 
 /// Places the long blocks as well as can be, then the short ones around them.
 pub(super) fn first(instance: &Instance, best: &Best, way: Way, effort: Effort<'_>) {
@@ -35,10 +38,12 @@ pub(super) fn first(instance: &Instance, best: &Best, way: Way, effort: Effort<'
         return;
     }
     let is_good = || peak.load(Ordering::Relaxed) <= least + least / NEAR;
+    let asked = AtomicUsize::new(0);
+    let is_over = || asked.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS;
     let placed = solve(
         &of_long,
         Effort {
-            stop: &|| is_good() || (effort.stop)(),
+            stop: &|| is_good() || is_over() || (effort.stop)(),
             seen: &|lower| peak.store(lower, Ordering::Relaxed),
             ..effort
         },

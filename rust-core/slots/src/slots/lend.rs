@@ -13,8 +13,8 @@ use super::{Borrowed, Lent, Loan, Place, Slots};
 const FEWEST_STEPS: usize = 2;
 const MOST_STEPS: usize = 1 << 10;
 
-/// What is lent takes at most so much: its own bytes, and half as many again for the rest of its last cell. In long regions cells
-/// are long, and a short request is better off elsewhere.
+/// What is lent where slots are takes at most so much: its own bytes, and half as many again for the rest of its last cell. In long
+/// regions cells are long, and a short request is better off elsewhere.
 fn most(bytes: usize) -> usize {
     bytes.saturating_add(bytes / 2)
 }
@@ -62,7 +62,7 @@ impl Slots {
         let lane = (*self.lane_of.get(thread as usize)?)?;
         let own = self.by_begin.last().map_or(0, |it| it.0.0 + 1);
         let all = self.bases.len() as u32;
-        if let Some(found) = self.best_fit(bytes, most(bytes), own..all, None) {
+        if let Some(found) = self.best_fit(bytes, usize::MAX, own..all, None) {
             return Some(Lent::Place(self.grant(bytes, found)));
         }
         let course = &self.courses[lane as usize];
@@ -103,7 +103,7 @@ impl Slots {
         steps: usize,
     ) -> Option<Found> {
         // Where nothing that is idle is long enough, nothing has to be weighed.
-        self.best_fit(bytes, most(bytes), within.clone(), None)?;
+        self.best_fit(bytes, usize::MAX, within.clone(), None)?;
         let others = || {
             let soon = self.courses.iter().flat_map(|it| it.soon(steps + 1));
             let others = soon.filter(|&slot| Some(slot) != stands_for);
@@ -115,9 +115,9 @@ impl Slots {
         let wanted = self.cells.wanted(others().map(cells));
         let found = within.filter_map(|region| {
             let base = self.bases[region as usize]?;
-            let (cost, run) = self.cells.cheapest(region, bytes, &wanted, &kept)?;
-            let fits = self.cells.length(&run) <= most(bytes);
-            fits.then_some((cost, region, base, run))
+            let most = most(bytes);
+            let (cost, run) = self.cells.cheapest(region, bytes, most, &wanted, &kept)?;
+            Some((cost, region, base, run))
         });
         let (_, region, base, run) = found.min_by_key(|it| it.0)?;
         let wanted = 0;
