@@ -122,4 +122,5 @@ for thread in threads:
     asked = {it["id"]: it["thread"] for it in events if it["op"] == "alloc"}
     assert len(found) == threads == len({it["thread"] for it in found})
     assert all(asked[it["id"]] == it["thread"] for it in found)
-    assert max(it["took"] for it in found) >= threads * 32 * 4e6
+    # It may have asked while the first pin was under way, on a busy machine near its end.
+    assert max(it["took"] for it in found) >= (threads - 1) * 32 * 4e6
