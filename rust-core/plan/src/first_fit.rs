@@ -55,8 +55,7 @@ impl<'i> Packer<'i> {
         limit: u64,
         stop: &dyn Fn() -> bool,
     ) -> Option<u64> {
-        self.clear();
-        self.fill(order, gap, limit, stop)
+        self.pack_around(std::iter::empty(), order, gap, limit, stop)
     }
 
     /// The same around blocks that have their places, at these offsets.
@@ -66,30 +65,19 @@ impl<'i> Packer<'i> {
         order: &[u32],
         gap: Gap,
         limit: u64,
-    ) -> Option<u64> {
-        self.clear();
-        let mut peak = 0;
-        for (block, offset) in placed {
-            self.place(block, offset);
-            peak = peak.max(offset + self.instance.blocks[block as usize].size);
-        }
-        let filled = self.fill(order, gap, limit, &|| false)?;
-        (peak < limit).then_some(peak.max(filled))
-    }
-
-    fn clear(&mut self) {
-        self.placed.fill(0);
-        self.profiles.iter_mut().for_each(Vec::clear);
-    }
-
-    fn fill(
-        &mut self,
-        order: &[u32],
-        gap: Gap,
-        limit: u64,
         stop: &dyn Fn() -> bool,
     ) -> Option<u64> {
+        self.placed.fill(0);
+        self.profiles.iter_mut().for_each(Vec::clear);
         let mut peak = 0;
+        for (block, offset) in placed {
+            let end = offset + self.instance.blocks[block as usize].size;
+            if end >= limit {
+                return None;
+            }
+            peak = peak.max(end);
+            self.place(block, offset);
+        }
         for (count, &block) in order.iter().enumerate() {
             if count % 1024 == 1023 && stop() {
                 return None;

@@ -5,7 +5,7 @@
 //! bound*, the most bytes that live at once.
 //!
 //! - [`Instance`]: what is to be placed, checked.
-//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, or for few blocks beam search and
+//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, of long blocks first, or for few beam search and
 //!   exact search, also of what is left where blocks can be joined. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!

@@ -50,7 +50,7 @@ pub(super) fn first(instance: &Instance, best: &Best, way: Way, effort: Effort<'
     );
     let mut packer = Packer::new(instance);
     let at = long.iter().copied().zip(placed.offsets.iter().copied());
-    if let Some(peak) = packer.pack_around(at, &short, way.gap, best.peak()) {
+    if let Some(peak) = packer.pack_around(at, &short, way.gap, best.peak(), &|| false) {
         best.offer(peak, packer.offsets(), "long blocks first", effort);
     }
 }
