@@ -84,21 +84,6 @@ struct Counted {
     }
   }
 
-  // `act` is called with each count of one, and the same of the other.
-  template <class Act>
-  static void each(Counted& one, const Counted& other, Act act) {
-    act(one.blocks.count, other.blocks.count);
-    act(one.blocks.bytes, other.blocks.bytes);
-    act(one.blocks.requested, other.blocks.requested);
-    act(one.blocks.active, other.blocks.active);
-    act(one.blocks.active_bytes, other.blocks.active_bytes);
-    act(one.regions.count, other.regions.count);
-    act(one.regions.bytes, other.regions.bytes);
-    act(one.regions.requested, other.regions.requested);
-    act(one.oversize, other.oversize);
-    act(one.oversize_regions, other.oversize_regions);
-  }
-
   void reset_peaks() {
     each(*this, *this, [](Stat& stat, const Stat&) { stat.reset_peak(); });
   }
@@ -118,6 +103,22 @@ struct Counted {
     });
     refused += more.refused;
     return *this;
+  }
+
+ private:
+  // `act` is called with each count of one, and the same of the other.
+  template <class Act>
+  static void each(Counted& one, const Counted& other, Act act) {
+    act(one.blocks.count, other.blocks.count);
+    act(one.blocks.bytes, other.blocks.bytes);
+    act(one.blocks.requested, other.blocks.requested);
+    act(one.blocks.active, other.blocks.active);
+    act(one.blocks.active_bytes, other.blocks.active_bytes);
+    act(one.regions.count, other.regions.count);
+    act(one.regions.bytes, other.regions.bytes);
+    act(one.regions.requested, other.regions.requested);
+    act(one.oversize, other.oversize);
+    act(one.oversize_regions, other.oversize_regions);
   }
 };
 

@@ -47,7 +47,7 @@ template <class Allocate, class Borrow>
     Borrow borrow) {
   const c10::DeviceIndex device = c10::cuda::current_device();
   all.forgive(Failures::counted(releases));
-  const bool gave = all.give_back(StreamMemory::GiveBack::kShort);
+  const bool gave = all.give_back();
   if (gave) {
     device_gave_back(device, bytes);
   }

@@ -72,25 +72,15 @@ class Streams {
     return bytes;
   }
 
-  // Gives back what is idle, once what other streams use is idle too, as the allocator below waits for them; false if that is
-  // nothing.
-  bool give_back(StreamMemory::GiveBack why) {
-    bool any = false;
-    each([&](StreamMemory& it) {
-      it.settle(StreamMemory::Settle::kWait);
-      any = it.give_back(why) || any;
-    });
-    return any;
+  // Memory is short: gives back what is idle, once what other streams use is idle too, as the allocator below waits for them; false
+  // if that is nothing.
+  bool give_back() {
+    return any_settled([](StreamMemory& it) { return it.give_back(StreamMemory::GiveBack::kShort); });
   }
 
   // The same, with the plans dropped; whether any was used.
   bool drop() {
-    bool any = false;
-    each([&](StreamMemory& it) {
-      it.settle(StreamMemory::Settle::kWait);
-      any = it.drop() || any;
-    });
-    return any;
+    return any_settled([](StreamMemory& it) { return it.drop(); });
   }
 
   // A request that failed is tried again, so its failure is not the program's.
@@ -128,6 +118,17 @@ class Streams {
   }
 
  private:
+  // Does this with each stream, for which nothing is outstanding then; whether it was so with any.
+  template <class Act>
+  bool any_settled(Act act) {
+    bool any = false;
+    each([&](StreamMemory& it) {
+      it.settle(StreamMemory::Settle::kWait);
+      any = act(it) || any;
+    });
+    return any;
+  }
+
   [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, const StreamMemory::Around& around) {
     Lock guard(mutex_);
     if (StreamMemory* found = find(stream)) {
