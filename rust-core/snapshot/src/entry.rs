@@ -72,14 +72,17 @@ pub(crate) enum Value {
 }
 
 /// The latest time, in microseconds since 1970: beyond the year 30,000.
-const LATEST: u64 = 1 << 60;
+pub(crate) const LATEST: u64 = 1 << 60;
+
+/// The most bytes of one event.
+pub(crate) const LARGEST: u64 = 1 << 50;
 
 /// Streams come as addresses; here they are numbered.
 #[derive(Debug, Default)]
 pub(crate) struct Streams(HashMap<u64, u32>);
 
 impl Streams {
-    fn number(&mut self, stream: u64) -> u32 {
+    pub(crate) fn number(&mut self, stream: u64) -> u32 {
         // More than a `u32` would need 2^32 events.
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         *self.0.entry(stream).or_insert(next)
@@ -94,6 +97,18 @@ pub(crate) enum Read {
     Step(u64),
     /// A call.
     Frame(Frame),
+}
+
+/// What an event's action is called; none where it is of no interest here.
+pub(crate) fn action(word: Word) -> Option<Action> {
+    match word {
+        Word::Alloc => Some(Action::Alloc),
+        Word::FreeRequested => Some(Action::FreeRequested),
+        Word::FreeCompleted => Some(Action::FreeCompleted),
+        Word::SegmentAlloc | Word::SegmentMap => Some(Action::SegmentAlloc),
+        Word::SegmentFree | Word::SegmentUnmap => Some(Action::SegmentFree),
+        _ => None,
+    }
 }
 
 /// Reads the items of a dict, keys and values in turns.
@@ -117,13 +132,11 @@ pub(crate) fn read(
     let wrong = |(field, most, found)| What::Field { field, most, found };
     let time = || number(Word::TimeUs, "time_us", LATEST).map_err(wrong);
     let action = match get(Word::Action) {
-        Some(Value::Word(Word::Alloc)) => Action::Alloc,
-        Some(Value::Word(Word::FreeRequested)) => Action::FreeRequested,
-        Some(Value::Word(Word::FreeCompleted)) => Action::FreeCompleted,
-        Some(Value::Word(Word::SegmentAlloc | Word::SegmentMap)) => Action::SegmentAlloc,
-        Some(Value::Word(Word::SegmentFree | Word::SegmentUnmap)) => Action::SegmentFree,
-        // Such as oom, snapshot, annotate.
-        Some(_) => return Ok(Read::Nothing),
+        // Others are such as oom, snapshot, annotate.
+        Some(value) => match value {
+            Value::Word(word) => action(word),
+            _ => None,
+        },
         None if get(Word::Filename).is_some() => {
             let mut text = |key| match get(key) {
                 Some(Value::Text(number)) => Some(number),
@@ -148,11 +161,15 @@ pub(crate) fn read(
             );
         }
     };
+    let Some(action) = action else {
+        return Ok(Read::Nothing);
+    };
     let stream = number(Word::Stream, "stream", u64::MAX).map_err(wrong)?;
     Ok(Read::Entry(Entry {
         address: number(Word::Addr, "addr", u64::MAX).map_err(wrong)?,
-        bytes: number(Word::Size, "size", 1 << 50).map_err(wrong)?,
-        at: time()?,
+        bytes: number(Word::Size, "size", LARGEST).map_err(wrong)?,
+        // Older releases of PyTorch note no times: there the order counts alone.
+        at: get(Word::TimeUs).map_or(Ok(0), |_| time())?,
         stream: streams.number(stream),
         stack: match get(Word::Frames) {
             Some(Value::Stack(number)) => Some(number),

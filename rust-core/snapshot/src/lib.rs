@@ -5,6 +5,8 @@
 //! and refuses everything else, by its name and place. What it reads it hands on as [`Event`]s, which say what a
 //! program asked for, who asked, and when memory was free again. Segments are passed over.
 //!
+//! The same events may come as a table ([`Snapshot::read_table`]).
+//!
 //! Knows no trace format, no allocator and no clock.
 //!
 //! Invariants: no recursion; nothing is set aside for a length before so many bytes were read; memory is at
@@ -19,6 +21,7 @@ mod history;
 mod machine;
 mod source;
 mod stack;
+mod table;
 mod word;
 
 use std::io::BufRead;
@@ -27,6 +30,7 @@ pub use entry::{Action, Entry};
 pub use error::{Error, What};
 pub use history::{Event, Op, Summary};
 pub use stack::{Call, Stacks};
+pub use table::TableError;
 
 /// What is read of a snapshot.
 #[derive(Debug, Default)]

@@ -6,13 +6,13 @@
 mod counts;
 mod item;
 mod numbers;
+mod open;
 mod snapshot;
 pub mod table;
 mod trace;
 
 use std::cell::Cell;
-use std::fs::File;
-use std::io::Read as _;
+use std::io::BufRead as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -66,7 +66,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a trace or a snapshot; a snapshot is read. `device`: the events of this device's memory. Else those of pinned
+    /// Opens a trace, a snapshot or a table of events, perhaps compressed by gzip; all but traces are read. `device`: the events of this device's memory. Else those of pinned
     /// memory, or of the device with most of them where there is none.
     ///
     /// # Errors
@@ -75,15 +75,15 @@ impl Input {
     pub fn open(path: &Path, device: Option<usize>) -> Result<Self> {
         let name = path.display().to_string();
         let cannot = || format!("there is no trace or snapshot {name} that can be read");
-        let mut file = File::open(path).with_context(cannot)?;
-        let mut first = [0; 2];
-        let read = file.read(&mut first).with_context(cannot)?;
-        if let [0x1f, 0x8b] | [0x28, 0xb5] = first {
-            bail!("{name} is compressed: unpack it first, with gunzip or unzstd");
+        let mut file = open::open(path).with_context(cannot)?;
+        let first = file.fill_buf().with_context(cannot)?;
+        if first.starts_with(&[0x28, 0xb5]) {
+            bail!("{name} is compressed by zstd: unpack it first, with unzstd");
         }
         // A pickle of protocol 2 or later, or an archive, which the reader of snapshots explains.
-        if read > 0 && matches!(first[0], 0x80 | b'P') {
-            let (snapshot, whose) = snapshot::open(path, device)?;
+        let is_pickle = matches!(first, [0x80 | b'P', ..]);
+        if is_pickle || Snapshot::is_table(first) {
+            let (snapshot, whose) = snapshot::read(file, &name, is_pickle, device)?;
             return Ok(Self {
                 name,
                 about: About {
@@ -94,7 +94,11 @@ impl Input {
                 source: Source::Snapshot(Box::new(snapshot), whose),
             });
         }
-        let is_none = || format!("{name} is no trace");
+        let is_none = || {
+            format!(
+                "{name} is no trace, no snapshot and no table of events (action,addr,size,stream)"
+            )
+        };
         let (about, memory) = trace::about(path).with_context(is_none)?;
         let counts = counts::counts(path, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;

@@ -4,9 +4,7 @@
 //! no request in between, counts as that.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+use std::io::BufRead;
 
 use anyhow::{Context as _, Result, bail};
 use pinbuddy_snapshot::{Op, Snapshot, Whose};
@@ -16,14 +14,26 @@ use pinbuddy_trace::checked::MOST_LIVE;
 use super::numbers::Numbers;
 use super::{Item, What};
 
-pub(super) fn open(path: &Path, device: Option<usize>) -> Result<(Snapshot, Whose)> {
-    let name = path.display();
-    let file = BufReader::with_capacity(1 << 18, File::open(path)?);
-    let snapshot =
-        Snapshot::read(file).with_context(|| format!("{name} is no snapshot that can be used"))?;
+pub(super) fn read(
+    from: impl BufRead,
+    name: &str,
+    is_pickle: bool,
+    device: Option<usize>,
+) -> Result<(Snapshot, Whose)> {
+    let snapshot = match is_pickle {
+        true => Snapshot::read(from)
+            .with_context(|| format!("{name} is no snapshot that can be used"))?,
+        false => Snapshot::read_table(from)
+            .with_context(|| format!("{name} is no table of events that can be used"))?,
+    };
+    if snapshot.whose().is_none() {
+        bail!(
+            "{name} has no events: the history was not recorded. To do: torch.cuda.memory._record_memory_history() before the \
+             steps, torch.cuda.memory._dump_snapshot(FILE) after them"
+        );
+    }
     let whose = match device {
         Some(device) => Whose::Device(device),
-        // A snapshot with no events was refused.
         None => snapshot.whose().unwrap_or(Whose::Host),
     };
     if snapshot.entries(whose).is_empty() {

@@ -4,8 +4,7 @@
 //! up has neither.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
+use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::Result;
@@ -21,9 +20,8 @@ use super::{About, Item, What};
 const FIRST_WITH_WAITS: u64 = 5;
 
 /// One that may be cut off.
-pub(super) fn open(path: &Path) -> Result<Reader<BufReader<File>>> {
-    let file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    Ok(Reader::lenient(file))
+pub(super) fn open(path: &Path) -> Result<Reader<Box<dyn BufRead>>> {
+    Ok(Reader::lenient(super::open::open(path)?))
 }
 
 /// What the header says, and which memory there may be.
