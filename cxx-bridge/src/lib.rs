@@ -35,10 +35,10 @@ mod rings;
 
 #[cfg(feature = "torch")]
 use device::process::{
-    StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped, device_freed,
-    device_gave_back, device_longest, device_planned, device_record_close, device_records,
-    device_refused, device_streams, device_threshold, device_trace_begin, device_traces,
-    stream_plan,
+    StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped,
+    device_expandable, device_freed, device_gave_back, device_longest, device_planned,
+    device_record_close, device_records, device_refused, device_streams, device_threshold,
+    device_trace_begin, device_traces, stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
@@ -195,10 +195,11 @@ mod ffi {
         fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
         fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize);
-        fn device_freed(device: i8, stream: usize, address: usize);
+        fn device_freed(device: i8, address: usize);
         fn device_record_close();
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
+        fn device_expandable();
         fn device_streams(device: i8) -> usize;
         fn stream_plan(device: i8, number: u32) -> Box<StreamPlan>;
 

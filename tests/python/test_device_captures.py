@@ -79,7 +79,7 @@ def test_a_recording_has_what_is_asked_beside_a_pool(run, tmp_path):
     import json, threading, torch, pinbuddy
     def use(mib):
         return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
-    # Initialises CUDA, and is too small for a plan.
+    # Initialises CUDA. The plan has a place for it, too: PyTorch would have a segment of 2 MiB.
     torch.empty(1, device="cuda")
     opened, over = threading.Event(), threading.Event()
     def keep_open():
@@ -99,7 +99,7 @@ def test_a_recording_has_what_is_asked_beside_a_pool(run, tmp_path):
     """
     run(program, BUDDY_DEVICE_PLAN=path)
     (stream,) = run(program, BUDDY_DEVICE_PLAN=path).value
-    assert (stream["hits"], stream["unplanned"], stream["reserved_bytes"]) == (60, 0, 5 * MIB), stream
+    assert (stream["hits"], stream["unplanned"], stream["reserved_bytes"]) == (61, 0, 5 * MIB), stream
 
 
 def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_plan):

@@ -168,7 +168,7 @@ def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):
     MIB = 1 << 20
     def block(mib):
         return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
-    torch.zeros(1, device="cuda")
+    torch.cuda.init()
     kept = []
     def start():
         kept.append(block(2))
@@ -205,5 +205,5 @@ def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):
     """, BUDDY_DEVICE_PLAN=path, PINBUDDY_SIM_DEVICE_MB="150")
     odd, live, dropped, allocated, large = outcome.value
     assert dropped and (odd, live) == ([], 3)
-    # The small one, the hog, three that are kept and three steps of three.
-    assert (allocated, large) == (14, 70 + 52 + 3 * 36)
+    # The hog, three that are kept and three steps of three.
+    assert (allocated, large) == (13, 70 + 52 + 3 * 36)

@@ -44,7 +44,7 @@ def test_a_profiler_is_told_of_frees_and_not_of_regions(run, tmp_path):
         assert sum(went) == -sum(came) and sum(both) == 0, (stock, planned)
         assert max(it for it in went) < 0, (stock, planned)
     blocks = sorted(it for it in planned[0] if 0 < it < 6 * MIB)
-    assert blocks == [3 * MIB + 4096, 4 * MIB, 5 * MIB + 4096], planned
+    assert blocks == [3 * MIB + 1024, 4 * MIB, 5 * MIB + 512], planned
 
 
 SNAPSHOT = HEAD + """

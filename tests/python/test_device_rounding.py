@@ -45,7 +45,7 @@ def test_a_planned_block_is_as_long_as_stocks_would_be(run, tmp_path):
 
 # The region is taken where a cached block is a little longer, and then again and again while the setting rounds it up.
 REGION = """
-    import json, torch, pinbuddy
+    import json, os, sys, torch, pinbuddy
     MIB = 1 << 20
     cuda = torch.cuda
     def block(mib):
@@ -75,6 +75,9 @@ REGION = """
     cuda.caching_allocator_delete(beside)
     for _ in range(30):
         two()
+        block(60)
+    if os.environ.get("STEPS_ALONE"):
+        sys.exit(0)
     for text in ("roundup_power2_divisions:4", "", "roundup_power2_divisions:2", "roundup_power2_divisions:[64:2,>:1]"):
         cuda.empty_cache()
         note()
@@ -92,7 +95,8 @@ REGION = """
 def test_a_region_counts_as_long_as_pytorch_made_it(run, tmp_path):
     path = str(tmp_path / "device.json")
     stock = run(REGION.replace("pinbuddy.stats()", "{'device': None}").replace(", pinbuddy", ""), "stock").value
-    assert run(REGION, BUDDY_DEVICE_PLAN=path).value == stock
+    assert run(REGION, BUDDY_DEVICE_PLAN=str(tmp_path / "other.json")).value == stock
+    run(REGION, BUDDY_DEVICE_PLAN=path, STEPS_ALONE="1")
     seen, held, regions = run(REGION, BUDDY_DEVICE_PLAN=path).value
     assert seen == stock[0]
     assert all(reserved == whole for reserved, whole in held), held

@@ -1,18 +1,20 @@
 //! `plan`: a trace or snapshot in, a plan out; and what allocators that do not know the future would have pinned.
 
 mod device;
+mod device_summary;
 mod models;
 mod summary;
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::{Options, Plan, Record, plan_watched};
 use pinbuddy_replay::replay::Outcome;
 use pinbuddy_snapshot::Whose;
+use serde::Serialize;
 
 use crate::baseline::{self, Replays};
 use crate::cli;
@@ -20,7 +22,7 @@ use crate::effort::{Limits, threads};
 use crate::flow::{Beside, Lifetimes, step};
 use crate::input::{Input, What};
 use crate::show;
-use summary::MORE_STEPS;
+use device_summary::DevicePlanned;
 pub use summary::{Planned, Search};
 
 /// The most events of a trace that are planned: 16 bytes for each.
@@ -43,7 +45,7 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let input = Input::open(file, args.device)?;
     let made_for = made_for(&input, args)?;
     if let Whose::Device(number) = input.whose() {
-        return run_device(&input, number, args, made_for);
+        return run_device(&input, number as u32, args, made_for);
     }
     let begun = std::time::Instant::now();
     let read = read(&input, made_for.threshold)?;
@@ -85,16 +87,16 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
 }
 
 /// The same for the memory of a device.
-fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor) -> Result<()> {
+fn run_device(input: &Input, device: u32, args: &cli::Plan, made_for: MadeFor) -> Result<()> {
     let begun = std::time::Instant::now();
-    let read = device::read(input, number)?;
+    let read = device::read(input, device)?;
     input.say_cut_off();
     let reading_seconds = begun.elapsed().as_secs_f64();
     if read.record.is_empty() {
         bail!(
-            "{} has no request from 256 KiB on of device {number}'s memory, which plans are for: {} smaller ones are PyTorch's own",
+            "{} has no request from 256 KiB on of device {device}'s memory, which plans are for: {} smaller ones are PyTorch's own",
             input.name,
-            read.left_out,
+            read.sizes.values().sum::<u64>(),
         );
     }
     let threads = threads(args.threads);
@@ -104,21 +106,10 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
         threads,
         ..Options::default()
     };
-    let made = limits.search(|watch| read.record.plan_watched(&options, watch));
+    let (made, chosen) = limits.search(|watch| read.record.plan_watched(&options, watch));
     let (seconds, ended) = (limits.seconds(), limits.ended(false));
-    if let Some(out) = &args.out {
-        if made.plans.is_empty() {
-            bail!(
-                "{} has no stream whose requests from 256 KiB on come again, with one above 1 MiB, so there is nothing to plan: expected some steps \
-                 that ask for the same, found {}; to do: {MORE_STEPS}",
-                input.name,
-                show::count(read.record.len() as u64, "request"),
-            );
-        }
-        crate::output::write_private(out, |to| made.write(to))?;
-    }
     let begun = std::time::Instant::now();
-    let models = models::replay(input, &made)?;
+    let models = models::replay(&read.record, device, &made)?;
     let search = Search {
         seconds,
         reading_seconds: reading_seconds + begun.elapsed().as_secs_f64(),
@@ -126,13 +117,24 @@ fn run_device(input: &Input, number: usize, args: &cli::Plan, made_for: MadeFor)
         threads,
         out: args.out.clone(),
     };
-    print(
-        &Planned::of_device(number, &made, &read, models, search),
-        args.json,
-    )
+    let [(_, chosen)] = &*chosen else {
+        bail!("{} has memory of more than device {device}", input.name)
+    };
+    let planned = DevicePlanned::new(device, &made, &read, chosen, models, search);
+    if let Some(out) = &args.out {
+        if made.plans.is_empty() {
+            bail!(
+                "no plan is made of {}. To do: {}",
+                input.name,
+                planned.instead()
+            );
+        }
+        crate::output::write_private(out, |to| made.write(to))?;
+    }
+    print(&planned, args.json)
 }
 
-fn print(planned: &Planned, json: bool) -> Result<()> {
+fn print(planned: &(impl Serialize + Display), json: bool) -> Result<()> {
     let mut to = std::io::stdout();
     // A reader such as `head` may close the pipe early.
     let _ = if json {
@@ -176,7 +178,8 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
         world_size: args.world_size.unwrap_or(world_size),
         rank: args.rank.unwrap_or(rank),
         threshold: match threshold {
-            _ if on_device => THRESHOLD,
+            // The planner finds it out.
+            _ if on_device => 0,
             Some(threshold) => threshold,
             None => input.planned_from(),
         },

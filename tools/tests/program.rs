@@ -202,7 +202,7 @@ fn what_cannot_be_used_is_refused_with_its_place() {
     let wrong = file(&folder, "wrong.jsonl", lines);
     let hostile = file(&folder, "hostile.pickle", b"\x80\x04cos\nsystem\n.");
     let zip = file(&folder, "snapshot.pt", b"PK\x03\x04");
-    let packed = file(&folder, "run.jsonl.gz", b"\x1f\x8b\x08\0");
+    let packed = file(&folder, "run.jsonl.zst", b"\x28\xb5\x2f\xfd");
     let table = file(&folder, "blocks.csv", b"id,lower,upper,size\n1,5,5,3\n");
     let small = file(
         &folder,
@@ -233,8 +233,8 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         ),
         (
             ["report", &packed],
-            "error: FOLDER/run.jsonl.gz is compressed: unpack it first, with gunzip or unzstd\n  see       pinbuddy explain 'is \
-             compressed: unpack it first'\n",
+            "error: FOLDER/run.jsonl.zst is compressed by zstd: unpack it first, with unzstd\n  see       pinbuddy explain 'is \
+             compressed by zstd: unpack it first'\n",
         ),
         (
             ["advise", &hostile],

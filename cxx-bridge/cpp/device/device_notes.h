@@ -44,14 +44,13 @@ class DeviceNotes {
     DeviceTrace* to = trace(entry.device_);
     // Whether a run with a plan would ask the plan.
     const bool ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary;
-    const bool recorded = records_ && entry.size_ >= threshold_;
     const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
     switch (entry.action_) {
       case Entry::ALLOC:
         if (to != nullptr && asking != Asking::kRegion) {
           to->request(entry.addr_, round_up(entry.size_), entry.stream_, !ordinary);
         }
-        if (recorded && ordinary) {
+        if (records_ && ordinary) {
           device_allocated(entry.device_, stream, entry.addr_, round_up(entry.size_));
         }
         break;
@@ -64,12 +63,16 @@ class DeviceNotes {
         if (to != nullptr) {
           to->done(entry.addr_);
         }
-        if (recorded) {
-          device_freed(entry.device_, stream, entry.addr_);
+        if (records_) {
+          device_freed(entry.device_, entry.addr_);
         }
         break;
-      case Entry::SEGMENT_ALLOC:
       case Entry::SEGMENT_MAP:
+        if (records_) {
+          device_expandable();
+        }
+        [[fallthrough]];
+      case Entry::SEGMENT_ALLOC:
       case Entry::SEGMENT_FREE:
       case Entry::SEGMENT_UNMAP:
         if (to != nullptr) {
@@ -85,7 +88,6 @@ class DeviceNotes {
  private:
   const bool traces_;
   const bool records_;
-  const std::size_t threshold_ = device_threshold();
   std::array<DeviceTrace, kDevices> all_;
 };
 

@@ -13,7 +13,7 @@ pub(crate) mod process;
 #[cfg(feature = "torch")]
 mod stream;
 
-use pinbuddy_plan::device::THRESHOLD;
+use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
 
 use crate::config::Config;
@@ -39,7 +39,7 @@ pub fn choose(
         );
         return (Choice::Nothing, Some(why));
     }
-    let run = plan::this_run(torch, THRESHOLD);
+    let run = plan::this_run(torch, THRESHOLDS[0]);
     let (choice, said) = plan::decide(name, config, run.clone(), |text, run| {
         let plan = DevicePlan::read(text)?;
         plan.fits(run)?;

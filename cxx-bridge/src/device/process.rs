@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinbuddy_plan::device::THRESHOLD;
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::Slots;
 use serde_json::{Value, json};
@@ -125,7 +124,17 @@ pub(crate) fn device_planned() -> bool {
 
 /// Requests from so many bytes on are planned.
 pub(crate) fn device_threshold() -> usize {
-    THRESHOLD as usize
+    let Choice::Use(plan) = device_memory().choice() else {
+        return usize::MAX;
+    };
+    plan.threshold() as usize
+}
+
+/// The allocator below has mapped memory: it has expandable segments.
+pub(crate) fn device_expandable() {
+    if let Some(recording) = device_memory().recording() {
+        recording.expandable();
+    }
 }
 
 /// The length of the longest region of all plans.
@@ -210,8 +219,8 @@ pub(crate) fn device_allocated(device: i8, stream: usize, address: usize, bytes:
     on_record(|it| it.allocated(device as u32, stream, address, bytes));
 }
 
-pub(crate) fn device_freed(device: i8, stream: usize, address: usize) {
-    on_record(|it| it.freed(device as u32, stream, address));
+pub(crate) fn device_freed(device: i8, address: usize) {
+    on_record(|it| it.freed(device as u32, address));
 }
 
 pub(crate) fn device_record_close() {

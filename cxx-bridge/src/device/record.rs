@@ -12,10 +12,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_plan::Options;
-use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_plan::device::{DeviceRecord, Kind};
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::file::device::{DevicePlan, Stream};
-use pinbuddy_plan::record::Event;
+use pinbuddy_plan::file::device::DevicePlan;
 
 use crate::lock::{Guard, Lock};
 use crate::log::{self, Bytes};
@@ -34,10 +33,8 @@ pub struct Recording {
 #[derive(Debug)]
 struct State {
     record: DeviceRecord,
-    /// Streams by device and address, in the order of their first requests.
-    streams: HashMap<(u32, usize), Stream>,
-    /// How many streams each device has.
-    counts: HashMap<u32, u32>,
+    /// Numbers of streams, by device and address.
+    streams: HashMap<(u32, usize), u32>,
     planner: Planner,
 }
 
@@ -50,10 +47,11 @@ impl Recording {
                 recorded.path.display()
             )
         });
+        let mut record = DeviceRecord::new(MOST_EVENTS);
+        record.behind(Kind::Torch);
         let state = State {
-            record: DeviceRecord::new(MOST_EVENTS),
+            record,
             streams: HashMap::new(),
-            counts: HashMap::new(),
             planner: Planner::new(recorded),
         };
         Self {
@@ -77,28 +75,28 @@ impl Recording {
         let Some(mut state) = self.state() else {
             return;
         };
-        let stream = state.stream(device, stream);
-        let (id, bytes, lane) = (address as u64, bytes as u64, 0);
-        state
-            .record
-            .push(stream, Event::Request { id, bytes, lane });
         let state = &mut *state;
+        let next = state.streams.len() as u32;
+        let stream = *state.streams.entry((device, stream)).or_insert(next);
+        let (id, bytes) = (address as u64, bytes as u64);
+        state.record.request((device, stream), id, bytes);
         if state.planner.is_due(state.record.len()) {
             state.planner.in_a_thread(&state.record);
         }
     }
 
-    /// Memory of this stream is free again.
-    pub fn freed(&self, device: u32, stream: usize, address: usize) {
-        let Some(mut state) = self.state() else {
-            return;
-        };
-        // Streams have the numbers that they have in a run with the plan, in which frees are not seen.
-        let Some(&stream) = state.streams.get(&(device, stream)) else {
-            return;
-        };
-        let id = address as u64;
-        state.record.push(stream, Event::Over { id });
+    /// Memory is free again.
+    pub fn freed(&self, device: u32, address: usize) {
+        if let Some(mut state) = self.state() {
+            state.record.over(device, address as u64);
+        }
+    }
+
+    /// PyTorch's allocator has expandable segments.
+    pub fn expandable(&self) {
+        if let Some(mut state) = self.state() {
+            state.record.behind(Kind::TorchExpandable);
+        }
     }
 
     /// An iteration is over.
@@ -115,18 +113,6 @@ impl Recording {
             (state.record.clone(), state.planner.clone())
         };
         planner.end(&record);
-    }
-}
-
-impl State {
-    fn stream(&mut self, device: u32, address: usize) -> Stream {
-        let counts = &mut self.counts;
-        *self.streams.entry((device, address)).or_insert_with(|| {
-            let count = counts.entry(device).or_default();
-            let number = *count;
-            *count += 1;
-            Stream { device, number }
-        })
     }
 }
 
@@ -150,7 +136,14 @@ impl Made for DevicePlan {
     fn requests_in(text: &str, run: &MadeFor) -> Option<usize> {
         let plans = Self::read(text).ok()?.plans;
         let all = plans.iter().map(|(_, plan)| plan);
-        let own = all.filter(|it| it.made_for == *run);
+        let is_own = |made_for: &MadeFor| {
+            let threshold = run.threshold;
+            MadeFor {
+                threshold,
+                ..made_for.clone()
+            } == *run
+        };
+        let own = all.filter(|it| is_own(&it.made_for));
         usize::try_from(own.map(|it| it.facts.requests).sum::<u64>()).ok()
     }
 
@@ -170,11 +163,14 @@ mod tests {
     fn record(recording: &Recording, steps: usize) {
         for _ in 0..steps {
             // Of a pool, whose requests no plan serves.
-            recording.freed(0, 0x77, 0x9000);
-            for (device, stream, mib) in [(0, 0x10, 3), (0, 0, 5), (1, 0x10, 4)] {
-                let address = 0x1000 * mib;
-                recording.allocated(device, stream, address, mib * MIB);
-                recording.freed(device, stream, address);
+            recording.freed(0, 0x9000);
+            // Two sizes, one after the other, of which PyTorch has a segment each.
+            for (device, stream, mib) in [(0, 0x10, 12), (0, 0, 14), (1, 0x10, 16)] {
+                for mib in [mib, mib + 10] {
+                    let address = 0x1000 * mib;
+                    recording.allocated(device, stream, address, mib * MIB);
+                    recording.freed(device, address);
+                }
             }
             recording.iteration();
         }
@@ -194,7 +190,7 @@ mod tests {
             .map(|(it, plan)| ((it.device, it.number), plan.reserved() as usize / MIB))
             .collect();
         found.sort_unstable();
-        assert_eq!(found, [((0, 0), 3), ((0, 1), 5), ((1, 0), 4)]);
+        assert_eq!(found, [((0, 0), 22), ((0, 1), 24), ((1, 0), 26)]);
     }
 
     #[test]
@@ -207,7 +203,7 @@ mod tests {
         record(&recording, 20);
         recording.close();
         assert!(!path.exists());
-        assert_eq!(recording.state.lock().record.len(), 60);
+        assert_eq!(recording.state.lock().record.len(), 120);
     }
 
     #[test]

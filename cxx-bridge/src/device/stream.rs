@@ -1,11 +1,15 @@
 //! The plan of one stream at run time, as C++ asks it. C++ holds it under a lock of its own.
 
-use pinbuddy_slots::{Borrowed, GRANULE, Lent, Slots};
+use pinbuddy_plan::device::LENT_FROM;
+use pinbuddy_slots::{Borrowed, Lent, Slots};
 
 use crate::ffi::{Part, Place, StreamCounts};
 
 /// The slot of a place in what the plan leaves idle.
 const BORROWED: u32 = u32::MAX;
+
+/// PyTorch counts blocks as whole numbers of so many bytes.
+const COUNTED: usize = 512;
 
 /// A stream's slots; none where nothing is planned for it.
 #[derive(Debug)]
@@ -16,10 +20,11 @@ pub(crate) struct StreamPlan {
 }
 
 impl Place {
-    fn of(lent: Borrowed) -> Self {
+    /// For a request of so many bytes.
+    fn of(lent: Borrowed, bytes: usize) -> Self {
         Self {
             address: lent.address,
-            bytes: lent.bytes,
+            bytes: bytes.next_multiple_of(COUNTED),
             slot: BORROWED,
         }
     }
@@ -72,20 +77,17 @@ impl StreamPlan {
         };
         let lent = match slots.request(0, bytes) {
             Some(taken) => Some(Lent::Slot(taken)),
-            None if bytes <= self.longest => slots.lend(0, bytes),
-            // No place is long enough. The lane has seen the request all the same.
+            None if (LENT_FROM as usize..=self.longest).contains(&bytes) => slots.lend(0, bytes),
+            // It is short, or no place is long enough. The lane has seen the request all the same.
             None => None,
         };
         *place = match lent {
             Some(Lent::Slot(taken)) => Place {
                 address: taken.address,
-                // The slot may be longer: another request's, for which this one stands.
-                bytes: bytes
-                    .next_multiple_of(GRANULE)
-                    .min(slots.bytes_of(taken.slot)),
+                bytes: bytes.next_multiple_of(COUNTED),
                 slot: taken.slot,
             },
-            Some(Lent::Place(lent)) => Place::of(lent),
+            Some(Lent::Place(lent)) => Place::of(lent, bytes),
             None => return false,
         };
         true
@@ -94,7 +96,7 @@ impl StreamPlan {
     /// What is idle, whoever wants it next: for a request that finds no other memory. False if nothing is long enough.
     pub(crate) fn borrow(&mut self, bytes: usize, place: &mut Place) -> bool {
         let lent = self.slots.as_mut().and_then(|it| it.lend_any(bytes));
-        lent.map(|it| *place = Place::of(it)).is_some()
+        lent.map(|it| *place = Place::of(it, bytes)).is_some()
     }
 
     /// The block was freed, and other streams still use it.

@@ -6,32 +6,36 @@
 //!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
 //!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
 //!   planned   a plan in front of the allocator, as in a run
-//!   training  generated trainings
-//!   compare   the outcome of a training with and without its plan
 //!   replay    feeds events to a model and measures
-//!   history   events out of a snapshot that PyTorch wrote
 //! ```
 //!
-//! It is beside [`crate::policy`] and not in it: there a request has a thread, and streams come in when a block is used;
-//! here memory belongs to the stream that it was asked for, a request may be refused, and the driver is asked for whole
-//! segments. What streams do takes no time here: whoever feeds a model says when a block's events are complete.
+//! Memory belongs to the stream that it was asked for, a request may be refused, and the driver is asked for whole
+//! segments. What streams do takes no time here: whoever feeds a model says when a block's events are complete. Knows
+//! neither files nor how plans are made: the planner tries its plans here.
 //!
 //! Not modelled: pools of graphs and of users, garbage collection, `roundup_power2_divisions`, and fractions of a
 //! device. None does anything by default.
 
+#![forbid(unsafe_code)]
+
 mod blocks;
-pub mod compare;
 mod driver;
-pub mod history;
 pub mod planned;
 mod ranges;
 pub mod replay;
 mod torch;
-pub mod training;
 
 pub use torch::Torch;
 
 use std::fmt::Debug;
+
+/// A mebibyte, in bytes.
+const MIB: u64 = 1 << 20;
+
+/// Requests from so many bytes on get what is idle in a plan's regions, where they have no place of their own. PyTorch serves those of
+/// up to 1 MiB from segments of 2 MiB, in which shorter ones waste little, and a short block that lives for long would keep a
+/// large one from its place.
+pub const LENT_FROM: u64 = 1 << 18;
 
 /// What a program does with device memory. A block's number may be used again once it is freed and complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,5 +193,12 @@ impl Kind {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A vector's place for a block; the vector grows as needed.
+#[inline]
+fn place<T: Default>(places: &mut Vec<T>, block: u32) -> &mut T {
+    let index = block as usize;
+    if index >= places.len() {
+        places.resize_with(index + 1, T::default);
+    }
+    &mut places[index]
+}

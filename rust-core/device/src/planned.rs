@@ -1,70 +1,27 @@
 //! A plan in front of PyTorch's allocator, by the rules of a run (`cxx-bridge/cpp/device`).
 //!
-//! Requests from [`THRESHOLD`] on go to the slots of their stream, by the code that serves them in a run, then to what slots leave
-//! idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
+//! Requests from a threshold on go to the slots of their stream, by the code that serves them in a run, then, if they are not
+//! short, to what slots leave idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
 //! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
-use pinbuddy_plan::device::{DeviceRecord, THRESHOLD};
-use pinbuddy_plan::file::device::{DevicePlan, Stream};
-use pinbuddy_plan::record::Event;
-use pinbuddy_slots::{Lent, Slots};
+use pinbuddy_slots::{Layout, Lent, Mistake, Slots};
 
 use serde::Serialize;
 
-use super::{Act, Device, OutOfMemory, Torch, Usage};
-use crate::policy::place;
+use super::place;
+use super::{Device, LENT_FROM, OutOfMemory, Torch, Usage};
 
-/// What a run with these acts records. Every block is live when the record ends, as in a process that is asked at once.
-pub fn record(acts: &[Act]) -> DeviceRecord {
-    let mut record = DeviceRecord::new(u32::MAX);
-    let mut streams = Streams::default();
-    let mut blocks: Vec<Option<(Stream, bool)>> = Vec::new();
-    for &act in acts {
-        match act {
-            Act::Alloc {
-                block,
-                bytes,
-                stream,
-            } if bytes >= THRESHOLD => {
-                let stream = streams.of(stream);
-                *place(&mut blocks, block) = Some((stream, false));
-                let (id, lane) = (u64::from(block), 0);
-                record.push(stream, Event::Request { id, bytes, lane });
-            }
-            Act::Use { block, stream } => {
-                if let Some((own, shared)) = place(&mut blocks, block) {
-                    *shared |= streams.find(stream) != Some(*own);
-                }
-            }
-            Act::Free { block } | Act::Complete { block } => {
-                let held = place(&mut blocks, block);
-                let over = held.take_if(|it| !it.1 || matches!(act, Act::Complete { .. }));
-                if let Some((stream, _)) = over {
-                    let id = u64::from(block);
-                    record.push(stream, Event::Over { id });
-                }
-            }
-            Act::Iter => record.iteration(),
-            Act::Alloc { .. } | Act::Clear => {}
-        }
-    }
-    record
-}
-
-/// Streams in the order in which they asked for planned memory.
-#[derive(Debug, Default)]
-struct Streams(Vec<u32>);
+/// Streams in the order in which they asked for planned memory: a plan names them by these numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Streams(Vec<u32>);
 
 impl Streams {
-    fn find(&self, stream: u32) -> Option<Stream> {
-        let number = self.0.iter().position(|it| *it == stream)?;
-        Some(Stream::from((0, number as u32)))
-    }
-
-    fn of(&mut self, stream: u32) -> Stream {
-        self.find(stream).unwrap_or_else(|| {
+    /// The number of a stream that asks for planned memory now.
+    pub fn number(&mut self, stream: u32) -> usize {
+        let found = self.0.iter().position(|it| *it == stream);
+        found.unwrap_or_else(|| {
             self.0.push(stream);
-            Stream::from((0, self.0.len() as u32 - 1))
+            self.0.len() - 1
         })
     }
 }
@@ -73,6 +30,7 @@ impl Streams {
 #[derive(Debug)]
 pub struct Planned {
     below: Torch,
+    threshold: u64,
     streams: Streams,
     /// By the streams' numbers.
     memory: Vec<Memory>,
@@ -107,7 +65,7 @@ enum At {
     Borrowed(usize),
 }
 
-/// What was counted of requests from [`THRESHOLD`] on.
+/// What was counted of requests that may be planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Served by their slots.
@@ -119,37 +77,31 @@ pub struct Counts {
 }
 
 impl Planned {
-    /// A plan in front of an allocator.
+    /// A plan in front of an allocator: of each stream, by its number, what is planned of requests from `threshold` bytes on.
     ///
     /// # Errors
     ///
-    /// Why a plan cannot be used.
-    pub fn new(below: Torch, plan: &DevicePlan) -> Result<Self, String> {
-        let mut memory: Vec<Memory> = Vec::new();
+    /// Why it cannot be used.
+    pub fn new(below: Torch, threshold: u64, plans: &[Option<Layout>]) -> Result<Self, Mistake> {
         let mut regions = 0;
-        let count = plan.plans.iter().map(|(it, _)| it.number + 1).max();
-        for number in 0..count.unwrap_or(0) {
-            let own = plan.plans.iter().find(|(it, _)| it.number == number);
-            let slots = own.map(|(_, plan)| Slots::learning(&plan.layout(plan.regions.len())));
-            let slots = slots.transpose().map_err(|why| why.to_string())?;
+        let memory = plans.iter().map(|plan| {
+            let slots = plan.as_ref().map(Slots::learning).transpose()?;
             let count = slots.as_ref().map_or(0, |it| it.lengths().len());
-            memory.push(Memory {
-                slots,
-                first: regions,
-                reserved: vec![false; count],
-            });
+            let first = regions;
             regions += count as u32;
-        }
+            Ok(Memory {
+                slots,
+                first,
+                reserved: vec![false; count],
+            })
+        });
+        let memory = memory.collect::<Result<Vec<_>, Mistake>>()?;
+        let lengths = plans.iter().flatten().flat_map(|it| &it.regions);
         Ok(Self {
+            longest: lengths.max().map_or(0, |it| *it as u64),
             below,
+            threshold,
             streams: Streams::default(),
-            longest: plan
-                .plans
-                .iter()
-                .flat_map(|(_, it)| &it.regions)
-                .copied()
-                .max()
-                .unwrap_or(0),
             memory,
             regions,
             live: Vec::new(),
@@ -167,7 +119,7 @@ impl Planned {
     }
 
     fn planned(&mut self, bytes: u64, stream: u32) -> Result<Option<(usize, At)>, OutOfMemory> {
-        let number = self.streams.of(stream).number as usize;
+        let number = self.streams.number(stream);
         let Some(memory) = self.memory.get_mut(number) else {
             return Ok(None);
         };
@@ -190,9 +142,12 @@ impl Planned {
         let taken = slots
             .request(0, bytes as usize)
             .map(|it| At::Slot(it.slot))
-            .or_else(|| match slots.lend(0, bytes as usize)? {
-                Lent::Slot(it) => Some(At::Slot(it.slot)),
-                Lent::Place(it) => Some(At::Borrowed(it.address)),
+            .or_else(|| {
+                let lends = bytes >= LENT_FROM;
+                Some(match lends.then(|| slots.lend(0, bytes as usize))?? {
+                    Lent::Slot(it) => At::Slot(it.slot),
+                    Lent::Place(it) => At::Borrowed(it.address),
+                })
             });
         Ok(taken.map(|it| (number, it)))
     }
@@ -214,7 +169,7 @@ impl Planned {
 
 impl Device for Planned {
     fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
-        if bytes >= THRESHOLD
+        if bytes >= self.threshold
             && let Some((number, at)) = self.planned(bytes, stream)?
         {
             *place(&mut self.live, block) = Some(Live {

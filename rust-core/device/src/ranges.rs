@@ -4,9 +4,9 @@
 //! addresses, free and unmapped ones together, that are long enough; what is unmapped of them is mapped in whole pages.
 //! When the cache is emptied, whole pages of free blocks are unmapped.
 
+use super::MIB;
 use super::blocks::{Block, Id, Pool, State};
 use super::torch::Torch;
-use crate::MIB;
 
 impl Pool {
     /// Bytes of a page.

@@ -89,7 +89,7 @@ struct Request {
 impl Requests {
     fn alloc(&mut self, block: u32, bytes: u64, stream: u32) {
         let shared = false;
-        *crate::policy::place(&mut self.blocks, block) = Request {
+        *super::place(&mut self.blocks, block) = Request {
             bytes,
             stream,
             shared,
@@ -101,7 +101,7 @@ impl Requests {
     }
 
     fn of(&mut self, block: u32) -> &mut Request {
-        crate::policy::place(&mut self.blocks, block)
+        super::place(&mut self.blocks, block)
     }
 
     fn free(&mut self, block: u32) {

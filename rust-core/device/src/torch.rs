@@ -8,11 +8,11 @@
 //! those that other streams use: they are looked at again at the next request. When the driver has no memory, cached
 //! segments are given back, and the request is tried once more.
 
+use super::MIB;
 use super::blocks::{Block, Blocks, Id, Pool, State};
 use super::driver::Driver;
+use super::place;
 use super::{Device, OutOfMemory, Settings, Usage};
-use crate::MIB;
-use crate::policy::place;
 
 /// What sizes are rounded up to.
 const UNIT: u64 = 512;

@@ -3,6 +3,7 @@
 //! Shares nothing with what places: lifetimes are taken as they were given.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::Block;
 
@@ -20,13 +21,17 @@ pub enum Overlap {
     Beyond(usize),
 }
 
-/// The peak of a placement: the highest end. With a `period`, what lives beyond its end also lives
-/// at its begin.
+/// The peak of a placement: the highest end. What begins within a `period` comes again: of many, if it begins at 0, so that what
+/// lives beyond its end also lives at its begin; else of two, the first of which nothing like it comes before.
 ///
 /// # Errors
 ///
 /// The first two blocks, in time, that overlap.
-pub fn check(blocks: &[Block], period: Option<u64>, offsets: &[u64]) -> Result<u64, Overlap> {
+pub fn check(
+    blocks: &[Block],
+    period: Option<Range<u64>>,
+    offsets: &[u64],
+) -> Result<u64, Overlap> {
     if blocks.len() != offsets.len() {
         return Err(Overlap::Count(blocks.len(), offsets.len()));
     }
@@ -42,12 +47,20 @@ pub fn check(blocks: &[Block], period: Option<u64>, offsets: &[u64]) -> Result<u
             events.push((from, true, index));
             events.push((to, false, index));
         };
-        match period.filter(|&period| block.upper > period) {
-            Some(period) => {
-                lives(block.lower, period);
-                lives(0, block.upper - period);
+        match &period {
+            Some(period) if period.start == 0 && block.upper > period.end => {
+                lives(block.lower, period.end);
+                lives(0, block.upper - period.end);
             }
-            None => lives(block.lower, block.upper),
+            Some(period) if period.start > 0 && block.lower >= period.start => {
+                let length = period.end - period.start;
+                lives(block.lower, block.upper);
+                lives(
+                    block.lower + length,
+                    (block.upper + length).min(period.end + length),
+                );
+            }
+            _ => lives(block.lower, block.upper),
         }
     }
     events.sort_unstable();

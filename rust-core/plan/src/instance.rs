@@ -1,8 +1,10 @@
 //! What is to be placed.
 //!
-//! Invariants: every block lives for a moment at least and has a byte at least; with a period it
-//! begins within one and lives no longer than one; the sum of all sizes stays far from what a
+//! Invariants: every block lives for a moment at least and has a byte at least; one that begins within the
+//! period lives no longer than one; the sum of all sizes stays far from what a
 //! `u64` holds. Moments are ranks: only their order matters for a placement.
+
+use std::ops::Range;
 
 use crate::lifetimes::Lifetimes;
 
@@ -32,9 +34,9 @@ pub enum Error {
     /// More bytes than any machine has.
     #[error("the blocks up to {0} have more than {MOST_BYTES} bytes together")]
     Bytes(usize),
-    /// It begins after the period, or lives longer than one.
-    #[error("block {0} lives from {1} to {2}, which does not fit a period of {3}")]
-    Period(usize, u64, u64, u64),
+    /// It begins after the period, or within it and lives longer than one, or lives longer than two after it.
+    #[error("block {0} lives from {1} to {2}, which does not fit a period from {3} to {4}")]
+    Period(usize, u64, u64, u64, u64),
     /// More blocks than are counted here.
     #[error("{0} blocks are more than {max}", max = MOST_BLOCKS)]
     Blocks(usize),
@@ -59,7 +61,7 @@ pub struct Instance {
     pub(crate) moments: u32,
     pub(crate) lifetimes: Lifetimes,
     bound: u64,
-    period: Option<u64>,
+    period: Option<Range<u64>>,
 }
 
 impl Instance {
@@ -72,16 +74,18 @@ impl Instance {
         Self::with(blocks, None)
     }
 
-    /// Blocks that come again in each period: one that ends after it also lives at its begin.
+    /// Blocks of which those that begin within `period` come again after it, with the same places. A period that begins at 0
+    /// is one of many: what ends after it also lives at its begin. One that begins later is the first: then only what began
+    /// before lives at its begin, and the second one, which is like all others, ends the instance.
     ///
     /// # Errors
     ///
     /// The first block that cannot be.
-    pub fn cyclic(blocks: Vec<Block>, period: u64) -> Result<Self, Error> {
+    pub fn cyclic(blocks: Vec<Block>, period: Range<u64>) -> Result<Self, Error> {
         Self::with(blocks, Some(period))
     }
 
-    fn with(blocks: Vec<Block>, period: Option<u64>) -> Result<Self, Error> {
+    fn with(blocks: Vec<Block>, period: Option<Range<u64>>) -> Result<Self, Error> {
         if blocks.len() > MOST_BLOCKS {
             return Err(Error::Blocks(blocks.len()));
         }
@@ -98,13 +102,15 @@ impl Instance {
             if bytes > MOST_BYTES {
                 return Err(Error::Bytes(index));
             }
-            if let Some(period) = period
-                && (lower >= period || upper - lower > period)
+            if let Some(&Range { start, end }) = period.as_ref()
+                && (lower >= end
+                    || lower >= start && upper - lower > end - start
+                    || lower < start && upper > end + (end - start))
             {
-                return Err(Error::Period(index, lower, upper, period));
+                return Err(Error::Period(index, lower, upper, start, end));
             }
         }
-        let (pieces, moments) = ranked(&blocks, period);
+        let (pieces, moments) = ranked(&blocks, period.as_ref());
         let bound = loads(&blocks, &pieces, moments)
             .into_iter()
             .max()
@@ -121,7 +127,7 @@ impl Instance {
     /// Some of the blocks, in this order.
     pub(crate) fn only(&self, some: &[u32]) -> Self {
         let blocks = some.iter().map(|&it| self.blocks[it as usize]).collect();
-        Self::with(blocks, self.period).expect("all of them are an instance")
+        Self::with(blocks, self.period.clone()).expect("all of them are an instance")
     }
 
     /// The blocks, in the order in which they were given.
@@ -151,13 +157,21 @@ impl Instance {
 }
 
 /// Lifetimes as pieces, sorted by their begin, with ranks for moments; and how many ranks there are.
-fn ranked(blocks: &[Block], period: Option<u64>) -> (Vec<Piece>, u32) {
+fn ranked(blocks: &[Block], period: Option<&Range<u64>>) -> (Vec<Piece>, u32) {
     let mut parts = Vec::with_capacity(blocks.len());
     for (block, &Block { lower, upper, .. }) in (0_u32..).zip(blocks) {
         match period {
-            Some(period) if upper > period => {
-                parts.push((lower, period, block));
-                parts.push((0, upper - period, block));
+            Some(&Range { start: 0, end }) if upper > end => {
+                parts.push((lower, end, block));
+                parts.push((0, upper - end, block));
+            }
+            Some(&Range {
+                start: start @ 1..,
+                end,
+            }) if lower >= start => {
+                let length = end - start;
+                parts.push((lower, upper, block));
+                parts.push((lower + length, (upper + length).min(end + length), block));
             }
             _ => parts.push((lower, upper, block)),
         }

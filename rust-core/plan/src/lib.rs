@@ -43,5 +43,5 @@ pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
 pub use record::{Event, Record};
 pub use replay::{Replayed, check_plan, places};
-pub use script::{Options, Seen, Watch, plan, plan_watched};
+pub use script::{How, Options, Seen, Watch, plan, plan_watched};
 pub use solve::{Effort, Solution, solve};

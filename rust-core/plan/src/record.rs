@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::Block;
 use crate::file::GRANULE;
 
 /// Something that happened. Events are pushed in the order in which they happened.
@@ -53,9 +54,61 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Its lifetime, which ends at `end` if that is not known.
+    pub(crate) fn block(&self, end: u32) -> Block {
+        Block {
+            lower: u64::from(self.begin),
+            upper: u64::from(self.over.min(end)),
+            size: self.bytes(),
+        }
+    }
+
     /// Rounded up to granules.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.granules) * GRANULE
+    }
+}
+
+/// How many bytes live when.
+pub(crate) struct Levels<'r> {
+    pub(crate) record: &'r Record,
+    /// Of each request in order, the bytes of all up to it.
+    begun: Vec<u64>,
+    /// When requests are over, sorted, and the bytes of all that are over by then.
+    over: Vec<(u32, u64)>,
+}
+
+impl<'r> Levels<'r> {
+    pub(crate) fn of(record: &'r Record) -> Self {
+        let sum = |sum: &mut u64, bytes: u64| {
+            *sum += bytes;
+            Some(*sum)
+        };
+        let begun = record.requests.iter().map(Request::bytes).scan(0, sum);
+        let ends = record.requests.iter().filter(|it| it.over != NEVER);
+        let mut over: Vec<(u32, u64)> = ends.map(|it| (it.over, it.bytes())).collect();
+        over.sort_unstable_by_key(|it| it.0);
+        let mut all = 0;
+        for (_, bytes) in &mut over {
+            all += *bytes;
+            *bytes = all;
+        }
+        Self {
+            record,
+            begun: begun.collect(),
+            over,
+        }
+    }
+
+    /// The bytes that live just after the last request before a moment.
+    pub(crate) fn at_last_before(&self, moment: u32) -> u64 {
+        let requests = &self.record.requests;
+        let before = requests.partition_point(|it| it.begin < moment);
+        let Some(last) = before.checked_sub(1) else {
+            return 0;
+        };
+        let over = self.over.partition_point(|it| it.0 <= requests[last].begin);
+        self.begun[last] - over.checked_sub(1).map_or(0, |it| self.over[it].1)
     }
 }
 

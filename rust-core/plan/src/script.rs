@@ -3,21 +3,21 @@
 //! First the iterations that are alike are found: between the program's marks, or else in the sequences of
 //! sizes and lifetimes ([`iterations`], [`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
 //! ([`clock`], [`spans`]) and are placed as a cyclic instance, lanes together or apart ([`groups`],
-//! [`line`]). The requests before them are placed around that ([`prologue`]). What no slot serves when the
-//! record is replayed on the plan gets an amount ([`amount`]).
+//! [`line`]), with the requests before them. What no slot serves when the record is replayed on the plan gets an
+//! amount ([`amount`]).
 //!
 //! Where nothing repeats, the plan is an amount alone. So it is where slots would take a quarter more than
 //! that.
 
 mod align;
 mod amount;
+mod candidate;
 mod clears;
 mod clock;
 mod groups;
 mod iterations;
 mod line;
 mod period;
-mod prologue;
 mod spans;
 mod spare;
 mod steady;
@@ -27,11 +27,14 @@ mod tests;
 use std::cell::LazyCell;
 
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
-use crate::record::Record;
+use crate::record::{Levels, Record};
 use crate::replay::check_plan;
+pub use candidate::How;
+pub(crate) use candidate::{Candidate, candidates};
 use groups::Group;
 use iterations::steady_by;
-use line::{Placed, Walls};
+use line::Walls;
+use pinbuddy_device::Kind;
 use spans::Spans;
 use steady::Steady;
 
@@ -51,10 +54,17 @@ pub struct Options {
     pub made_for: MadeFor,
     /// How many threads look for places; 0 is 1.
     pub threads: usize,
+    /// Whether first fit is good enough.
+    pub quick: bool,
+    /// Whether no region has to be one that can be given back.
+    pub together: bool,
     /// It is for device memory, where PyTorch's allocator stands behind the plan. What lives while little is in use has
     /// regions of its own, whether or not the record empties the cache, so that the others can be given back; and requests
     /// without a slot are left to that allocator, if room for them would take too much.
     pub device: bool,
+    /// Of device memory: which of PyTorch's allocators serves what the plan does not. If that is not known, a plan is made where
+    /// it is better than both.
+    pub behind: Option<Kind>,
 }
 
 /// How far the search is.
@@ -101,6 +111,12 @@ pub fn plan_watched(record: &Record, options: &Options, watch: Watch<'_>) -> Pla
         (!too_much(made.reserved())).then_some((made, iterations))
     });
     let (mut plan, iterations) = slots.unwrap_or_else(|| (alone.clone(), 0));
+    set_facts(&mut plan, record, iterations);
+    plan
+}
+
+fn set_facts(plan: &mut Plan, record: &Record, iterations: usize) {
+    let reserved = plan.reserved();
     let facts = &mut plan.facts;
     facts.requests = record.len() as u64;
     facts.iterations = iterations as u64;
@@ -109,11 +125,10 @@ pub fn plan_watched(record: &Record, options: &Options, watch: Watch<'_>) -> Pla
         true => record.peak(),
         false => amount::peak(record, &(0..record.len() as u32).collect::<Vec<_>>()),
     };
-    let reserved: u64 = plan.regions.iter().sum();
+
     if reserved > 0 {
         facts.efficiency = facts.peak as f64 / reserved as f64;
     }
-    plan
 }
 
 /// The requests of each lane, in order. What is too long for a region is nobody's.
@@ -162,6 +177,7 @@ fn with_slots(
     too_much: &dyn Fn(u64) -> bool,
     watch: Watch<'_>,
 ) -> Option<Plan> {
+    let ease = !options.quick || steady.last_two(&Levels::of(record)).is_some();
     let groups = groups::groups(record, steady, main, |lane| {
         let mut alone = vec![Vec::new(); lanes.len()];
         alone[lane].clone_from(&lanes[lane]);
@@ -181,34 +197,25 @@ fn with_slots(
     if too_much(least) {
         return None;
     }
-    // Of the prologue: numbers of requests, offsets.
-    let mut early = Vec::new();
     let mut placed = Vec::with_capacity(groups.len());
-    let mut walls = Vec::new();
     let (mut end, mut bound) = (0, 0);
     for (group, mut spans) in groups.iter().zip(spans) {
-        line::ease(&mut spans, options, watch);
-        let apart = groups.len() <= MOST_APART;
-        let (own, before, least) =
-            place(record, options, lanes, group, &spans, (end, apart), watch);
-        if own.is_apart {
-            let wall = own.wall.unwrap_or(own.end);
-            let again = own.offsets.iter().copied().zip(spans.sizes());
-            let early = before
-                .iter()
-                .map(|&(number, at)| (at, bytes_of(record, number)));
-            if !options.device {
-                walls.extend(line::parts(again.chain(early), end..wall));
-            }
-            walls.extend([end, wall, own.end]);
+        if ease {
+            line::ease(&mut spans, options, watch);
         }
-        end = own.end;
-        bound += least;
-        early.extend(before);
-        placed.push((spans, own));
+        let apart = groups.len() <= MOST_APART;
+        let places = place(record, options, lanes, group, &spans, (end, apart), watch);
+        end = places.end;
+        bound += places.bound;
+        placed.push((spans, places));
     }
+    let mut early: Vec<(u32, u64)> = placed
+        .iter()
+        .flat_map(|(_, it)| &it.early)
+        .copied()
+        .collect();
     early.sort_unstable();
-    let walls = Walls::new(walls);
+    let walls = Walls::new(placed.iter().flat_map(|(_, it)| &it.walls).copied());
     let mut plan = written(record, options, lanes.len(), &early, &placed, &walls);
     let of_the_clock = early.iter().map(|it| it.0);
     let of_the_clock: Vec<u32> = of_the_clock
@@ -229,8 +236,20 @@ fn with_slots(
     (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
 }
 
-/// Places a group from `base` on, what lives where the cache is emptied `apart` from all else: its blocks, the requests
-/// of its prologue with their offsets, and the least bytes that any placement takes.
+/// Where the requests of a group of lanes go.
+struct Places {
+    /// Those before the iterations: numbers of requests, with their offsets.
+    early: Vec<(u32, u64)>,
+    /// Those that come again, in the order of [`Spans::blocks`].
+    again: Vec<u64>,
+    /// The first byte after all.
+    end: u64,
+    /// The least bytes that any placement takes.
+    bound: u64,
+    walls: Vec<u64>,
+}
+
+/// Places a group from `base` on, what lives where the cache is emptied `apart` from all else.
 fn place(
     record: &Record,
     options: &Options,
@@ -239,38 +258,73 @@ fn place(
     spans: &Spans<'_>,
     (base, apart): (u64, bool),
     watch: Watch<'_>,
-) -> (Placed, Vec<(u32, u64)>, u64) {
+) -> Places {
+    let early = early(record, lanes, group, spans);
+    let request = |number: &u32| &record.requests[*number as usize];
+    let across = clears::across(spans, record, options.device).filter(|_| apart);
+    let placed = line::place(
+        &line::Group {
+            blocks: (early.iter().map(|it| spans.early(request(it))))
+                .chain(spans.again())
+                .collect(),
+            kinds: (early.iter())
+                .map(|it| match spans.keeps(request(it)) {
+                    true => line::Kind::Kept,
+                    false => line::Kind::Passing,
+                })
+                .chain(std::iter::repeat_n(line::Kind::Again, spans.len()))
+                .collect(),
+            period: Some(spans.line()),
+            apart: across.map(|across| {
+                let kept = early.iter().map(|it| spans.keeps(request(it)));
+                let by_turns = across.iter().copied().cycle();
+                kept.chain(by_turns.take(spans.len())).collect()
+            }),
+        },
+        base,
+        options,
+        watch,
+    );
+    let mut walls = Vec::new();
+    if placed.is_apart {
+        let wall = placed.wall.unwrap_or(placed.end);
+        if !options.device {
+            let bytes = early
+                .iter()
+                .map(|it| request(it).bytes())
+                .chain(spans.sizes());
+            let places = placed.offsets.iter().copied().zip(bytes);
+            walls.extend(line::parts(places, base..wall));
+        }
+        walls.extend([base, wall, placed.end]);
+    }
+    let mut again = placed.offsets;
+    let offsets: Vec<u64> = again.drain(..early.len()).collect();
+    Places {
+        early: early.into_iter().zip(offsets).collect(),
+        again,
+        end: placed.end,
+        bound: placed.bound,
+        walls,
+    }
+}
+
+/// The requests of a group before its iterations. Where sizes vary, only those that are kept or known: others will not come
+/// again.
+fn early(record: &Record, lanes: &[Vec<u32>], group: &Group, spans: &Spans<'_>) -> Vec<u32> {
     let request = |number: u32| &record.requests[number as usize];
     let own = group.lanes.iter().flat_map(|&lane| &lanes[lane]).copied();
-    let mut early: Vec<u32> = own
-        .filter(|&number| request(number).begin < group.steady.begin())
-        .collect();
+    let begin = group.steady.begin();
+    let mut early: Vec<u32> = own.filter(|&it| request(it).begin < begin).collect();
     early.sort_unstable();
-    let is_kept = |&number: &u32| prologue::is_kept(request(number), spans);
-    let (kept, mut early): (Vec<u32>, Vec<u32>) = early.into_iter().partition(is_kept);
     if group.steady.varies(record, lanes) {
         let known = group.steady.sizes();
-        early.retain(|&number| known.contains(&(request(number).lane, request(number).granules)));
+        early.retain(|&it| {
+            let it = request(it);
+            spans.keeps(it) || known.contains(&(it.lane, it.granules))
+        });
     }
-    let mut end = base;
-    let mut places = Vec::with_capacity(kept.len() + early.len());
-    let mut ends = Vec::with_capacity(kept.len());
-    let mut least = 0;
-    for number in kept {
-        let bytes = request(number).bytes();
-        let at = line::beside_walls(end, bytes);
-        end = at + bytes;
-        least += bytes;
-        places.push((number, at));
-        ends.push((request(number).begin, end));
-    }
-    let across = clears::across(spans, record, options.device).filter(|_| apart);
-    let mut placed = line::place(spans, across.as_deref(), end, options, watch);
-    let offsets = prologue::place(record, &early, spans, &mut placed, base, &ends);
-    let found = early.into_iter().zip(offsets);
-    places.extend(found.filter_map(|(number, offset)| Some((number, offset?))));
-    least += placed.bound;
-    (placed, places, least)
+    early
 }
 
 fn bytes_of(record: &Record, number: u32) -> u64 {
@@ -283,7 +337,7 @@ fn written(
     options: &Options,
     lanes: usize,
     places: &[(u32, u64)],
-    groups: &[(Spans<'_>, Placed)],
+    groups: &[(Spans<'_>, Places)],
     walls: &Walls,
 ) -> Plan {
     let mut plan = Plan {
@@ -296,7 +350,7 @@ fn written(
         .map(|&(number, at)| (at, bytes_of(record, number)));
     let again = groups
         .iter()
-        .flat_map(|(spans, placed)| placed.offsets.iter().copied().zip(spans.sizes()));
+        .flat_map(|(spans, placed)| placed.again.iter().copied().zip(spans.sizes()));
     let all: Vec<(u64, u64)> = early.chain(again).collect();
     let slots = line::cut(&mut plan, &all, walls);
     let (early, mut again) = slots.split_at(places.len());
@@ -306,7 +360,7 @@ fn written(
     }
     for (spans, placed) in groups {
         let own;
-        (own, again) = again.split_at(placed.offsets.len());
+        (own, again) = again.split_at(placed.again.len());
         // By turns, and within a turn by lanes and positions: as the spans are.
         for (span, &slot) in spans.spans.iter().cycle().zip(own) {
             let lane = &mut plan.lanes[span.lane];

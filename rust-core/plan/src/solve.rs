@@ -76,6 +76,20 @@ impl Best {
         self.peak() <= self.bound()
     }
 
+    fn solution(self, bound: u64) -> Solution {
+        let peak = self.peak();
+        let (offsets, by) = self
+            .found
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        Solution {
+            peak: if offsets.is_empty() { 0 } else { peak },
+            offsets,
+            bound,
+            by,
+        }
+    }
+
     fn offer(&self, peak: u64, offsets: &[u64], by: &'static str, effort: Effort<'_>) {
         let mut found = self
             .found
@@ -117,24 +131,46 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
             });
         }
     });
-    let (peak, bound) = (best.peak(), best.bound());
-    let (offsets, by) = best
-        .found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    Solution {
-        peak: if offsets.is_empty() { 0 } else { peak },
-        offsets,
-        bound,
-        by,
-    }
+    let bound = best.bound();
+    best.solution(bound)
 }
 
-/// The lowest peak of the ways of first fit, or one that is no higher than `good`.
-pub(crate) fn first_fit(instance: &Instance, good: u64, effort: Effort<'_>) -> u64 {
+/// The best of the ways of first fit, or the first one that is no higher than `good`.
+pub(crate) fn first_fit(instance: &Instance, good: u64, effort: Effort<'_>) -> Solution {
     let best = Best::new(good);
     portfolio(instance, &best, effort);
-    best.peak()
+    best.solution(instance.lower_bound())
+}
+
+/// Places of the blocks that have none in `offsets` yet, around those that have, by first fit; all offsets.
+pub(crate) fn around(
+    instance: &Instance,
+    offsets: &[Option<u64>],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Vec<u64> {
+    let known = || {
+        (0..)
+            .zip(offsets)
+            .filter_map(|(block, at)| Some((block, (*at)?)))
+    };
+    let ends = known().map(|(block, at)| at + instance.blocks[block as usize].size);
+    let good = ends.max().unwrap_or(0);
+    let mut packer = Packer::new(instance);
+    let (mut best, mut found) = (u64::MAX, Vec::new());
+    for way in ways() {
+        let mut order = way.order(instance);
+        order.retain(|&it| offsets[it as usize].is_none());
+        let has_any = best < u64::MAX;
+        let stop = || has_any && stop();
+        if let Some(peak) = packer.pack_around(known(), &order, way.gap, best, &stop) {
+            best = peak;
+            found = packer.offsets().to_vec();
+        }
+        if best <= good || stop() {
+            break;
+        }
+    }
+    found
 }
 
 /// Goes through all ways of first fit, until one reaches the bound; answers with them, the best first.

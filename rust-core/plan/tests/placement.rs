@@ -96,9 +96,9 @@ proptest! {
 
     #[test]
     fn what_lives_across_the_periods_end_overlaps_nothing_at_its_begin(blocks in blocks(60, 30)) {
-        let instance = Instance::cyclic(blocks.clone(), 30).expect("valid");
+        let instance = Instance::cyclic(blocks.clone(), 0..30).expect("valid");
         let solution = solved(&instance, 40);
-        let peak = check(&blocks, Some(30), &solution.offsets).expect("a placement");
+        let peak = check(&blocks, Some(0..30), &solution.offsets).expect("a placement");
         prop_assert_eq!(peak, solution.peak);
         prop_assert!(!overlap(&blocks, Some(30), &solution.offsets));
         prop_assert!(peak >= instance.lower_bound());
@@ -108,7 +108,7 @@ proptest! {
     fn few_blocks_are_placed_as_well_as_can_be(blocks in blocks(6, 8), cyclic: bool) {
         let period = cyclic.then_some(8);
         let instance = match period {
-            Some(period) => Instance::cyclic(blocks.clone(), period),
+            Some(period) => Instance::cyclic(blocks.clone(), 0..period),
             None => Instance::new(blocks.clone()),
         }
         .expect("valid");
@@ -125,7 +125,7 @@ proptest! {
     ) {
         let period = cyclic.then_some(12);
         let offsets = &offsets[..blocks.len()];
-        let found = check(&blocks, period, offsets);
+        let found = check(&blocks, period.map(|it| 0..it), offsets);
         prop_assert_eq!(found.is_err(), overlap(&blocks, period, offsets), "{:?}", found);
     }
 
@@ -133,7 +133,7 @@ proptest! {
     fn the_bound_is_the_most_that_lives_at_a_moment(blocks in blocks(40, 20), cyclic: bool) {
         let period = cyclic.then_some(20);
         let instance = match period {
-            Some(period) => Instance::cyclic(blocks.clone(), period),
+            Some(period) => Instance::cyclic(blocks.clone(), 0..period),
             None => Instance::new(blocks.clone()),
         }
         .expect("valid");
@@ -154,7 +154,7 @@ fn blocks_that_cannot_be_are_refused_by_their_number() {
     };
     let refused = |block, period: Option<u64>| {
         match period {
-            Some(period) => Instance::cyclic(vec![good, block], period),
+            Some(period) => Instance::cyclic(vec![good, block], 0..period),
             None => Instance::new(vec![good, block]),
         }
         .expect_err("refused")
@@ -163,8 +163,14 @@ fn blocks_that_cannot_be_are_refused_by_their_number() {
     assert_eq!(refused(block(3, 3, 1), None), Error::Lifetime(1, 3, 3));
     assert_eq!(refused(block(0, 1, 0), None), Error::Empty(1));
     assert_eq!(refused(block(0, 1, u64::MAX), None), Error::Bytes(1));
-    assert_eq!(refused(block(5, 6, 1), Some(5)), Error::Period(1, 5, 6, 5));
-    assert_eq!(refused(block(1, 7, 1), Some(5)), Error::Period(1, 1, 7, 5));
+    assert_eq!(
+        refused(block(5, 6, 1), Some(5)),
+        Error::Period(1, 5, 6, 0, 5)
+    );
+    assert_eq!(
+        refused(block(1, 7, 1), Some(5)),
+        Error::Period(1, 1, 7, 0, 5)
+    );
     let beyond = check(&[good], None, &[u64::MAX]);
     assert_eq!(beyond, Err(Overlap::Beyond(0)));
     assert_eq!(check(&[good], None, &[]), Err(Overlap::Count(1, 0)));

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pinbuddy_plan::Options;
+use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_replay::device::history::{Agreement, History};
-use pinbuddy_replay::device::planned::{Planned, record};
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Kind, Settings};
 use pinbuddy_snapshot::{Snapshot, Whose};
@@ -48,8 +48,8 @@ fn a_plan_of_a_training_as_users_write_it_is_full() {
         threads: 1,
         ..Options::default()
     };
-    let plan = record(&history.acts).plan(&options, &|| false);
-    let model = Planned::new(Kind::Torch.model(), &plan).unwrap();
+    let plan = DeviceRecord::of(&history.acts).plan(&options, &|| false);
+    let model = plan.before(0, Kind::Torch.model()).unwrap();
     let mut replay = Replay::new(model);
     history.acts.iter().for_each(|act| replay.step(*act));
     let efficiency = replay.outcome().efficiency.unwrap();

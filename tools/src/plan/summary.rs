@@ -3,13 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pinbuddy_plan::device::THRESHOLD;
-use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_plan::{Plan, check_plan};
 use serde::Serialize;
 
-use super::models::Models;
-use super::{Read, device};
+use super::Read;
 use crate::baseline::{self, Baseline};
 use crate::effort::{Ended, gap_percent};
 use crate::show;
@@ -17,8 +14,6 @@ use crate::show;
 /// What planning a trace came to. Sizes are in bytes.
 #[derive(Debug, Serialize)]
 pub struct Planned {
-    /// The device whose memory it is; none for pinned memory.
-    pub device: Option<usize>,
     /// Requests at or above the threshold.
     pub requests: u64,
     /// Requests below it, which are left to PyTorch's own allocator.
@@ -55,28 +50,17 @@ pub struct Planned {
     pub out: Option<PathBuf>,
     /// Requests of the trace that get their place when it is replayed on the plan.
     pub hits: u64,
-    /// What PyTorch's own allocator would have pinned for these requests; of a device, reserved for all requests, small ones
-    /// too, as are the next ones.
-    pub stock: Option<Baseline>,
-    /// The same with expandable segments; none for pinned memory.
-    pub expandable: Option<Baseline>,
-    /// What is reserved with the plan in front of stock; none for pinned memory.
-    pub plan_before_stock: Option<Baseline>,
-    /// The same in front of expandable segments.
-    pub plan_before_expandable: Option<Baseline>,
-    /// What pinbuddy's engine would have pinned for them, with no plan; none for device memory.
-    pub engine: Option<Baseline>,
+    /// What PyTorch's own allocator would have pinned for these requests.
+    pub stock: Baseline,
+    /// What pinbuddy's engine would have pinned for them, with no plan.
+    pub engine: Baseline,
     /// The most that the run's own allocator had from the driver at once, as far as the file says.
     pub run_peak: Option<u64>,
 }
 
-/// What to do where no stream's requests come again.
-pub(super) const MORE_STEPS: &str = "record more steps, or end each with pinbuddy.iteration()";
-
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let repeats = match self.iterations {
-            0 if self.device.is_some() => "no stream's come again: no plan".to_owned(),
             0 => "they do not repeat: a plan of amounts".to_owned(),
             it => format!(
                 "{} alike: {}",
@@ -94,21 +78,9 @@ impl fmt::Display for Planned {
             show::count(self.requests, "request"),
             show::bytes(self.peak_requested),
         )?;
-        if self.regions.is_empty() && self.device.is_some() {
-            if let Some(peak) = self.run_peak {
-                let peak = show::bytes(peak);
-                writeln!(f, "  the run's own allocator had {peak}")?;
-            }
-            return writeln!(f, "To have a plan: {MORE_STEPS}");
-        }
         writeln!(
             f,
-            "  the plan {} {} in {}, {:.2} % above the lower bound; {:.2} s",
-            if self.device.is_some() {
-                "reserves"
-            } else {
-                "pins"
-            },
+            "  the plan pins {} in {}, {:.2} % above the lower bound; {:.2} s",
             show::bytes(self.peak),
             show::count(self.regions.len() as u64, "region"),
             self.gap_percent,
@@ -127,14 +99,9 @@ impl fmt::Display for Planned {
             )?;
         }
         self.others(f)?;
-        let variable = if self.device.is_some() {
-            "BUDDY_DEVICE_PLAN"
-        } else {
-            "BUDDY_PLAN"
-        };
         match &self.out {
-            Some(out) => writeln!(f, "To use it: {variable}={}", out.display()),
-            None => writeln!(f, "To use it: --out FILE, and {variable}=FILE in the run"),
+            Some(out) => writeln!(f, "To use it: BUDDY_PLAN={}", out.display()),
+            None => writeln!(f, "To use it: --out FILE, and BUDDY_PLAN=FILE in the run"),
         }
     }
 }
@@ -142,35 +109,20 @@ impl fmt::Display for Planned {
 impl Planned {
     /// What others would have had for the same requests.
     fn others(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.device.is_some() {
-            writeln!(f, "  with all requests, small ones too, as models have it:")?;
-        }
         let others = [
             ("stock", &self.stock),
-            ("expandable segments", &self.expandable),
-            ("the plan, before stock", &self.plan_before_stock),
-            (
-                "the plan, before expandable segments",
-                &self.plan_before_expandable,
-            ),
             ("pinbuddy without a plan", &self.engine),
         ];
         for (name, it) in others {
-            let Some(it) = it else { continue };
-            let peak = show::bytes(it.peak);
-            if self.device.is_some() {
-                let efficiency = 100.0 * it.efficiency;
-                writeln!(
-                    f,
-                    "    {name}: {peak} reserved, of which {efficiency:.1} % were in use at most"
-                )?;
-            } else {
-                let (gap, waits) = (it.gap_percent, show::count(it.waits, "wait"));
-                writeln!(
-                    f,
-                    "  {name} pins {peak}, {gap:.2} % above it; {waits} for the driver"
-                )?;
-            }
+            let (peak, gap, waits) = (
+                show::bytes(it.peak),
+                it.gap_percent,
+                show::count(it.waits, "wait"),
+            );
+            writeln!(
+                f,
+                "  {name} pins {peak}, {gap:.2} % above it; {waits} for the driver"
+            )?;
         }
         Ok(())
     }
@@ -210,9 +162,8 @@ impl Planned {
         } else {
             facts.peak
         };
-        let [stock, engine] = [0, 1].map(|it| Some(Baseline::new(&read.outcomes[it], lower_bound)));
+        let [stock, engine] = [0, 1].map(|it| Baseline::new(&read.outcomes[it], lower_bound));
         Self {
-            device: None,
             requests: facts.requests,
             requests_below_threshold: read.left_out,
             threshold: plan.made_for.threshold,
@@ -232,50 +183,7 @@ impl Planned {
             out: search.out,
             hits: check_plan(&read.record, plan).hits,
             stock,
-            expandable: None,
-            plan_before_stock: None,
-            plan_before_expandable: None,
             engine,
-            run_peak: (read.run_peak > 0).then_some(read.run_peak),
-        }
-    }
-
-    /// The same of a device's memory: the sums over its streams.
-    pub(super) fn of_device(
-        device: usize,
-        made: &DevicePlan,
-        read: &device::Read,
-        models: Models,
-        search: Search,
-    ) -> Self {
-        let plans = || made.plans.iter().map(|(_, plan)| plan);
-        let peak = made.reserved();
-        let lower_bound = plans().map(|it| it.facts.lower_bound).sum();
-        Self {
-            device: Some(device),
-            requests: read.record.len() as u64,
-            requests_below_threshold: read.left_out,
-            threshold: THRESHOLD,
-            iterations: plans().map(|it| it.facts.iterations).max().unwrap_or(0),
-            peak,
-            peak_requested: read.peak,
-            lower_bound,
-            gap_percent: gap_percent(peak, lower_bound),
-            efficiency: baseline::ratio(read.peak, peak),
-            seconds: search.seconds,
-            reading_seconds: search.reading_seconds,
-            ended: search.ended_with(peak <= lower_bound),
-            threads: search.threads,
-            regions: plans().flat_map(|it| it.regions.clone()).collect(),
-            slots: plans().map(|it| it.slots.len()).sum(),
-            lanes: made.plans.len(),
-            out: search.out,
-            hits: read.record.hits(made),
-            stock: Some(models.stock),
-            expandable: Some(models.expandable),
-            plan_before_stock: Some(models.plan),
-            plan_before_expandable: Some(models.plan_expandable),
-            engine: None,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
         }
     }

@@ -79,14 +79,14 @@ proptest! {
         let blocks: Vec<Block> = seeds.into_iter().map(|(at, length, size)| block(at, at + length, size)).collect();
         let period = cyclic.then_some(30);
         let instance = match period {
-            Some(period) => Instance::cyclic(blocks.clone(), period),
+            Some(period) => Instance::cyclic(blocks.clone(), 0..period),
             None => Instance::new(blocks.clone()),
         }.expect("valid");
         let all: u64 = blocks.iter().map(|it| it.size).sum();
         for cost in STYLES {
             for capacity in [instance.lower_bound(), all] {
                 if let Some(offsets) = found(&instance, capacity, cost, width) {
-                    let peak = check(&blocks, period, &offsets).expect("a placement");
+                    let peak = check(&blocks, period.map(|it| 0..it), &offsets).expect("a placement");
                     prop_assert!((instance.lower_bound()..=capacity).contains(&peak));
                 }
             }

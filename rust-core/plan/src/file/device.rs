@@ -6,10 +6,14 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use pinbuddy_device::Torch;
+use pinbuddy_device::planned::Planned;
+use pinbuddy_slots::Mistake;
 use serde::{Deserialize, Serialize};
 
 use super::text::{Text, VERSION, check_head};
 use super::{Error, MadeFor, Mismatch, Plan};
+use crate::device::THRESHOLDS;
 
 const FORMAT: &str = "pinbuddy-device-plan";
 
@@ -65,6 +69,30 @@ struct Of<'t> {
 }
 
 impl DevicePlan {
+    /// The smallest request that it has places for.
+    #[must_use]
+    pub fn threshold(&self) -> u64 {
+        let plans = self.plans.iter().map(|(_, it)| it.made_for.threshold);
+        plans.min().unwrap_or(0)
+    }
+
+    /// The plans of a device in front of a model of PyTorch's allocator.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be used.
+    pub fn before(&self, device: u32, model: Torch) -> Result<Planned, Mistake> {
+        let own = || self.plans.iter().filter(move |(it, _)| it.device == device);
+        let count = own().map(|(it, _)| it.number as usize + 1).max();
+        let mut layouts = vec![None; count.unwrap_or(0).min(MOST_STREAMS)];
+        for (stream, plan) in own() {
+            if let Some(layout) = layouts.get_mut(stream.number as usize) {
+                *layout = Some(plan.layout(plan.regions.len()));
+            }
+        }
+        Planned::new(model, self.threshold(), &layouts)
+    }
+
     /// Plans from the text of a file.
     ///
     /// # Errors
@@ -124,13 +152,20 @@ impl DevicePlan {
         out.write_all(b"\n")
     }
 
-    /// Whether this run may use the plans.
+    /// Whether this run may use the plans, which have places for requests from any of [`THRESHOLDS`] on.
     ///
     /// # Errors
     ///
     /// Everything that differs.
     pub fn fits(&self, run: &MadeFor) -> Result<(), Mismatch> {
-        self.plans.iter().try_for_each(|(_, plan)| plan.fits(run))
+        self.plans.iter().try_for_each(|(_, plan)| {
+            let own = plan.made_for.threshold;
+            let is_known = THRESHOLDS.contains(&own);
+            plan.fits(&MadeFor {
+                threshold: if is_known { own } else { THRESHOLDS[0] },
+                ..run.clone()
+            })
+        })
     }
 
     /// The bytes of all regions.

@@ -54,7 +54,7 @@ fn blocks_that_hand_nothing_on_stay_apart() {
 #[test]
 fn blocks_across_a_periods_end_are_not_joined() {
     let blocks = vec![block(0, 4, 5), block(4, 8, 5), block(6, 12, 3)];
-    let instance = Instance::cyclic(blocks, 10).expect("valid");
+    let instance = Instance::cyclic(blocks, 0..10).expect("valid");
     assert!(Joined::of(&instance, &|| false).is_none());
 }
 

@@ -66,11 +66,6 @@ impl<'s> Clock<'s> {
         self.interval * self.intervals
     }
 
-    /// The moment at which the first iteration begins.
-    pub(super) fn first_begin(&self) -> u32 {
-        self.steady.begin()
-    }
-
     /// When a request begins, from the begin of its iteration on.
     pub(super) fn begin(&self, iteration: usize, moment: u32) -> u64 {
         self.at(iteration, moment)

@@ -25,52 +25,83 @@ struct Tried {
 
 /// What comes again, in iterations of the lane `main`.
 pub(super) fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
-    let ends = |begin: Option<u32>, within: Vec<u32>| {
-        let mut cuts: Vec<u32> = begin
-            .into_iter()
-            .chain(within)
-            .chain([record.now])
-            .collect();
-        cuts.dedup();
-        cuts
-    };
-    let marked = Steady::find(record, lanes, main, &ends(Some(0), record.marks.clone()));
-    if marked.is_some() {
-        return marked;
-    }
+    marked(record, lanes, main).or_else(|| {
+        let found = found(record, lanes, main, true);
+        Some(found.into_iter().next()?.steady)
+    })
+}
+
+/// All that may come again, the likeliest first.
+pub(super) fn all(record: &Record, lanes: &[Vec<u32>], main: usize) -> Vec<Steady> {
+    let marked = marked(record, lanes, main);
+    let found = found(record, lanes, main, false).into_iter();
+    marked
+        .into_iter()
+        .chain(found.map(|it| it.steady))
+        .collect()
+}
+
+/// The program's marks part its iterations.
+fn marked(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
+    Steady::find(
+        record,
+        lanes,
+        main,
+        &cuts(record, Some(0), record.marks.clone()),
+    )
+}
+
+fn cuts(record: &Record, begin: Option<u32>, within: Vec<u32>) -> Vec<u32> {
+    let mut cuts: Vec<u32> = begin
+        .into_iter()
+        .chain(within)
+        .chain([record.now])
+        .collect();
+    cuts.dedup();
+    cuts
+}
+
+/// What comes again after periods that are found, the best first; no more are tried after one that is as good as can be,
+/// if that is `enough`.
+fn found(record: &Record, lanes: &[Vec<u32>], main: usize, enough: bool) -> Vec<Tried> {
     let lane = &lanes[main];
     let begin = |&number: &u32| record.requests[number as usize].begin;
     let sizes = lane.iter().map(|&it| record.requests[it as usize].granules);
     let sizes: Vec<u32> = sizes.collect();
     let least = peak(record, lane);
     let mut tried: Vec<Tried> = Vec::new();
-    for period in period::find(&sizes, &lives(record, lane)) {
+    for period in period::find(&sizes, &lives(record, lane), enough) {
         let from = lane[sizes.len() % period..].iter();
         // What comes before the first whole iteration may be the end of one: its requests would be taken for
         // the first ones of others.
-        let cuts = ends(None, from.step_by(period).map(begin).collect());
+        let cuts = cuts(record, None, from.step_by(period).map(begin).collect());
         let Some(steady) = Steady::find(record, lanes, main, &cuts) else {
             continue;
         };
         let it = Tried::new(record, lane, main, steady);
         let is_best = it.cost <= least + least / 1000 * AS_GOOD && it.covered * 8 >= lane.len() * 7;
         tried.push(it);
-        if is_best {
+        if is_best && enough {
             break;
         }
     }
     // The likeliest comes first of those that cover as many.
     tried.sort_by_key(|it| std::cmp::Reverse(it.covered));
-    let most = tried.iter().map(|it| it.share).max()?;
-    let enough = tried.into_iter().filter(|it| it.share * 8 >= most * 7);
-    let best = enough.reduce(|best, it| {
-        if it.cost + it.cost / 1000 * AS_GOOD < best.cost {
-            it
-        } else {
-            best
+    let most = tried.iter().map(|it| it.share).max().unwrap_or(0);
+    let mut best = None;
+    for (at, it) in tried
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.share * 8 >= most * 7)
+    {
+        if best.is_none_or(|best: usize| it.cost + it.cost / 1000 * AS_GOOD < tried[best].cost) {
+            best = Some(at);
         }
-    });
-    Some(best?.steady)
+    }
+    if let Some(best) = best {
+        tried[..=best].rotate_right(1);
+    }
+    tried
 }
 
 /// How many requests of its lane later each request is over.

@@ -1,14 +1,16 @@
 //! The line of bytes that is cut into regions: walls stand where regions end, and no block crosses one.
 //!
+//! All blocks of a group are placed together: those of an iteration, which come again, and those before the first one.
 //! A region is unpinned when the cache is emptied while nothing lies in it. So where a program does that, what lives then
 //! is placed apart from all else, with a wall between, unless that takes more memory; and in parts that go one by one.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::spans::Spans;
 use super::{Options, Seen, Watch};
-use crate::file::{MOST_REGION, Plan, Slot};
-use crate::solve::first_fit;
+use crate::file::{GRANULE, MOST_REGION, Plan, Slot};
+use crate::solve::{around, first_fit};
 use crate::{Block, Effort, Instance, solve};
 
 /// A solution is good enough at so many thousandths above the bound.
@@ -37,35 +39,68 @@ impl Walls {
         let own = self.0.partition_point(|&wall| wall <= at).checked_sub(1);
         (at - at % MOST_REGION).max(own.map_or(0, |it| self.0[it]))
     }
+}
 
-    /// The first place from `offset` on at which a block crosses no wall.
-    pub(super) fn beside(&self, offset: u64, bytes: u64) -> u64 {
-        let mut offset = offset;
-        loop {
-            let begin = self.begin(offset + bytes - 1);
-            // What no region holds is nobody's: it would cross walls for ever.
-            if begin <= offset || bytes > MOST_REGION {
-                return offset;
-            }
-            offset = begin;
-        }
+/// The first place from `offset` on at which a block crosses no end of the longest region. What no region holds is nobody's.
+fn beside_walls(offset: u64, bytes: u64) -> u64 {
+    let last = (offset + bytes - 1) / MOST_REGION * MOST_REGION;
+    if last <= offset || bytes > MOST_REGION {
+        offset
+    } else {
+        last
     }
 }
 
 /// Whether bytes lie on both sides of a wall.
 fn crosses(offset: u64, bytes: u64) -> bool {
-    Walls::default().beside(offset, bytes) != offset
+    beside_walls(offset, bytes) != offset
 }
 
-/// The first place from `offset` on at which a block crosses no end of the longest region.
-pub(super) fn beside_walls(offset: u64, bytes: u64) -> u64 {
-    Walls::default().beside(offset, bytes)
+/// So much lies between what is apart and the rest, so that nothing crosses from one to the other. It is in no region.
+const WALL: u64 = GRANULE;
+
+/// What a block is to the iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It lives through all of them: it meets each other block, so nothing is to be searched.
+    Kept,
+    /// It is a part of them.
+    Again,
+    /// It is there for a while before them: it lies around the others, which decide how long the line is.
+    Passing,
+}
+
+/// Blocks that are placed together.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) blocks: Vec<Block>,
+    pub(super) kinds: Vec<Kind>,
+    /// What begins within it comes again after it.
+    pub(super) period: Option<Range<u64>>,
+    /// Of each block, whether it lives where the cache may be emptied; nothing if none is to lie apart.
+    pub(super) apart: Option<Vec<bool>>,
+}
+
+impl Group {
+    fn instance(&self, some: &[usize]) -> Option<Instance> {
+        let blocks = some.iter().map(|&at| self.blocks[at]).collect();
+        instance(blocks, self.period.clone())
+    }
+}
+
+/// None if they have more bytes than any machine has.
+fn instance(blocks: Vec<Block>, period: Option<Range<u64>>) -> Option<Instance> {
+    match period {
+        Some(period) => Instance::cyclic(blocks, period),
+        None => Instance::new(blocks),
+    }
+    .ok()
 }
 
 /// Blocks of a group on the line.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
-    /// In the order of [`Spans::blocks`].
+    /// In the order of the group's blocks.
     pub(super) offsets: Vec<u64>,
     /// The first byte after all.
     pub(super) end: u64,
@@ -126,7 +161,7 @@ fn lowest(spans: &Spans<'_>, good: u64, options: &Options, watch: Watch<'_>) -> 
     };
     spans
         .instance()
-        .map_or(u64::MAX, |it| first_fit(&it, good, effort))
+        .map_or(u64::MAX, |it| first_fit(&it, good, effort).peak)
 }
 
 /// A placement that is no higher is good enough.
@@ -134,65 +169,110 @@ fn enough(bound: u64) -> u64 {
     bound / 1000 * (1000 + GOOD_ENOUGH)
 }
 
-/// Places a group from `base` on; `across` says which of its spans live where the cache may be emptied.
-pub(super) fn place(
-    spans: &Spans<'_>,
-    across: Option<&[bool]>,
+/// Places a group from `base` on. What is to lie apart does so unless that takes too much more.
+pub(super) fn place(group: &Group, base: u64, options: &Options, watch: Watch<'_>) -> Placed {
+    let stays = |at: usize| group.kinds[at] != Kind::Passing;
+    let mut placed = place_some(group, stays, base, options, watch);
+    if let Some(apart) = group.apart.as_ref().filter(|_| !options.together) {
+        placed.is_apart = true;
+        let mut first = place_some(group, |at| stays(at) && apart[at], base, options, watch);
+        let rest = |at: usize| stays(at) && !apart[at];
+        let rest = place_some(group, rest, first.end + WALL, options, watch);
+        let length = placed.end - base;
+        let most = if options.device {
+            MOST_UNASKED
+        } else {
+            MOST_FOR_A_WALL
+        };
+        if rest.end - base <= length + length / most {
+            for (at, offset) in rest.offsets.into_iter().enumerate() {
+                if !apart[at] {
+                    first.offsets[at] = offset;
+                }
+            }
+            placed.wall = Some(first.end + WALL);
+            placed.end = rest.end;
+            placed.offsets = first.offsets;
+        }
+    }
+    place_around(group, &mut placed, base, options, watch);
+    placed
+}
+
+/// Places what is there for a while before the iterations around all else. What crosses a wall then lies behind it.
+fn place_around(
+    group: &Group,
+    placed: &mut Placed,
     base: u64,
     options: &Options,
     watch: Watch<'_>,
-) -> Placed {
-    let blocks = spans.blocks();
-    let mut together = place_some(spans, &blocks, |_| true, base, options, watch);
-    let Some(across) = across.filter(|it| !it.is_empty()) else {
-        return together;
-    };
-    together.is_apart = true;
-    // By turns.
-    let lives = |at: usize| across[at % across.len()];
-    let mut first = place_some(spans, &blocks, lives, base, options, watch);
-    let rest = place_some(spans, &blocks, |at| !lives(at), first.end, options, watch);
-    let length = together.end - base;
-    let most = if options.device {
-        MOST_UNASKED
-    } else {
-        MOST_FOR_A_WALL
-    };
-    if rest.end - base > length + length / most {
-        return together;
+) {
+    if !group.kinds.contains(&Kind::Passing) {
+        return;
     }
-    for (at, offset) in rest.offsets.into_iter().enumerate() {
-        if !lives(at) {
-            first.offsets[at] = offset;
+    let passes = |at: usize| group.kinds[at] == Kind::Passing;
+    let all: Vec<usize> = (0..group.blocks.len()).collect();
+    let mut blocks = group.blocks.clone();
+    let known = |at: &usize| (!passes(*at)).then(|| placed.offsets[*at] - base);
+    let mut known: Vec<Option<u64>> = all.iter().map(known).collect();
+    if let Some(wall) = placed.wall {
+        // Nothing crosses what is always there.
+        blocks.push(Block {
+            lower: 0,
+            upper: blocks.iter().map(|it| it.upper).max().unwrap_or(1),
+            size: WALL,
+        });
+        known.push(Some(wall - WALL - base));
+    }
+    let Some(instance) = instance(blocks, group.period.clone()) else {
+        return;
+    };
+    placed.bound = placed.bound.max(instance.lower_bound());
+    let found = around(&instance, &known, watch.stop);
+    let mut left = vec![false; all.len()];
+    for (at, offset) in all.iter().copied().zip(found).filter(|it| passes(it.0)) {
+        let (offset, bytes) = (base + offset, group.blocks[at].size);
+        if crosses(offset, bytes) {
+            left[at] = true;
+        } else {
+            placed.offsets[at] = offset;
+            placed.end = placed.end.max(offset + bytes);
         }
     }
-    Placed {
-        wall: Some(first.end),
-        is_apart: true,
-        end: rest.end,
-        bound: together.bound,
-        offsets: first.offsets,
+    if left.contains(&true) {
+        let behind = place_some(group, |at| left[at], placed.end, options, watch);
+        for at in all.into_iter().filter(|&at| left[at]) {
+            placed.offsets[at] = behind.offsets[at];
+        }
+        placed.end = behind.end;
     }
 }
 
 /// Places the blocks that are `chosen` from `base` on. What crosses a wall is placed anew after all others.
 fn place_some(
-    spans: &Spans<'_>,
-    blocks: &[Block],
+    group: &Group,
     chosen: impl Fn(usize) -> bool,
     base: u64,
     options: &Options,
     watch: Watch<'_>,
 ) -> Placed {
     let mut placed = Placed {
-        offsets: vec![0; blocks.len()],
+        offsets: vec![0; group.blocks.len()],
         end: base,
         ..Placed::default()
     };
-    let mut left: Vec<usize> = (0..blocks.len()).filter(|&at| chosen(at)).collect();
+    let all = (0..group.blocks.len()).filter(|&at| chosen(at));
+    let (kept, mut left): (Vec<usize>, Vec<usize>) =
+        all.partition(|&at| group.kinds[at] == Kind::Kept);
+    for at in kept {
+        let bytes = group.blocks[at].size;
+        placed.offsets[at] = beside_walls(placed.end, bytes);
+        placed.end = placed.offsets[at] + bytes;
+    }
+    let kept = placed.end - base;
+    placed.bound = kept;
     while !left.is_empty() {
-        let some: Vec<Block> = left.iter().map(|&at| blocks[at]).collect();
-        let Ok(instance) = Instance::cyclic(some, spans.period()) else {
+        let Some(instance) = group.instance(&left) else {
             // More bytes than any machine has: nothing is placed.
             return Placed {
                 end: base,
@@ -201,39 +281,40 @@ fn place_some(
         };
         let good = enough(instance.lower_bound());
         // What crossed a wall comes on top.
-        let (below, bound) = (placed.end - base, placed.bound.max(instance.lower_bound()));
-        let best = std::sync::atomic::AtomicU64::new(u64::MAX);
-        let order = std::sync::atomic::Ordering::Relaxed;
-        let solution = solve(
-            &instance,
-            Effort {
-                joins: false,
-                threads: options.threads,
-                stop: &|| best.load(order) <= good || (watch.stop)(),
-                seen: &|peak| {
-                    best.store(peak, order);
-                    let peak = below + peak;
-                    (watch.seen)(Seen { peak, bound });
-                },
+        let below = placed.end - base;
+        let bound = placed.bound.max(kept + instance.lower_bound());
+        let best = AtomicU64::new(u64::MAX);
+        let effort = Effort {
+            joins: false,
+            threads: options.threads,
+            stop: &|| best.load(Relaxed) <= good || (watch.stop)(),
+            seen: &|peak| {
+                best.store(peak, Relaxed);
+                let peak = below + peak;
+                (watch.seen)(Seen { peak, bound });
             },
-        );
+        };
+        let solution = match options.quick {
+            true => first_fit(&instance, good, effort),
+            false => solve(&instance, effort),
+        };
         // What no region holds is cut anyway.
         let base = if solution.peak > MOST_REGION {
             placed.end
         } else {
             beside_walls(placed.end, solution.peak)
         };
-        if placed.bound == 0 {
-            placed.bound = solution.bound;
+        if placed.bound == kept {
+            placed.bound += solution.bound;
         }
         let mut crossing = Vec::new();
         for (&at, offset) in left.iter().zip(&solution.offsets) {
-            let offset = base + offset;
-            if crosses(offset, blocks[at].size) {
+            let (offset, bytes) = (base + offset, group.blocks[at].size);
+            if crosses(offset, bytes) {
                 crossing.push(at);
             } else {
                 placed.offsets[at] = offset;
-                placed.end = placed.end.max(offset + blocks[at].size);
+                placed.end = placed.end.max(offset + bytes);
             }
         }
         left = crossing;

@@ -27,9 +27,21 @@ const CANDIDATES: usize = 6;
 const BY_LIVES: usize = 3;
 
 /// What may be the period of requests with these sizes and lifetimes, the likeliest first: by sizes, then by
-/// both. Each comes twice at least.
-pub(super) fn find(sizes: &[u32], lives: &[u32]) -> Vec<usize> {
+/// both. Each comes twice at least. `whole`: in half of all requests; else also at the end alone, behind another phase.
+pub(super) fn find(sizes: &[u32], lives: &[u32], whole: bool) -> Vec<usize> {
     let mut found = by_sizes(sizes);
+    if !whole {
+        let half = &sizes[sizes.len() / 2..];
+        let late = exact(sizes)
+            .map(|it| it.1)
+            .into_iter()
+            .chain(by_sizes(half));
+        for period in late {
+            if !found.contains(&period) {
+                found.push(period);
+            }
+        }
+    }
     let both = |rough: fn(u32) -> u32| -> Vec<(u32, u32)> {
         let lives = lives.iter().map(|&it| rough(it));
         sizes.iter().copied().zip(lives).collect()
@@ -45,7 +57,8 @@ pub(super) fn find(sizes: &[u32], lives: &[u32]) -> Vec<usize> {
 }
 
 fn by_sizes(sizes: &[u32]) -> Vec<usize> {
-    exact(sizes).map_or_else(|| near(sizes, CANDIDATES), |it| vec![it])
+    let exact = exact(sizes).filter(|(length, _)| length * SHARE >= sizes.len());
+    exact.map_or_else(|| near(sizes, CANDIDATES), |it| vec![it.1])
 }
 
 /// A lifetime's power of two, and its next two bits: streams are not done at the same moment each time.
@@ -54,8 +67,8 @@ fn magnitude(life: u32) -> u32 {
     life >> shift << shift
 }
 
-/// The smallest period of the longest end of `sizes` that has two periods at least.
-fn exact(sizes: &[u32]) -> Option<usize> {
+/// The longest end of `sizes` that has two periods at least, and its smallest period.
+fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
     // The failure function of the sequence read backwards: `borders[n]` is the length of the longest
     // proper border of the last `n` sizes.
     let at = |index: usize| sizes[sizes.len() - 1 - index];
@@ -75,8 +88,7 @@ fn exact(sizes: &[u32]) -> Option<usize> {
             found = Some((length, period));
         }
     }
-    let (length, period) = found?;
-    (length * SHARE >= sizes.len()).then_some(period)
+    found
 }
 
 /// The distances between equal sizes at which the most sizes repeat, `most` at most. The rarest sizes tell
@@ -163,7 +175,7 @@ mod tests {
             let lives: Vec<u32> = (0..120)
                 .map(|at| 40 - 3 * (at % 12) + at * 7 % (jitter + 1))
                 .collect();
-            let found = super::find(&sizes, &lives);
+            let found = super::find(&sizes, &lives, true);
             assert!(found[0] == 3 && found[1..].contains(&12), "{found:?}");
         }
     }

@@ -1,10 +1,12 @@
 //! Lifetimes of regular requests: from the earliest begin to the latest end in any iteration.
 
+use std::ops::Range;
+
 use super::align::NONE;
 use super::clock::Clock;
 use super::steady::Steady;
 use crate::file::GRANULE;
-use crate::record::{NEVER, Record};
+use crate::record::{NEVER, Record, Request};
 use crate::{Block, Instance};
 
 /// The most iterations that a request may live for; what lives longer is irregular.
@@ -149,6 +151,11 @@ impl<'s> Spans<'s> {
         self.spans.iter().map(|it| it.bytes).cycle()
     }
 
+    /// How many blocks there are.
+    pub(super) fn len(&self) -> usize {
+        self.spans.len() * self.turns as usize
+    }
+
     /// All as blocks, turn by turn.
     pub(super) fn blocks(&self) -> Vec<Block> {
         let turns = (0..self.turns).flat_map(|turn| {
@@ -165,7 +172,47 @@ impl<'s> Spans<'s> {
 
     /// All as an instance; none if they have more bytes than any machine has.
     pub(super) fn instance(&self) -> Option<Instance> {
-        Instance::cyclic(self.blocks(), self.period()).ok()
+        Instance::cyclic(self.blocks(), 0..self.period()).ok()
+    }
+
+    /// When the blocks come again, on a line of time that begins with the record.
+    pub(super) fn line(&self) -> Range<u64> {
+        let begin = u64::from(self.first_begin());
+        begin..begin + self.period()
+    }
+
+    /// Whether a request from before the iterations lives on through one.
+    pub(super) fn keeps(&self, early: &Request) -> bool {
+        early.over == NEVER
+            || match self.clock.over(early.over) {
+                Some(over) => over > self.iteration(),
+                None => early.over > self.first_begin(),
+            }
+    }
+
+    /// A request from before the iterations, on the line of time. One that is kept has its bytes for good.
+    pub(super) fn early(&self, request: &Request) -> Block {
+        let line = self.line();
+        let upper = match self.clock.over(request.over) {
+            _ if self.keeps(request) => line.end + self.period(),
+            Some(over) => line.start + over,
+            None => u64::from(request.over),
+        };
+        Block {
+            lower: u64::from(request.begin),
+            upper,
+            size: request.bytes(),
+        }
+    }
+
+    /// Those that come again, on the line of time.
+    pub(super) fn again(&self) -> impl Iterator<Item = Block> {
+        let begin = self.line().start;
+        self.blocks().into_iter().map(move |it| Block {
+            lower: begin + it.lower,
+            upper: begin + it.upper,
+            ..it
+        })
     }
 
     /// Gives each request the longest one's room, or a half of it, or a quarter and so on.

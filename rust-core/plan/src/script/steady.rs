@@ -9,10 +9,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use super::align::{NONE, align};
-use crate::record::{NEVER, Record};
+use crate::record::{Levels, NEVER, Record};
 
 /// Of how many iterations the reference is chosen where no two are equal.
 const CANDIDATES: usize = 16;
+
+/// A program that goes on holds as much after each iteration as before it, but for one part in so many of the most that it has: it
+/// may keep a number of each. What a layer of a network adds, or the step from one phase to another, is more.
+const UNSTEADY: u64 = 128;
 
 /// An iteration in which the record has requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub(super) struct Iteration {
 }
 
 /// The regular requests of a lane.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Positions {
     pub(super) granules: Vec<u32>,
     /// For each iteration, of each position, the request's number, or [`NONE`]. Nothing without positions.
@@ -32,7 +36,7 @@ pub(super) struct Positions {
 }
 
 /// What comes again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Steady {
     /// Those alike, in order; two at least.
     pub(super) alike: Vec<Iteration>,
@@ -85,6 +89,29 @@ impl Steady {
         self.alike.last().map_or(0, |it| it.end)
     }
 
+    /// How many iterations there are, and how many requests come again in each.
+    pub(super) fn shape(&self) -> (usize, usize) {
+        let positions = self.lanes.iter().map(|it| it.granules.len());
+        (self.alike.len(), positions.sum())
+    }
+
+    /// The moments of the last two iterations, if the program would go on with such: one follows the other, and as much lives
+    /// after each as before it.
+    pub(super) fn last_two(&self, levels: &Levels<'_>) -> Option<[Range<u32>; 2]> {
+        let [.., before, last] = &*self.alike else {
+            return None;
+        };
+        let is_steady =
+            before.end == last.begin && is_level(levels, before) && is_level(levels, last);
+        is_steady.then(|| [before, last].map(|it| it.begin..it.end))
+    }
+
+    /// Whether most iterations leave as much as they found.
+    pub(super) fn is_level(&self, levels: &Levels<'_>) -> bool {
+        let level = self.alike.iter().filter(|it| is_level(levels, it));
+        level.count() * 2 > self.alike.len()
+    }
+
     /// Lanes and sizes of regular requests.
     pub(super) fn sizes(&self) -> HashSet<(u32, u32)> {
         let lanes = (0..).zip(&self.lanes);
@@ -121,6 +148,13 @@ impl Steady {
             .flat_map(|it| it.requests.iter().flatten());
         all.filter(|&&number| number != NONE).count()
     }
+}
+
+/// Whether as much lives after an iteration as before it. Frees behind a record's last request are not known, so each ends with
+/// its last request.
+fn is_level(levels: &Levels<'_>, it: &Iteration) -> bool {
+    let [before, after] = [it.begin, it.end].map(|it| levels.at_last_before(it));
+    before.abs_diff(after) <= levels.record.peak() / UNSTEADY
 }
 
 /// The part of a lane that lies in an iteration.

@@ -26,7 +26,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
         let seen = &|_| {};
         let stop = &|| false;
         line::ease(&mut spans, &options, Watch { stop, seen });
-        let (own, early, _) = place(
+        let own = place(
             record,
             &options,
             &lanes,
@@ -51,13 +51,13 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
                 offsets.push(offset);
             }
         };
-        early
+        own.early
             .iter()
             .for_each(|&(number, offset)| lives(number, offset));
         for iteration in 0..group.steady.alike.len() {
             let turn = iteration % spans.turns as usize;
-            let own = &own.offsets[turn * spans.spans.len()..];
-            for (span, &offset) in spans.spans.iter().zip(own) {
+            let again = &own.again[turn * spans.spans.len()..];
+            for (span, &offset) in spans.spans.iter().zip(again) {
                 let positions = &group.steady.lanes[span.lane];
                 let number = positions.requests[iteration][span.position];
                 if number != align::NONE && record.requests[number as usize].over != NEVER {

@@ -4,9 +4,10 @@
 //! run that is like the one that was planned, there are runs that differ from it.
 
 use pinbuddy_plan::Options;
+use pinbuddy_plan::device::DeviceRecord;
 use serde::Serialize;
 
-use super::planned::{Counts, Planned, record};
+use super::planned::Counts;
 use super::replay::{Outcome, Replay};
 use super::training::{Differs, Training};
 use super::{Act, Device, Kind};
@@ -104,11 +105,20 @@ pub fn compare(
         threads: 1,
         ..Options::default()
     };
-    let plan = record(&recorded).plan(&options, stop);
+    // As a process makes one, which knows its own allocator.
+    let plan_for = |kind: Kind| {
+        let mut record = DeviceRecord::of(&recorded);
+        record.behind(kind);
+        record.plan(&options, stop)
+    };
+    let plans = Kind::ALL.map(plan_for);
     let runs = RUNS.iter().map(|&(name, differs)| {
         let acts = training.acts(seed + 1, REPLAYED, differs);
-        let with =
-            |kind: Kind| Ok::<_, String>(replayed(&acts, Planned::new(kind.model(), &plan)?));
+        let with = |kind: Kind| {
+            let planned = plans[kind as usize].before(0, kind.model());
+            let model = planned.map_err(|why| why.to_string())?;
+            Ok::<_, String>(replayed(&acts, model))
+        };
         let planned = with(Kind::Torch)?;
         Ok(Run {
             differs: name,
@@ -122,7 +132,7 @@ pub fn compare(
     Ok(Comparison {
         training: training.name,
         varies: training.varies(),
-        regions: plan.reserved(),
+        regions: plans[Kind::Torch as usize].reserved(),
         runs: runs.collect::<Result<_, String>>()?,
     })
 }

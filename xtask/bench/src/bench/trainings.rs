@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use pinbuddy_plan::Options;
+use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_replay::device::history::History;
-use pinbuddy_replay::device::planned::{Planned, record};
 use pinbuddy_replay::device::replay::{Outcome, Replay};
 use pinbuddy_replay::device::{Device, Kind, Settings};
 use pinbuddy_snapshot::{Snapshot, Whose};
@@ -181,9 +181,9 @@ fn planned(history: &History) -> Result<[f64; 2]> {
         threads: 1,
         ..Options::default()
     };
-    let plan = record(&history.acts).plan(&options, &stop);
+    let plan = DeviceRecord::of(&history.acts).plan(&options, &stop);
     let efficiency = |kind: Kind| -> Result<f64> {
-        let model = Planned::new(kind.model(), &plan).map_err(anyhow::Error::msg)?;
+        let model = plan.before(0, kind.model())?;
         let reached = replayed(history, model).efficiency;
         reached.context("a training that reserves memory")
     };

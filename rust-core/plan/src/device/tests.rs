@@ -1,0 +1,186 @@
+//! What is planned of which records, by hand-made programs.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// A program on one stream of device 0.
+#[derive(Clone)]
+struct Program {
+    record: DeviceRecord,
+    next: u64,
+}
+
+impl Program {
+    fn new() -> Self {
+        Self {
+            record: DeviceRecord::new(u32::MAX),
+            next: 0,
+        }
+    }
+
+    fn ask(&mut self, mib: u64) -> u64 {
+        self.ask_on((0, 0), mib)
+    }
+
+    fn ask_on(&mut self, stream: (u32, u32), mib: u64) -> u64 {
+        self.next += 1;
+        assert!(self.record.request(stream, self.next, mib * MIB));
+        self.next
+    }
+
+    fn ask_all(&mut self, mib: &[u64]) -> Vec<u64> {
+        mib.iter().map(|it| self.ask(*it)).collect()
+    }
+
+    fn free(&mut self, ids: impl IntoIterator<Item = u64>) {
+        ids.into_iter().for_each(|id| self.record.over(0, id));
+    }
+
+    /// Plans, and what is reserved without and with them.
+    fn planned(&self) -> (DevicePlan, Reserved, Reserved) {
+        let seen = &|_| {};
+        let stop = &|| false;
+        let (plan, chosen) = self
+            .record
+            .plan_watched(&Options::default(), Watch { stop, seen });
+        let [(_, chosen)] = &*chosen else {
+            panic!("one device")
+        };
+        (plan, chosen.without, chosen.with)
+    }
+}
+
+#[test]
+fn each_stream_whose_requests_repeat_has_a_plan() {
+    let mut it = Program::new();
+    for turn in 0..12 {
+        for (stream, sizes) in [
+            ((0, 7), vec![4, 12, 9]),
+            ((0, 3), vec![13, 4]),
+            ((1, 0), vec![2 + turn * turn % 89]),
+        ] {
+            let ids: Vec<u64> = sizes.iter().map(|mib| it.ask_on(stream, *mib)).collect();
+            ids.into_iter().for_each(|id| it.record.over(stream.0, id));
+        }
+        it.record.iteration();
+    }
+    let made = it.record.plan(&Options::default(), &|| false);
+    let of_device_0 = made.plans.iter().filter(|it| it.0.device == 0);
+    let planned: Vec<_> = of_device_0
+        .map(|(it, plan)| (it.number, plan.reserved() / MIB))
+        .collect();
+    assert_eq!(planned, [(0, 25), (1, 17)]);
+    assert_eq!(it.record.hits(&made) as usize, it.record.len());
+}
+
+#[test]
+fn one_large_request_behind_the_steps_has_its_place_where_they_lay() {
+    let mut it = Program::new();
+    for sizes in std::iter::repeat_n(vec![30, 16, 24], 30).chain([vec![90]]) {
+        let ids = it.ask_all(&sizes);
+        it.free(ids);
+    }
+    let (plan, without, with) = it.planned();
+    assert_eq!(plan.reserved(), 90 * MIB);
+    assert_eq!((without.stock, with.stock), (160 * MIB, 90 * MIB));
+}
+
+#[test]
+fn one_step_is_an_iteration_and_what_comes_again_in_it_is_none() {
+    // Layers whose activations live until the backward pass, with a buffer of their own for a moment.
+    let mut it = Program::new();
+    let mut activations = Vec::new();
+    for _ in 0..12 {
+        let buffer = it.ask(70);
+        activations.push(it.ask(22));
+        it.free([buffer]);
+        activations.push(it.ask(15));
+    }
+    for id in activations.into_iter().rev() {
+        let gradient = it.ask(33);
+        it.free([id, gradient]);
+    }
+    let (plan, without, with) = it.planned();
+    let peak = 12 * (22 + 15) * MIB + 33 * MIB;
+    assert!(
+        plan.reserved() <= peak + 33 * MIB,
+        "{}",
+        plan.reserved() / MIB
+    );
+    assert!(with.stock < without.stock.min(without.expandable));
+}
+
+/// A training whose optimizer makes its state in the first step; at the end all is freed.
+#[test]
+fn the_end_of_a_program_does_not_end_what_it_kept() {
+    let mut it = Program::new();
+    let mut kept = it.ask_all(&[20; 6]);
+    for step in 0..12 {
+        let activations = it.ask_all(&[31; 6]);
+        let gradients = it.ask_all(&[20; 6]);
+        it.free(activations);
+        if step == 0 {
+            kept.extend(it.ask_all(&[20; 12]));
+        }
+        for _ in 0..6 {
+            let one = it.ask(20);
+            it.free([one]);
+        }
+        it.free(gradients);
+    }
+    let mut with_the_end = it.clone();
+    with_the_end.free(kept);
+    for it in [it, with_the_end] {
+        let (plan, _, with) = it.planned();
+        assert_eq!(it.record.hits(&plan) as usize, it.record.len());
+        assert_eq!(with.stock, (6 * 20 + 6 * 31 + 6 * 20 + 12 * 20) * MIB);
+    }
+}
+
+#[test]
+fn there_is_no_plan_where_nothing_is_better_than_pytorchs_allocator() {
+    let mut it = Program::new();
+    for _ in 0..20 {
+        let ids = it.ask_all(&[20, 30]);
+        it.free(ids);
+    }
+    let (plan, without, with) = it.planned();
+    assert!(plan.plans.is_empty());
+    assert_eq!((without.stock, with), (50 * MIB, without));
+}
+
+#[test]
+fn short_requests_are_planned_where_they_would_take_much() {
+    // Short blocks live where long ones do not.
+    let mut it = Program::new();
+    for _ in 0..4 {
+        let long = it.ask_all(&[40, 40]);
+        it.free(long);
+        let short: Vec<u64> = (0..600)
+            .map(|_| {
+                it.next += 1;
+                assert!(it.record.request((0, 0), it.next, 96 << 10));
+                it.next
+            })
+            .collect();
+        it.free(short);
+    }
+    let (plan, without, with) = it.planned();
+    assert_eq!(plan.threshold(), THRESHOLDS[1]);
+    assert!(
+        without.stock > 136 * MIB && with.stock == 80 * MIB,
+        "{with:?}"
+    );
+}
+
+#[test]
+fn the_limit_is_for_all_streams_together() {
+    let mut record = DeviceRecord::new(4);
+    for id in 0..10 {
+        record.request((0, id as u32 % 2), id, MIB);
+    }
+    assert_eq!(record.len(), 4);
+    assert!(record.is_full());
+}

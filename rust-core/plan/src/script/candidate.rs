@@ -1,0 +1,113 @@
+//! Ways to plan a record of one lane, of which the best is found by trial.
+//!
+//! Invariant: a plan of any of them holds all invariants of plans. Which one is any good nothing here knows.
+
+use std::ops::Range;
+
+use super::iterations;
+use super::line::{self, Walls};
+use super::steady::Steady;
+use super::{Options, Watch, lanes, set_facts, with_slots, written};
+use crate::Block;
+use crate::file::Plan;
+use crate::record::{Levels, Record};
+
+/// A way to plan a record of one lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate(Option<Steady>);
+
+/// What a plan takes for an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// The whole record, which does not come again.
+    Whole,
+    /// A part of it that came so often.
+    Iterations(usize),
+}
+
+/// So many that are steady are tried; and after the whole record, so many that are not.
+const MOST_STEADY: usize = 2;
+const MOST_UNSTEADY: usize = 3;
+
+/// All ways to plan a record, the most general first: iterations with which the program would go on; then the whole record,
+/// which may have just one; then, if `all` are wanted, what comes again within it. Of a `program`, which may have failed in its
+/// first iteration, the whole record counts only if it has some.
+pub(crate) fn candidates(record: &Record, all: bool, program: bool) -> Vec<Candidate> {
+    let lanes = lanes(record);
+    let steady = match lanes.is_empty() {
+        true => Vec::new(),
+        false => iterations::all(record, &lanes, 0),
+    };
+    let found = steady.into_iter().map(|it| Candidate(Some(it)));
+    let levels = &Levels::of(record);
+    let is_steady = |it: &Candidate| {
+        it.0.as_ref()
+            .is_some_and(|it| it.last_two(levels).is_some())
+    };
+    let (mut steady, mut others): (Vec<_>, Vec<_>) = found.partition(is_steady);
+    let is_level = |it: &Candidate| it.0.as_ref().is_some_and(|it| it.is_level(levels));
+    let has_some = !steady.is_empty() || others.iter().any(is_level);
+    let whole = (!program || has_some).then_some(Candidate(None));
+    // Marks and sizes often say the same.
+    steady.dedup_by_key(|it| it.0.as_ref().map(Steady::shape));
+    steady.truncate(MOST_STEADY);
+    others.truncate(if all { MOST_UNSTEADY } else { 0 });
+    steady.into_iter().chain(whole).chain(others).collect()
+}
+
+impl Candidate {
+    pub(crate) fn how(&self) -> How {
+        match &self.0 {
+            Some(steady) => How::Iterations(steady.alike.len()),
+            None => How::Whole,
+        }
+    }
+
+    /// The moments of the last two iterations, if the program would go on with such.
+    pub(crate) fn last_iterations(&self, record: &Record) -> Option<[Range<u32>; 2]> {
+        self.0.as_ref()?.last_two(&Levels::of(record))
+    }
+
+    /// The plan, if there is one whose regions are not `too_much`.
+    pub(crate) fn plan(
+        &self,
+        record: &Record,
+        options: &Options,
+        too_much: &dyn Fn(u64) -> bool,
+        watch: Watch<'_>,
+    ) -> Option<Plan> {
+        let lanes = lanes(record);
+        let mut plan = match &self.0 {
+            Some(steady) => with_slots(record, options, &lanes, 0, steady.clone(), too_much, watch),
+            None => Some(whole(record, options, &lanes, watch)),
+        }?;
+        let iterations = self.0.as_ref().map_or(0, |it| it.alike.len());
+        set_facts(&mut plan, record, iterations);
+        Some(plan)
+    }
+}
+
+/// Each request of the record has a place, and the record is the iteration. What it does not free has its bytes for good.
+fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_>) -> Plan {
+    let numbers: Vec<u32> = lanes.iter().flatten().copied().collect();
+    let request = |number: &u32| &record.requests[*number as usize];
+    let end = record.now + 1;
+    let blocks: Vec<Block> = numbers.iter().map(|it| request(it).block(end)).collect();
+    // Weights and what else stays for long: the rest can be given back.
+    let stays = |it: &Block| (it.upper - it.lower) * 2 >= u64::from(end);
+    let group = line::Group {
+        kinds: vec![line::Kind::Again; blocks.len()],
+        period: None,
+        apart: Some(blocks.iter().map(stays).collect()),
+        blocks,
+    };
+    let placed = line::place(&group, 0, options, watch);
+    let walls = Walls::new(placed.wall);
+    let early: Vec<(u32, u64)> = numbers.into_iter().zip(placed.offsets).collect();
+    let mut plan = written(record, options, lanes.len(), &early, &[], &walls);
+    for lane in &mut plan.lanes {
+        lane.period = std::mem::take(&mut lane.prologue);
+    }
+    plan.facts.lower_bound = placed.bound;
+    plan
+}
