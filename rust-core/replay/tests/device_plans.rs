@@ -13,7 +13,7 @@ const LOST: f64 = 0.03;
 fn comparisons() -> Vec<Comparison> {
     let compared = TRAININGS.iter().map(|training| {
         let began = Instant::now();
-        let stop = || began.elapsed() > Duration::from_secs(20);
+        let stop = || began.elapsed() > Duration::from_secs(10);
         compare(training, 1, &stop).expect(training.name)
     });
     compared.collect()
