@@ -194,7 +194,13 @@ mod ffi {
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
-        fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize);
+        fn device_allocated(
+            device: i8,
+            stream: usize,
+            address: usize,
+            asked: usize,
+            rounded: usize,
+        );
         fn device_freed(device: i8, address: usize);
         fn device_record_close();
         fn device_longest() -> usize;

@@ -94,7 +94,7 @@ fn run_device(input: &Input, device: u32, args: &cli::Plan, made_for: MadeFor) -
     let reading_seconds = begun.elapsed().as_secs_f64();
     if read.record.is_empty() {
         bail!(
-            "{} has no request from 256 KiB on of device {device}'s memory, which plans are for: {} smaller ones are PyTorch's own",
+            "{} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {} smaller ones",
             input.name,
             read.sizes.values().sum::<u64>(),
         );
@@ -161,7 +161,7 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
     let torch = args.torch.clone().or_else(|| about.torch.clone());
     let on_device = input.whose() != Whose::Host;
     if on_device && args.threshold_mb.is_some() {
-        bail!("plans of device memory are of requests from 256 KiB on: leave out --threshold-mb");
+        bail!("plans of device memory find out their own threshold: leave out --threshold-mb");
     }
     let torch = torch.map(|it| it.split('+').next().unwrap_or_default().to_owned());
     if torch.is_none() && args.out.is_some() {

@@ -51,7 +51,7 @@ class DeviceNotes {
           to->request(entry.addr_, round_up(entry.size_), entry.stream_, !ordinary);
         }
         if (records_ && ordinary) {
-          device_allocated(entry.device_, stream, entry.addr_, round_up(entry.size_));
+          device_allocated(entry.device_, stream, entry.addr_, entry.size_, round_up(entry.size_));
         }
         break;
       case Entry::FREE_REQUESTED:

@@ -59,7 +59,7 @@ class StreamMemory {
     bool live = false;
   };
 
-  // What a request gets: the block's length is that of its place.
+  // What a request gets: the block's length is the request's, rounded as PyTorch's allocator rounds.
   struct Given {
     void* address = nullptr;
     std::size_t bytes = 0;

@@ -15,8 +15,8 @@ def enable(
 ) -> None:
     """Plans or records this process's device memory, before CUDA is initialised and once.
 
-    ``plan``: a file. If it is not there, this run is recorded and the file written; if it is, requests from 256 KiB on
-    that come again have their places in a region. ``trace``: a file to which requests, frees, uses on streams and segments are recorded. In both
+    ``plan``: a file. If it is not there, this run is recorded and the file written; if it is, requests that come
+    again have their places in a region, small ones only where that reserves less. ``trace``: a file to which requests, frees, uses on streams and segments are recorded. In both
     names ``{rank}`` is replaced, and added where it is missing if a launcher started several ranks; in the trace's also
     ``{pid}``. A plan that cannot be used costs one line of warning, as with the variable.
 

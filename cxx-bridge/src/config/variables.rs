@@ -133,8 +133,8 @@ pub(super) const PLAN_UPDATE: Variable = variable(
 pub(super) const DEVICE_PLAN: Variable = variable(
     "BUDDY_DEVICE_PLAN",
     "no file",
-    "the same as `BUDDY_PLAN` for the GPU's memory: a file that the first run writes and later ones use. Requests from \
-     256 KiB on that come again have their places in a region; everything else is PyTorch's, as without it. From torch 2.11 on",
+    "the same as `BUDDY_PLAN` for the GPU's memory: a file that the first run writes and later ones use. Requests that \
+     come again have their places in a region, small ones only where that reserves less; everything else is PyTorch's, as without it. From torch 2.11 on",
 );
 pub(super) const DEVICE_TRACE: Variable = variable(
     "BUDDY_DEVICE_TRACE",

@@ -215,8 +215,14 @@ pub(crate) fn device_dropped(device: i8, bytes: usize) {
     });
 }
 
-pub(crate) fn device_allocated(device: i8, stream: usize, address: usize, bytes: usize) {
-    on_record(|it| it.allocated(device as u32, stream, address, bytes));
+pub(crate) fn device_allocated(
+    device: i8,
+    stream: usize,
+    address: usize,
+    asked: usize,
+    rounded: usize,
+) {
+    on_record(|it| it.allocated(device as u32, stream, address, asked, rounded));
 }
 
 pub(crate) fn device_freed(device: i8, address: usize) {

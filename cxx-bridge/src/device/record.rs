@@ -12,7 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_plan::Options;
-use pinbuddy_plan::device::{DeviceRecord, Kind};
+use pinbuddy_plan::device::{DeviceRecord, Kind, THRESHOLDS};
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::file::device::DevicePlan;
 
@@ -71,7 +71,20 @@ impl Recording {
     }
 
     /// Memory at `address` was handed out to a stream.
-    pub fn allocated(&self, device: u32, stream: usize, address: usize, bytes: usize) {
+    /// `rounded` is what it counts as. A run with a plan compares what was asked for with the plan's threshold.
+    pub fn allocated(
+        &self,
+        device: u32,
+        stream: usize,
+        address: usize,
+        asked: usize,
+        rounded: usize,
+    ) {
+        let is_below = |it: &u64| (asked as u64) < *it && *it <= rounded as u64;
+        let bytes = match THRESHOLDS.iter().any(is_below) {
+            true => asked,
+            false => rounded,
+        };
         let Some(mut state) = self.state() else {
             return;
         };
@@ -168,7 +181,8 @@ mod tests {
             for (device, stream, mib) in [(0, 0x10, 12), (0, 0, 14), (1, 0x10, 16)] {
                 for mib in [mib, mib + 10] {
                     let address = 0x1000 * mib;
-                    recording.allocated(device, stream, address, mib * MIB);
+                    let bytes = mib * MIB;
+                    recording.allocated(device, stream, address, bytes, bytes);
                     recording.freed(device, address);
                 }
             }

@@ -37,7 +37,8 @@ impl Driver {
     /// their segments.
     pub(super) fn reserve(&mut self, bytes: u64) -> u64 {
         let address = self.next;
-        self.next += bytes;
+        // After 2^64 bytes of ranges they come again.
+        self.next = self.next.wrapping_add(bytes);
         address
     }
 }

@@ -4,25 +4,30 @@
 //! short, to what slots leave idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
 //! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
+use std::collections::HashMap;
+
 use pinbuddy_slots::{Layout, Lent, Mistake, Slots};
 
 use serde::Serialize;
 
 use super::place;
-use super::{Device, LENT_FROM, OutOfMemory, Torch, Usage};
+use super::{Device, LENT_FROM, MIB, OutOfMemory, Torch, Usage};
+
+/// A run numbers so many streams of a device; none after them has a plan.
+pub const MOST_STREAMS: usize = 64;
+
+/// A region is not shorter, so that it lies with PyTorch's large blocks.
+const SHORTEST: u64 = MIB + 4096;
 
 /// Streams in the order in which they asked for planned memory: a plan names them by these numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Streams(Vec<u32>);
+pub struct Streams(HashMap<u32, usize>);
 
 impl Streams {
     /// The number of a stream that asks for planned memory now.
     pub fn number(&mut self, stream: u32) -> usize {
-        let found = self.0.iter().position(|it| *it == stream);
-        found.unwrap_or_else(|| {
-            self.0.push(stream);
-            self.0.len() - 1
-        })
+        let next = self.0.len();
+        *self.0.entry(stream).or_insert(next)
     }
 }
 
@@ -119,6 +124,9 @@ impl Planned {
     }
 
     fn planned(&mut self, bytes: u64, stream: u32) -> Result<Option<(usize, At)>, OutOfMemory> {
+        if self.memory.is_empty() {
+            return Ok(None);
+        }
         let number = self.streams.number(stream);
         let Some(memory) = self.memory.get_mut(number) else {
             return Ok(None);
@@ -133,7 +141,7 @@ impl Planned {
         for region in 0..memory.reserved.len() {
             if !memory.reserved[region] {
                 let block = memory.first + region as u32;
-                let bytes = slots.lengths()[region] as u64;
+                let bytes = (slots.lengths()[region] as u64).max(SHORTEST);
                 self.below.allocate(block, bytes, stream)?;
                 slots.pinned(region, (block as usize + 1) << 40);
                 memory.reserved[region] = true;

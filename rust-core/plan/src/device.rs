@@ -4,6 +4,7 @@
 //! itself, as one lane. Which plan of several a stream gets, or none, is found out by trial ([`trial`]): with all
 //! requests, small ones too.
 
+mod acts;
 mod longer;
 #[cfg(test)]
 mod tests;
@@ -11,50 +12,19 @@ mod trial;
 
 use std::collections::HashMap;
 
-use pinbuddy_device::planned::Streams;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
-use crate::file::GRANULE;
 use crate::file::device::{DevicePlan, Stream};
-use crate::record::{Event, Record};
+use crate::file::{GRANULE, Plan};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch};
+use acts::{CLEAR, ITERATION, OVER, OneDevice, Packed, StreamRecord};
 use trial::Trial;
 pub use trial::{Chosen, Reserved, Tried};
 
 /// A plan has places for requests from so many bytes on. Shorter ones, which PyTorch serves from segments of 2 MiB, are planned
 /// only where that reserves less.
 pub const THRESHOLDS: [u64; 3] = [LENT_FROM, GRANULE, 1];
-
-/// An act in little memory.
-#[derive(Clone, Copy, Debug)]
-struct Packed {
-    /// Of a request; else 0, and `stream` says what happened.
-    bytes: u64,
-    block: u32,
-    stream: u32,
-}
-
-/// What `stream` says where there is no request.
-const OVER: u32 = 0;
-const ITERATION: u32 = 1;
-const CLEAR: u32 = 2;
-
-/// What was asked of one device. Streams are small numbers in any order; blocks have the lowest numbers.
-#[derive(Clone, Debug, Default)]
-struct OneDevice {
-    acts: Vec<Packed>,
-    live: HashMap<u64, u32>,
-    vacant: Vec<u32>,
-}
-
-/// A stream's part of a record, as plans are made of it.
-struct StreamRecord {
-    number: u32,
-    record: Record,
-    /// Of each request, the number of its act.
-    acts: Vec<u32>,
-}
 
 /// What was asked of all devices. See the module's documentation.
 #[derive(Clone, Debug)]
@@ -261,7 +231,8 @@ impl DeviceRecord {
                 break;
             }
         }
-        let (mut plans, mut chosen) = (Vec::new(), Vec::new());
+        let mut plans: Vec<(Stream, Plan)> = Vec::new();
+        let mut chosen = Vec::new();
         for ((device, _), mut trial) in self.devices.iter().zip(best) {
             trial.refine();
             let (made, how) = trial.end();
@@ -269,105 +240,10 @@ impl DeviceRecord {
             plans.extend(made.into_iter().map(named));
             chosen.push((*device, how));
         }
+        // Records are compared by their lengths, whichever requests a plan has places for.
+        for (at, (_, plan)) in plans.iter_mut().enumerate() {
+            plan.facts.requests = if at == 0 { self.planned as u64 } else { 0 };
+        }
         (DevicePlan { plans }, chosen)
-    }
-}
-
-impl Packed {
-    fn other(block: u32, what: u32) -> Self {
-        Self {
-            bytes: 0,
-            block,
-            stream: what,
-        }
-    }
-
-    fn act(self) -> Act {
-        let Self {
-            bytes,
-            block,
-            stream,
-        } = self;
-        match (bytes, stream) {
-            (0, OVER) => Act::Free { block },
-            (0, ITERATION) => Act::Iter,
-            (0, _) => Act::Clear,
-            _ => Act::Alloc {
-                block,
-                bytes,
-                stream,
-            },
-        }
-    }
-}
-
-impl OneDevice {
-    fn acts(&self) -> impl Iterator<Item = Act> {
-        self.acts.iter().map(|it| it.act())
-    }
-
-    /// Requests from `threshold` bytes on, of each stream that has some: in the order in which a run with a plan numbers them.
-    fn streams(&self, threshold: u64) -> Vec<StreamRecord> {
-        let mut numbers = Streams::default();
-        let mut streams: Vec<StreamRecord> = Vec::new();
-        // By block: the stream that it lives on.
-        let mut live: HashMap<u32, usize> = HashMap::new();
-        for (index, act) in (0..).zip(self.acts()) {
-            match act {
-                Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                } if bytes >= threshold => {
-                    let number = numbers.number(stream);
-                    if number == streams.len() {
-                        streams.push(StreamRecord::new(number));
-                    }
-                    live.insert(block, number);
-                    streams[number].request(index, block, bytes);
-                }
-                Act::Free { block } => {
-                    if let Some(number) = live.remove(&block) {
-                        let id = u64::from(block);
-                        streams[number].record.push(Event::Over { id });
-                    }
-                }
-                Act::Iter => streams.iter_mut().for_each(|it| {
-                    it.record.push(Event::Iteration);
-                }),
-                _ => {}
-            }
-        }
-        for stream in &mut streams {
-            stream.record.forget_the_end();
-        }
-        streams
-    }
-}
-
-impl StreamRecord {
-    fn new(number: usize) -> Self {
-        Self {
-            number: number as u32,
-            record: Record::new(u32::MAX),
-            acts: Vec::new(),
-        }
-    }
-
-    /// The act of the first request from a moment on.
-    fn act_at(&self, moment: u32) -> Option<usize> {
-        let requests = &self.record.requests;
-        let first = requests.partition_point(|it| it.begin < moment);
-        self.acts.get(first).map(|it| *it as usize)
-    }
-
-    fn request(&mut self, act: u32, block: u32, bytes: u64) {
-        let (id, lane) = (u64::from(block), 0);
-        let before = self.record.len();
-        self.record.push(Event::Request { id, bytes, lane });
-        // What is longer than anything that there can be is left out.
-        if self.record.len() > before {
-            self.acts.push(act);
-        }
     }
 }

@@ -1,13 +1,13 @@
 //! From a record to a plan.
 //!
-//! First the iterations that are alike are found: between the program's marks, or else in the sequences of
-//! sizes and lifetimes ([`iterations`], [`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
-//! ([`clock`], [`spans`]) and are placed as a cyclic instance, lanes together or apart ([`groups`],
-//! [`line`]), with the requests before them. What no slot serves when the record is replayed on the plan gets an
-//! amount ([`amount`]).
+//! First the iterations that are alike are found: between the program's marks, or else in the sequences of sizes and
+//! lifetimes ([`iterations`], [`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
+//! ([`clock`], [`spans`]). They are placed as a cyclic instance, lanes together or apart ([`groups`], [`placing`]), with the
+//! requests before them, on a line of bytes that is cut into regions ([`line`]). What no slot serves when the record is
+//! replayed on the plan gets an amount ([`amount`]).
 //!
-//! Where nothing repeats, the plan is an amount alone. So it is where slots would take a quarter more than
-//! that.
+//! Where nothing repeats, the plan is an amount alone. So it is where slots would take a quarter more than that. Of device
+//! memory the caller tries each way to plan a record ([`candidate`]) instead.
 
 mod align;
 mod amount;
@@ -18,6 +18,7 @@ mod groups;
 mod iterations;
 mod line;
 mod period;
+mod placing;
 mod spans;
 mod spare;
 mod steady;
@@ -201,7 +202,7 @@ fn with_slots(
     let (mut end, mut bound) = (0, 0);
     for (group, mut spans) in groups.iter().zip(spans) {
         if ease {
-            line::ease(&mut spans, options, watch);
+            placing::ease(&mut spans, options, watch);
         }
         let apart = groups.len() <= MOST_APART;
         let places = place(record, options, lanes, group, &spans, (end, apart), watch);
@@ -262,17 +263,17 @@ fn place(
     let early = early(record, lanes, group, spans);
     let request = |number: &u32| &record.requests[*number as usize];
     let across = clears::across(spans, record, options.device).filter(|_| apart);
-    let placed = line::place(
-        &line::Group {
+    let placed = placing::place(
+        &placing::Group {
             blocks: (early.iter().map(|it| spans.early(request(it))))
                 .chain(spans.again())
                 .collect(),
             kinds: (early.iter())
                 .map(|it| match spans.keeps(request(it)) {
-                    true => line::Kind::Kept,
-                    false => line::Kind::Passing,
+                    true => placing::Kind::Kept,
+                    false => placing::Kind::Passing,
                 })
-                .chain(std::iter::repeat_n(line::Kind::Again, spans.len()))
+                .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
                 .collect(),
             period: Some(spans.line()),
             apart: across.map(|across| {

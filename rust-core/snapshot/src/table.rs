@@ -14,6 +14,9 @@ use crate::word::Word;
 /// The longest line, in bytes.
 const LONGEST_LINE: u64 = 4096;
 
+/// The most events: a compressed file may have any number.
+const MOST_EVENTS: usize = 1 << 26;
+
 /// The most devices.
 const MOST_DEVICES: u64 = 1 << 10;
 
@@ -39,6 +42,8 @@ enum Wrong {
         "expected at most {LONGEST_LINE} bytes of text, found more, or an end in the middle of a line"
     )]
     Long,
+    #[error("expected at most {MOST_EVENTS} events, found more")]
+    Events,
     #[error("expected more of the table, found that it cannot be read: {0}")]
     Unreadable(io::Error),
 }
@@ -89,7 +94,7 @@ impl Snapshot {
     pub fn read_table(mut from: impl BufRead) -> Result<Self, TableError> {
         let mut snapshot = Self::default();
         let mut streams = entry::Streams::default();
-        let (mut columns, mut text) = (None, String::new());
+        let (mut columns, mut text, mut events) = (None, String::new(), 0_usize);
         for line in 1.. {
             let wrong = |what| TableError { line, what };
             text.clear();
@@ -100,6 +105,10 @@ impl Snapshot {
                 _ => {}
             }
             let text = text.trim();
+            events += 1;
+            if events > MOST_EVENTS {
+                return Err(wrong(Wrong::Events));
+            }
             match &columns {
                 None => columns = Some(Columns::of(text).map_err(wrong)?),
                 Some(_) if text.is_empty() => {}

@@ -1,9 +1,10 @@
 //! `plan` of a device's memory: a plan for each stream, as `BUDDY_DEVICE_PLAN` takes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Result, bail};
 use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_snapshot::{Action, Entry};
 
 use super::MOST_EVENTS;
 use crate::input::{Input, What};
@@ -14,8 +15,30 @@ pub(super) struct Read {
     pub record: DeviceRecord,
     /// How many requests there are of each size, in bytes.
     pub sizes: BTreeMap<u64, u64>,
+    /// Bytes of blocks that were there before the record begins, as far as their ends are in it.
+    pub live_before: u64,
     /// The most that the run's own allocator had from the driver at once; 0 if the file does not say.
     pub run_peak: u64,
+}
+
+/// The bytes of what is freed and was not handed out before.
+fn live_before(entries: &[Entry]) -> u64 {
+    let mut known: HashSet<u64> = HashSet::new();
+    let mut bytes = 0_u64;
+    for it in entries {
+        match it.action {
+            Action::Alloc => drop(known.insert(it.address)),
+            // A block has both events; it is known from the first on.
+            Action::FreeRequested if known.insert(it.address) => {
+                bytes = bytes.saturating_add(it.bytes);
+            }
+            Action::FreeCompleted if !known.remove(&it.address) => {
+                bytes = bytes.saturating_add(it.bytes);
+            }
+            _ => {}
+        }
+    }
+    bytes
 }
 
 /// Reads the memory of this device. A file does not say that the cache was emptied: memory that is given back to the driver
@@ -60,6 +83,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
         );
     }
     Ok(Read {
+        live_before: input.entries().map_or(0, live_before),
         record,
         sizes,
         run_peak,

@@ -29,6 +29,8 @@ pub(super) struct DevicePlanned {
     pub threshold: u64,
     /// The most that was requested and not freed at one moment.
     pub peak_requested: u64,
+    /// Bytes of blocks that were there before the record begins and are freed in it. They are in no other figure.
+    pub live_before: u64,
     /// The bytes of the plan's regions; 0 if no plan was made.
     pub peak: u64,
     /// What reserves least: `plan`, `expandable segments` or `stock`.
@@ -139,6 +141,7 @@ impl DevicePlanned {
             requests_below_threshold: smaller,
             threshold,
             peak_requested: models.peak_requested,
+            live_before: read.live_before,
             peak: made.reserved(),
             best,
             stock: models.stock,
@@ -193,7 +196,7 @@ impl DevicePlanned {
                     other.name(),
                     show::bytes(other.reserved())
                 )?,
-                None => writeln!(f, ", as good as can be")?,
+                None => writeln!(f, "; no other was tried")?,
             }
         }
         Ok(())
@@ -233,6 +236,13 @@ impl fmt::Display for DevicePlanned {
                 "  {:<36} reserved {:>10}",
                 "the recorded run",
                 show::bytes(peak)
+            )?;
+        }
+        if self.live_before > 0 {
+            let before = show::bytes(self.live_before);
+            writeln!(
+                f,
+                "  {before} more were in use when the record began, as far as it shows; they come on top of all figures"
             )?;
         }
         self.won(f)?;

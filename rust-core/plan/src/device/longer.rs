@@ -1,7 +1,8 @@
 //! What a longer run of a recorded program would do: its last iteration again and again.
 //!
-//! What an iteration frees of the one before, each copy frees of its own predecessor; what an iteration begins and no
-//! later one frees is made once and kept, and is left out of the copies.
+//! What an iteration frees of the one before, each copy frees of its own predecessor. What each iteration asks for and none
+//! frees takes the place of its predecessor's. What the last one alone asks for and does not free is made once and kept, and
+//! is left out of the copies. Frees behind a record's last request are the program's end, which comes later.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,6 +17,8 @@ type Key = (u32, u64, u32);
 
 /// The acts up to the end of `last`, and copies of it. `before` is the iteration before that, also of acts.
 pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> Vec<Act> {
+    let requests_end = acts.iter().rposition(|it| block(it).is_some());
+    let last = last.start..last.end.min(requests_end.map_or(0, |it| it + 1));
     let known = Iteration::new(acts, before, last.clone());
     let mut run = acts[..last.end].to_vec();
     let mut next = 1 + run.iter().filter_map(block).max().unwrap_or(0);
@@ -29,7 +32,7 @@ pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> 
         let mut own: HashMap<usize, u32> = HashMap::new();
         for at in last.clone() {
             match acts[at] {
-                Act::Alloc { bytes, stream, .. } if known.ends(at) => {
+                Act::Alloc { bytes, stream, .. } if known.comes_again(at) => {
                     let block = next;
                     next += 1;
                     own.insert(at, block);
@@ -38,6 +41,10 @@ pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> 
                         bytes,
                         stream,
                     });
+                    if !known.ends(at) {
+                        let old = held.remove(&known.keys[&at]);
+                        run.extend(old.map(|block| Act::Free { block }));
+                    }
                 }
                 Act::Free { .. } => {
                     let block = match known.frees.get(&at) {
@@ -83,6 +90,8 @@ struct Iteration {
     own: HashSet<usize>,
     /// What it frees of the iteration before.
     before: HashSet<Key>,
+    /// What that asks for.
+    asked_before: HashSet<Key>,
 }
 
 impl Iteration {
@@ -96,6 +105,7 @@ impl Iteration {
             frees: HashMap::new(),
             own: HashSet::new(),
             before: HashSet::new(),
+            asked_before: HashSet::new(),
         };
         for (at, act) in acts[..last.end].iter().enumerate() {
             match *act {
@@ -132,12 +142,18 @@ impl Iteration {
                 _ => {}
             }
         }
+        it.asked_before = keys_before.into_values().collect();
         it
     }
 
-    /// Whether the next iteration frees what this request of the last one gets.
+    /// Whether a later iteration frees what this request of the last one gets.
     fn hands_on(&self, birth: usize) -> bool {
-        !self.own.contains(&birth) && self.before.contains(&self.keys[&birth])
+        !self.own.contains(&birth) && self.comes_again(birth)
+    }
+
+    /// Whether each iteration has such a request.
+    fn comes_again(&self, birth: usize) -> bool {
+        self.own.contains(&birth) || self.asked_before.contains(&self.keys[&birth])
     }
 
     /// Whether what this request gets is freed at all.

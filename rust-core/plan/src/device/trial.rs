@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use pinbuddy_device::planned::Planned;
+use pinbuddy_device::planned::{MOST_STREAMS, Planned};
 use pinbuddy_device::replay::Replay;
 use pinbuddy_device::{Act, Kind};
 use pinbuddy_slots::Layout;
@@ -25,8 +25,12 @@ const AS_GOOD: u64 = 1000;
 /// A longer run needs as much as the record, but for one part in so many: a program may keep a number of each iteration.
 const UNSTEADY: u64 = 128;
 
-/// So many times a search for places asks whether to stop, before it does: some seconds.
+/// So many times a search for places asks whether to stop, before it does: a second or some. For few requests it asks more often.
 const MOST_QUESTIONS: usize = 1 << 10;
+const MOST_OF_FEW: usize = 1 << 14;
+
+/// So many requests are few.
+const FEW: usize = 1000;
 
 /// The most bytes that were reserved in any replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,10 +163,11 @@ impl<'t> Trial<'t> {
     /// Tries candidates, each with a placement that is found quickly.
     pub(super) fn new(own: &OneDevice, options: &'t Options, watch: Watch<'t>, all: bool) -> Self {
         let mut streams = own.streams(options.made_for.threshold);
+        streams.truncate(MOST_STREAMS);
         streams.sort_by_key(|it| std::cmp::Reverse(it.record.peak()));
         let program = options.behind.is_some();
         let candidates: Vec<_> = (streams.iter())
-            .map(|it| candidates(&it.record, all, program))
+            .map(|it| candidates(&it.record, all, program, watch.stop))
             .collect();
         let main = streams
             .first()
@@ -208,7 +213,7 @@ impl<'t> Trial<'t> {
             let may_be_better =
                 best > above(self.least, AS_GOOD) && before > above(self.least, WORTH_IT);
             // The first one is tried even where there is no time left.
-            if !may_be_better || !self.tried.is_empty() && (self.watch.stop)() {
+            if !may_be_better || candidate > 0 && (self.watch.stop)() {
                 break;
             }
             let below = (best - best / AS_GOOD).min(before - before / WORTH_IT);
@@ -257,10 +262,12 @@ impl<'t> Trial<'t> {
         if is_full || (self.watch.stop)() {
             return;
         }
+        let is_few = self.streams[stream].record.len() < FEW;
+        let most_asked = if is_few { MOST_OF_FEW } else { MOST_QUESTIONS };
         let asked = AtomicUsize::new(0);
         let stop = self.watch.stop;
         let watch = Watch {
-            stop: &|| asked.fetch_add(1, Relaxed) >= MOST_QUESTIONS || stop(),
+            stop: &|| asked.fetch_add(1, Relaxed) >= most_asked || stop(),
             ..self.watch
         };
         let options = Options {

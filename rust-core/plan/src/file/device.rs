@@ -152,20 +152,19 @@ impl DevicePlan {
         out.write_all(b"\n")
     }
 
-    /// Whether this run may use the plans, which have places for requests from any of [`THRESHOLDS`] on.
+    /// Whether this run may use the plans, all of which have places for requests from the same one of [`THRESHOLDS`] on.
     ///
     /// # Errors
     ///
     /// Everything that differs.
     pub fn fits(&self, run: &MadeFor) -> Result<(), Mismatch> {
-        self.plans.iter().try_for_each(|(_, plan)| {
-            let own = plan.made_for.threshold;
-            let is_known = THRESHOLDS.contains(&own);
-            plan.fits(&MadeFor {
-                threshold: if is_known { own } else { THRESHOLDS[0] },
-                ..run.clone()
-            })
-        })
+        let own = self.threshold();
+        let is_known = THRESHOLDS.contains(&own);
+        let run = MadeFor {
+            threshold: if is_known { own } else { THRESHOLDS[0] },
+            ..run.clone()
+        };
+        self.plans.iter().try_for_each(|(_, plan)| plan.fits(&run))
     }
 
     /// The bytes of all regions.

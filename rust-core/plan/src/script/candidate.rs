@@ -5,7 +5,8 @@
 use std::ops::Range;
 
 use super::iterations;
-use super::line::{self, Walls};
+use super::line::Walls;
+use super::placing;
 use super::steady::Steady;
 use super::{Options, Watch, lanes, set_facts, with_slots, written};
 use crate::Block;
@@ -32,11 +33,16 @@ const MOST_UNSTEADY: usize = 3;
 /// All ways to plan a record, the most general first: iterations with which the program would go on; then the whole record,
 /// which may have just one; then, if `all` are wanted, what comes again within it. Of a `program`, which may have failed in its
 /// first iteration, the whole record counts only if it has some.
-pub(crate) fn candidates(record: &Record, all: bool, program: bool) -> Vec<Candidate> {
+pub(crate) fn candidates(
+    record: &Record,
+    all: bool,
+    program: bool,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Candidate> {
     let lanes = lanes(record);
     let steady = match lanes.is_empty() {
         true => Vec::new(),
-        false => iterations::all(record, &lanes, 0),
+        false => iterations::all(record, &lanes, 0, stop),
     };
     let found = steady.into_iter().map(|it| Candidate(Some(it)));
     let levels = &Levels::of(record);
@@ -95,13 +101,13 @@ fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_
     let blocks: Vec<Block> = numbers.iter().map(|it| request(it).block(end)).collect();
     // Weights and what else stays for long: the rest can be given back.
     let stays = |it: &Block| (it.upper - it.lower) * 2 >= u64::from(end);
-    let group = line::Group {
-        kinds: vec![line::Kind::Again; blocks.len()],
+    let group = placing::Group {
+        kinds: vec![placing::Kind::Again; blocks.len()],
         period: None,
         apart: Some(blocks.iter().map(stays).collect()),
         blocks,
     };
-    let placed = line::place(&group, 0, options, watch);
+    let placed = placing::place(&group, 0, options, watch);
     let walls = Walls::new(placed.wall);
     let early: Vec<(u32, u64)> = numbers.into_iter().zip(placed.offsets).collect();
     let mut plan = written(record, options, lanes.len(), &early, &[], &walls);

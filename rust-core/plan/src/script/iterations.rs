@@ -26,15 +26,20 @@ struct Tried {
 /// What comes again, in iterations of the lane `main`.
 pub(super) fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
     marked(record, lanes, main).or_else(|| {
-        let found = found(record, lanes, main, true);
+        let found = found(record, lanes, main, true, &|| false);
         Some(found.into_iter().next()?.steady)
     })
 }
 
 /// All that may come again, the likeliest first.
-pub(super) fn all(record: &Record, lanes: &[Vec<u32>], main: usize) -> Vec<Steady> {
+pub(super) fn all(
+    record: &Record,
+    lanes: &[Vec<u32>],
+    main: usize,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Steady> {
     let marked = marked(record, lanes, main);
-    let found = found(record, lanes, main, false).into_iter();
+    let found = found(record, lanes, main, false, stop).into_iter();
     marked
         .into_iter()
         .chain(found.map(|it| it.steady))
@@ -63,7 +68,13 @@ fn cuts(record: &Record, begin: Option<u32>, within: Vec<u32>) -> Vec<u32> {
 
 /// What comes again after periods that are found, the best first; no more are tried after one that is as good as can be,
 /// if that is `enough`.
-fn found(record: &Record, lanes: &[Vec<u32>], main: usize, enough: bool) -> Vec<Tried> {
+fn found(
+    record: &Record,
+    lanes: &[Vec<u32>],
+    main: usize,
+    enough: bool,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Tried> {
     let lane = &lanes[main];
     let begin = |&number: &u32| record.requests[number as usize].begin;
     let sizes = lane.iter().map(|&it| record.requests[it as usize].granules);
@@ -81,7 +92,7 @@ fn found(record: &Record, lanes: &[Vec<u32>], main: usize, enough: bool) -> Vec<
         let it = Tried::new(record, lane, main, steady);
         let is_best = it.cost <= least + least / 1000 * AS_GOOD && it.covered * 8 >= lane.len() * 7;
         tried.push(it);
-        if is_best && enough {
+        if is_best && enough || stop() {
             break;
         }
     }

@@ -40,6 +40,8 @@ pub(super) struct Positions {
 pub(super) struct Steady {
     /// Those alike, in order; two at least.
     pub(super) alike: Vec<Iteration>,
+    /// Of each of them, whether it asks for just the sizes of the reference.
+    same: Vec<bool>,
     pub(super) lanes: Vec<Positions>,
 }
 
@@ -72,11 +74,16 @@ impl Steady {
             .iter()
             .find(|&&it| it == all[reference])
             .or(alike.last())?;
+        let own = sizes(record, &lanes[main], model);
+        let same = alike
+            .iter()
+            .map(|&it| sizes(record, &lanes[main], it) == own);
+        let same = same.collect();
         let lanes = lanes
             .iter()
             .map(|lane| positions(record, lane, model, &alike))
             .collect();
-        (alike.len() >= 2).then_some(Self { alike, lanes })
+        (alike.len() >= 2).then_some(Self { alike, same, lanes })
     }
 
     /// The moment at which the first iteration alike begins.
@@ -95,14 +102,17 @@ impl Steady {
         (self.alike.len(), positions.sum())
     }
 
-    /// The moments of the last two iterations, if the program would go on with such: one follows the other, and as much lives
-    /// after each as before it.
+    /// The moments of the last two iterations, if the program would go on with such: one follows the other, as much lives after
+    /// each as before it, and they ask for the same sizes, unless no two do.
     pub(super) fn last_two(&self, levels: &Levels<'_>) -> Option<[Range<u32>; 2]> {
-        let [.., before, last] = &*self.alike else {
+        let ([.., before, last], [.., same_before, same]) = (&*self.alike, &*self.same) else {
             return None;
         };
-        let is_steady =
-            before.end == last.begin && is_level(levels, before) && is_level(levels, last);
+        let varies = self.same.iter().filter(|it| **it).count() < 2;
+        let is_steady = before.end == last.begin
+            && (varies || *same_before && *same)
+            && is_level(levels, before)
+            && is_level(levels, last);
         is_steady.then(|| [before, last].map(|it| it.begin..it.end))
     }
 

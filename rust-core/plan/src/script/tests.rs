@@ -25,7 +25,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
         let options = Options::default();
         let seen = &|_| {};
         let stop = &|| false;
-        line::ease(&mut spans, &options, Watch { stop, seen });
+        placing::ease(&mut spans, &options, Watch { stop, seen });
         let own = place(
             record,
             &options,

@@ -1,0 +1,145 @@
+//! What was asked of a device, act by act, in little memory.
+//!
+//! Invariant: blocks have the lowest numbers that are vacant, so those that live have small ones.
+
+use std::collections::HashMap;
+
+use pinbuddy_device::Act;
+use pinbuddy_device::planned::Streams;
+
+use crate::record::{Event, Record};
+
+/// An act in little memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed {
+    /// Of a request; else 0, and `stream` says what happened.
+    pub(super) bytes: u64,
+    pub(super) block: u32,
+    pub(super) stream: u32,
+}
+
+/// What `stream` says where there is no request.
+pub(super) const OVER: u32 = 0;
+pub(super) const ITERATION: u32 = 1;
+pub(super) const CLEAR: u32 = 2;
+
+/// What was asked of one device. Streams are small numbers in any order; blocks have the lowest numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OneDevice {
+    pub(super) acts: Vec<Packed>,
+    pub(super) live: HashMap<u64, u32>,
+    pub(super) vacant: Vec<u32>,
+}
+
+/// A stream's part of a record, as plans are made of it.
+pub(super) struct StreamRecord {
+    pub(super) number: u32,
+    pub(super) record: Record,
+    /// Of each request, the number of its act.
+    acts: Vec<u32>,
+}
+
+impl Packed {
+    pub(super) fn other(block: u32, what: u32) -> Self {
+        Self {
+            bytes: 0,
+            block,
+            stream: what,
+        }
+    }
+
+    fn act(self) -> Act {
+        let Self {
+            bytes,
+            block,
+            stream,
+        } = self;
+        match (bytes, stream) {
+            (0, OVER) => Act::Free { block },
+            (0, ITERATION) => Act::Iter,
+            (0, _) => Act::Clear,
+            _ => Act::Alloc {
+                block,
+                bytes,
+                stream,
+            },
+        }
+    }
+}
+
+impl OneDevice {
+    pub(super) fn acts(&self) -> impl Iterator<Item = Act> {
+        self.acts.iter().map(|it| it.act())
+    }
+
+    /// Requests from `threshold` bytes on, of each stream that has some: in the order in which a run with a plan numbers them.
+    pub(super) fn streams(&self, threshold: u64) -> Vec<StreamRecord> {
+        let mut numbers = Streams::default();
+        let mut streams: Vec<StreamRecord> = Vec::new();
+        // By block: the stream that it lives on.
+        let mut live: HashMap<u32, usize> = HashMap::new();
+        for (index, act) in (0..).zip(self.acts()) {
+            match act {
+                Act::Alloc {
+                    block,
+                    bytes,
+                    stream,
+                } if bytes >= threshold => {
+                    let number = numbers.number(stream);
+                    if number == streams.len() {
+                        streams.push(StreamRecord::new(number));
+                    }
+                    live.insert(block, number);
+                    streams[number].request(index, block, bytes);
+                }
+                Act::Free { block } => {
+                    if let Some(number) = live.remove(&block) {
+                        let id = u64::from(block);
+                        streams[number].record.push(Event::Over { id });
+                    }
+                }
+                Act::Iter => streams.iter_mut().for_each(StreamRecord::iteration),
+                _ => {}
+            }
+        }
+        for stream in &mut streams {
+            stream.record.forget_the_end();
+        }
+        streams
+    }
+}
+
+impl StreamRecord {
+    fn new(number: usize) -> Self {
+        Self {
+            number: number as u32,
+            record: Record::new(u32::MAX),
+            acts: Vec::new(),
+        }
+    }
+
+    /// The act of the first request from a moment on.
+    pub(super) fn act_at(&self, moment: u32) -> Option<usize> {
+        let requests = &self.record.requests;
+        let first = requests.partition_point(|it| it.begin < moment);
+        self.acts.get(first).map(|it| *it as usize)
+    }
+
+    /// Marks with nothing between them are one.
+    fn iteration(&mut self) {
+        let is_new = self.record.marks.last() != self.record.now.checked_sub(1).as_ref();
+        if is_new {
+            self.record.push(Event::Iteration);
+        }
+    }
+
+    fn request(&mut self, act: u32, block: u32, bytes: u64) {
+        let (id, lane) = (u64::from(block), 0);
+        let before = self.record.len();
+        self.record.push(Event::Request { id, bytes, lane });
+        // What is longer than anything that there can be is left out.
+        if self.record.len() > before {
+            self.acts.push(act);
+        }
+    }
+}
