@@ -16,6 +16,7 @@ mod clears;
 mod clock;
 mod groups;
 mod iterations;
+mod like;
 mod line;
 mod period;
 mod placing;
@@ -275,6 +276,7 @@ fn place(
                 })
                 .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
                 .collect(),
+            like: like::like(record, &early, spans),
             period: Some(spans.line()),
             apart: across.map(|across| {
                 let kept = early.iter().map(|it| spans.keeps(request(it)));

@@ -103,6 +103,7 @@ fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_
     let stays = |it: &Block| (it.upper - it.lower) * 2 >= u64::from(end);
     let group = placing::Group {
         kinds: vec![placing::Kind::Again; blocks.len()],
+        like: Vec::new(),
         period: None,
         apart: Some(blocks.iter().map(stays).collect()),
         blocks,
