@@ -4,7 +4,7 @@
 //! frees takes the place of its predecessor's. What the last one alone asks for and does not free is made once and kept, and
 //! is left out of the copies. Frees behind a record's last request are the program's end, which comes later.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use pinbuddy_device::Act;
@@ -28,6 +28,12 @@ pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> 
             held.insert(key, block);
         }
     }
+    let end = |run: &mut Vec<Act>, held: &mut HashMap<Key, u32>| {
+        for key in &known.ended_before {
+            run.extend(held.remove(key).map(|block| Act::Free { block }));
+        }
+    };
+    end(&mut run, &mut held);
     for _ in 0..COPIES {
         let mut own: HashMap<usize, u32> = HashMap::new();
         for at in last.clone() {
@@ -62,6 +68,7 @@ pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> 
             .into_iter()
             .map(|(birth, block)| (known.keys[&birth], block));
         held.extend(lives);
+        end(&mut run, &mut held);
     }
     run
 }
@@ -92,6 +99,8 @@ struct Iteration {
     before: HashSet<Key>,
     /// What that asks for.
     asked_before: HashSet<Key>,
+    /// Of that, what the iteration before frees itself, and the last one may free behind its last request.
+    ended_before: BTreeSet<Key>,
 }
 
 impl Iteration {
@@ -106,6 +115,7 @@ impl Iteration {
             own: HashSet::new(),
             before: HashSet::new(),
             asked_before: HashSet::new(),
+            ended_before: BTreeSet::new(),
         };
         for (at, act) in acts[..last.end].iter().enumerate() {
             match *act {
@@ -129,6 +139,9 @@ impl Iteration {
                 }
                 Act::Free { block } => {
                     let birth = births.remove(&block);
+                    let of_before = birth.and_then(|it| keys_before.get(&it));
+                    it.ended_before
+                        .extend(of_before.filter(|_| before.contains(&at)));
                     if let Some(birth) = birth.filter(|_| last.contains(&at)) {
                         if last.contains(&birth) {
                             it.own.insert(birth);
