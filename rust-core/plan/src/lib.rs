@@ -37,6 +37,7 @@ pub mod record;
 mod replay;
 mod script;
 mod solve;
+mod trial;
 
 pub use check::{Overlap, check};
 pub use file::Plan;
@@ -45,3 +46,4 @@ pub use record::{Event, Record};
 pub use replay::{Replayed, check_plan, places};
 pub use script::{How, Options, Seen, Watch, plan, plan_watched};
 pub use solve::{Effort, Solution, solve};
+pub use trial::{Tried, try_out};

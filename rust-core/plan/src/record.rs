@@ -7,10 +7,11 @@
 //! Invariant: a request's end is later than its begin, and no two events are at the same moment.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::Block;
 use crate::file::GRANULE;
+use crate::random::Random;
 
 /// Something that happened. Events are pushed in the order in which they happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,10 @@ pub enum Event {
 
 /// The moment of what has not happened.
 pub(crate) const NEVER: u32 = u32::MAX;
+
+/// How often a thread's delay changes, once in so many requests; and by how many events it is late at most.
+const ON_TIME: usize = 4;
+const MOST_BEHIND: usize = 16;
 
 /// The most that one request may ask for: 1 TiB. Longer ones are left out.
 const MOST_BYTES: u64 = 1 << 40;
@@ -186,6 +191,46 @@ impl Record {
         let request = &mut self.requests[number as usize];
         request.over = self.now;
         self.live_bytes -= request.bytes();
+    }
+
+    /// The same requests, where threads that overtake one another do so at other moments. What a thread does stays in its order.
+    pub(crate) fn interleaved(&self, random: &mut Random) -> Self {
+        // Of each lane in its order, what happens when.
+        let mut lanes: BTreeMap<u32, Vec<(u64, u64, bool)>> = BTreeMap::new();
+        for (number, request) in (0_u64..).zip(&self.requests) {
+            let lane = lanes.entry(request.lane).or_default();
+            lane.push((u64::from(request.begin), number, true));
+            if request.over != NEVER {
+                lane.push((u64::from(request.over), number, false));
+            }
+        }
+        let mut events = Vec::with_capacity(2 * self.requests.len());
+        for mut lane in lanes.into_values() {
+            lane.sort_unstable();
+            let (mut behind, mut last) = (0, 0);
+            for (moment, number, begins) in lane {
+                if random.below(ON_TIME) == 0 {
+                    behind = random.below(MOST_BEHIND) as u64;
+                }
+                last = last.max(moment + behind);
+                events.push((last, number, begins));
+            }
+        }
+        // Stable: each lane stays in its order.
+        events.sort_by_key(|it| it.0);
+        let mut made = Self::new(u32::MAX);
+        for (_, id, begins) in events {
+            let Request { granules, lane, .. } = self.requests[id as usize];
+            made.push(match begins {
+                true => Event::Request {
+                    id,
+                    bytes: u64::from(granules) * GRANULE,
+                    lane,
+                },
+                false => Event::Over { id },
+            });
+        }
+        made
     }
 
     /// Forgets when requests ended that were there at the last request. A program that ends frees all it has, which does

@@ -12,6 +12,7 @@
 mod align;
 mod amount;
 mod candidate;
+mod choice;
 mod clears;
 mod clock;
 mod groups;
@@ -25,8 +26,6 @@ mod spare;
 mod steady;
 #[cfg(test)]
 mod tests;
-
-use std::cell::LazyCell;
 
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
 use crate::record::{Levels, Record};
@@ -99,22 +98,7 @@ pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)
 /// The same, and says what was found so far.
 #[must_use]
 pub fn plan_watched(record: &Record, options: &Options, watch: Watch<'_>) -> Plan {
-    let record = &*record.without_the_end();
-    let lanes = lanes(record);
-    let alone = LazyCell::new(|| amount_alone(record, options));
-    // Where nearly nothing lies idle there is no need to know what an amount alone would take.
-    let too_much = |bytes: u64| {
-        let most = bytes / 5 * 4;
-        most > record.peak() && most > alone.reserved()
-    };
-    let slots = steady(record, &lanes).and_then(|(main, steady)| {
-        let iterations = steady.alike.len();
-        let made = with_slots(record, options, &lanes, main, steady, &too_much, watch)?;
-        (!too_much(made.reserved())).then_some((made, iterations))
-    });
-    let (mut plan, iterations) = slots.unwrap_or_else(|| (alone.clone(), 0));
-    set_facts(&mut plan, record, iterations);
-    plan
+    choice::choose(&record.without_the_end(), options, watch)
 }
 
 fn set_facts(plan: &mut Plan, record: &Record, iterations: usize) {

@@ -48,9 +48,13 @@ impl Cells {
             bounds[slot.region as usize].extend([slot.offset, slot.offset + slot.bytes]);
         }
         let all: usize = layout.regions.iter().sum();
-        let longest = (all / MOST).next_multiple_of(GRANULE).max(LONGEST);
+        let once = layout.comes_once();
+        let longest =
+            (all / MOST)
+                .next_multiple_of(GRANULE)
+                .max(if once { GRANULE } else { LONGEST });
         for (bounds, &length) in bounds.iter_mut().zip(&layout.regions) {
-            if !short {
+            if !short && !once {
                 break;
             }
             bounds.extend((0..length).step_by(longest));

@@ -14,6 +14,7 @@
 //! - `drift`: whether the plan fits a lane at all.
 //! - `habits`: how much is live at a lane's steps, and for how long its blocks live.
 //! - `lane`: what a thread is about to ask for, and how its place is found again.
+//! - `once`: whether a program still does what a plan of its whole run says.
 //! - `rests`: at which of a lane's steps the program rests.
 //! - `slots`: both together, and what was counted.
 //!
@@ -28,6 +29,7 @@ mod drift;
 mod habits;
 mod lane;
 mod layout;
+mod once;
 mod rests;
 #[cfg(test)]
 mod seeded;

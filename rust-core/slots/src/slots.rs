@@ -10,11 +10,13 @@ mod lend;
 mod threads;
 mod view;
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::cells::Cells;
 use crate::lane::{Course, Said};
 use crate::layout::{GRANULE, Layout, Mistake, Slot};
+use crate::once::Once;
 use threads::Holders;
 
 /// A slot that serves a request.
@@ -118,13 +120,15 @@ pub struct Slots {
     /// By thread: its lane.
     lane_of: Vec<Option<u32>>,
     holders: Vec<Holders>,
-    loans: Vec<Loan>,
+    /// By their addresses.
+    loans: HashMap<usize, Loan>,
     /// Where lanes learn: bytes in use, of slots and loans.
     live: usize,
     /// The slot that the last request would have, were its region there.
     needed: Option<u32>,
     /// Of the last request, if it got no slot.
     refused: Option<Refused>,
+    once: Option<Once>,
     counts: Counts,
 }
 
@@ -202,10 +206,11 @@ impl Slots {
             places,
             holders: vec![Holders::default(); layout.lanes.len()],
             lane_of: Vec::new(),
-            loans: Vec::new(),
+            loans: HashMap::new(),
             live: 0,
             needed: None,
             refused: None,
+            once: layout.comes_once().then(Once::default),
             counts: Counts::default(),
             cells,
         })
@@ -217,6 +222,22 @@ impl Slots {
     pub fn request(&mut self, thread: u32, bytes: usize) -> Option<Taken> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         self.refused = None;
+        if let Some(once) = &mut self.once {
+            if once.is_over() {
+                self.counts.unplanned += 1;
+                return None;
+            }
+            let taken = self.request_of(thread, bytes);
+            if let Some(once) = &mut self.once {
+                once.saw(taken.is_some());
+            }
+            return taken;
+        }
+        self.request_of(thread, bytes)
+    }
+
+    #[inline]
+    fn request_of(&mut self, thread: u32, bytes: usize) -> Option<Taken> {
         let lane = match self.lane_of.get(thread as usize) {
             Some(&Some(lane)) => lane,
             _ => self.assign(thread, bytes)?,
@@ -329,23 +350,23 @@ impl Slots {
 
     /// Whether streams still use what lies in the borrowed place at this address, which was freed.
     pub fn set_pending_at(&mut self, address: usize, pending: bool) {
-        let mut loans = self.loans.iter_mut();
-        if let Some(loan) = loans.find(|it| it.what.address == address) {
+        if let Some(loan) = self.loans.get_mut(&address) {
             loan.pending = pending;
         }
     }
 
     /// Nobody uses the borrowed place at this address any more. Returns whether there was one.
     pub fn give_back(&mut self, address: usize) -> bool {
-        let at = self.loans.iter().position(|it| it.what.address == address);
-        let Some(at) = at else { return false };
+        let Some(loan) = self.loans.remove(&address) else {
+            return false;
+        };
         let Borrowed {
             region,
             first,
             end,
             bytes,
             ..
-        } = self.loans.swap_remove(at).what;
+        } = loan.what;
         if !self.serves.is_empty() {
             self.live -= bytes;
         }

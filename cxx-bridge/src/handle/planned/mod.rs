@@ -183,8 +183,11 @@ impl State {
 
     #[inline]
     fn request(&mut self, thread: u32, bytes: usize) -> Option<Grant> {
-        let taken = self.slots.request(thread, bytes)?;
-        Some(self.grant(taken))
+        match self.slots.request(thread, bytes) {
+            Some(taken) => Some(self.grant(taken)),
+            None if self.slots.has_only_room() => self.borrow(bytes),
+            None => None,
+        }
     }
 
     fn serve_needed(&mut self, slot: u32) -> Option<Grant> {

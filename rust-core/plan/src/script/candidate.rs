@@ -95,6 +95,20 @@ impl Candidate {
 
 /// Each request of the record has a place, and the record is the iteration. What it does not free has its bytes for good.
 fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_>) -> Plan {
+    let mut plan = once(record, options, lanes, watch);
+    for lane in &mut plan.lanes {
+        lane.period = std::mem::take(&mut lane.prologue);
+    }
+    plan
+}
+
+/// The same, and the record comes once.
+pub(super) fn once(
+    record: &Record,
+    options: &Options,
+    lanes: &[Vec<u32>],
+    watch: Watch<'_>,
+) -> Plan {
     let numbers: Vec<u32> = lanes.iter().flatten().copied().collect();
     let request = |number: &u32| &record.requests[*number as usize];
     let end = record.now + 1;
@@ -112,9 +126,6 @@ fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_
     let walls = Walls::new(placed.wall);
     let early: Vec<(u32, u64)> = numbers.into_iter().zip(placed.offsets).collect();
     let mut plan = written(record, options, lanes.len(), &early, &[], &walls);
-    for lane in &mut plan.lanes {
-        lane.period = std::mem::take(&mut lane.prologue);
-    }
     plan.facts.lower_bound = placed.bound;
     plan
 }

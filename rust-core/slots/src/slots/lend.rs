@@ -32,6 +32,9 @@ impl Slots {
     /// What is idle, for a request that no slot serves: what lanes want last, since who borrows it may have it for
     /// long. O(cells + steps) for each time that it looks four times as far ahead.
     pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
+        if self.has_only_room() {
+            return self.lend_any(bytes);
+        }
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let longest = self.courses.iter().map(Course::len).max().unwrap_or(0);
         let mut found = self.find(bytes, FEWEST_STEPS)?;
@@ -173,7 +176,7 @@ impl Slots {
             end: run.end,
         };
         let pending = false;
-        self.loans.push(Loan { what, pending });
+        self.loans.insert(what.address, Loan { what, pending });
         if !self.serves.is_empty() {
             self.live += bytes;
         }

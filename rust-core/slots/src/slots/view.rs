@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{Counts, Loan, Part, Place, Slots, State};
 use crate::lane::Course;
+use crate::once::Once;
 
 impl Slots {
     /// The bytes of each region.
@@ -34,7 +35,7 @@ impl Slots {
                 });
             }
         }
-        for Loan { what, pending } in &self.loans {
+        for Loan { what, pending } in self.loans.values() {
             parts[what.region as usize].push(Part {
                 offset: self.cells.start(what.first),
                 bytes: what.bytes,
@@ -65,6 +66,11 @@ impl Slots {
     /// Whether the plan does not fit a lane any more.
     pub fn has_given_up(&self) -> bool {
         self.courses.iter().any(|it| it.drift().is_given_up())
+    }
+
+    /// Whether no slot serves any more, but [`Self::borrow`] does: the plan's run came once, and the program does another one.
+    pub fn has_only_room(&self) -> bool {
+        self.once.is_some_and(Once::is_over)
     }
 
     /// The slot in use that begins at this address. O(log slots), and the slots that begin there.
