@@ -214,7 +214,9 @@ std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {
   const bool tracing = isHistoryEnabled();
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap_until(kMostBusy, context);
-  Block* block = size <= settings::pinned_max_cached_size() ? take(size + Guard::kTail) : nullptr;
+  // With a tail a size near the largest would overflow to a short one.
+  const bool may_serve = size <= settings::pinned_max_cached_size() && size <= kNoRequest - Guard::kTail;
+  Block* block = may_serve ? take(size + Guard::kTail) : nullptr;
   if (block == nullptr) {
     return QuickBackend::allocate(size);
   }

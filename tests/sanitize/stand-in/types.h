@@ -171,7 +171,8 @@ struct VirtualGuardImpl {
 namespace llvm {
 
 inline std::uint64_t PowerOf2Ceil(std::uint64_t value) {
-  return std::bit_ceil(value);
+  // As LLVM's, which overflows.
+  return value > std::uint64_t{1} << 63 ? 0 : std::bit_ceil(value);
 }
 
 } // namespace llvm
