@@ -37,7 +37,7 @@ mod rings;
 use device::process::{
     StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped,
     device_expandable, device_freed, device_gave_back, device_longest, device_planned,
-    device_record_close, device_records, device_refused, device_streams, device_threshold,
+    device_record_close, device_records, device_refused, device_retired, device_streams, device_threshold,
     device_trace_begin, device_traces, stream_plan,
 };
 #[cfg(feature = "torch")]
@@ -194,6 +194,7 @@ mod ffi {
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
+        fn device_retired(device: i8);
         fn device_allocated(
             device: i8,
             stream: usize,
@@ -221,6 +222,7 @@ mod ffi {
         fn iteration(self: &mut StreamPlan);
         fn parts(self: &StreamPlan) -> Vec<Part>;
         fn counts(self: &StreamPlan) -> StreamCounts;
+        fn take_retirement(self: &mut StreamPlan) -> bool;
     }
 
     unsafe extern "C++" {

@@ -215,6 +215,15 @@ pub(crate) fn device_dropped(device: i8, bytes: usize) {
     });
 }
 
+/// A stream's plan panicked: it is not used any more.
+pub(crate) fn device_retired(device: i8) {
+    log::warn(|| {
+        format!(
+            "a stream's plan for device {device} is retired: it panicked. PyTorch's own allocator serves the stream from now on"
+        )
+    });
+}
+
 pub(crate) fn device_allocated(
     device: i8,
     stream: usize,
