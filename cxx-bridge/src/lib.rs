@@ -45,7 +45,7 @@ use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
     engine_enter_child, engine_give_way, engine_guarded, engine_is_planned, engine_iteration,
     engine_made_child, engine_parts, engine_record_begin, engine_record_close, engine_records,
-    engine_release, engine_report_settings, engine_request,
+    engine_refused_line, engine_release, engine_report_settings, engine_request,
     engine_request_beside, engine_request_planned, engine_reset_accumulated, engine_reset_peaks,
     engine_reused, engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots,
     engine_state_line, engine_thread_ended, engine_threshold,
@@ -176,6 +176,7 @@ mod ffi {
         fn engine_reset_accumulated();
         fn engine_parts() -> Vec<Part>;
         fn engine_state_line() -> String;
+        fn engine_refused_line(bytes: usize) -> String;
         fn engine_records() -> bool;
         fn engine_record_begin();
         fn engine_record_close();

@@ -253,6 +253,9 @@ rust::Vec<Part> engine_parts() noexcept {
 rust::String engine_state_line() noexcept {
   return "";
 }
+rust::String engine_refused_line(std::size_t) noexcept {
+  return "";
+}
 
 // All is recorded, and drained as Rust does.
 bool engine_records() noexcept {

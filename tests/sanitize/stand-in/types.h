@@ -35,6 +35,9 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   void add_context(const std::string&) {}
+  const char* what_without_backtrace() const noexcept {
+    return what();
+  }
 };
 
 template <typename... Parts>
