@@ -1,6 +1,7 @@
 #include "block_cache.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace pinbuddy {
@@ -171,22 +172,27 @@ void BlockCache::forget() {
 }
 
 void BlockCache::before_fork() {
-  fork_alone_ = begin_flush();
+  const bool alone = begin_flush();
   for (ThreadCache& cache : caches_) {
     cache.lock.lock();
   }
+  // Under these locks: handlers of two forks may run at once.
+  fork_alone_ = alone;
 }
 
 void BlockCache::after_fork(bool in_child) {
+  bool alone = fork_alone_;
   if (in_child) {
-    // Threads that paused caching or flushed do not exist in the child.
+    // Threads that paused caching, flushed or waited for a flush do not exist in the child.
+    std::construct_at(&flushing_);
+    alone = false;
     paused_.store(ended_.load() ? 1 : 0, std::memory_order_relaxed);
     flushes_.store(1, std::memory_order_relaxed);
   }
   for (ThreadCache& cache : caches_) {
     cache.lock.unlock();
   }
-  end_flush(fork_alone_);
+  end_flush(alone);
 }
 
 } // namespace pinbuddy

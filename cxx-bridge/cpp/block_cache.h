@@ -183,6 +183,7 @@ class BlockCache {
   // New sizes since the last flush.
   std::atomic<std::size_t> news_{0};
   std::timed_mutex flushing_;
+  // Whether the fork under way has `flushing_`; it is the thread's that holds the locks of all caches.
   bool fork_alone_ = false;
   std::array<ThreadCache, kCaches> caches_;
 };

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "child.h"
@@ -192,6 +193,10 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
       }
       flush_cached();
       if (!first || !engine_give_way(size)) {
+        // CUDA's words are the same where a GPU is full.
+        if (std::string_view(error.what_without_backtrace()).find("out of memory") != std::string_view::npos) {
+          error.add_context(std::string(engine_refused_line(size)));
+        }
         error.add_context(std::string(engine_state_line()));
         throw;
       }
@@ -214,7 +219,9 @@ std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {
   const bool tracing = isHistoryEnabled();
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap_until(kMostBusy, context);
-  Block* block = size <= settings::pinned_max_cached_size() ? take(size + Guard::kTail) : nullptr;
+  // With a tail a size near the largest would overflow to a short one.
+  const bool may_serve = size <= settings::pinned_max_cached_size() && size <= kNoRequest - Guard::kTail;
+  Block* block = may_serve ? take(size + Guard::kTail) : nullptr;
   if (block == nullptr) {
     return QuickBackend::allocate(size);
   }

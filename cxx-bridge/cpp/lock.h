@@ -78,11 +78,21 @@ class SpinLock {
   static constexpr int kLooks = 100;
   static constexpr int kYields = 10;
 
+  // Tells the processor that this thread spins: its other thread, perhaps the holder, gets more of the core.
+  static void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
   [[gnu::noinline]] void wait() {
     int turns = 0;
     do {
       // Long enough for a holder that is running.
       for (int looks = 0; locked_.load(std::memory_order_relaxed) && looks < kLooks; ++looks) {
+        relax();
       }
       if (turns < kYields) {
         std::this_thread::yield();

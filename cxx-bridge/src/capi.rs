@@ -35,6 +35,13 @@ pub extern "C" fn pinbuddy_break_down() {
     handle().break_down();
 }
 
+/// Has the next request of each plan of device memory panic: for tests, in a debug build only.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub extern "C" fn pinbuddy_break_down_device() {
+    crate::device::places::break_down();
+}
+
 /// Copies the first thing that the engine's audit finds wrong, or an empty text; returns as
 /// `pinbuddy_stats_json` does. For tests, in a debug build only.
 ///

@@ -37,18 +37,18 @@ mod rings;
 use device::process::{
     StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped,
     device_expandable, device_freed, device_gave_back, device_longest, device_planned,
-    device_record_close, device_records, device_refused, device_streams, device_threshold,
-    device_trace_begin, device_traces, stream_plan,
+    device_record_catch_up, device_record_close, device_records, device_refused, device_retired,
+    device_streams, device_threshold, device_trace_begin, device_traces, stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
     engine_enter_child, engine_give_way, engine_guarded, engine_is_planned, engine_iteration,
     engine_made_child, engine_parts, engine_record_begin, engine_record_close, engine_records,
-    engine_release, engine_report_settings, engine_request, engine_request_beside,
-    engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused,
-    engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots, engine_state_line,
-    engine_thread_ended, engine_threshold,
+    engine_refused_line, engine_release, engine_report_settings, engine_request,
+    engine_request_beside, engine_request_planned, engine_reset_accumulated, engine_reset_peaks,
+    engine_reused, engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots,
+    engine_state_line, engine_thread_ended, engine_threshold,
 };
 
 #[cfg(feature = "torch")]
@@ -176,6 +176,7 @@ mod ffi {
         fn engine_reset_accumulated();
         fn engine_parts() -> Vec<Part>;
         fn engine_state_line() -> String;
+        fn engine_refused_line(bytes: usize) -> String;
         fn engine_records() -> bool;
         fn engine_record_begin();
         fn engine_record_close();
@@ -194,13 +195,15 @@ mod ffi {
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
+        fn device_retired(device: i8);
         fn device_allocated(
             device: i8,
             stream: usize,
             address: usize,
             asked: usize,
             rounded: usize,
-        );
+        ) -> bool;
+        fn device_record_catch_up();
         fn device_freed(device: i8, address: usize);
         fn device_record_close();
         fn device_longest() -> usize;
@@ -221,6 +224,7 @@ mod ffi {
         fn iteration(self: &mut StreamPlan);
         fn parts(self: &StreamPlan) -> Vec<Part>;
         fn counts(self: &StreamPlan) -> StreamCounts;
+        fn take_retirement(self: &mut StreamPlan) -> bool;
     }
 
     unsafe extern "C++" {

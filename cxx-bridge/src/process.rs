@@ -317,6 +317,11 @@ pub(crate) fn engine_state_line() -> String {
     handle().state_line()
 }
 
+pub(crate) fn engine_refused_line(bytes: usize) -> String {
+    // A panic must not reach C++, nor take the place of the error.
+    catch_unwind(|| handle().refused_line(bytes)).unwrap_or_default()
+}
+
 pub(crate) fn engine_parts() -> Vec<Part> {
     let part = |it: handle::Part| Part {
         address: it.address,

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pinbuddy_bridge::backing::{Completions, Control, Device, Memory, Pinned, Source, Unpinned};
-use pinbuddy_bridge::budget::{Budget, Capacity};
+use pinbuddy_bridge::budget::{Budget, Capacity, Standing};
 use pinbuddy_bridge::config::Config;
 use pinbuddy_bridge::handle::{Grant, Handle};
 use pinbuddy_core::{Growth, Region, Settings, WarmUp};
@@ -115,6 +115,10 @@ impl Capacity for &'static World {
 
     fn has_room(&self, _bytes: usize) -> bool {
         true
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::default()
     }
 
     fn free(&self) -> Option<usize> {

@@ -85,7 +85,7 @@ def test_idle_memory_is_given_back_for_a_request_that_needs_it(run):
     assert outcome.value == [[32, 80], True, True]
 
 
-def test_the_final_error_is_upstreams_with_a_line_of_the_engines_state(run):
+def test_the_final_error_is_upstreams_with_whose_memory_it_is_and_the_engines_state(run):
     program = """
         from program import *
         kept = [pinned(30)]
@@ -102,7 +102,12 @@ def test_the_final_error_is_upstreams_with_a_line_of_the_engines_state(run):
     assert fork_kind == kind and goes_on
     assert stock.splitlines()[0] in fork
     added = [line for line in fork.splitlines() if "pinbuddy: " in line]
-    assert len(added) == 1 and "budget: " in added[0] and "pinned (" in added[0], fork
+    assert len(added) == 2, fork
+    # CUDA's "out of memory" is what it says of a GPU, too.
+    whose, state = added
+    assert "page-locked host memory was refused, not memory of a GPU: 256 MiB were asked for" in whose
+    assert "No limit of the kernel's is reached" in whose
+    assert "budget: " in state and "pinned (" in state
 
 
 def test_pytorchs_own_requests_get_what_the_engine_holds_idle(run):

@@ -231,6 +231,7 @@ class DeviceAllocator final : public Planning {
   // What `allocate` returns; where memory is short, plans give way, and `borrow` finds what is idle.
   template <class Allocate, class Borrow>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
+    notes_.catch_up();
     const std::uint64_t moves = streams_.moves().done();
     try {
       return allocate();

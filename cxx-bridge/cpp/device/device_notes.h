@@ -1,12 +1,13 @@
 // What the allocator below says that it does, passed on: to traces, and to the recording that becomes a plan.
 //
-// It says so through its own trace tracker, under its lock: nothing here calls it, Python or the planner. Invariant: what a
+// It says so through its own trace tracker, under its lock: nothing of `take` calls it, Python or the planner. Invariant: what a
 // recording has is what a run with its plan asks the plan for.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,6 +41,13 @@ class DeviceNotes {
     return traces_ && index < kDevices ? &all_[index] : nullptr;
   }
 
+  // Before a request goes to the allocator below, under no lock: what the recording could not do under its lock.
+  void catch_up() {
+    if (C10_UNLIKELY(due_.load(std::memory_order_relaxed)) && due_.exchange(false)) {
+      device_record_catch_up();
+    }
+  }
+
   void take(const Entry& entry) {
     DeviceTrace* to = trace(entry.device_);
     // Whether a run with a plan would ask the plan.
@@ -51,7 +59,8 @@ class DeviceNotes {
           to->request(entry.addr_, round_up(entry.size_), entry.stream_, !ordinary);
         }
         if (records_ && ordinary) {
-          device_allocated(entry.device_, stream, entry.addr_, entry.size_, round_up(entry.size_));
+          const bool due = device_allocated(entry.device_, stream, entry.addr_, entry.size_, round_up(entry.size_));
+          due_.store(due, std::memory_order_relaxed);
         }
         break;
       case Entry::FREE_REQUESTED:
@@ -88,6 +97,8 @@ class DeviceNotes {
  private:
   const bool traces_;
   const bool records_;
+  // The recording has something to do. Two threads may do it, or the next request.
+  std::atomic<bool> due_{false};
   std::array<DeviceTrace, kDevices> all_;
 };
 

@@ -6,6 +6,7 @@
 #include "stream_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "round_up.h"
@@ -64,10 +65,20 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
   Block block;
   block.requested = bytes;
   const std::size_t rounded = round_up(bytes);
-  Lock guard(mutex_);
-  const bool has_place =
-      (in_force && plan_->request(rounded, block.place)) || (borrows && plan_->borrow(rounded, block.place));
-  return has_place ? hand_out(block, rounded) : Given{};
+  {
+    Lock guard(mutex_);
+    const bool has_place =
+        (in_force && plan_->request(rounded, block.place)) || (borrows && plan_->borrow(rounded, block.place));
+    if (C10_LIKELY(has_place)) {
+      return hand_out(block, rounded);
+    }
+    if (C10_LIKELY(!plan_->take_retirement())) {
+      return {};
+    }
+  }
+  drop();
+  device_retired(stream_.device_index());
+  return {};
 }
 
 StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
@@ -159,26 +170,26 @@ void StreamMemory::reset_accumulated() {
 std::vector<StreamMemory::Shown> StreamMemory::shown() {
   Lock guard(mutex_);
   // The plan knows whole pages only, and slots, which may be longer than what they serve.
-  ska::flat_hash_map<std::size_t, std::pair<std::size_t, std::size_t>> lengths;
+  std::map<std::size_t, Shown> known;
+  const auto add = [&known](const Place& place, std::size_t requested, bool live) {
+    known[place.address] = {place.address, place.bytes, requested, live};
+  };
   for (const auto& [address, block] : blocks_) {
-    lengths[block.place.address] = {block.place.bytes, block.requested};
+    add(block.place, block.requested, /*live=*/true);
   }
   for (const Block& block : deferred_) {
-    lengths[block.place.address] = {block.place.bytes, block.requested};
+    add(block.place, block.requested, /*live=*/false);
   }
   for (const Pending& pending : pending_) {
-    lengths[pending.place.address] = {pending.place.bytes, pending.requested};
+    add(pending.place, pending.requested, /*live=*/false);
+  }
+  for (const Part& part : plan_->parts()) {
+    // Another thread is freeing it if it is in none of these.
+    known.try_emplace(part.address, Shown{part.address, part.bytes, part.bytes, part.live});
   }
   std::vector<Shown> shown;
-  for (const Part& part : plan_->parts()) {
-    const auto found = lengths.find(part.address);
-    // Another thread is freeing it if it is in none of these.
-    shown.push_back({
-        .address = part.address,
-        .bytes = found == lengths.end() ? part.bytes : found->second.first,
-        .requested = found == lengths.end() ? part.bytes : found->second.second,
-        .live = part.live,
-    });
+  for (const auto& [address, block] : known) {
+    shown.push_back(block);
   }
   return shown;
 }

@@ -48,7 +48,7 @@ pub struct Cgroup {
     pub limit: u64,
     /// Bytes in use.
     pub used: u64,
-    /// Of these, cache that the kernel drops first.
+    /// Of these, pages of files, which the kernel takes back before it refuses memory or has a process wait for it.
     pub cache: u64,
     /// The group.
     #[serde(skip)]
@@ -62,25 +62,27 @@ const UNLIMITED: u64 = 1 << 60;
 struct Version {
     number: u32,
     mount: &'static str,
-    limit: &'static str,
+    /// Files that hold a limit: the one beyond which memory is refused, and one beyond which the kernel slows processes down
+    /// until they have given memory back, which pinned memory never is.
+    limits: &'static [&'static str],
     usage: &'static str,
-    /// The line of `memory.stat` with the cache that the kernel drops first.
-    reclaimable: &'static str,
+    /// The lines of `memory.stat` with pages of files that the kernel takes back: read once, and more often.
+    reclaimable: [&'static str; 2],
 }
 
 const V1: Version = Version {
     number: 1,
     mount: "sys/fs/cgroup/memory",
-    limit: "memory.limit_in_bytes",
+    limits: &["memory.limit_in_bytes"],
     usage: "memory.usage_in_bytes",
-    reclaimable: "total_inactive_file ",
+    reclaimable: ["total_inactive_file ", "total_active_file "],
 };
 const V2: Version = Version {
     number: 2,
     mount: "sys/fs/cgroup",
-    limit: "memory.max",
+    limits: &["memory.max", "memory.high"],
     usage: "memory.current",
-    reclaimable: "inactive_file ",
+    reclaimable: ["inactive_file ", "active_file "],
 };
 
 /// Where one group's files are.
@@ -101,7 +103,9 @@ impl Cgroup {
 
     /// The least that one of them allows in all, in bytes.
     pub fn least_limit(files: &Files) -> Option<u64> {
-        places(files).iter().filter_map(|it| it.limit(files)).min()
+        let limits = places(files);
+        let limits = limits.iter().filter_map(|it| it.limit(files));
+        limits.map(|(limit, _)| limit).min()
     }
 
     /// Bytes that may still be taken; cache counts as free.
@@ -112,23 +116,28 @@ impl Cgroup {
 }
 
 impl Place {
-    fn limit(&self, files: &Files) -> Option<u64> {
-        let limit = files.number(&format!("{}/{}", self.folder, self.version.limit));
-        limit.filter(|limit| *limit < UNLIMITED)
+    /// The lowest limit, and its file.
+    fn limit(&self, files: &Files) -> Option<(u64, String)> {
+        let files = self.version.limits.iter().filter_map(|name| {
+            let file = format!("{}/{name}", self.folder);
+            let limit = files.number(&file)?;
+            (limit < UNLIMITED).then_some((limit, file))
+        });
+        files.min_by_key(|(limit, _)| *limit)
     }
 
     fn read(self, files: &Files) -> Option<Cgroup> {
         let (folder, version) = (&self.folder, self.version);
         let stat = files.text(&format!("{folder}/memory.stat"));
-        let cache = stat
-            .as_deref()
-            .and_then(|it| field(it, version.reclaimable));
+        let pages = |line| -> Option<u64> { field(stat.as_deref()?, line)?.parse().ok() };
+        let cache = version.reclaimable.into_iter().filter_map(pages);
+        let (limit, file) = self.limit(files)?;
         Some(Cgroup {
             version: version.number,
-            limit: self.limit(files)?,
+            limit,
             used: files.number(&format!("{folder}/{}", version.usage))?,
-            cache: cache.and_then(|it| it.parse().ok()).unwrap_or(0),
-            file: format!("/{folder}/{}", version.limit),
+            cache: cache.fold(0, u64::saturating_add),
+            file: format!("/{file}"),
             group: self.group,
         })
     }

@@ -15,9 +15,10 @@ from pinbuddy import _library, _match, _read
 _OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-# The official releases that may serve a request with a shorter cached block (pytorch/pytorch#192722):
-# later ones compare sizes, earlier ones round all of them. The build tool has the same list.
-_OVERFLOWING = ("2.13.0",)
+# Releases whose own allocator may serve a request with a shorter cached block (pytorch/pytorch#192722), with their patch
+# releases: later ones compare sizes, earlier ones round all of them. A test of the build tool compares it with
+# `doctor/torch.rs` and `cpp/upstream.h`.
+_OVERFLOWING = ("2.13",)
 
 
 @dataclass
@@ -159,7 +160,7 @@ def _notes(report: Report) -> list[str]:
             f"{python} -m pip uninstall --yes pinbuddy && "
             f"{python} -m pip install --force-reinstall --no-deps dist/torch-*.whl"
         )
-    if report.state != "on" and (report.torch or "").partition("+")[0] in _OVERFLOWING:
+    if report.state != "on" and ".".join((report.torch or "").split(".")[:2]) in _OVERFLOWING:
         notes.append(
             "PyTorch's own allocator overflows its heap where pinned_max_round_threshold_mb is below "
             f"pinned_max_cached_size_mb (pytorch/pytorch#192722, in torch {', '.join(_OVERFLOWING)}); "

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::heard::Heard;
-use super::{Budget, Capacity};
+use super::{Budget, Capacity, Standing};
 use crate::lock::{self, Lock};
 use pinbuddy_machine::{Files, Limits, LockLimit};
 
@@ -68,6 +68,14 @@ impl Capacity for Account {
         };
         let bytes = limits.least()?.bytes;
         Some(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    fn standing(&self) -> Standing {
+        lock::assert_none_held("reading limits");
+        Standing {
+            limits: self.limits().all().collect(),
+            others: self.heard.others().iter().map(|it| it.bytes).sum(),
+        }
     }
 
     fn claim(&self, bytes: usize) {

@@ -41,6 +41,15 @@ pub struct Budget {
     pub why: String,
 }
 
+/// What limits memory now, for people.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// What is left under each limit that is known.
+    pub limits: Vec<Limit>,
+    /// Bytes that other processes with this library have pinned.
+    pub others: u64,
+}
+
 /// What the machine and other processes leave to this one. Reads files, so it is never called under a
 /// lock (I5).
 pub trait Capacity: std::fmt::Debug + Send + Sync {
@@ -53,6 +62,9 @@ pub trait Capacity: std::fmt::Debug + Send + Sync {
 
     /// Bytes that the machine and the control group leave now; `None` if unknown.
     fn free(&self) -> Option<usize>;
+
+    /// Which limits there are, and what others have pinned.
+    fn standing(&self) -> Standing;
 
     /// Tells other processes that this one has pinned so much more.
     fn claim(&self, bytes: usize);

@@ -6,6 +6,8 @@
 //!
 //! Invariant: where neither variable is set, nothing stands in front of PyTorch's allocator.
 
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+pub(crate) mod places;
 mod record;
 
 #[cfg(feature = "torch")]

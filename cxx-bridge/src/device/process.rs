@@ -132,9 +132,7 @@ pub(crate) fn device_threshold() -> usize {
 
 /// The allocator below has mapped memory: it has expandable segments.
 pub(crate) fn device_expandable() {
-    if let Some(recording) = device_memory().recording() {
-        recording.expandable();
-    }
+    let _ = on_record(super::Recording::expandable);
 }
 
 /// The length of the longest region of all plans.
@@ -215,22 +213,36 @@ pub(crate) fn device_dropped(device: i8, bytes: usize) {
     });
 }
 
+/// A stream's plan panicked: it is not used any more.
+pub(crate) fn device_retired(device: i8) {
+    log::warn(|| {
+        format!(
+            "a stream's plan for device {device} is retired: it panicked. PyTorch's own allocator serves the stream from now on"
+        )
+    });
+}
+
 pub(crate) fn device_allocated(
     device: i8,
     stream: usize,
     address: usize,
     asked: usize,
     rounded: usize,
-) {
-    on_record(|it| it.allocated(device as u32, stream, address, asked, rounded));
+) -> bool {
+    on_record(|it| it.allocated(device as u32, stream, address, asked, rounded)).unwrap_or(false)
+}
+
+/// Under no lock: takes into the record what was noted, and has a plan made where one is due.
+pub(crate) fn device_record_catch_up() {
+    let _ = on_record(super::Recording::catch_up);
 }
 
 pub(crate) fn device_freed(device: i8, address: usize) {
-    on_record(|it| it.freed(device as u32, address));
+    let _ = on_record(|it| it.freed(device as u32, address));
 }
 
 pub(crate) fn device_record_close() {
-    on_record(super::Recording::close);
+    let _ = on_record(super::Recording::close);
 }
 
 /// Whether pinned and device memory are traced to the same file.
@@ -272,10 +284,9 @@ pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), Stri
 }
 
 /// A panic must not reach C++; a record that it leaves half done is still one.
-fn on_record(act: impl FnOnce(&super::Recording)) {
-    if let Some(recording) = device_memory().recording() {
-        let _ = catch_unwind(AssertUnwindSafe(|| act(recording)));
-    }
+fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
+    let recording = device_memory().recording()?;
+    catch_unwind(AssertUnwindSafe(|| act(recording))).ok()
 }
 
 /// The plan of a device's stream, which has none if nothing is planned for it.

@@ -1,14 +1,16 @@
 //! Records what PyTorch's device allocator does, and makes plans of it.
 //!
-//! Its events come one at a time, under its own lock, so they go straight into the record. A plan is made each time that
-//! there are twice as many requests, and at the end of the process, as for pinned memory.
+//! The allocator tells of its events one at a time, under its own lock. They are noted there, in a list; the next request takes
+//! them into the record before it asks the allocator. A plan is made each time that there are twice as many requests, and at the end
+//! of the process, as for pinned memory.
 //!
-//! Invariants: what is called under the allocator's lock calls neither the allocator nor Python, and does not wait for
-//! planning; memory is bounded by the record's limit.
+//! Invariants: what is called under the allocator's lock calls neither the allocator nor Python, starts no thread, copies no
+//! record and waits for nobody who does; memory is bounded by the record's limit.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_plan::Options;
@@ -22,12 +24,47 @@ use crate::plan::ToRecord;
 use crate::plan::planner::{Made, Plannable, Planner};
 use crate::plan::record::MOST_EVENTS;
 
+/// So many notes are taken into the record at a time.
+const MOST_NOTES: usize = 1 << 14;
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Recording {
-    state: Lock<State>,
+    /// Locked under the allocator's lock, for one note at a time.
+    notes: Lock<Notes>,
+    /// Locked before `notes`, and never under the allocator's lock: a planner's thread copies the record.
+    state: Arc<Lock<State>>,
     /// In a child of the process that is recorded, nothing is, and nothing here is locked.
     is_child: AtomicBool,
+}
+
+/// What the record does not have yet.
+#[derive(Debug, Default)]
+struct Notes {
+    list: Vec<Note>,
+    /// All requests that a plan may have a place for.
+    requests: usize,
+    /// From so many of these on a plan is due.
+    due_at: usize,
+    /// The record is full.
+    is_full: bool,
+}
+
+/// One thing that the allocator did, or the program said.
+#[derive(Clone, Copy, Debug)]
+enum Note {
+    Allocated {
+        device: u32,
+        stream: usize,
+        address: usize,
+        bytes: usize,
+    },
+    Freed {
+        device: u32,
+        address: usize,
+    },
+    Iteration,
+    Expandable,
 }
 
 #[derive(Debug)]
@@ -36,6 +73,45 @@ struct State {
     /// Numbers of streams, by device and address.
     streams: HashMap<(u32, usize), u32>,
     planner: Planner,
+}
+
+impl Notes {
+    fn push(&mut self, note: Note) {
+        if !self.is_full {
+            self.list.push(note);
+        }
+    }
+
+    /// Whether there is something to do that no allocator's lock allows.
+    fn is_due(&self) -> bool {
+        self.requests >= self.due_at || self.list.len() >= MOST_NOTES
+    }
+}
+
+impl State {
+    /// Takes into the record what was noted.
+    fn absorb(&mut self, notes: &Lock<Notes>) {
+        let list = std::mem::take(&mut notes.lock().list);
+        for note in list {
+            match note {
+                Note::Allocated {
+                    device,
+                    stream,
+                    address,
+                    bytes,
+                } => {
+                    let next = self.streams.len() as u32;
+                    let stream = *self.streams.entry((device, stream)).or_insert(next);
+                    let (id, bytes) = (address as u64, bytes as u64);
+                    self.record.request((device, stream), id, bytes);
+                }
+                Note::Freed { device, address } => self.record.over(device, address as u64),
+                Note::Iteration => self.record.iteration(),
+                Note::Expandable => self.record.behind(Kind::TorchExpandable),
+            }
+        }
+        notes.lock().is_full = self.record.is_full();
+    }
 }
 
 impl Recording {
@@ -49,28 +125,35 @@ impl Recording {
         });
         let mut record = DeviceRecord::new(MOST_EVENTS);
         record.behind(Kind::Torch);
+        let planner = Planner::new(recorded);
+        let notes = Notes {
+            due_at: planner.due_at(),
+            ..Notes::default()
+        };
         let state = State {
             record,
             streams: HashMap::new(),
-            planner: Planner::new(recorded),
+            planner,
         };
         Self {
-            state: Lock::new(state),
+            notes: Lock::new(notes),
+            state: Arc::new(Lock::new(state)),
             is_child: AtomicBool::new(false),
         }
     }
 
     /// Called in a child: if its parent has recorded anything, the recording is the parent's.
     pub fn enter_child(&self) {
-        let is_begun = self.state.if_free().is_none_or(|it| !it.record.is_empty());
+        let noted = self.notes.if_free().is_none_or(|it| it.requests > 0);
+        let is_begun = noted || self.state.if_free().is_none();
         self.is_child.store(is_begun, Ordering::Relaxed);
     }
 
-    fn state(&self) -> Option<Guard<'_, State>> {
-        (!self.is_child.load(Ordering::Relaxed)).then(|| self.state.lock())
+    fn notes(&self) -> Option<Guard<'_, Notes>> {
+        (!self.is_child.load(Ordering::Relaxed)).then(|| self.notes.lock())
     }
 
-    /// Memory at `address` was handed out to a stream.
+    /// Memory at `address` was handed out to a stream. Returns whether [`Self::catch_up`] is to be called, under no lock.
     /// `rounded` is what it counts as. A run with a plan compares what was asked for with the plan's threshold.
     pub fn allocated(
         &self,
@@ -79,50 +162,73 @@ impl Recording {
         address: usize,
         asked: usize,
         rounded: usize,
-    ) {
+    ) -> bool {
         let is_below = |it: &u64| (asked as u64) < *it && *it <= rounded as u64;
         let bytes = match THRESHOLDS.iter().any(is_below) {
             true => asked,
             false => rounded,
         };
-        let Some(mut state) = self.state() else {
-            return;
+        let Some(mut notes) = self.notes() else {
+            return false;
         };
-        let state = &mut *state;
-        let next = state.streams.len() as u32;
-        let stream = *state.streams.entry((device, stream)).or_insert(next);
-        let (id, bytes) = (address as u64, bytes as u64);
-        state.record.request((device, stream), id, bytes);
-        if state.planner.is_due(state.record.len()) {
-            state.planner.in_a_thread(&state.record);
-        }
+        notes.push(Note::Allocated {
+            device,
+            stream,
+            address,
+            bytes,
+        });
+        notes.requests += usize::from(bytes as u64 >= THRESHOLDS[0]);
+        notes.is_due()
     }
 
     /// Memory is free again.
     pub fn freed(&self, device: u32, address: usize) {
-        if let Some(mut state) = self.state() {
-            state.record.over(device, address as u64);
+        if let Some(mut notes) = self.notes() {
+            notes.push(Note::Freed { device, address });
         }
     }
 
-    /// PyTorch's allocator has expandable segments.
+    /// PyTorch's allocator has expandable segments. Called under its lock, too.
     pub fn expandable(&self) {
-        if let Some(mut state) = self.state() {
-            state.record.behind(Kind::TorchExpandable);
+        if let Some(mut notes) = self.notes() {
+            notes.push(Note::Expandable);
         }
     }
 
     /// An iteration is over.
     pub fn iteration(&self) {
-        if let Some(mut state) = self.state() {
-            state.record.iteration();
+        if let Some(mut notes) = self.notes() {
+            notes.push(Note::Iteration);
         }
+    }
+
+    /// Takes into the record what was noted, and has a thread make a plan where one is due. Called under no lock; does nothing while
+    /// another thread is at it.
+    pub fn catch_up(&self) {
+        if self.is_child.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(mut state) = self.state.if_free() else {
+            return;
+        };
+        state.absorb(&self.notes);
+        let requests = state.record.requests();
+        if state.planner.is_due(requests) {
+            let shared = Arc::clone(&self.state);
+            let copy = move || shared.lock().record.clone();
+            state.planner.in_a_thread(requests, copy);
+        }
+        self.notes.lock().due_at = state.planner.due_at();
     }
 
     /// The process ends.
     pub fn close(&self) {
+        if self.is_child.load(Ordering::Relaxed) {
+            return;
+        }
         let (record, planner) = {
-            let Some(state) = self.state() else { return };
+            let mut state = self.state.lock();
+            state.absorb(&self.notes);
             (state.record.clone(), state.planner.clone())
         };
         planner.end(&record);
@@ -217,7 +323,60 @@ mod tests {
         record(&recording, 20);
         recording.close();
         assert!(!path.exists());
-        assert_eq!(recording.state.lock().record.len(), 120);
+        let mut state = recording.state.lock();
+        state.absorb(&recording.notes);
+        assert_eq!(state.record.len(), 120);
+    }
+
+    #[test]
+    fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.json");
+        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+        let mut due = 0;
+        std::thread::scope(|scope| {
+            // As a planner's thread does while it copies the record.
+            let copying = recording.state.lock();
+            let (told, all) = std::sync::mpsc::channel();
+            let recording = &recording;
+            scope.spawn(move || {
+                let requests = 0..300;
+                let due = requests.filter(|_| {
+                    recording.freed(0, 0x1000);
+                    recording.allocated(0, 0, 0x1000, 12 * MIB, 12 * MIB)
+                });
+                told.send(due.count()).unwrap();
+            });
+            let answer = all.recv_timeout(std::time::Duration::from_secs(5));
+            assert!(!copying.planner.is_at_work());
+            // Before anything is asserted that may fail: the thread waits for it.
+            drop(copying);
+            due = answer.unwrap_or(0);
+        });
+        assert_eq!(due, 300 - 255, "from the first plan's requests on");
+        recording.catch_up();
+        while recording.state.lock().planner.is_at_work() {
+            std::thread::yield_now();
+        }
+        let state = recording.state.lock();
+        assert_eq!(state.planner.due_at(), 600);
+        assert!(!recording.notes.lock().is_due());
+    }
+
+    #[test]
+    fn notes_do_not_pile_up() {
+        let to_record = ToRecord::new("never written".into(), MadeFor::default());
+        let recording = Recording::new(to_record);
+        let is_due = (0..MOST_NOTES).map(|at| recording.allocated(0, 0, at, 512, 512));
+        assert_eq!(is_due.filter(|it| *it).count(), 1);
+        recording.catch_up();
+        assert!(recording.notes.lock().list.is_empty());
+        let mut state = recording.state.lock();
+        state.record = DeviceRecord::new(0);
+        state.absorb(&recording.notes);
+        drop(state);
+        recording.freed(0, 1);
+        assert!(recording.notes.lock().list.is_empty(), "the record is full");
     }
 
     #[test]

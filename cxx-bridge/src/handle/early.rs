@@ -5,7 +5,7 @@
 //! regions nor requests. Invariant: nothing is pinned without a plan, since other programs may never pin at all.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pinbuddy_core::WarmUp;
 
@@ -13,9 +13,14 @@ use super::Handle;
 use crate::backing::Memory;
 use crate::sync::thread;
 
-/// How long the thread rests between two looks: at first, and later. Most programs have a context within milliseconds.
+/// How long the thread rests between two looks: a part of the time that it has waited, within these bounds. Most programs have a
+/// context within milliseconds.
+const PART: u32 = 16;
 const OFTEN: Duration = Duration::from_millis(1);
-const SELDOM: Duration = Duration::from_millis(64);
+const SELDOM: Duration = Duration::from_secs(1);
+
+/// A program that has no context by then may never have one. Its requests pin by themselves.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 impl<M: Memory> Handle<M> {
     /// CUDA is up: what the plan asks for is pinned, by a thread of its own, once `adopt_context` is true, which has given that
@@ -28,18 +33,25 @@ impl<M: Memory> Handle<M> {
             return;
         }
         let wait = move || {
-            let mut rest = OFTEN;
+            let began = Instant::now();
             while !self.cell.is_closed() {
                 if adopt_context() {
                     // At full speed: the program needs all of it, and its first request would wait for what is left.
                     self.warm_up(self.settings.warm_up != WarmUp::Background);
                     return;
                 }
+                let Some(rest) = next_rest(began.elapsed()) else {
+                    return;
+                };
                 thread::sleep(rest);
-                rest = (rest * 2).min(SELDOM);
             }
         };
         let thread = thread::Builder::new().name("pinbuddy-early".to_owned());
         drop(thread.spawn(wait));
     }
+}
+
+/// How long to rest after a wait of so long; `None` once the wait is over.
+pub(super) fn next_rest(waited: Duration) -> Option<Duration> {
+    (waited < PATIENCE).then(|| (waited / PART).clamp(OFTEN, SELDOM))
 }

@@ -18,6 +18,7 @@ mod notices;
 mod permits;
 mod pinner;
 mod planned;
+mod refused;
 mod report;
 mod requests;
 mod worker;

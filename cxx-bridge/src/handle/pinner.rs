@@ -11,7 +11,7 @@ use std::time::Instant;
 use pinbuddy_core::{Refusal, Region, Took};
 
 use crate::backing::{Control, Device, Memory, Pinned, Source, Unpinned};
-use crate::budget::{Budget, Capacity, Quota};
+use crate::budget::{Budget, Capacity, Quota, Standing};
 use crate::lock;
 use crate::log::{self, Bytes};
 use crate::sync::AtomicBool;
@@ -174,6 +174,11 @@ impl<M: Memory> Pinner<M> {
     /// Bytes that the machine and the control group leave now; `None` if unknown.
     pub(super) fn free(&self) -> Option<usize> {
         self.capacity.free()
+    }
+
+    /// What limits memory now, for people.
+    pub(super) fn standing(&self) -> Standing {
+        self.capacity.standing()
     }
 
     /// The quota, decided at the first call.

@@ -91,19 +91,38 @@ impl Planner {
         requests >= self.next
     }
 
-    /// Has a thread make a plan, unless one is at it.
-    pub(crate) fn in_a_thread(&mut self, record: &impl Plannable) {
+    /// From how many requests on that is so.
+    pub(crate) fn due_at(&self) -> usize {
+        self.next
+    }
+
+    /// Whether a thread makes a plan.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.at_work.load(Ordering::Acquire)
+    }
+
+    /// Whether there is a plan of a record of so many requests, and no thread makes one.
+    pub(crate) fn is_done(&self, requests: usize) -> bool {
+        !self.is_at_work() && requests <= self.planned
+    }
+
+    /// Has a thread make a plan of a record of so many requests or more, which `copy` copies in that thread, unless a thread is at
+    /// work.
+    pub(crate) fn in_a_thread<R: Plannable>(
+        &mut self,
+        requests: usize,
+        copy: impl FnOnce() -> R + Send + 'static,
+    ) {
         if self.at_work.swap(true, Ordering::AcqRel) {
             return;
         }
-        let requests = record.requests();
         self.next = requests.saturating_mul(2);
-        let (record, run) = (record.clone(), self.run.clone());
+        let run = self.run.clone();
         let target = Arc::clone(&self.target);
         let at_work = Arc::clone(&self.at_work);
         let work = move || {
             background::enter();
-            make(&record, run, &target, PATIENCE);
+            make(&copy(), run, &target, PATIENCE);
             at_work.store(false, Ordering::Release);
         };
         let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
@@ -117,7 +136,7 @@ impl Planner {
     /// The record is complete.
     pub(crate) fn end(&self, record: &impl Plannable) {
         // The process does not wait for a thread that is making one.
-        if record.requests() > self.planned || self.at_work.load(Ordering::Acquire) {
+        if !self.is_done(record.requests()) {
             make(record, self.run.clone(), &self.target, LAST_PATIENCE);
         }
     }
@@ -318,7 +337,8 @@ mod tests {
         let path = folder.path().join("plan.json");
         let mut planner = Planner::new(ToRecord::new(path.clone(), run()));
         let record = Slow(record(FIRST as u64));
-        planner.in_a_thread(&record);
+        let copy = record.clone();
+        planner.in_a_thread(record.requests(), move || copy);
         planner.end(&record);
         let plan = Plan::read(&fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(plan.facts.requests, FIRST as u64);

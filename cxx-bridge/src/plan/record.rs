@@ -51,6 +51,11 @@ impl Recording {
         }
     }
 
+    /// Whether nothing more is recorded.
+    fn is_complete(&self) -> bool {
+        self.is_torn || self.record.is_full()
+    }
+
     fn push(&mut self, what: What) {
         let event = match what {
             What::Request { private: true, .. } => return,
@@ -91,22 +96,22 @@ impl Sink for Recording {
     }
 
     fn pause(&mut self) {
-        if self.planner.is_due(self.record.len()) {
-            self.planner.in_a_thread(&self.record);
+        let requests = self.record.len();
+        let is_due = self.planner.is_due(requests) || self.is_complete();
+        if is_due && !self.planner.is_at_work() && !self.planner.is_done(requests) {
+            let record = self.record.clone();
+            self.planner.in_a_thread(requests, move || record);
         }
     }
 
     fn wants_more(&self) -> bool {
-        !self.is_torn && !self.record.is_full()
+        // The program goes on, and so do other recordings, which must not lose events while this one's last plan is made: a thread
+        // makes it. Until then the end of the process may come.
+        !self.is_complete() || !self.planner.is_done(self.record.len())
     }
 
     fn end(&mut self) {
-        if self.record.is_full() {
-            // The program goes on, and so do other recordings: they must not lose events meanwhile.
-            self.planner.in_a_thread(&self.record);
-        } else {
-            self.planner.end(&self.record);
-        }
+        self.planner.end(&self.record);
     }
 }
 
@@ -155,5 +160,42 @@ mod tests {
         };
         assert!(lose(0, 5));
         assert!(!lose(1, 0));
+    }
+
+    #[test]
+    fn a_record_that_is_complete_while_a_plan_is_made_gets_its_own_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        for is_torn in [false, true] {
+            let _ = fs::remove_file(&path);
+            let mut recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+            recording.record = Record::new(if is_torn { 1000 } else { 8 });
+            // A thread that takes its time.
+            let (done, until) = std::sync::mpsc::channel::<()>();
+            let copy = move || {
+                let _ = until.recv();
+                Record::new(1)
+            };
+            recording.planner.in_a_thread(0, copy);
+            for id in 1..=8 {
+                recording.push(What::Request {
+                    id,
+                    bytes: 1 << 20,
+                    thread: 0,
+                    private: false,
+                });
+            }
+            let pinned = u64::from(is_torn);
+            recording.lost(Lost { pinned, device: 0 });
+            recording.pause();
+            assert!(recording.wants_more(), "its plan is still to be made");
+            drop(done);
+            while recording.wants_more() {
+                recording.pause();
+                std::thread::yield_now();
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            assert_eq!(Plan::read(&text).unwrap().facts.requests, 8);
+        }
     }
 }

@@ -24,7 +24,7 @@ const LEARNED: u32 = 10;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Phases {
-    /// Whether phases are detected. Ends when a working-set region is refused.
+    /// Whether phases are detected: decided when it is made.
     on: bool,
     /// A request with fewer bytes than this in use is at low water; 0 until a phase is under way.
     low: u64,

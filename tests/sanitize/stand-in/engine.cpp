@@ -35,10 +35,10 @@ struct Segment {
 class Engine {
  public:
   bool request(std::size_t bytes, Grant& grant, bool may_pin) {
-    const std::size_t wanted = (bytes + kUnit - 1) / kUnit * kUnit;
-    if (wanted > kSegment) {
+    if (bytes > kSegment) {
       return false;
     }
+    const std::size_t wanted = (bytes + kUnit - 1) / kUnit * kUnit;
     std::unique_lock guard(mutex_);
     while (true) {
       for (Segment& segment : segments_) {
@@ -251,6 +251,9 @@ rust::Vec<Part> engine_parts() noexcept {
   return engine().parts();
 }
 rust::String engine_state_line() noexcept {
+  return "";
+}
+rust::String engine_refused_line(std::size_t) noexcept {
   return "";
 }
 

@@ -73,6 +73,10 @@ inline cudaError_t cudaGetLastError() {
 }
 
 inline cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
+  // Upstream rounds requests above 2^63 bytes to 0.
+  if (bytes == 0) {
+    return cudaErrorMemoryAllocation;
+  }
   *address = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }

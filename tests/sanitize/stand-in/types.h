@@ -35,6 +35,9 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   void add_context(const std::string&) {}
+  const char* what_without_backtrace() const noexcept {
+    return what();
+  }
 };
 
 template <typename... Parts>
@@ -171,7 +174,8 @@ struct VirtualGuardImpl {
 namespace llvm {
 
 inline std::uint64_t PowerOf2Ceil(std::uint64_t value) {
-  return std::bit_ceil(value);
+  // As LLVM's, which overflows.
+  return value > std::uint64_t{1} << 63 ? 0 : std::bit_ceil(value);
 }
 
 } // namespace llvm

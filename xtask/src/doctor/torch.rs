@@ -152,13 +152,16 @@ impl Torch {
     }
 }
 
-/// The official releases in which a cached block may be shorter than its request: later releases compare, earlier
-/// ones round all sizes. As in the Python package's `_doctor.py`.
-const OVERFLOWING: [&str; 1] = ["2.13.0"];
+/// Releases in which a cached block may be shorter than its request (pytorch/pytorch#192722), with their patch releases: later
+/// releases compare, earlier ones round all sizes.
+const OVERFLOWING: [&str; 1] = ["2.13"];
 
 fn overflows(version: &str) -> bool {
-    let public = version.split('+').next().unwrap_or_default();
-    OVERFLOWING.contains(&public)
+    let minor = |it: &&str| {
+        let rest = version.strip_prefix(*it);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+']))
+    };
+    OVERFLOWING.iter().any(minor)
 }
 
 #[cfg(test)]
@@ -237,14 +240,29 @@ mod tests {
             ("2.13.0+cu130", false, None, true),
             ("2.13.0+cu130", false, Some("0.1.0"), false),
             ("2.13.0+cu130.pinbuddy.0.1.0", true, None, false),
+            ("2.13.1+cu130", false, None, true),
             ("2.14.0+cu130", false, None, false),
             ("2.12.1+cu130", false, None, false),
+            ("2.1.0", false, None, false),
         ] {
             let text = format!("__version__ = '{version}'\n");
             let findings = beside(&text, library, plugin);
             let overflow = findings.iter().find(|it| it.name == "pytorch#192722");
             assert_eq!(overflow.is_some(), named, "{version}");
-            assert!(overflow.is_none_or(|it| it.value.contains("(2.13.0)")));
+            assert!(overflow.is_none_or(|it| it.value.contains("(2.13)")));
         }
+    }
+
+    #[test]
+    fn the_library_and_the_python_package_mean_the_same_releases() {
+        let quoted = OVERFLOWING.map(|it| format!("\"{it}\"")).join(", ");
+        let python = include_str!("../../../cxx-bridge/python/pinbuddy/_doctor.py");
+        assert!(python.contains(&format!("_OVERFLOWING = ({quoted},)\n")));
+        let [minor] = OVERFLOWING.map(|it| it.strip_prefix("2.").unwrap().parse::<u32>().unwrap());
+        let next = minor + 1;
+        let defined = format!(
+            "#define PINBUDDY_IGNORES_SIZES (PINBUDDY_TORCH_FROM({minor}) && !PINBUDDY_TORCH_FROM({next}))\n"
+        );
+        assert!(include_str!("../../../cxx-bridge/cpp/upstream.h").contains(&defined));
     }
 }

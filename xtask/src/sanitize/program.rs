@@ -30,6 +30,8 @@ pub fn arguments(program: &str, run: Run) -> Vec<String> {
         ("blocks", Run::Long(seed)) => format!("16 1000 {seed}"),
         ("bounded", Run::Short) => "4 3000 65536".to_owned(),
         ("bounded", Run::Long(seed)) => format!("8 20000 {}", (64 << 10) << (seed % 2 * 4)),
+        ("edges", Run::Short) => "4 40".to_owned(),
+        ("edges", Run::Long(_)) => "6 400".to_owned(),
         ("ending", Run::Short) => "4 300".to_owned(),
         ("ending", Run::Long(seed)) => format!("12 {}", seed * 97 % 400),
         ("events", Run::Short) => "4 40".to_owned(),

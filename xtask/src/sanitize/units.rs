@@ -10,10 +10,11 @@ use super::{Looked, Sanitizer, defects};
 use crate::support::paths;
 
 /// The programs, where they are, and whether each runs once more with `BUDDY_GUARD=1`.
-const PROGRAMS: [(&str, &str, bool); 5] = [
+const PROGRAMS: [(&str, &str, bool); 6] = [
     ("blocks", "tests/stress/blocks.cpp", true),
     ("bounded", "tests/stress/bounded.cpp", false),
     ("churn", "tests/sanitize/churn.cpp", true),
+    ("edges", "tests/sanitize/edges.cpp", true),
     ("events", "tests/sanitize/events.cpp", false),
     ("ending", "tests/sanitize/ending.cpp", true),
 ];

@@ -320,7 +320,7 @@ impl Bench {
     }
 }
 
-/// How many programs report that the preloaded backend served them; None if any does not.
+/// How many programs report that the preloaded backend served them; 0 if any does not.
 fn said_served(logs: &[PathBuf]) -> u64 {
     let says = |log: &PathBuf| {
         let text = std::fs::read_to_string(log).unwrap_or_default();

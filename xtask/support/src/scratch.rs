@@ -1,19 +1,23 @@
 //! Temporary files and folders that are removed after an error, after Ctrl-C, and by the next run.
 //!
 //! Invariants: any other path is complete, because it got its name by one rename. No name can be foretold, and each is
-//! made by us or not at all: nobody can have put a link there for us to write through.
+//! made by us or not at all: nobody can have put a link there for us to write through. Whoever has one locks it: that is known
+//! across containers, in which the numbers of processes are not.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 const PREFIX: &str = ".pinbuddy-";
+/// What is younger may be about to be locked.
+const YOUNG: Duration = Duration::from_secs(60);
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static UNDISTURBED: Mutex<()> = Mutex::new(());
 
@@ -63,6 +67,8 @@ fn stop_children() {
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
+    /// Locked until it is dropped, where the file system has locks.
+    _lock: Option<File>,
 }
 
 impl Scratch {
@@ -98,7 +104,9 @@ impl Scratch {
             .and_then(|made| Ok(made.into_temp_path().keep()?))
             .with_context(|| format!("creating something in {}", parent.display()))?;
         live.push(path.clone());
-        Ok(Self { path })
+        let lock = File::open(&path).ok();
+        let _lock = lock.filter(|it| it.try_lock().is_ok());
+        Ok(Self { path, _lock })
     }
 
     /// Where to write.
@@ -155,17 +163,22 @@ fn sweep(folder: &Path) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|it| {
-            it.strip_prefix(PREFIX)?
-                .split('-')
-                .next()?
-                .parse::<u32>()
-                .ok()
-        });
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+        let is_scratch = name.to_str().is_some_and(|it| it.starts_with(PREFIX));
+        if is_scratch && let Some(_lock) = lock_abandoned(&entry.path()) {
             remove(&entry.path());
         }
     }
+}
+
+/// The lock of a scratch path whose run has ended. A path that cannot be locked stays.
+fn lock_abandoned(path: &Path) -> Option<File> {
+    // Not through a link, which would be somebody else's.
+    fs::symlink_metadata(path)
+        .ok()
+        .filter(|it| !it.is_symlink())?;
+    let file = File::open(path).ok()?;
+    let age = file.metadata().ok()?.modified().ok()?.elapsed().ok()?;
+    (age > YOUNG && file.try_lock().is_ok()).then_some(file)
 }
 
 #[cfg(test)]
@@ -192,14 +205,41 @@ mod tests {
         assert_eq!(names, ["kept"]);
     }
 
+    /// As another process, in a container or not, makes it: the number is above the largest that Linux gives out.
+    fn of_another(folder: &Path, name: &str, age: Duration) -> File {
+        let path = folder.join(format!("{PREFIX}4194999-{name}-wheel"));
+        fs::create_dir(&path).unwrap();
+        let file = File::open(path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - age)
+            .unwrap();
+        file
+    }
+
     #[test]
     fn what_a_killed_run_left_is_swept() {
         let folder = tempfile::tempdir().unwrap();
-        // Above the largest process number that Linux gives out.
-        fs::create_dir(folder.path().join(".pinbuddy-4194999-0-wheel")).unwrap();
+        drop(of_another(folder.path(), "killed", 2 * YOUNG));
         let scratch = Scratch::file(&folder.path().join("wheel")).unwrap();
         fs::write(scratch.path(), "text").unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_another_container_has_in_hand_is_not_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let at_work = of_another(folder.path(), "working", 2 * YOUNG);
+        at_work.lock().unwrap();
+        let _new = of_another(folder.path(), "new", Duration::ZERO);
+        let destination = folder.path().join("wheel");
+        let own = Scratch::folder(&destination).unwrap();
+        let own_folder = File::open(own.path()).unwrap();
+        own_folder
+            .set_modified(std::time::SystemTime::now() - 2 * YOUNG)
+            .unwrap();
+        let second = Scratch::file(&destination).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 4);
+        drop((own, second));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
     }
 
     #[test]

@@ -92,6 +92,77 @@ fn version_2_counts_every_group_above_and_not_the_cache() {
 }
 
 #[test]
+fn what_the_kernel_takes_back_is_not_in_use() {
+    let stat =
+        "anon 1000\nfile 7500\nshmem 500\nactive_anon 900\ninactive_file 3000\nactive_file 4000\n";
+    let root = machine(&[
+        ("proc/self/cgroup", "0::/pod\n"),
+        ("sys/fs/cgroup/pod/memory.max", "10000\n"),
+        ("sys/fs/cgroup/pod/memory.current", "9000\n"),
+        ("sys/fs/cgroup/pod/memory.stat", stat),
+    ]);
+    assert_eq!(left(&read(&root)), Some(8000));
+    let root = machine(&[
+        ("proc/self/cgroup", "4:memory:/\n"),
+        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000\n"),
+        (
+            "sys/fs/cgroup/memory/memory.stat",
+            "active_file 1\ntotal_inactive_file 3000\ntotal_active_file 4000\n",
+        ),
+    ]);
+    assert_eq!(left(&read(&root)), Some(8000));
+}
+
+#[test]
+fn where_the_kernel_slows_processes_down_is_a_limit_in_every_group_above() {
+    for (above, high, max, expected) in [
+        (
+            "max",
+            "6000",
+            "10000",
+            (1000, "/sys/fs/cgroup/pod/main/memory.high"),
+        ),
+        (
+            "5500",
+            "6000",
+            "10000",
+            (500, "/sys/fs/cgroup/pod/memory.high"),
+        ),
+        (
+            "5500",
+            "max",
+            "5200",
+            (200, "/sys/fs/cgroup/pod/main/memory.max"),
+        ),
+        (
+            "5500",
+            "max",
+            "max",
+            (500, "/sys/fs/cgroup/pod/memory.high"),
+        ),
+    ] {
+        let root = machine(&[
+            ("proc/self/cgroup", "0::/pod/main\n"),
+            ("sys/fs/cgroup/pod/memory.max", "max\n"),
+            ("sys/fs/cgroup/pod/memory.high", above),
+            ("sys/fs/cgroup/pod/memory.current", "5000\n"),
+            ("sys/fs/cgroup/pod/main/memory.max", max),
+            ("sys/fs/cgroup/pod/main/memory.high", high),
+            ("sys/fs/cgroup/pod/main/memory.current", "5000\n"),
+        ]);
+        let group = read(&root).cgroup.unwrap();
+        assert_eq!((group.left(), &*group.file), expected);
+    }
+    let root = machine(&[
+        ("proc/self/cgroup", "0::/\n"),
+        ("sys/fs/cgroup/memory.high", "6000\n"),
+    ]);
+    let whole = Limits::whole(&Files::below(root.path()));
+    assert_eq!(whole, Some((6000, "the control group allows")));
+}
+
+#[test]
 fn shared_memory_is_in_use_and_no_cache() {
     // Blocks of 6000 bytes that children share: a group counts them as shmem, and once.
     let stat = "anon 1000\nfile 7000\nshmem 6000\ninactive_anon 6500\ninactive_file 500\n";

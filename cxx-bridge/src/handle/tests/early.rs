@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use pinbuddy_core::WarmUp;
 
+use super::super::early::next_rest;
 use super::planned::{layout, on};
 use super::*;
 
@@ -68,4 +69,17 @@ fn the_end_of_the_process_ends_the_wait_for_a_context() {
     thread::sleep(Duration::from_millis(200));
     assert!(LOOKS.load(Ordering::Relaxed) <= looks + 1);
     assert_eq!(pinned(handle), NONE);
+}
+
+#[test]
+fn where_no_context_comes_looks_are_few_and_come_to_an_end() {
+    let (mut waited, mut looks) = (Duration::ZERO, 0);
+    while let Some(rest) = next_rest(waited) {
+        // What the program waits for the next look is little beside what it has taken.
+        assert!(rest <= (waited / 8).max(Duration::from_millis(1)));
+        waited += rest;
+        looks += 1;
+        assert!(looks < 1000, "they do not end");
+    }
+    assert!(waited >= Duration::from_secs(600));
 }

@@ -10,7 +10,7 @@ use pinbuddy_core::{Block, Region};
 
 use super::{MIB, Tested};
 use crate::backing::{Completions, Control, Device, Memory, Pinned, Source, Unpinned};
-use crate::budget::{Budget, Capacity};
+use crate::budget::{Budget, Capacity, Standing};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -278,6 +278,10 @@ impl Capacity for &'static Numbers {
 
     fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.room.load(Ordering::Relaxed)
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::default()
     }
 
     fn free(&self) -> Option<usize> {

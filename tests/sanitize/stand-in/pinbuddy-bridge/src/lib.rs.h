@@ -94,6 +94,7 @@ void engine_reset_peaks() noexcept;
 void engine_reset_accumulated() noexcept;
 rust::Vec<Part> engine_parts() noexcept;
 rust::String engine_state_line() noexcept;
+rust::String engine_refused_line(std::size_t bytes) noexcept;
 bool engine_records() noexcept;
 void engine_record_begin() noexcept;
 void engine_record_close() noexcept;

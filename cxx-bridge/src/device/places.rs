@@ -1,0 +1,333 @@
+//! The places of one stream's plan, until a defect of ours: a panic in the slots retires them.
+//!
+//! Invariant: no panic leaves this file. Retired places serve nothing more and are never looked at again, since the panic may
+//! have left them half changed. Blocks that were handed out stay valid, and regions are given back together, once the last of
+//! these blocks is released. Knows neither C++ nor the allocator below.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pinbuddy_plan::device::LENT_FROM;
+use pinbuddy_slots::{Borrowed, Counts, Lent, Slots};
+
+/// What a request gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) address: usize,
+    /// None: it lies in what the plan leaves idle.
+    pub(crate) slot: Option<u32>,
+}
+
+impl From<Borrowed> for Placed {
+    fn from(lent: Borrowed) -> Self {
+        let (address, slot) = (lent.address, None);
+        Self { address, slot }
+    }
+}
+
+/// A block that lies in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) pending: bool,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// None where nothing is planned for the stream.
+    slots: Option<Slots>,
+    lengths: Vec<usize>,
+    longest: usize,
+    /// Whether each region has an address.
+    is_reserved: Vec<bool>,
+    /// Blocks that were handed out and are still used.
+    used: usize,
+    retired: Cell<bool>,
+    /// Whether retirement was reported.
+    reported: bool,
+}
+
+impl Places {
+    pub(crate) fn new(slots: Option<Slots>) -> Self {
+        let lengths = slots.as_ref().map_or(&[][..], Slots::lengths).to_vec();
+        Self {
+            is_reserved: vec![false; lengths.len()],
+            longest: lengths.iter().copied().max().unwrap_or(0),
+            slots,
+            lengths,
+            used: 0,
+            retired: Cell::new(false),
+            reported: false,
+        }
+    }
+
+    /// The bytes of each region.
+    pub(crate) fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// Whether the places were retired since this was last asked.
+    pub(crate) fn take_retirement(&mut self) -> bool {
+        let is_retired = self.retired.get();
+        is_retired && !std::mem::replace(&mut self.reported, true)
+    }
+
+    #[cfg(test)]
+    fn is_retired(&self) -> bool {
+        self.retired.get()
+    }
+
+    /// Changes the slots. Without slots, or once they are retired, the answer is the default one.
+    #[inline]
+    fn change<T: Default>(&mut self, act: impl FnOnce(&mut Slots) -> T) -> T {
+        if self.retired.get() {
+            return T::default();
+        }
+        let Some(slots) = &mut self.slots else {
+            return T::default();
+        };
+        // Unwind safety: the slots are never used again.
+        catch_unwind(AssertUnwindSafe(|| act(slots))).unwrap_or_else(|_| {
+            self.retired.set(true);
+            T::default()
+        })
+    }
+
+    /// The same for what reads the slots.
+    fn read<T: Default>(&self, act: impl FnOnce(&Slots) -> T) -> T {
+        let slots = self.slots.as_ref().filter(|_| !self.retired.get());
+        let answer = slots.map(|it| catch_unwind(AssertUnwindSafe(|| act(it))));
+        answer.map_or_else(T::default, |it| {
+            it.unwrap_or_else(|_| {
+                self.retired.set(true);
+                T::default()
+            })
+        })
+    }
+
+    /// The region lies at this address from now on.
+    pub(crate) fn reserved(&mut self, region: usize, base: usize) {
+        if let Some(is_reserved) = self.is_reserved.get_mut(region) {
+            *is_reserved = true;
+        }
+        self.change(|it| it.pinned(region, base));
+    }
+
+    /// For how many requests an iteration has places.
+    pub(crate) fn turn(&self) -> usize {
+        self.read(|it| it.turn(0))
+    }
+
+    /// The regions in which nothing lies; they are the caller's.
+    pub(crate) fn take_idle(&mut self) -> Vec<usize> {
+        let mut idle = self.change(|it| {
+            let idle = it.take_idle().into_iter();
+            idle.map(|(region, _)| region).collect::<Vec<_>>()
+        });
+        if self.retired.get() {
+            // Which region a block lies in is known to the slots alone.
+            let all = 0..self.lengths.len();
+            idle = all
+                .filter(|&it| self.used == 0 && self.is_reserved[it])
+                .collect();
+        }
+        for &region in &idle {
+            self.is_reserved[region] = false;
+        }
+        idle
+    }
+
+    /// A place for a request.
+    #[inline]
+    pub(crate) fn request(&mut self, bytes: usize) -> Option<Placed> {
+        let longest = self.longest;
+        let placed = self.change(|slots| {
+            panics_for_a_test();
+            if let Some(taken) = slots.request(0, bytes) {
+                return Some(Lent::Slot(taken));
+            }
+            // It is short, or no place is long enough. The lane has seen the request all the same.
+            let may_lend = (LENT_FROM as usize..=longest).contains(&bytes);
+            may_lend.then(|| slots.lend(0, bytes)).flatten()
+        })?;
+        self.used += 1;
+        Some(match placed {
+            Lent::Slot(taken) => Placed {
+                address: taken.address,
+                slot: Some(taken.slot),
+            },
+            Lent::Place(lent) => lent.into(),
+        })
+    }
+
+    /// What is idle, whoever wants it next: for a request that finds no other memory.
+    pub(crate) fn borrow(&mut self, bytes: usize) -> Option<Placed> {
+        let lent = self.change(|it| it.lend_any(bytes))?;
+        self.used += 1;
+        Some(lent.into())
+    }
+
+    /// The block was freed, and other streams still use it.
+    pub(crate) fn defer(&mut self, placed: Placed) {
+        self.change(|it| match placed.slot {
+            Some(slot) => it.set_pending(slot, true),
+            None => it.set_pending_at(placed.address, true),
+        });
+    }
+
+    /// Nobody uses the block any more.
+    #[inline]
+    pub(crate) fn release(&mut self, placed: Placed) {
+        self.used = self.used.saturating_sub(1);
+        self.change(|it| {
+            let was_in_use = match placed.slot {
+                Some(slot) => it.release(slot),
+                None => it.give_back(placed.address),
+            };
+            debug_assert!(was_in_use, "{placed:?} was freed twice");
+        });
+    }
+
+    pub(crate) fn iteration(&mut self) {
+        self.change(|it| it.iteration(0));
+    }
+
+    /// The blocks, by address; none once the places are retired.
+    pub(crate) fn blocks(&self) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        for (at, blocks) in self.read(Slots::regions) {
+            shown.extend(blocks.into_iter().map(|it| Shown {
+                address: at.start + it.offset,
+                bytes: it.bytes,
+                pending: it.pending,
+            }));
+        }
+        shown
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        // Also once retired: plain numbers, which no panic leaves wrong.
+        let counts = || self.slots.as_ref().map(Slots::counts);
+        catch_unwind(AssertUnwindSafe(counts))
+            .ok()
+            .flatten()
+            .unwrap_or_default()
+    }
+}
+
+/// For tests: the next requests of all plans panic.
+#[cfg(debug_assertions)]
+static BROKEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Has the next request of each plan panic, as a defect of ours would: for tests, in a debug build only.
+#[cfg(all(debug_assertions, feature = "torch"))]
+pub(crate) fn break_down() {
+    BROKEN.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+#[inline]
+fn panics_for_a_test() {
+    #[cfg(debug_assertions)]
+    assert!(
+        !BROKEN.load(std::sync::atomic::Ordering::Relaxed),
+        "a test had the plan break down"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use pinbuddy_slots::{Lane, Layout, Slot};
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+    const NO_SLOT: Placed = Placed {
+        address: 0,
+        slot: Some(1 << 20),
+    };
+
+    /// Two regions of a slot each, at 1 GiB and 2 GiB.
+    fn places() -> Places {
+        let slot = |region| Slot {
+            region,
+            offset: 0,
+            bytes: 4 * MIB,
+        };
+        let lane = Lane {
+            prologue: Vec::new(),
+            period: vec![0, 1],
+            ..Lane::default()
+        };
+        let layout = Layout {
+            regions: vec![4 * MIB, 4 * MIB],
+            slots: vec![slot(0), slot(1)],
+            lanes: vec![lane],
+        };
+        let mut places = Places::new(Slots::learning(&layout).ok());
+        places.reserved(0, 1 << 30);
+        places.reserved(1, 2 << 30);
+        places
+    }
+
+    fn request(places: &mut Places) -> Option<Placed> {
+        places.request(4 * MIB)
+    }
+
+    #[test]
+    fn a_panic_retires_the_plan_and_its_blocks_stay_valid() {
+        let mut places = places();
+        let [first, second] = [(); 2].map(|()| request(&mut places).unwrap());
+        assert_eq!([first.address, second.address], [1 << 30, 2 << 30]);
+        assert!(!places.take_retirement());
+        places.release(second);
+        places.defer(NO_SLOT);
+        assert!(places.take_retirement() && places.is_retired());
+        assert_eq!(places.counts().hits, 2);
+        assert!(!places.take_retirement(), "it is said once");
+        assert_eq!(request(&mut places), None);
+        assert_eq!(places.borrow(MIB), None);
+        assert_eq!(
+            places.take_idle(),
+            [0; 0],
+            "a block lies in one of the regions"
+        );
+        places.defer(first);
+        places.release(first);
+        assert_eq!(places.take_idle(), [0, 1]);
+        assert_eq!(places.take_idle(), [0; 0], "they are the caller's");
+    }
+
+    #[test]
+    fn a_region_that_was_given_back_before_is_not_given_back_again() {
+        let mut places = places();
+        let first = request(&mut places).unwrap();
+        assert_eq!(places.take_idle(), [1]);
+        places.defer(NO_SLOT);
+        places.release(first);
+        assert_eq!(places.take_idle(), [0]);
+    }
+
+    #[test]
+    fn no_call_panics_whatever_it_is_asked() {
+        let out_of_place = [
+            |it: &mut Places| it.reserved(7, 0),
+            |it: &mut Places| it.defer(NO_SLOT),
+            #[cfg(debug_assertions)]
+            |it: &mut Places| it.release(NO_SLOT),
+        ];
+        for call in out_of_place {
+            let mut places = places();
+            call(&mut places);
+            assert!(places.is_retired());
+            places.iteration();
+            assert_eq!((places.turn(), places.blocks().len()), (0, 0));
+            assert_eq!(places.take_idle(), [0, 1]);
+        }
+        let mut nothing = Places::new(None);
+        nothing.iteration();
+        assert_eq!(request(&mut nothing), None);
+        assert!(!nothing.is_retired() && nothing.take_idle().is_empty());
+    }
+}
