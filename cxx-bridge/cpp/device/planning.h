@@ -85,6 +85,8 @@ class Planning : public Capturing {
       }
       report_planned(*this, given.address, given.bytes, memory.stream().device_index());
       taken.release();
+    } else if (C10_UNLIKELY(memory.is_planned())) {
+      device_unserved();
     }
     return given.address;
   }

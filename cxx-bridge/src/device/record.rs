@@ -160,6 +160,12 @@ impl Made for DevicePlan {
         usize::try_from(own.map(|it| it.facts.requests).sum::<u64>()).ok()
     }
 
+    fn why_none(&self) -> Option<&'static str> {
+        self.plans.is_empty().then_some(
+            "too few came again for a plan that is better than PyTorch's allocator by itself",
+        )
+    }
+
     fn summary(&self) -> String {
         let (size, streams) = (Bytes(self.reserved()), self.plans.len());
         format!("a plan of {size} for {streams} streams")
@@ -229,5 +235,40 @@ mod tests {
         record(&recording, 20);
         recording.close();
         assert!(path.exists());
+    }
+
+    #[test]
+    fn a_run_of_many_requests_of_which_none_comes_again_is_not_recorded_twice() {
+        use crate::config::Config;
+        use crate::plan::Choice;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.plan");
+        let run = crate::plan::this_run("2.15.0", THRESHOLDS[0]);
+        let recording = Recording::new(ToRecord::new(path.clone(), run));
+        for number in 0..4096 {
+            let bytes = MIB + 4096 * number;
+            recording.allocated(0, 0, 0x1000, bytes, bytes);
+            recording.freed(0, 0x1000);
+        }
+        recording.close();
+        let choose = |update: bool| {
+            let update = update.then_some("1");
+            let named = |name: &str| {
+                update
+                    .filter(|_| name == "BUDDY_PLAN_UPDATE")
+                    .map(Into::into)
+            };
+            let (config, _) = Config::read(named);
+            crate::device::choose(path.to_str(), &config, "2.15.0")
+        };
+        let (choice, said) = choose(false);
+        assert!(matches!(choice, Choice::Nothing), "{choice:?}");
+        assert!(
+            said.unwrap()
+                .contains("of 4096 requests too few came again")
+        );
+        let (choice, said) = choose(true);
+        assert!(matches!(choice, Choice::Record(_)) && said.is_none());
     }
 }
