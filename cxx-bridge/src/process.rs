@@ -68,7 +68,7 @@ fn process() -> &'static Process {
         let name = config.device_plan.value.as_deref();
         let (device_choice, warning) = device::choose(name, &config, &ffi::torch_version());
         warnings.extend(warning);
-        device_memory.ask(device_choice, config.device_trace.value.clone());
+        device_memory.ask(device_choice, name, config.device_trace.value.clone());
         let applied = match &choice {
             Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
@@ -79,6 +79,9 @@ fn process() -> &'static Process {
             Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
             None => Handle::new(config, memory, capacity, Box::new(Cuda)),
         };
+        if to_record.is_some() {
+            handle.leave_misfit_to_the_recording();
+        }
         Process {
             handle,
             choice,

@@ -174,3 +174,87 @@ def test_a_region_is_no_long_block(with_plan, run):
     for megabytes in (20, 21):
         conf = {"PYTORCH_ALLOC_CONF": f"max_split_size_mb:{megabytes}"}
         assert with_plan(program, **conf).value == run(STEPS + program, **conf).value
+
+
+# Blocks that a plan serves and blocks that it does not, of lengths that it draws; the most is kept beside what is reported as the most.
+MOST = """
+    import random
+    rng = random.Random({seed})
+    def stats(when):
+        all = torch.cuda.memory_stats()
+        return [all[f"{{it}}_bytes.{{pool}}.{{when}}"] for it in ("allocated", "active", "requested") for pool in ("all", "large_pool")]
+    side, live = torch.cuda.Stream(), []
+    def churn(count):
+        most, differ = stats("current"), []
+        for turn in range(count):
+            if live and rng.random() < 0.5:
+                it = live.pop(rng.randrange(len(live)))
+                if rng.random() < 0.2 and it.numel() > MIB:
+                    it.record_stream(side)
+                del it
+            else:
+                live.append(block(rng.choice([12, 16, 20, 8, 6.5, 30, 45, 0.125, 0.01, 1.5])))
+            most = [max(both) for both in zip(most, stats("current"))]
+            if turn % 9 == 0 and stats("peak") != most:
+                differ.append([turn, stats("peak"), most])
+        return differ
+    differ = []
+    for turn in range(8):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        differ += churn(60)
+        live.clear()
+        if turn % 3 == 1:
+            torch.cuda.empty_cache()
+        step()
+    hits = pinbuddy.stats()["device"]
+    print(json.dumps([differ[:3], hits and hits[0]["hits"]]))
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_peaks_of_bytes_are_what_there_was_at_most(with_plan, seed):
+    differ, hits = with_plan(MOST.format(seed=seed)).value
+    assert hits > 50
+    assert differ == []
+
+
+def test_peaks_that_nobody_reads_meanwhile_are_stocks(with_plan, run):
+    """Not at the same time: what PyTorch's allocator had at most, and what the plan had."""
+    program = """
+    seen = []
+    for _ in range(3):
+        torch.cuda.reset_peak_memory_stats()
+        beside = torch.empty(100 * MIB, dtype=torch.uint8, device="cuda")
+        del beside
+        step()
+        it = block(12)
+        beside = torch.empty(50 * MIB, dtype=torch.uint8, device="cuda")
+        del it
+        rest()
+        del beside
+        seen.append([torch.cuda.max_memory_allocated() >> 20, torch.cuda.memory_stats()["active_bytes.large_pool.peak"] >> 20])
+    print(json.dumps(seen))
+    """
+    stock = run(STEPS + program).value
+    assert stock == [[100, 100]] * 3
+    assert with_plan(program).value == stock
+
+
+def test_what_is_idle_in_regions_came_and_went(with_plan):
+    outcome = with_plan("""
+    def is_balanced():
+        stats = torch.cuda.memory_stats()
+        return [stats[f"inactive_split_bytes.{pool}.current"] == stats[f"inactive_split_bytes.{pool}.allocated"]
+            - stats[f"inactive_split_bytes.{pool}.freed"] for pool in ("all", "small_pool", "large_pool")]
+    seen = [is_balanced()]
+    it = block(12)
+    idle = torch.cuda.memory_stats()["inactive_split_bytes.all.current"] >> 20
+    seen.append(is_balanced())
+    del it
+    seen.append(is_balanced())
+    torch.cuda.empty_cache()
+    seen.append(is_balanced())
+    print(json.dumps([seen, idle]))
+    """)
+    assert outcome.value == [[[True] * 3] * 4, 8]

@@ -52,6 +52,11 @@ class AllStreams {
     return span_;
   }
 
+  // What is asked of the allocator below.
+  Passed& passed() {
+    return passed_;
+  }
+
   // Regions that come and go.
   Moves& moves() {
     return moves_;
@@ -89,6 +94,7 @@ class AllStreams {
 
   Lengths lengths_;
   Span span_;
+  Passed passed_;
   Moves moves_;
   std::atomic<int> devices_{0};
   std::array<Streams, kDevices> all_;

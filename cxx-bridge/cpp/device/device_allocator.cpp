@@ -143,6 +143,7 @@ class DeviceAllocator final : public Planning {
       c10::DeviceIndex device,
       std::shared_ptr<device_memory::AllocatorState> state) override {
     auto delta = below_->setCheckpointPoolState(device, std::move(state));
+    streams_.passed().add_any();
     for (c10::DataPtr& data : delta.dataptrs_allocd) {
       (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
     }
@@ -233,6 +234,9 @@ class DeviceAllocator final : public Planning {
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
     notes_.catch_up();
     const std::uint64_t moves = streams_.moves().done();
+    if (planned_) {
+      streams_.passed().add(bytes);
+    }
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {

@@ -19,18 +19,37 @@ using device_memory_stat = c10::CachingAllocator::StatArray;
 constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType::LARGE_POOL);
 
-// Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place.
-void replace(Stat& stat, const Stat& regions, const Stat& blocks) {
+// Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place. At its peak, which is since these
+// regions came (peaks.h), there were so many or so long `blocks_then`.
+void replace(Stat& stat, const Stat& regions, const Stat& blocks, std::int64_t blocks_then) {
   stat.current += blocks.current - regions.current;
-  // The peaks of both are since these regions came (peaks.h).
-  stat.peak = std::max(stat.current, stat.peak - regions.current + blocks.peak);
+  stat.peak = std::max(stat.current, stat.peak - regions.current + blocks_then);
   stat.allocated += blocks.allocated - regions.allocated;
   stat.freed += blocks.freed - regions.freed;
 }
 
-void replace(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
+// How many: the most of both, perhaps not at the same time.
+void replace_count(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
   for (const std::size_t type : {kAll, kLarge}) {
-    replace(stats[type], regions, blocks);
+    replace(stats[type], regions, blocks, blocks.peak);
+  }
+}
+
+// How long: where a new peak was possible, the peaks were kept before planned bytes changed (high_water.h).
+void replace_bytes(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
+  for (const std::size_t type : {kAll, kLarge}) {
+    replace(stats[type], regions, blocks, blocks.current);
+  }
+}
+
+// What is idle in regions: it comes with a region and when nobody uses a block any more.
+void add_idle(device_memory_stat& stats, const Stat& regions, const Stat& active) {
+  for (const std::size_t type : {kAll, kLarge}) {
+    auto& stat = stats[type];
+    stat.current += regions.current - active.current;
+    stat.peak = std::max(stat.peak, stat.current);
+    stat.allocated += regions.allocated + active.freed;
+    stat.freed += regions.freed + active.allocated;
   }
 }
 
@@ -45,18 +64,13 @@ void forgive_rejections(Stats& stats, std::int64_t count) {
 
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned) {
   const auto& [blocks, regions, oversize, oversize_regions, refused] = planned;
-  replace(stats.allocation, regions.count, blocks.count);
-  replace(stats.active, regions.count, blocks.active);
-  replace(stats.allocated_bytes, regions.bytes, blocks.bytes);
-  replace(stats.active_bytes, regions.bytes, blocks.active_bytes);
-  replace(stats.requested_bytes, regions.requested, blocks.requested);
-  replace(stats.oversize_allocations, oversize_regions, oversize);
-  const auto idle = regions.bytes.current - blocks.active_bytes.current;
-  for (const std::size_t type : {kAll, kLarge}) {
-    auto& stat = stats.inactive_split_bytes[type];
-    stat.current += idle;
-    stat.peak = std::max(stat.peak, stat.current);
-  }
+  replace_count(stats.allocation, regions.count, blocks.count);
+  replace_count(stats.active, regions.count, blocks.active);
+  replace_bytes(stats.allocated_bytes, regions.bytes, blocks.bytes);
+  replace_bytes(stats.active_bytes, regions.bytes, blocks.active_bytes);
+  replace_bytes(stats.requested_bytes, regions.requested, blocks.requested);
+  replace(stats.oversize_allocations, oversize_regions, oversize, oversize.peak);
+  add_idle(stats.inactive_split_bytes, regions.bytes, blocks.active_bytes);
   forgive(stats, refused);
 }
 

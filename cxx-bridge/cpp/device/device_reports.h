@@ -13,8 +13,9 @@
 
 namespace pinbuddy {
 
-// The statistics of the allocator below, with the blocks of a device's streams in place of their regions. Peaks are upper bounds: what
-// the allocator below and each stream had at most may not have been at the same time.
+// The statistics of the allocator below, with the blocks of a device's streams in place of their regions. Peaks of counts are upper
+// bounds: what the allocator below and each stream had at most may not have been at the same time. Peaks of bytes are those since
+// the peaks were kept (high_water.h).
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned);
 
 // Takes off what was counted of failed tries that are not the program's.

@@ -1,8 +1,9 @@
-// The most that there was on a device before the regions of plans were others.
+// The peaks of a device's statistics, kept whenever those of the allocator below begin anew.
 //
-// What the allocator below had at most has the regions of that time in it. So before one comes or goes, the peaks are kept as
-// they are shown then; those shown later are never less. Once it has gone the allocator below begins anew, and so all its peaks are
-// kept, of what a plan has nothing to do with as well, such as private pools. Knows no plan.
+// What the allocator below had at most has the regions of that time in it. So before one comes or goes, and before planned blocks
+// change where that may hide a peak (high_water.h), the peaks are kept as they are shown then; those shown later are never less.
+// Then the allocator below begins anew, and so all its peaks are kept, of what a plan has nothing to do with as well, such as
+// private pools. Knows no plan.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -16,6 +17,7 @@
 #include <tuple>
 
 #include "../lock.h"
+#include "high_water.h"
 
 namespace pinbuddy {
 
@@ -23,10 +25,10 @@ class Peaks {
  public:
   using Stats = c10::cuda::CUDACachingAllocator::DeviceStats;
 
-  // As they are shown.
-  void keep(Stats stats) {
+  // As they are shown, when so much had passed to the allocator below.
+  void keep(Stats stats, std::int64_t passed) {
     Lock guard(mutex_);
-    each(stats, [](const auto& stat, std::int64_t& peak) { peak = std::max(peak, stat.peak); });
+    each(stats, [](auto& stat, std::int64_t& peak) { peak = stat.peak = std::max(peak, stat.peak); });
     each_pool(stats, [this](const auto& pools) {
       for (const auto& [pool, all] : pools) {
         for (std::size_t type = 0; type < kTypes; ++type) {
@@ -34,6 +36,7 @@ class Peaks {
         }
       }
     });
+    high_water_.read(passed, {slack(stats.allocated_bytes), slack(stats.active_bytes), slack(stats.requested_bytes)});
   }
 
   // None of those that are to be shown is less.
@@ -53,9 +56,23 @@ class Peaks {
     Lock guard(mutex_);
     peaks_ = {};
     pools_.clear();
+    high_water_.forget();
+  }
+
+  HighWater& high_water() {
+    return high_water_;
   }
 
  private:
+  // Planned blocks count with all, and with the large pool.
+  static std::int64_t slack(const c10::CachingAllocator::StatArray& stats) {
+    const auto of = [&](c10::CachingAllocator::StatType type) {
+      const auto& stat = stats[static_cast<std::size_t>(type)];
+      return stat.peak - stat.current;
+    };
+    return std::min(of(c10::CachingAllocator::StatType::AGGREGATE), of(c10::CachingAllocator::StatType::LARGE_POOL));
+  }
+
   // Only some releases count private pools.
   template <class Counted, class Act>
   static void each_pool(Counted& stats, Act act) {
@@ -89,6 +106,7 @@ class Peaks {
   static constexpr std::size_t kTypes = std::tuple_size_v<c10::CachingAllocator::StatArray>;
 
   std::mutex mutex_;
+  HighWater high_water_;
   std::array<std::int64_t, 9 * kTypes + 2> peaks_{};
   std::map<c10::MempoolId_t, std::array<std::int64_t, kTypes>> pools_;
 };

@@ -38,7 +38,7 @@ class Planning : public Capturing {
     }
     Streams& own = streams_[device];
     StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
-      return {*below_, *this, history_, streams_.span(), captures_.events(), streams_.moves(), own.peaks(), notes_.trace(device)};
+      return {*below_, *this, history_, streams_.span(), captures_.events(), streams_.moves(), own.peaks(), streams_.passed(), notes_.trace(device)};
     });
     streams_.count();
     if (memory == nullptr || !below_->isEnabled()) {
@@ -85,6 +85,8 @@ class Planning : public Capturing {
       }
       report_planned(*this, given.address, given.bytes, memory.stream().device_index());
       taken.release();
+    } else if (C10_UNLIKELY(memory.is_planned())) {
+      device_unserved();
     }
     return given.address;
   }

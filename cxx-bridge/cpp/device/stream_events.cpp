@@ -84,6 +84,7 @@ void StreamMemory::settle(Settle how) {
   // Another thread may have all there is in hand. Who only asks comes back later; who is short of memory would find nothing, and
   // give up the plan or the request.
   std::unique_lock turn(settling_, std::defer_lock);
+  keep_peaks(0);
   if (how == Settle::kWait) {
     turn.lock();
   } else if (!unsettled_.load(std::memory_order_relaxed) || !turn.try_lock()) {

@@ -18,6 +18,9 @@ namespace {
 constexpr std::size_t kSmall = std::size_t{1} << 20;
 constexpr std::size_t kPage = 4096;
 
+// Blocks are counted in steps of so many bytes, so that one is less than a step longer than its request.
+constexpr std::size_t kCounted = 512;
+
 // Requests from here on get a segment of their own from PyTorch, in steps of so many bytes.
 constexpr std::size_t kUnsplit = std::size_t{10} << 20;
 constexpr std::size_t kStep = std::size_t{2} << 20;
@@ -32,6 +35,7 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
       events_(around.events),
       moves_(around.moves),
       peaks_(around.peaks),
+      passed_(around.passed),
       trace_(around.trace),
       stream_(stream),
       handle_(stream.stream()),
@@ -65,6 +69,7 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
   Block block;
   block.requested = bytes;
   const std::size_t rounded = round_up(bytes);
+  keep_peaks(rounded + kCounted);
   {
     Lock guard(mutex_);
     const bool has_place =
@@ -81,10 +86,20 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
   return {};
 }
 
+void StreamMemory::read_peaks() {
+  assert_no_lock_held("reading peaks");
+  const c10::DeviceIndex device = stream_.device_index();
+  const std::int64_t passed = passed_.bytes();
+  peaks_.keep(whole_.getDeviceStats(device), passed);
+  reset_peaks();
+  below_.resetPeakStats(device);
+}
+
 StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
   Block block;
   block.requested = bytes;
   const std::size_t rounded = round_up(bytes);
+  keep_peaks(rounded + kCounted);
   Lock guard(mutex_);
   if (!plan_->borrow(rounded, block.place)) {
     return {};
@@ -98,6 +113,7 @@ std::size_t StreamMemory::free(void* address) {
   std::vector<Idle> idle;
   std::size_t length = 0;
   bool waits_for_others = false;
+  keep_peaks(0);
   {
     Lock guard(mutex_);
     const auto found = blocks_.find(address);
@@ -106,6 +122,7 @@ std::size_t StreamMemory::free(void* address) {
     blocks_.erase(found);
     length = block.place.bytes;
     counted_.freed(length);
+    peaks_.high_water().add({-static_cast<std::int64_t>(length), 0, 0});
     if (C10_UNLIKELY(trace_ != nullptr)) {
       trace_->free(block.place.address);
     }
@@ -131,6 +148,7 @@ std::size_t StreamMemory::free(void* address) {
 // Nobody uses the place any more. Under the lock.
 void StreamMemory::finish(const Place& place, std::size_t requested) {
   counted_.over(place.bytes, requested);
+  peaks_.high_water().add({0, -static_cast<std::int64_t>(place.bytes), -static_cast<std::int64_t>(requested)});
   if (C10_UNLIKELY(trace_ != nullptr)) {
     trace_->done(place.address);
   }

@@ -74,6 +74,7 @@ class StreamMemory {
     EventGate& events;
     Moves& moves;
     Peaks& peaks;
+    const Passed& passed;
     DeviceTrace* trace;
   };
 
@@ -184,12 +185,22 @@ class StreamMemory {
   C10_ALWAYS_INLINE Given hand_out(Block& block, std::size_t rounded) {
     const Given given{reinterpret_cast<void*>(block.place.address), block.place.bytes};
     counted_.came(given.bytes, block.requested);
+    const auto length = static_cast<std::int64_t>(given.bytes);
+    peaks_.high_water().add({length, length, static_cast<std::int64_t>(block.requested)});
     if (C10_UNLIKELY(trace_ != nullptr)) {
       trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
     }
     blocks_.emplace(given.address, std::move(block));
     return given;
   }
+  // Before up to `more` planned bytes come, or some go: keeps the peaks if there may be a new one until then.
+  void keep_peaks(std::size_t more) {
+    if (C10_UNLIKELY(peaks_.high_water().is_due(passed_.bytes(), more))) {
+      read_peaks();
+    }
+  }
+  // Keeps the peaks, which begin anew.
+  [[gnu::noinline]] void read_peaks();
   void reserve(bool releases);
   void take_region(std::size_t index);
   bool waits();
@@ -217,6 +228,7 @@ class StreamMemory {
   EventGate& events_;
   Moves& moves_;
   Peaks& peaks_;
+  const Passed& passed_;
   DeviceTrace* const trace_;
   const c10::cuda::CUDAStream stream_;
   const cudaStream_t handle_;

@@ -48,7 +48,7 @@ void StreamMemory::reserve(bool releases) {
   const c10::DeviceIndex device = stream_.device_index();
   // These may throw, and then nobody is reserving.
   c10::cuda::CUDAGuard device_guard(device);
-  peaks_.keep(whole_.getDeviceStats(device));
+  read_peaks();
   {
     Lock guard(mutex_);
     if (state_.load(std::memory_order_relaxed) != State::kCold) {
@@ -57,7 +57,11 @@ void StreamMemory::reserve(bool releases) {
     state_.store(State::kReserving);
     moves_.begin();
   }
-  const auto moved = c10::make_scope_exit([this] { moves_.end(); });
+  const auto moved = c10::make_scope_exit([this, device] {
+    // Those of the allocator below have the regions in them from now on.
+    below_.resetPeakStats(device);
+    moves_.end();
+  });
   // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
   delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
   const AskingFor region(Asking::kRegion);
@@ -178,13 +182,12 @@ void StreamMemory::give_back(const std::vector<Idle>& regions) {
   const auto moved = c10::make_scope_exit([this] { moves_.end(); });
   // As they are with the regions; from then on without them.
   const c10::DeviceIndex device = stream_.device_index();
-  peaks_.keep(whole_.getDeviceStats(device));
+  read_peaks();
   {
     Lock guard(mutex_);
     for (const auto& [base, bytes, held] : regions) {
       counted_.region_went(held, bytes);
     }
-    counted_.reset_peaks();
   }
   for (const auto& [base, bytes, held] : regions) {
     assert_no_lock_held("giving a region back");

@@ -128,7 +128,7 @@ pub(super) const PLAN_UPDATE: Variable = variable(
     "BUDDY_PLAN_UPDATE",
     "0",
     "1 replaces a plan that is damaged or was made for another torch, number of processes, rank \
-     or threshold",
+     or threshold, a plan of pinned memory that another program has made, and a file that says that there is no plan",
 );
 pub(super) const DEVICE_PLAN: Variable = variable(
     "BUDDY_DEVICE_PLAN",

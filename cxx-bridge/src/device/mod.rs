@@ -19,7 +19,7 @@ use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
 
 use crate::config::Config;
-use crate::plan::{self, Choice, ToRecord};
+use crate::plan::{self, Choice};
 use crate::record::place;
 
 pub use record::Recording;
@@ -48,10 +48,10 @@ pub fn choose(
         Ok(plan)
     });
     match choice {
-        // Of a run in which nothing came again, perhaps since it failed in its first step. It plans nothing, so this one may be
-        // the first.
+        // Of a run of few requests in which nothing came again, perhaps since it failed in its first step. It plans nothing, so this
+        // one may be the first.
         Choice::Use(none) if none.plans.is_empty() => {
-            (Choice::Record(ToRecord::new(place::path(name), run)), said)
+            plan::to_be_recorded(place::path(name), run, said)
         }
         choice => (choice, said),
     }

@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::Slots;
@@ -15,6 +15,7 @@ pub(crate) use super::stream::StreamPlan;
 use crate::ffi::{self, StreamCounts};
 use crate::log::{self, Bytes};
 use crate::plan::Choice;
+use crate::plan::fit::Served;
 use crate::process::{device_memory, engine_record_begin, handle, recorder};
 use crate::record;
 
@@ -25,6 +26,8 @@ struct Asked {
     recording: Option<super::Recording>,
     /// The name of the trace's file.
     trace: Option<String>,
+    /// The name of the plan's file.
+    plan: Option<String>,
 }
 
 /// See the module's documentation.
@@ -37,7 +40,12 @@ pub(crate) struct DeviceMemory {
 
 impl DeviceMemory {
     /// Decides, unless nothing is asked for. False if it was decided before.
-    pub(crate) fn ask(&self, choice: Choice<DevicePlan>, trace: Option<String>) -> bool {
+    pub(crate) fn ask(
+        &self,
+        choice: Choice<DevicePlan>,
+        plan: Option<&str>,
+        trace: Option<String>,
+    ) -> bool {
         let recording = match &choice {
             Choice::Record(recorded) => Some(super::Recording::new(recorded.clone())),
             Choice::Nothing if trace.is_none() => return true,
@@ -47,6 +55,7 @@ impl DeviceMemory {
             choice,
             recording,
             trace,
+            plan: plan.map(str::to_owned),
         };
         self.asked.set(asked).is_ok()
     }
@@ -243,6 +252,47 @@ pub(crate) fn device_freed(device: i8, address: usize) {
 
 pub(crate) fn device_record_close() {
     let _ = on_record(super::Recording::close);
+    say_misfit();
+}
+
+/// A request that a plan may have a place for got none. Called under no lock.
+pub(crate) fn device_unserved() {
+    static UNSERVED: AtomicU64 = AtomicU64::new(0);
+    let unserved = UNSERVED.fetch_add(1, Ordering::Relaxed) + 1;
+    if unserved >= TELLS && unserved.is_power_of_two() {
+        say_misfit();
+    }
+}
+
+/// So many requests without a place tell whether the plan fits, and twice as many each time; at the end, so many requests.
+const TELLS: u64 = 1 << 12;
+const FEWEST: usize = 64;
+
+/// Says once if the plan has served few of the requests that it may have places for.
+fn say_misfit() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let memory = device_memory();
+    if !device_planned() || memory.is_child.load(Ordering::Relaxed) {
+        return;
+    }
+    let counts = ffi::device_counts();
+    let sum = |of: fn(&StreamCounts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
+    let counted = Served {
+        served: sum(|it| it.hits + it.borrowed),
+        asked: sum(|it| it.hits + it.misses + it.unplanned),
+    };
+    if counted.asked < FEWEST || counted.fits() || SAID.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let name = memory.asked.get().and_then(|it| it.plan.as_deref());
+    let name = name.unwrap_or_default();
+    let Served { served, asked } = counted;
+    log::warn(|| {
+        format!(
+            "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are PyTorch's, \
+             beside the plan's regions: give this program's plan another name, or remove the file, and the next run is recorded"
+        )
+    });
 }
 
 /// Whether pinned and device memory are traced to the same file.
@@ -276,7 +326,7 @@ pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), Stri
     if let Some(warning) = warning {
         log::warn(|| warning);
     }
-    if !device_memory().ask(choice, trace.map(str::to_owned)) {
+    if !device_memory().ask(choice, plan, trace.map(str::to_owned)) {
         return Err(ASKED_ALREADY.to_owned());
     }
     ffi::install_device_allocator();

@@ -266,6 +266,12 @@ impl Made for DevicePlan {
         usize::try_from(own.map(|it| it.facts.requests).sum::<u64>()).ok()
     }
 
+    fn why_none(&self) -> Option<&'static str> {
+        self.plans.is_empty().then_some(
+            "too few came again for a plan that is better than PyTorch's allocator by itself",
+        )
+    }
+
     fn summary(&self) -> String {
         let (size, streams) = (Bytes(self.reserved()), self.plans.len());
         format!("a plan of {size} for {streams} streams")
@@ -273,120 +279,4 @@ impl Made for DevicePlan {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MIB: usize = 1 << 20;
-
-    /// Two streams of a device and one of another, whose address is the same.
-    fn record(recording: &Recording, steps: usize) {
-        for _ in 0..steps {
-            // Of a pool, whose requests no plan serves.
-            recording.freed(0, 0x9000);
-            // Two sizes, one after the other, of which PyTorch has a segment each.
-            for (device, stream, mib) in [(0, 0x10, 12), (0, 0, 14), (1, 0x10, 16)] {
-                for mib in [mib, mib + 10] {
-                    let address = 0x1000 * mib;
-                    let bytes = mib * MIB;
-                    recording.allocated(device, stream, address, bytes, bytes);
-                    recording.freed(device, address);
-                }
-            }
-            recording.iteration();
-        }
-    }
-
-    #[test]
-    fn streams_are_numbered_by_their_first_requests() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("device.json");
-        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
-        record(&recording, 20);
-        recording.close();
-        let plans = DevicePlan::read(&fs::read_to_string(path).unwrap()).unwrap();
-        let mut found: Vec<_> = plans
-            .plans
-            .iter()
-            .map(|(it, plan)| ((it.device, it.number), plan.reserved() as usize / MIB))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, [((0, 0), 22), ((0, 1), 24), ((1, 0), 26)]);
-    }
-
-    #[test]
-    fn a_child_of_a_process_that_has_recorded_does_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("device.json");
-        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
-        record(&recording, 20);
-        recording.enter_child();
-        record(&recording, 20);
-        recording.close();
-        assert!(!path.exists());
-        let mut state = recording.state.lock();
-        state.absorb(&recording.notes);
-        assert_eq!(state.record.len(), 120);
-    }
-
-    #[test]
-    fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("device.json");
-        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
-        let mut due = 0;
-        std::thread::scope(|scope| {
-            // As a planner's thread does while it copies the record.
-            let copying = recording.state.lock();
-            let (told, all) = std::sync::mpsc::channel();
-            let recording = &recording;
-            scope.spawn(move || {
-                let requests = 0..300;
-                let due = requests.filter(|_| {
-                    recording.freed(0, 0x1000);
-                    recording.allocated(0, 0, 0x1000, 12 * MIB, 12 * MIB)
-                });
-                told.send(due.count()).unwrap();
-            });
-            let answer = all.recv_timeout(std::time::Duration::from_secs(5));
-            assert!(!copying.planner.is_at_work());
-            // Before anything is asserted that may fail: the thread waits for it.
-            drop(copying);
-            due = answer.unwrap_or(0);
-        });
-        assert_eq!(due, 300 - 255, "from the first plan's requests on");
-        recording.catch_up();
-        while recording.state.lock().planner.is_at_work() {
-            std::thread::yield_now();
-        }
-        let state = recording.state.lock();
-        assert_eq!(state.planner.due_at(), 600);
-        assert!(!recording.notes.lock().is_due());
-    }
-
-    #[test]
-    fn notes_do_not_pile_up() {
-        let to_record = ToRecord::new("never written".into(), MadeFor::default());
-        let recording = Recording::new(to_record);
-        let is_due = (0..MOST_NOTES).map(|at| recording.allocated(0, 0, at, 512, 512));
-        assert_eq!(is_due.filter(|it| *it).count(), 1);
-        recording.catch_up();
-        assert!(recording.notes.lock().list.is_empty());
-        let mut state = recording.state.lock();
-        state.record = DeviceRecord::new(0);
-        state.absorb(&recording.notes);
-        drop(state);
-        recording.freed(0, 1);
-        assert!(recording.notes.lock().list.is_empty(), "the record is full");
-    }
-
-    #[test]
-    fn a_child_of_a_process_that_has_not_begun_does() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("device.json");
-        let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
-        recording.enter_child();
-        record(&recording, 20);
-        recording.close();
-        assert!(path.exists());
-    }
-}
+mod tests;

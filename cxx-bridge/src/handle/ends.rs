@@ -14,6 +14,9 @@ use crate::sync::thread;
 impl<M: Memory> Handle<M> {
     /// The process is about to end: nothing more is pinned, and pins under way are waited for, for ten seconds in all.
     pub fn close(&self) {
+        if !self.cell.is_child() {
+            self.say_misfit_at_the_end();
+        }
         let until = *self.ends.get_or_init(|| Instant::now() + LAST_PIN);
         self.cell.close(until);
         if !self.cell.is_child() {

@@ -9,9 +9,11 @@ use pinbuddy_core::Refusal;
 
 use super::Handle;
 use super::pinner::Refused;
+use super::planned::Planned;
 use crate::backing::Memory;
 use crate::lock::Lock;
 use crate::log::{self, Bytes};
+use crate::plan::fit::Served;
 
 /// Which messages were said.
 #[derive(Debug, Default)]
@@ -144,12 +146,17 @@ impl<M: Memory> Handle<M> {
 
     /// The plan does not fit a thread any more.
     #[cold]
-    pub(super) fn say_given_up(&self, given: &AtomicBool) {
-        self.once(given, || {
-            "the plan does not fit any more: a thread asks for other sizes, in another order, than it did in the run that was \
-             recorded. It is served as without a plan, until it does as planned again. If that comes in every run, remove \
-             the plan's file, and the next run is recorded anew"
-                .to_owned()
+    pub(super) fn say_given_up(&self, planned: &Planned) {
+        if planned.is_misfit() {
+            return;
+        }
+        self.once(planned.given_up(), || {
+            let Served { served, asked } = planned.served();
+            format!(
+                "the plan does not fit any more: a thread asks for other sizes, in another order, than it did in the run that was \
+                 recorded; of all {asked} requests {served} had a place. It is served as without a plan, until it does as planned \
+                 again. If that comes in every run, remove the plan's file, and the next run is recorded anew"
+            )
         });
     }
 

@@ -7,11 +7,13 @@
 //! and a plan brings its own threshold. The run that is recorded keeps the default one.
 //!
 //! A first run may have ended early, with an error after a few steps. So a plan of few requests is used, and the run is recorded
-//! beside it: where it makes many more, its plan replaces that one ([`to_record`]).
+//! beside it: where it makes many more, its plan replaces that one ([`to_record`]), if both are the same program's ([`fit`]).
 //!
-//! Invariants: a plan that cannot be used costs one warning and nothing else; a file is replaced only if the user asks
-//! for that, and if it is no other kind of file. Knows no engine.
+//! Invariants: a plan that cannot be used costs one warning and nothing else; the plan of another run or program is replaced
+//! only if the user asks for that, and a file of another kind never. Knows no engine.
 
+pub(crate) mod fit;
+mod none;
 pub(crate) mod planner;
 pub(crate) mod record;
 mod unusable;
@@ -27,6 +29,7 @@ use crate::config::{Config, MIB, Origin};
 use crate::launcher;
 use crate::record::place;
 
+use none::NoPlan;
 pub use record::Recording;
 pub(crate) use unusable::Unusable;
 use unusable::text;
@@ -44,13 +47,28 @@ pub struct ToRecord {
     pub run: MadeFor,
     /// Only a run of more requests is planned.
     pub above: usize,
+    /// The plan that is there, and that this run uses.
+    pub beside: Option<Box<Beside>>,
+}
+
+/// The plan that a run uses which is recorded all the same.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// What it has places for.
+    pub plan: Plan,
+    /// Whether it may be replaced if it is another program's.
+    pub update: bool,
 }
 
 impl ToRecord {
     /// This run, where there is no plan yet.
     pub fn new(path: PathBuf, run: MadeFor) -> Self {
-        let above = 0;
-        Self { path, run, above }
+        Self {
+            path,
+            run,
+            above: 0,
+            beside: None,
+        }
     }
 }
 
@@ -90,7 +108,8 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
     })
 }
 
-/// How this run is recorded, if it is: for its first plan, or beside one of few requests.
+/// How this run is recorded, if it is: for its first plan, or beside one of few requests, or of another program that is to be
+/// replaced.
 pub fn to_record(choice: &Choice, config: &Config) -> Option<ToRecord> {
     let plan = match choice {
         Choice::Record(first) => return Some(first.clone()),
@@ -98,12 +117,21 @@ pub fn to_record(choice: &Choice, config: &Config) -> Option<ToRecord> {
         Choice::Nothing => return None,
     };
     let requests = plan.facts.requests;
+    let update = config.plan_update.value;
     // None: not a recorded run's.
-    (1..WHOLE).contains(&requests).then_some(())?;
+    let above = match requests {
+        1..WHOLE => (TIMES * requests) as usize,
+        WHOLE.. if update => usize::MAX,
+        _ => return None,
+    };
+    let plan = plan.clone();
+    let path = place::path(config.plan.value.as_ref()?);
+    place::may_create(&path).ok()?;
     Some(ToRecord {
-        path: place::path(config.plan.value.as_ref()?),
+        path,
         run: plan.made_for.clone(),
-        above: (TIMES * requests) as usize,
+        above,
+        beside: Some(Box::new(Beside { plan, update })),
     })
 }
 
@@ -126,19 +154,51 @@ pub(crate) fn decide<P>(
     read: impl FnOnce(&str, &MadeFor) -> Result<P, Unusable>,
 ) -> (Choice<P>, Option<String>) {
     let path = place::path(name);
-    let recorded = |path, run| Choice::Record(ToRecord::new(path, run));
-    let read = |text: String| read(&text, &run).map_err(|why| why.unless_ours(&text));
+    let read = |text: String| {
+        let read = match NoPlan::read(&text, &run) {
+            Some(none) => none.map(Err),
+            None => read(&text, &run).map(Ok),
+        };
+        read.map_err(|why| why.unless_ours(&text))
+    };
     match text(&path).and_then(|text| text.map(read).transpose()) {
-        Ok(Some(plan)) => (Choice::Use(plan), None),
-        Ok(None) => (recorded(path, run), None),
+        Ok(Some(Ok(plan))) => (Choice::Use(plan), None),
+        Ok(Some(Err(_))) if config.plan_update.value => to_be_recorded(path, run, None),
+        Ok(Some(Err(NoPlan { requests, why, .. }))) => {
+            let line = format!(
+                "{} says that there is no plan for this program: of {requests} requests {why}. Nothing is planned or recorded; \
+                 BUDDY_PLAN_UPDATE=1 records it anew",
+                path.display()
+            );
+            (Choice::Nothing, Some(line))
+        }
+        Ok(None) => to_be_recorded(path, run, None),
         Err(Unusable { why, to_do: None }) if config.plan_update.value => {
             let line = format!("the plan in {} is made anew: {why}", path.display());
-            (recorded(path, run), Some(line))
+            to_be_recorded(path, run, Some(line))
         }
         Err(Unusable { why, to_do }) => {
             let to_do = to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew");
             let line = format!(
                 "the plan in {} is not used: {why}. The program runs as without a plan; {to_do}",
+                path.display()
+            );
+            (Choice::Nothing, Some(line))
+        }
+    }
+}
+
+/// This run is recorded, if its plan can be written; returns `said`, or that it cannot.
+pub(crate) fn to_be_recorded<P>(
+    path: PathBuf,
+    run: MadeFor,
+    said: Option<String>,
+) -> (Choice<P>, Option<String>) {
+    match place::may_create(&path) {
+        Ok(()) => (Choice::Record(ToRecord::new(path, run)), said),
+        Err(why) => {
+            let line = format!(
+                "this run is not recorded for a plan in {}: {why}",
                 path.display()
             );
             (Choice::Nothing, Some(line))
@@ -235,6 +295,12 @@ mod tests {
         assert_eq!([1, 4095].map(above), [Some(4), Some(4 * 4095)]);
         // The first is no recorded run's.
         assert_eq!([0, 4096, 1 << 40].map(above), [None; 3]);
+        let (config, _) = read(&[("BUDDY_PLAN", "plan.json"), ("BUDDY_PLAN_UPDATE", "1")]);
+        let update = |requests| {
+            let choice = Choice::Use(of_requests(requests));
+            to_record(&choice, &config).map(|it| it.above)
+        };
+        assert_eq!([0, 1, 4096].map(update), [None, Some(4), Some(usize::MAX)]);
         assert!(to_record(&Choice::Nothing, &config).is_none());
     }
 }

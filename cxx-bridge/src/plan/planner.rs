@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use pinbuddy_plan::Options;
 use pinbuddy_plan::file::MadeFor;
 
-use super::ToRecord;
+use super::none::NoPlan;
 use super::unusable::text;
+use super::{ToRecord, WHOLE};
 use crate::backing::background;
 use crate::log;
 
@@ -54,6 +55,11 @@ pub(crate) trait Made {
 
     /// What it is, in a few words.
     fn summary(&self) -> String;
+
+    /// Why it plans nothing, if so.
+    fn why_none(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// See the module's documentation.
@@ -71,7 +77,9 @@ pub(crate) struct Planner {
 impl Planner {
     /// Of a run that is recorded.
     pub(crate) fn new(recorded: ToRecord) -> Self {
-        let ToRecord { path, run, above } = recorded;
+        let ToRecord {
+            path, run, above, ..
+        } = recorded;
         Self {
             target: Arc::new(Target::new(path)),
             run,
@@ -84,6 +92,23 @@ impl Planner {
     /// Requests from so many bytes on are planned.
     pub(crate) fn threshold(&self) -> u64 {
         self.run.threshold
+    }
+
+    /// The plan that is there is another program's, and is replaced whatever it was made of.
+    pub(crate) fn replace_any(&mut self) {
+        self.target = Arc::new(Target::anew(self.target.path.clone()));
+        self.planned = 0;
+        self.next = FIRST;
+    }
+
+    /// Whether this run's plan replaces another program's alone.
+    pub(crate) fn is_for_others_only(&self) -> bool {
+        self.planned == usize::MAX
+    }
+
+    /// Where the plan is written.
+    pub(crate) fn path(&self) -> &Path {
+        &self.target.path
     }
 
     /// Whether a record of so many requests is to be planned.
@@ -151,9 +176,30 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
         ..Options::default()
     };
     let made = record.planned(&options, &|| began.elapsed() > patience);
-    let requests_in = |text: &str| R::Plan::requests_in(text, &options.made_for);
-    match target.replace(record.requests(), requests_in, |out| made.write(out)) {
+    let (run, requests) = (&options.made_for, record.requests());
+    let none = made.why_none();
+    // There was no time to find one: what is there may be better.
+    if none.is_some() && began.elapsed() > patience && target.path.exists() {
+        return;
+    }
+    let requests_in = |text: &str| match NoPlan::read(text, run) {
+        // Any plan is better.
+        Some(there) => there.ok().filter(|_| none.is_some()).map(|it| it.requests),
+        None => R::Plan::requests_in(text, run),
+    };
+    // A run of few requests may have failed early.
+    let none = none.filter(|_| requests as u64 >= WHOLE);
+    let write = |out: &mut io::BufWriter<fs::File>| match none {
+        Some(why) => NoPlan::new(run, requests, why).write(out),
+        None => made.write(out),
+    };
+    match target.replace(requests, requests_in, write) {
         Ok(false) => {}
+        Ok(true) if none.is_some() => log::info(|| {
+            format!(
+                "{target} says that there is no plan for this program: later runs are not recorded"
+            )
+        }),
         Ok(true) => log::info(|| format!("{} was written to {target}", made.summary())),
         Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
     }
@@ -165,12 +211,24 @@ struct Target {
     path: PathBuf,
     /// Of so many requests is the plan that was written last. Locked while one is written.
     requests: Mutex<usize>,
+    /// Whether the plan there is replaced however many requests it was made of.
+    replaces_any: bool,
 }
 
 impl Target {
     fn new(path: PathBuf) -> Self {
-        let requests = Mutex::default();
-        Self { path, requests }
+        Self {
+            path,
+            requests: Mutex::default(),
+            replaces_any: false,
+        }
+    }
+
+    fn anew(path: PathBuf) -> Self {
+        Self {
+            replaces_any: true,
+            ..Self::new(path)
+        }
     }
 
     /// Replaces the file with the plan of so many requests that `write_to` writes; false, and nothing is done, where the
@@ -184,7 +242,8 @@ impl Target {
         let lock = self.requests.lock();
         let mut last = lock.unwrap_or_else(PoisonError::into_inner);
         // Processes that are no ranks of one run share a file: a short one must not have the last word.
-        let there = text(&self.path).ok().flatten();
+        let read = || text(&self.path).ok().flatten();
+        let there = (!self.replaces_any).then(read).flatten();
         let there = there.and_then(|it| requests_in(&it)).unwrap_or(0);
         if there.max(*last) > requests {
             return Ok(false);
@@ -206,6 +265,9 @@ fn write(
     path: &Path,
     text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
 ) -> io::Result<()> {
+    // A link stays one, and its file is replaced.
+    let real = fs::canonicalize(path);
+    let path = real.as_deref().unwrap_or(path);
     let (beside, file) = create_beside(path)?;
     let written = (|| {
         let mut out = io::BufWriter::new(file);
@@ -234,146 +296,4 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, fs::File)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt as _;
-
-    use pinbuddy_plan::Plan;
-    use pinbuddy_plan::record::{Event, Record};
-
-    use super::*;
-
-    fn record(requests: u64) -> Record {
-        let mut record = Record::new(1000);
-        for id in 1..=requests {
-            record.push(Event::Request {
-                id,
-                bytes: 1 << 20,
-                lane: 0,
-            });
-        }
-        record
-    }
-
-    fn run() -> MadeFor {
-        MadeFor {
-            torch: "2.15.0".to_owned(),
-            world_size: 1,
-            rank: 0,
-            threshold: 1 << 20,
-        }
-    }
-
-    #[test]
-    fn a_thread_that_is_late_does_not_replace_the_plan_of_the_whole_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        let target = Target::new(path);
-        let written = |requests| {
-            make(&record(requests), run(), &target, LAST_PATIENCE);
-            let text = fs::read_to_string(&target.path).unwrap();
-            Plan::read(&text).unwrap().facts.requests
-        };
-        assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
-    }
-
-    #[test]
-    fn a_process_that_ends_later_does_not_replace_the_plan_of_a_longer_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        let ends = |requests, run: MadeFor| {
-            let planner = Planner::new(ToRecord::new(path.clone(), run));
-            planner.end(&record(requests));
-            let text = fs::read_to_string(&path).unwrap();
-            Plan::read(&text).unwrap().facts.requests
-        };
-        assert_eq!([8, 3, 9].map(|it| ends(it, run())), [8, 8, 9]);
-        let other = MadeFor {
-            torch: "2.11.0".to_owned(),
-            ..run()
-        };
-        assert_eq!(ends(2, other), 2, "this run cannot use that one");
-        fs::write(&path, "{").unwrap();
-        assert_eq!(ends(1, run()), 1);
-    }
-
-    #[test]
-    fn a_run_that_is_recorded_beside_a_plan_replaces_it_only_if_it_is_long() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        let mut to_record = ToRecord::new(path.clone(), run());
-        to_record.above = 12;
-        let planner = Planner::new(to_record);
-        assert!(!planner.is_due(FIRST - 1) && planner.is_due(FIRST));
-        planner.end(&record(12));
-        assert!(!path.exists());
-        planner.end(&record(13));
-        assert!(path.exists());
-    }
-
-    /// Whose plan takes for ever in a thread of the planner's.
-    #[derive(Clone)]
-    struct Slow(Record);
-
-    impl Plannable for Slow {
-        type Plan = Plan;
-
-        fn requests(&self) -> usize {
-            self.0.requests()
-        }
-
-        fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
-            if thread::current().name() == Some("pinbuddy-planner") {
-                loop {
-                    thread::park();
-                }
-            }
-            self.0.planned(options, stop)
-        }
-    }
-
-    #[test]
-    fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        let mut planner = Planner::new(ToRecord::new(path.clone(), run()));
-        let record = Slow(record(FIRST as u64));
-        let copy = record.clone();
-        planner.in_a_thread(record.requests(), move || copy);
-        planner.end(&record);
-        let plan = Plan::read(&fs::read_to_string(path).unwrap()).unwrap();
-        assert_eq!(plan.facts.requests, FIRST as u64);
-    }
-
-    #[test]
-    fn what_is_beside_the_plan_is_private_and_has_another_name_each_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        let (first, file) = create_beside(&path).unwrap();
-        let (second, _) = create_beside(&path).unwrap();
-        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
-        assert_eq!(first.parent(), second.parent());
-        assert_ne!(first, second);
-        let own = std::process::id().to_string();
-        for name in [&first, &second] {
-            let name = name.file_name().unwrap().to_str().unwrap();
-            assert_eq!(name.len(), "plan.json.0123456789abcdef.tmp".len());
-            assert!(!name.contains(&format!(".{own}.")), "{name}");
-        }
-    }
-
-    #[test]
-    fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        let target = Target::new(path);
-        thread::scope(|scope| {
-            for requests in 1..5 {
-                let target = &target;
-                scope.spawn(move || make(&record(requests), run(), target, LAST_PATIENCE));
-            }
-        });
-        let text = fs::read_to_string(&target.path).unwrap();
-        assert_eq!(Plan::read(&text).unwrap().facts.requests, 4);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-}
+mod tests;

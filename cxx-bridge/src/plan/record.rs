@@ -12,6 +12,7 @@ use pinbuddy_plan::record::{Event as Recorded, Record};
 use pinbuddy_plan::{Options, Plan, plan};
 
 use super::ToRecord;
+use super::fit::{Served, Trial};
 use super::planner::{Made, Plannable, Planner};
 use crate::log::{self, Bytes};
 use crate::record::{Event, Lost, Sink, What};
@@ -28,6 +29,11 @@ pub struct Recording {
     lanes: HashMap<u32, u32>,
     /// Events were dropped: what comes after that is not recorded.
     is_torn: bool,
+    /// Where the run uses a plan, until it is known whose that is; and what becomes of it if it is another program's.
+    trial: Option<Trial>,
+    update: bool,
+    /// The plan that is there stays: nothing is recorded.
+    is_over: bool,
 }
 
 impl Recording {
@@ -37,17 +43,51 @@ impl Recording {
             let path = recorded.path.display();
             match recorded.above {
                 0 => format!("this run is recorded for a plan in {path}"),
+                usize::MAX => format!(
+                    "this run is recorded until it is known whether the plan in {path} is this program's"
+                ),
                 above => format!(
                     "the plan in {path} is of few requests: this run is recorded, and if it makes more than {above} its plan \
                      replaces that one"
                 ),
             }
         });
+        let beside = recorded.beside.as_ref();
         Self {
+            trial: beside.map(|it| Trial::of(&it.plan)),
+            update: beside.is_some_and(|it| it.update),
             record: Record::new(MOST_EVENTS),
             planner: Planner::new(recorded),
             lanes: HashMap::new(),
             is_torn: false,
+            is_over: false,
+        }
+    }
+
+    /// It is known whose the plan is that this run uses.
+    fn judge(&mut self, trial: &Trial) {
+        let Served { served, asked } = trial.counted();
+        if trial.fits() {
+            // Only a plan of few requests is replaced by one of more.
+            self.is_over = self.planner.is_for_others_only();
+            return;
+        }
+        let path = self.planner.path().display();
+        let then = match self.update {
+            true => "It is made anew",
+            false => {
+                "It stays, and the others are served as without a plan: give this program's plan another name, or remove the \
+                 file or set BUDDY_PLAN_UPDATE=1, and the next run's plan replaces it"
+            }
+        };
+        log::warn(|| {
+            format!(
+                "the plan in {path} does not fit this program: of its first {asked} requests {served} had a place. {then}"
+            )
+        });
+        match self.update {
+            true => self.planner.replace_any(),
+            false => self.is_over = true,
         }
     }
 
@@ -75,12 +115,19 @@ impl Recording {
             },
         };
         self.record.push(event);
+        if let Some(mut trial) = self.trial.take() {
+            trial.event(what);
+            match trial.is_over() {
+                true => self.judge(&trial),
+                false => self.trial = Some(trial),
+            }
+        }
     }
 }
 
 impl Sink for Recording {
     fn event(&mut self, event: Event) {
-        if !self.is_torn && !event.device {
+        if !self.is_torn && !self.is_over && !event.device {
             self.push(event.what);
         }
     }
@@ -98,7 +145,8 @@ impl Sink for Recording {
     fn pause(&mut self) {
         let requests = self.record.len();
         let is_due = self.planner.is_due(requests) || self.is_complete();
-        if is_due && !self.planner.is_at_work() && !self.planner.is_done(requests) {
+        let is_free = !self.planner.is_at_work() && !self.planner.is_done(requests);
+        if !self.is_over && is_due && is_free {
             let record = self.record.clone();
             self.planner.in_a_thread(requests, move || record);
         }
@@ -107,11 +155,17 @@ impl Sink for Recording {
     fn wants_more(&self) -> bool {
         // The program goes on, and so do other recordings, which must not lose events while this one's last plan is made: a thread
         // makes it. Until then the end of the process may come.
-        !self.is_complete() || !self.planner.is_done(self.record.len())
+        !self.is_over && (!self.is_complete() || !self.planner.is_done(self.record.len()))
     }
 
     fn end(&mut self) {
-        self.planner.end(&self.record);
+        // It asked for less than the plan was made of.
+        if let Some(trial) = self.trial.take() {
+            self.judge(&trial);
+        }
+        if !self.is_over {
+            self.planner.end(&self.record);
+        }
     }
 }
 
@@ -197,5 +251,59 @@ mod tests {
             let text = fs::read_to_string(&path).unwrap();
             assert_eq!(Plan::read(&text).unwrap().facts.requests, 8);
         }
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    /// A run that asks for these sizes (MiB), again and again.
+    fn run(mut recording: Recording, sizes: &[u64], requests: u64) {
+        let asked = sizes.iter().copied().cycle();
+        for (id, mib) in (1..=requests).zip(asked) {
+            let (thread, private, pending) = (0, false, false);
+            let bytes = mib * MIB;
+            let request = What::Request {
+                id,
+                bytes,
+                thread,
+                private,
+            };
+            let free = What::Free {
+                id,
+                thread,
+                pending,
+            };
+            for what in [request, free] {
+                if recording.wants_more() {
+                    let (at, device) = (id, false);
+                    recording.event(Event { at, device, what });
+                }
+            }
+        }
+        recording.end();
+    }
+
+    #[test]
+    fn a_plan_is_replaced_by_a_longer_run_of_its_program_and_by_anothers_if_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.plan");
+        let read = || Plan::read(&fs::read_to_string(&path).unwrap()).unwrap();
+        let beside = |update| {
+            let mut it = ToRecord::new(path.clone(), MadeFor::default());
+            let plan = read();
+            it.above = 4 * plan.facts.requests as usize;
+            it.beside = Some(Box::new(super::super::Beside { plan, update }));
+            Recording::new(it)
+        };
+        let (own, other) = ([5, 7, 6], [9, 4, 11, 13]);
+        let first = ToRecord::new(path.clone(), MadeFor::default());
+        run(Recording::new(first), &own, 30);
+        run(beside(false), &other, 1000);
+        assert_eq!(read().facts.requests, 30, "another program's");
+        run(beside(true), &own, 100);
+        assert_eq!(read().facts.requests, 30, "hardly longer");
+        run(beside(false), &own, 1000);
+        assert_eq!(read().facts.requests, 1000, "the same program's");
+        run(beside(true), &other, 8);
+        assert_eq!(read().facts.requests, 8, "asked for");
     }
 }

@@ -58,7 +58,7 @@ impl From<Mismatch> for Unusable {
 }
 
 impl Unusable {
-    fn stale(why: &impl ToString) -> Self {
+    pub(super) fn stale(why: &impl ToString) -> Self {
         Self {
             why: why.to_string(),
             to_do: None,
@@ -69,6 +69,16 @@ impl Unusable {
         Self {
             to_do: Some(ANOTHER),
             ..Self::stale(why)
+        }
+    }
+
+    fn dangling(target: &Path) -> Self {
+        let target = target.display();
+        Self {
+            to_do: Some("name the file itself, or remove the link"),
+            ..Self::stale(&format!(
+                "it is a symbolic link to {target}, which is not there"
+            ))
         }
     }
 
@@ -92,7 +102,11 @@ impl Unusable {
 pub(super) fn text(path: &Path) -> Result<Option<String>, Unusable> {
     let of = match fs::metadata(path) {
         Ok(of) => of,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            // A plan would replace the link, and not be where it points.
+            let target = fs::read_link(path).ok();
+            return target.map_or(Ok(None), |it| Err(Unusable::dangling(&it)));
+        }
         Err(why) => return Err(Unusable::of_another_kind(&why)),
     };
     if !of.is_file() {
@@ -160,6 +174,14 @@ mod tests {
         assert_eq!(text(&file).unwrap_err().to_do, Some(ANOTHER));
         assert_eq!(text(folder.path()).unwrap_err().to_do, Some(ANOTHER));
         assert_eq!(text(&folder.path().join("none")), Ok(None));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("gone.plan", &link).unwrap();
+        let dangling = text(&link).unwrap_err();
+        assert_eq!(
+            dangling.why,
+            "it is a symbolic link to gone.plan, which is not there"
+        );
+        assert!(dangling.to_do.unwrap().starts_with("name the file itself"));
     }
 
     #[test]

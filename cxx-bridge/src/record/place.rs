@@ -5,8 +5,10 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -69,6 +71,35 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     }
     file.set_len(0).map_err(refused)?;
     Ok(file)
+}
+
+/// Whether a file can be made in the folder of this one. Makes none.
+///
+/// # Errors
+///
+/// What was found of the folder, and what to do.
+pub(crate) fn may_create(path: &Path) -> Result<(), String> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let to_do = "name a file in a folder that this user may write to";
+    let shown = folder.display();
+    if !folder.exists() {
+        return Err(format!(
+            "its folder {shown} is not there: make it, or {to_do}"
+        ));
+    }
+    let name = CString::new(folder.as_os_str().as_bytes());
+    let name = name.map_err(|_| format!("its folder {shown} has a NUL in its name: {to_do}"))?;
+    // SAFETY: a string that ends with a NUL, which lives until the call is over.
+    if unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) } != 0 {
+        let why = io::Error::last_os_error();
+        return Err(format!(
+            "its folder {shown} cannot be written to ({why}): {to_do}"
+        ));
+    }
+    Ok(())
 }
 
 fn refusal(path: &Path, why: &io::Error) -> String {

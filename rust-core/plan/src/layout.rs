@@ -13,6 +13,12 @@ impl Plan {
         past.max().unwrap_or(0)
     }
 
+    /// Whether each request of the recorded run has a place of its own, and none comes again.
+    #[must_use]
+    pub fn comes_once(&self) -> bool {
+        !self.lanes.is_empty() && self.lanes.iter().all(|it| it.period.is_empty())
+    }
+
     /// What the engine is asked for where a request of so many bytes has no slot.
     #[must_use]
     pub fn size_class(&self, bytes: u64) -> u64 {

@@ -8,6 +8,7 @@
 
 mod clears;
 mod lent;
+mod misfit;
 mod pins;
 
 use lent::Lent;
@@ -42,6 +43,9 @@ pub(super) struct Planned {
     /// What was said.
     refused: AtomicBool,
     given_up: AtomicBool,
+    misfit: AtomicBool,
+    /// The recording beside the plan tells whose it is.
+    judged_elsewhere: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -55,6 +59,8 @@ struct State {
     stats: Stats,
     /// What had been counted when a clear left idle regions to the loop.
     left: Option<Counts>,
+    /// Requests without a place since the beginning.
+    unserved: u64,
 }
 
 /// Whether the regions are pinned.
@@ -88,6 +94,7 @@ impl Planned {
             lent: Lent::default(),
             stats: Stats::default(),
             left: None,
+            unserved: 0,
         };
         Self {
             slots: state.slots.len(),
@@ -97,6 +104,8 @@ impl Planned {
             waits,
             refused: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
+            misfit: AtomicBool::new(false),
+            judged_elsewhere: AtomicBool::new(false),
         }
     }
 
@@ -273,9 +282,17 @@ impl<M: Memory> Handle<M> {
             let mut state = planned.state.lock();
             if state.phase == Phase::Done {
                 let placed = state.request(thread, bytes).map(put);
-                if placed.is_none() && state.slots.has_given_up() {
+                if placed.is_none() {
+                    state.unserved += 1;
+                    let tells = Planned::is_time_to_look(state.unserved);
+                    let given_up = state.slots.has_given_up();
                     drop(state);
-                    self.say_given_up(&planned.given_up);
+                    if given_up {
+                        self.say_given_up(planned);
+                    }
+                    if tells {
+                        self.say_misfit(planned);
+                    }
                 }
                 return placed;
             }

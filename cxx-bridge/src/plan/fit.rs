@@ -1,0 +1,211 @@
+//! Whose a plan is: whether it serves what a run that is recorded beside it asks for first.
+//!
+//! A file has one plan, and programs that name the same file by mistake would take it from each other. What tells them apart is
+//! at hand: of as many requests as the plan was made of, the same program finds places for most. Requests are served here as at
+//! run time, from places that are no memory. Knows neither files nor the engine.
+
+use std::collections::HashMap;
+
+use pinbuddy_plan::Plan;
+use pinbuddy_slots::Slots;
+
+use super::WHOLE;
+use crate::record::What;
+
+/// A plan that serves fewer than one in so many of its own number of requests is another program's.
+const ONE_IN: usize = 2;
+
+/// Regions begin so many bytes apart: further than any is long.
+const APART: usize = 1 << 37;
+
+/// How many requests a plan had places for, of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// Requests with a place.
+    pub(crate) served: usize,
+    /// All of them.
+    pub(crate) asked: usize,
+}
+
+impl Served {
+    /// Whether the plan is this program's.
+    pub(crate) fn fits(self) -> bool {
+        self.served * ONE_IN >= self.asked
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Trial {
+    /// None where the plan is an amount, or of a run that comes once: then it is an amount to any other.
+    slots: Option<Slots>,
+    amount: u64,
+    /// The most bytes that lived at once in the run that was planned.
+    planned_peak: u64,
+    /// So many requests tell.
+    enough: usize,
+    counted: Served,
+    /// By request: its slot, if it has one, and its bytes.
+    live: HashMap<u64, (Option<u32>, u64)>,
+    live_bytes: u64,
+    peak: u64,
+    threads: u32,
+}
+
+impl Trial {
+    /// Nothing was asked for yet.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let own = plan.with_slots();
+        let slots = (!plan.slots.is_empty() && !plan.comes_once())
+            .then(|| Slots::new(&plan.layout(own)).ok())
+            .flatten();
+        let mut trial = Self {
+            slots,
+            amount: plan.reserved(),
+            planned_peak: plan.facts.peak,
+            enough: plan.facts.requests.min(WHOLE) as usize,
+            counted: Served::default(),
+            live: HashMap::new(),
+            live_bytes: 0,
+            peak: 0,
+            threads: 0,
+        };
+        if let Some(slots) = &mut trial.slots {
+            (0..own).for_each(|region| slots.pinned(region, APART * (region + 1)));
+        }
+        trial
+    }
+
+    /// What the program did; what is no plan's was left out.
+    pub(super) fn event(&mut self, what: What) {
+        match what {
+            What::Request {
+                id, bytes, thread, ..
+            } => self.request(id, bytes, thread),
+            What::Iteration => {
+                if let Some(slots) = &mut self.slots {
+                    (0..self.threads).for_each(|thread| slots.iteration(thread));
+                }
+            }
+            what => {
+                if let Some((slot, bytes)) = what.over().and_then(|id| self.live.remove(&id)) {
+                    self.live_bytes -= bytes;
+                    if let (Some(slots), Some(slot)) = (&mut self.slots, slot) {
+                        slots.release(slot);
+                    }
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, id: u64, bytes: u64, thread: u32) {
+        let slot = match &mut self.slots {
+            Some(slots) => slots.request(thread, bytes as usize).map(|it| it.slot),
+            None => None,
+        };
+        self.threads = self.threads.max(thread + 1);
+        self.live_bytes += bytes;
+        self.peak = self.peak.max(self.live_bytes);
+        let has_place = match self.slots {
+            Some(_) => slot.is_some(),
+            None => self.live_bytes <= self.amount,
+        };
+        self.counted.asked += 1;
+        self.counted.served += usize::from(has_place);
+        self.live.insert(id, (slot, bytes));
+    }
+
+    /// Whether enough was asked for.
+    pub(super) fn is_over(&self) -> bool {
+        self.counted.asked >= self.enough
+    }
+
+    pub(super) fn counted(&self) -> Served {
+        self.counted
+    }
+
+    /// Whether the plan is this program's. An amount that is more than twice what lives at once is no measure of it.
+    pub(super) fn fits(&self) -> bool {
+        let is_used = self.slots.is_some() || self.peak.saturating_mul(2) >= self.planned_peak;
+        is_used && self.counted.fits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinbuddy_plan::{Event, Options, Record, plan};
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// The plan of a run that asks for these, one after the other.
+    fn of(sizes: &[u64]) -> Plan {
+        let mut record = Record::new(10_000);
+        for (id, bytes) in (1..).zip(sizes.iter().map(|it| it * MIB)) {
+            record.push(Event::Request { id, bytes, lane: 0 });
+            record.push(Event::Over { id });
+        }
+        plan(&record, &Options::default(), &|| false)
+    }
+
+    fn tried(plan: &Plan, sizes: impl Iterator<Item = u64>) -> Trial {
+        let mut trial = Trial::of(plan);
+        for (id, bytes) in (1..).zip(sizes.map(|it| it * MIB)) {
+            if trial.is_over() {
+                break;
+            }
+            let (thread, private) = (0, false);
+            trial.event(What::Request {
+                id,
+                bytes,
+                thread,
+                private,
+            });
+            let pending = false;
+            trial.event(What::Free {
+                id,
+                thread,
+                pending,
+            });
+        }
+        trial
+    }
+
+    #[test]
+    fn a_program_that_goes_on_where_its_first_run_ended_is_the_same() {
+        let step = [5, 7, 6, 9];
+        for recorded in [3, 4, 40] {
+            let sizes: Vec<u64> = step.into_iter().cycle().take(recorded).collect();
+            let trial = tried(&of(&sizes), step.into_iter().cycle());
+            assert!(trial.is_over() && trial.fits(), "{trial:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_asks_for_something_else_is_another_one() {
+        let sizes: Vec<u64> = [5, 7, 6, 9].into_iter().cycle().take(40).collect();
+        let trial = tried(&of(&sizes), [11, 5, 13, 12].into_iter().cycle());
+        assert!(trial.is_over() && !trial.fits());
+        let Served { served, asked } = trial.counted();
+        assert!(asked == 40 && served <= 10, "{served} of {asked}");
+    }
+
+    #[test]
+    fn an_amount_tells_by_how_much_lives_at_once() {
+        let plan = Plan {
+            regions: vec![64 * MIB],
+            facts: pinbuddy_plan::file::Facts {
+                requests: 100,
+                peak: 60 * MIB,
+                ..Default::default()
+            },
+            ..Plan::default()
+        };
+        let fits = |bytes| tried(&plan, std::iter::repeat(bytes)).fits();
+        assert_eq!(
+            [4, 29, 30, 60, 64, 65].map(fits),
+            [false, false, true, true, true, false]
+        );
+    }
+}

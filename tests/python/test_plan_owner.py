@@ -1,0 +1,106 @@
+"""Whose a plan is: another program's is never replaced unasked, a run says at its start if it cannot be recorded, and one that has no
+plan is not recorded for ever."""
+
+import json
+
+import pytest
+from conftest import needs
+
+# Asks for SIZES (MiB) in each of STEPS steps; LIVE of them live beside one. Says on standard error when it begins.
+PROGRAM = """
+    import json, os, sys, torch, pinbuddy
+    print("the program begins", file=sys.stderr, flush=True)
+    torch.cuda.init()
+    kind = dict(device="cuda") if os.environ.get("KIND") == "device" else dict(pin_memory=True)
+    sizes = json.loads(os.environ["SIZES"])
+    live = []
+    for step in range(int(os.environ["STEPS"])):
+        for mib in sizes:
+            live.append(torch.empty(int(mib * (1 << 20)) + step * int(os.environ.get("GROWS", 0)), dtype=torch.uint8, **kind))
+            if len(live) > int(os.environ.get("LIVE", 2)):
+                live.pop(0)
+    stats = pinbuddy.stats()
+    print(json.dumps([stats["plan"], stats["device"]]))
+"""
+OWN, OTHER = {"SIZES": "[5, 7, 6]"}, {"SIZES": "[29, 25.5, 31, 24.5]"}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return tmp_path / "run.plan"
+
+
+def test_a_plan_of_few_requests_stays_though_another_program_makes_many(run, plan):
+    run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="20", **OWN)
+    text = plan.read_text()
+    other = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="500", **OTHER)
+    assert plan.read_text() == text
+    (line,) = other.warnings
+    assert "does not fit this program: of its first 60 requests" in line and "BUDDY_PLAN_UPDATE=1" in line, line
+    own = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="20", **OWN)
+    assert own.warnings == [] and own.value[0]["hits"] == 60
+
+    # If it is asked for.
+    other = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", STEPS="500", **OTHER)
+    (line,) = other.warnings
+    assert "does not fit this program" in line and "It is made anew" in line
+    other = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", STEPS="500", **OTHER)
+    assert other.warnings == [] and other.value[0]["hits"] == 2000
+
+
+def test_a_whole_plan_says_that_it_is_another_programs_and_is_replaced_if_asked_for(run, plan):
+    run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="1500", **OWN)
+    text = plan.read_text()
+    other = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="50", **OTHER)
+    (line,) = other.warnings
+    assert f"the plan in {plan} does not fit this program: it had a place for " in line and " of 200 requests" in line, line
+    assert plan.read_text() == text
+    own = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", STEPS="1500", **OWN)
+    assert own.warnings == [] and plan.read_text() == text
+    other = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", STEPS="50", **OTHER)
+    (line,) = other.warnings
+    assert "It is made anew" in line and json.loads(plan.read_text())["facts"]["requests"] == 200
+
+
+@needs(11, "plans of device memory")
+def test_a_device_plan_of_another_program_stays_and_says_so(run, plan):
+    device = {"BUDDY_DEVICE_PLAN": str(plan), "KIND": "device"}
+    run(PROGRAM, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device)
+    text = plan.read_text()
+    assert json.loads(text)["plans"]
+    # Of three that are live, there is room for one.
+    other = run(PROGRAM, STEPS="100", SIZES="[15, 17, 19, 18]", **device)
+    (line,) = other.warnings
+    assert f"the plan in {plan} does not fit this program: it had a place for " in line and "remove the file" in line, line
+    assert plan.read_text() == text
+    own = run(PROGRAM, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device)
+    assert own.warnings == []
+
+
+@pytest.mark.parametrize("variable", ["BUDDY_PLAN", pytest.param("BUDDY_DEVICE_PLAN", marks=needs(11, "plans of device memory"))])
+@pytest.mark.parametrize("name, says", [("gone/run.plan", "is not there"), ("file/run.plan", "Not a directory"), ("link", "symbolic link")])
+def test_what_cannot_be_written_is_said_at_the_start(run, tmp_path, variable, name, says):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "run.plan")
+    kind = "device" if variable == "BUDDY_DEVICE_PLAN" else "pinned"
+    outcome = run(PROGRAM, STEPS="100", KIND=kind, **OWN, **{variable: str(tmp_path / name)})
+    (line,) = outcome.warnings
+    assert says in line and str(tmp_path / name) in line
+    assert outcome.stderr.index(line) < outcome.stderr.index("the program begins")
+    assert (tmp_path / "link").is_symlink() and not (tmp_path / "gone").exists()
+
+
+@needs(11, "plans of device memory")
+def test_a_program_whose_requests_never_come_again_is_recorded_once(run, plan):
+    device = {"BUDDY_DEVICE_PLAN": str(plan), "KIND": "device", "SIZES": "[1.1, 1.7]", "STEPS": "2500", "GROWS": "4096", "BUDDY_LOG": "info"}
+    first = run(PROGRAM, **device)
+    text = plan.read_text()
+    none = json.loads(text)
+    assert (none["format"], none["requests"]) == ("pinbuddy-no-plan", 5000), first.stderr
+    second = run(PROGRAM, **device)
+    (line,) = [line for line in second.warnings if "warning" in line]
+    assert "there is no plan for this program" in line and "of 5000 requests" in line and "BUDDY_PLAN_UPDATE=1" in line
+    assert not any("is recorded" in line for line in second.warnings) and plan.read_text() == text
+    third = run(PROGRAM, BUDDY_PLAN_UPDATE="1", **device | {"GROWS": "0", "STEPS": "200", "LIVE": "0", "SIZES": "[12, 20, 16]"})
+    assert any("is recorded" in line for line in third.warnings)
+    assert json.loads(plan.read_text())["format"] == "pinbuddy-device-plan"
