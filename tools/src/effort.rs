@@ -2,7 +2,7 @@
 //!
 //! The first Ctrl-C ends the search with the best found so far; the second ends the program.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::exit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Once, mpsc};
@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use pinbuddy_plan::{Seen, Watch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::output;
 
 /// The signal that asked to stop; 0 while none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -120,7 +122,7 @@ impl Limits {
                     next = pause;
                 }
                 if terminal {
-                    eprint!("\r\x1b[K");
+                    output::say(format_args!("\r\x1b[K"));
                 }
             });
             let result = search();
@@ -150,8 +152,7 @@ impl Limits {
         } else {
             ("", "\n")
         };
-        let mut to = std::io::stderr();
-        let _ = write!(to, "{start}{text}{end}").and_then(|()| to.flush());
+        output::say(format_args!("{start}{text}{end}"));
     }
 }
 
