@@ -84,7 +84,7 @@ fn a_plan_of_all_sizes_names_no_smallest_one() {
     fs::write(&file, format!("{header}{}{}", request(1), request(2))).unwrap();
     let said = tools(&["plan", &file.display().to_string()]).stdout;
     let said = String::from_utf8(said).unwrap();
-    assert!(said.starts_with("2 requests, at most "), "{said}");
+    assert!(said.starts_with("2 requests; peak "), "{said}");
 }
 
 /// What `explain` answers, with `log` as its standard input.
