@@ -174,6 +174,7 @@ fn report(
         iterations_in_all: recording.iterations.len() as u64,
         clears: some(&recording.clears),
         waits: waits::waits(recording),
+        run_peak: recording.run_peak(),
         live,
         waiting,
         allocators,
