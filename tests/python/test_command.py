@@ -253,7 +253,7 @@ def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
 
 def test_the_example_says_what_is_not_there(command, monkeypatch, capsys, tmp_path):
     done = command("try", **NO_GPU)
-    assert done.returncode == 1 and done.stderr.startswith("there is no GPU here.") and done.stderr.count("\n") == 1
+    assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
     assert str(_try.PROGRAM) in command("try", "--help", COLUMNS="400").stdout
     with monkeypatch.context() as without_torch:
         without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)

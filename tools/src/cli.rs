@@ -77,8 +77,8 @@ pub struct Plan {
 /// Options of `advise`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Allocators and settings are models that the trace is replayed on; docs/simulate.md says what they leave \
-                  out."
+    after_help = "Allocators and settings are models that the trace is replayed on; `pinbuddy explain docs/simulate.md` says \
+                  what they leave out."
 )]
 pub struct Advise {
     /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot); - for standard input
@@ -102,7 +102,7 @@ pub struct Advise {
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "The page is one file and needs no network. What allocators would have done are replays on models, which \
-                  docs/simulate.md explains."
+                  `pinbuddy explain docs/simulate.md` explains."
 )]
 pub struct Report {
     /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot); - for standard input
@@ -169,7 +169,7 @@ pub struct Top {
                   Exit status 1 if nothing is known."
 )]
 pub struct Explain {
-    /// The message or a part of it, or words of a symptom
+    /// The message or a part of it, words of a symptom, or a page that was named, such as docs/deploy.md
     #[arg(
         value_name = "MESSAGE",
         trailing_var_arg = true,

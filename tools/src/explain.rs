@@ -1,10 +1,12 @@
 //! `explain`: a message in, what it means and what to do about it out.
 //!
-//! What is known is docs/troubleshooting.md, which is compiled in: who has only a wheel has no other copy of it.
+//! What is known is docs/troubleshooting.md and the pages that it leads to, which are compiled in: a user of the wheel has no
+//! other copy of them.
 //!
 //! Invariant: what is read from standard input is a line at a time, and a line has a limit.
 
 mod page;
+mod pages;
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal as _, Read as _, Write};
@@ -57,6 +59,11 @@ pub fn run(args: &cli::Explain) -> Result<ExitCode> {
 
 /// What is known of a message, or else what comes near to it.
 fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
+    match pages::asked_for(asked.trim()) {
+        Some(Ok(text)) => return out.write_all(text.as_bytes()).map(|()| true),
+        Some(Err(why)) => return out.write_all(why.as_bytes()).map(|()| false),
+        None => {}
+    }
     let known: Vec<&Entry> = page.messages_in(asked).collect();
     if !known.is_empty() {
         known.iter().try_for_each(|it| it.write(out))?;

@@ -25,7 +25,7 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     """Replaces this process, so that Ctrl-C and the exit status are the program's. It calls itself what was
     ``typed``. Returns only if that fails, with the exit status."""
     if not PROGRAM.is_file():
-        to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
+        to_do = "install a wheel of pinbuddy, which has it; pinbuddy's sources make one: cargo xtask build-wheel"
         print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
         return 1
     sys.stdout.flush()

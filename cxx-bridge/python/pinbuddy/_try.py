@@ -33,7 +33,7 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     )
     options, rest = parser.parse_known_args(arguments)
     if not PROGRAM.is_file():
-        to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
+        to_do = "install a wheel of pinbuddy, which has it; pinbuddy's sources make one: cargo xtask build-wheel"
         print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
         return 1
     if importlib.util.find_spec("torch") is None:
