@@ -25,12 +25,10 @@ class Page(Pages):
         for of in ("#findings dd", "#recommendation p", "#facts", "#made", "#peak-how", "#block", "#map-note"):
             self.browser.run(f"for (const it of document.querySelectorAll({of!r})) it.textContent += {word!r}")
         self.browser.run(f"document.querySelector('#map-of option').textContent = {word!r}")
-        self.browser("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
-        try:
-            self.keep("phone")
-            self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
-        finally:
-            self.browser("Emulation.clearDeviceMetricsOverride")
+        self.browser.size(390, 844)
+        self.browser.frame()
+        self.keep("phone")
+        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
 
     def test_a_finding_says_what_it_is_its_evidence_and_what_to_do_apart(self) -> None:
         size, lines = (1 << 20) + 4096, ['{"format":"pinbuddy-trace","version":3}']
@@ -91,7 +89,7 @@ class Page(Pages):
 
     def hover_waits(self) -> None:
         """Where a wait is marked, the pointer is told of it."""
-        box = self.browser.run("(() => { const it = document.getElementById('curves').getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; })()")
+        box = self.browser.run("(() => { const canvas = document.getElementById('curves'); canvas.scrollIntoView({ block: 'center' }); const it = canvas.getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; })()")
         said = set()
         for across in range(70, int(box[2]) - 150, 2):
             self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + across, y=box[1] + box[3] / 2)
