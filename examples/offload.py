@@ -26,7 +26,10 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=2048)
     options = parser.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("there is no GPU here. From a checkout of pinbuddy: cargo xtask sim -- python examples/offload.py")
+        raise SystemExit(
+            "there is no GPU here. Run it on a machine with one; what needs none: pinbuddy report, advise and plan, of a trace that "
+            "was recorded elsewhere. With pinbuddy's sources, on a simulated GPU: cargo xtask sim -- pinbuddy try"
+        )
     lengths = random.Random(0)
     torch.zeros(1, device="cuda")
     most = waited = 0

@@ -18,6 +18,32 @@ class Page(Pages):
         self.keep("small")
         self.quiet()
 
+    def test_it_is_as_wide_as_a_phone_whatever_its_words_are(self) -> None:
+        file = trace(self.folder / ("long_" * 30 + ".jsonl"), 2000)
+        self.browser.open(self.report(file, "--time-limit", "1"))
+        word = "x" * 300
+        for of in ("#findings dd", "#recommendation p", "#facts", "#made", "#peak-how", "#block", "#map-note"):
+            self.browser.run(f"for (const it of document.querySelectorAll({of!r})) it.textContent += {word!r}")
+        self.browser.run(f"document.querySelector('#map-of option').textContent = {word!r}")
+        self.browser.size(390, 844)
+        self.browser.frame()
+        self.keep("phone")
+        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
+
+    def test_a_finding_says_what_it_is_its_evidence_and_what_to_do_apart(self) -> None:
+        size, lines = (1 << 20) + 4096, ['{"format":"pinbuddy-trace","version":3}']
+        for number in range(1, 400):
+            lines.append(json.dumps({"t": 2 * number, "op": "alloc", "id": number, "bytes": size}))
+            if number > 40:
+                lines.append(json.dumps({"t": 2 * number + 1, "op": "free", "id": number - 40}))
+        file = self.folder / "powers.jsonl"
+        file.write_text("\n".join(lines) + "\n")
+        self.browser.open(self.report(file, "--time-limit", "1"))
+        self.keep("findings")
+        said = self.browser.run("[...document.querySelectorAll('#findings dt')].map((it) => it.textContent).join()")
+        self.assertTrue(said.startswith("evidence,to do"), said)
+        self.assertIn(f"the most frequent size is 1.00 MiB ({size} bytes, 399 times), for which stock pins 2.00 MiB", self.text("findings"))
+
     def test_limits_of_the_run_are_drawn_where_they_are_near(self) -> None:
         header, rest = (self.folder / "small.jsonl").read_text().split("\n", 1)
         drawn = []
@@ -56,13 +82,14 @@ class Page(Pages):
                 self.keep("waited")
                 self.assertIn("After the first iteration: 3 times, 30.30 ms in all.", self.text("waited"))
                 self.assertIn("4, 50.30 ms", self.text("allocators"))
+                self.assertNotIn("not recorded", self.text("allocators"))
                 self.hover_waits()
             self.quiet()
         self.assertEqual(len(drawn), 2)
 
     def hover_waits(self) -> None:
         """Where a wait is marked, the pointer is told of it."""
-        box = self.browser.run("(() => { const it = document.getElementById('curves').getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; })()")
+        box = self.browser.run("(() => { const canvas = document.getElementById('curves'); canvas.scrollIntoView({ block: 'center' }); const it = canvas.getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; })()")
         said = set()
         for across in range(70, int(box[2]) - 150, 2):
             self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + across, y=box[1] + box[3] / 2)

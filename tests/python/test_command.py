@@ -148,6 +148,46 @@ def test_plans_and_advice_come_from_a_program_beside_the_package(command, tmp_pa
     assert "plan" in command("--help").stdout
 
 
+def test_options_may_stand_before_a_command(command, tmp_path):
+    table = tmp_path / "blocks.csv"
+    table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
+    done = command("--json", "plan", "--instance", str(table))
+    assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
+    assert json.loads(command("--json", "doctor").stdout)["served"] is True
+
+
+def test_help_is_of_the_name_that_was_typed(command):
+    script = Path(sys.executable).with_name("pinbuddy")
+    for arguments in (["--help"], ["plan", "--help"], ["try", "--help"]):
+        done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=300)
+        assert re.search(r"^[Uu]sage: pinbuddy ", done.stdout, re.MULTILINE), done.stdout
+        said = command(*arguments).stdout
+        assert re.search(r"^[Uu]sage: python -m pinbuddy ", said, re.MULTILINE), said
+
+
+PRINTING = [[], ["--json"], ["--version"], ["--help"], ["doctor"], ["doctor", "--json"], ["library"], ["try", "--help"]]
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_a_full_disk_is_said_and_a_reader_may_leave(arguments):
+    typed = [sys.executable, "-m", "pinbuddy", *arguments]
+
+    def onto(stdout):
+        return subprocess.run(typed, env=environment(), stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=300)
+
+    with open("/dev/full", "w") as full:
+        done = onto(full)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output takes no more: No space left on device\n"
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = onto(write)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -213,7 +253,7 @@ def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
 
 def test_the_example_says_what_is_not_there(command, monkeypatch, capsys, tmp_path):
     done = command("try", **NO_GPU)
-    assert done.returncode == 1 and done.stderr.startswith("there is no GPU here.") and done.stderr.count("\n") == 1
+    assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
     assert str(_try.PROGRAM) in command("try", "--help", COLUMNS="400").stdout
     with monkeypatch.context() as without_torch:
         without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)

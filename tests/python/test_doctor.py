@@ -60,7 +60,7 @@ def test_a_fork_with_the_plug_in_beside_it_says_how_to_mend_it(tmp_path):
     (note,) = [line for line in done.stdout.splitlines() if line.startswith("Note: ")]
     assert "the plug-in is installed beside the fork" in note
     assert f"{sys.executable} -m pip uninstall --yes pinbuddy && " in note
-    assert "--force-reinstall --no-deps dist/torch-*.whl" in note
+    assert "--force-reinstall --no-deps torch-*.whl" in note
     assert done.returncode == 0 and done.stdout.endswith("pinbuddy serves pinned memory.\n")
     assert "Note: " not in doctor().stdout
 

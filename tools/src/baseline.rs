@@ -15,7 +15,7 @@ use crate::effort::gap_percent;
 pub struct Baseline {
     /// The most that it had pinned at once.
     pub peak: u64,
-    /// How far that is above the lower bound.
+    /// How far that is above the lower bound, which is the most that lived at once where nothing is placed.
     pub gap_percent: f64,
     /// The most that lived at once over `peak`.
     pub efficiency: f64,

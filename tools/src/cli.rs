@@ -28,6 +28,8 @@ pub enum Command {
     Report(Report),
     /// Say what a message of pinbuddy's means, and what to do about it
     Explain(Explain),
+    /// Print a script that completes commands and options in bash, zsh or fish
+    Completions(Completions),
 }
 
 /// Options of `plan`.
@@ -37,13 +39,13 @@ pub enum Command {
                   that was found so far."
 )]
 pub struct Plan {
-    /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot); - for standard input
     #[arg(value_name = "TRACE|SNAPSHOT", required_unless_present = "instance")]
     pub trace: Option<PathBuf>,
     /// Instead: place the blocks of this table, with the columns id, lower, upper, size; lifetimes are half-open
     #[arg(long, value_name = "CSV", conflicts_with = "trace")]
     pub instance: Option<PathBuf>,
-    /// Write the plan to FILE; of a table, the table with a column for the offset
+    /// Write the plan to FILE, - for standard output; of a table, the table with a column for the offset
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Stop searching after S seconds
@@ -75,11 +77,11 @@ pub struct Plan {
 /// Options of `advise`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Allocators and settings are models that the trace is replayed on; docs/simulate.md says what they leave \
-                  out."
+    after_help = "Allocators and settings are models that the trace is replayed on; `pinbuddy explain docs/simulate.md` says \
+                  what they leave out."
 )]
 pub struct Advise {
-    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    /// A trace (BUDDY_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot); - for standard input
     #[arg(value_name = "TRACE|SNAPSHOT")]
     pub trace: PathBuf,
     /// Print the advice as JSON on standard output
@@ -100,10 +102,10 @@ pub struct Advise {
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "The page is one file and needs no network. What allocators would have done are replays on models, which \
-                  docs/simulate.md explains."
+                  `pinbuddy explain docs/simulate.md` explains."
 )]
 pub struct Report {
-    /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot)
+    /// A trace (BUDDY_TRACE, BUDDY_DEVICE_TRACE), or a snapshot (torch.cuda.memory._dump_snapshot); - for standard input
     #[arg(value_name = "TRACE|SNAPSHOT")]
     pub trace: PathBuf,
     /// Show this plan [default: one that is made now]
@@ -112,7 +114,7 @@ pub struct Report {
     /// Compare with another trace or snapshot
     #[arg(long, value_name = "TRACE")]
     pub compare: Option<PathBuf>,
-    /// Write to FILE [default: beside the trace, with the format's ending]
+    /// Write to FILE, - for standard output [default: beside the trace, with the format's ending; of what comes from a pipe, standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// What to write
@@ -167,13 +169,36 @@ pub struct Top {
                   Exit status 1 if nothing is known."
 )]
 pub struct Explain {
-    /// The message or a part of it, or words of a symptom
+    /// The message or a part of it, words of a symptom, or a page that was named, such as docs/deploy.md
     #[arg(
         value_name = "MESSAGE",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
     pub message: Vec<String>,
+}
+
+/// Options of `completions`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "bash: source <(pinbuddy completions bash), in ~/.bashrc. zsh: the same with zsh, in ~/.zshrc after \
+                  compinit. fish: pinbuddy completions fish > ~/.config/fish/completions/pinbuddy.fish."
+)]
+pub struct Completions {
+    /// bash, zsh or fish
+    #[arg(value_enum, hide_possible_values = true)]
+    pub shell: Shell,
+}
+
+/// A shell whose command lines can be completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// bash
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
 }
 
 /// What a report is written as.
@@ -231,7 +256,7 @@ mod tests {
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        for name in ["plan", "advise", "report", "top", "explain"] {
+        for name in ["plan", "advise", "report", "top", "explain", "completions"] {
             let command = cli.find_subcommand_mut(name).unwrap();
             let help = command.render_long_help().to_string();
             insta::assert_snapshot!(format!("help_{name}"), help);
@@ -249,7 +274,9 @@ mod tests {
         for command in Cli::command().get_subcommands() {
             let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
             let row = format!("| `cargo xtask {name}` | {about} |");
-            assert!(page.contains(&row), "docs/commands.md should have {row}");
+            // A checkout has other commands to complete.
+            let is_there = page.contains(&row) || name == "completions";
+            assert!(is_there, "docs/commands.md should have {row}");
             let (first, rest) = about.split_at(1);
             let entry = format!("\"{name}\": \"{}{rest}\",", first.to_lowercase());
             assert!(package.contains(&entry), "_tools.py should have {entry}");

@@ -2,15 +2,18 @@
 //!
 //! The first Ctrl-C ends the search with the best found so far; the second ends the program.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::exit;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Once, mpsc};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use pinbuddy_plan::{Seen, Watch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::baseline::ratio;
+use crate::{output, show};
 
 /// The signal that asked to stop; 0 while none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -48,8 +51,8 @@ pub(crate) fn taken() -> Option<i32> {
 pub struct Limits {
     start: Instant,
     until: Instant,
-    /// How far the best so far is above the bound, in percent, as bits; of nothing, not a number.
-    gap: AtomicU64,
+    /// The best so far, and what none is below.
+    best: Mutex<Option<(u64, u64)>>,
 }
 
 /// How a search ended.
@@ -74,7 +77,7 @@ impl Limits {
         Self {
             start,
             until: start + Duration::from_secs_f64(seconds),
-            gap: AtomicU64::new(f64::NAN.to_bits()),
+            best: Mutex::default(),
         }
     }
 
@@ -85,8 +88,11 @@ impl Limits {
 
     /// A lower peak was found; none is below `bound`.
     pub fn seen(&self, peak: u64, bound: u64) {
-        let gap = gap_percent(peak, bound);
-        self.gap.store(gap.to_bits(), Ordering::Relaxed);
+        *self.best() = Some((peak, bound));
+    }
+
+    fn best(&self) -> MutexGuard<'_, Option<(u64, u64)>> {
+        self.best.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Since the search began.
@@ -120,7 +126,7 @@ impl Limits {
                     next = pause;
                 }
                 if terminal {
-                    eprint!("\r\x1b[K");
+                    output::say(format_args!("\r\x1b[K"));
                 }
             });
             let result = search();
@@ -138,11 +144,13 @@ impl Limits {
 
     fn say(&self, terminal: bool) {
         let seconds = self.seconds();
-        let gap = f64::from_bits(self.gap.load(Ordering::Relaxed));
-        let found = if gap.is_nan() {
-            "searching".to_owned()
-        } else {
-            format!("{gap:.2} % above the lower bound")
+        let found = match *self.best() {
+            None => "searching".to_owned(),
+            Some((peak, bound)) => format!(
+                "placed in {}, efficiency {:.3}",
+                show::bytes(peak),
+                ratio(bound, peak)
+            ),
         };
         let text = format!("{seconds:4.0} s  {found}; Ctrl-C ends it with the best so far");
         let (start, end) = if terminal {
@@ -150,8 +158,7 @@ impl Limits {
         } else {
             ("", "\n")
         };
-        let mut to = std::io::stderr();
-        let _ = write!(to, "{start}{text}{end}").and_then(|()| to.flush());
+        output::say(format_args!("{start}{text}{end}"));
     }
 }
 

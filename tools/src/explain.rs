@@ -1,10 +1,12 @@
 //! `explain`: a message in, what it means and what to do about it out.
 //!
-//! What is known is docs/troubleshooting.md, which is compiled in: who has only a wheel has no other copy of it.
+//! What is known is docs/troubleshooting.md and the pages that it leads to, which are compiled in: a user of the wheel has no
+//! other copy of them.
 //!
 //! Invariant: what is read from standard input is a line at a time, and a line has a limit.
 
 mod page;
+mod pages;
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal as _, Read as _, Write};
@@ -12,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 
-use crate::cli;
+use crate::{cli, output};
 use page::{Entry, Page};
 
 /// The longest line that is looked at, in bytes; of a longer one, its beginning.
@@ -36,15 +38,20 @@ pub fn known(text: &str) -> Option<&'static str> {
 pub fn run(args: &cli::Explain) -> Result<ExitCode> {
     let page = Page::read(PAGE);
     let asked = args.message.join(" ");
-    let out = &mut io::stdout().lock();
     let is_known = if !asked.trim().is_empty() {
-        answer(&page, &asked, out)
+        let mut is_known = false;
+        output::print_with(|to| {
+            is_known = answer(&page, &asked, to)?;
+            Ok(())
+        })?;
+        is_known
     } else if io::stdin().is_terminal() {
-        list(&page, out).map(|()| true)
+        output::print_with(|to| list(&page, to))?;
+        true
     } else {
-        log(&page, io::stdin().lock(), out)
+        log(&page, io::stdin().lock())?
     };
-    match is_known.context("the answer could not be written, or the log not read")? {
+    match is_known {
         true => Ok(ExitCode::SUCCESS),
         false => Ok(ExitCode::FAILURE),
     }
@@ -52,6 +59,11 @@ pub fn run(args: &cli::Explain) -> Result<ExitCode> {
 
 /// What is known of a message, or else what comes near to it.
 fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
+    match pages::asked_for(asked.trim()) {
+        Some(Ok(text)) => return out.write_all(text.as_bytes()).map(|()| true),
+        Some(Err(why)) => return out.write_all(why.as_bytes()).map(|()| false),
+        None => {}
+    }
     let known: Vec<&Entry> = page.messages_in(asked).collect();
     if !known.is_empty() {
         known.iter().try_for_each(|it| it.write(out))?;
@@ -73,12 +85,17 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
 }
 
 /// Each message of a log, once.
-fn log(page: &Page, mut from: impl BufRead, out: &mut impl Write) -> io::Result<bool> {
+fn log(page: &Page, mut from: impl BufRead) -> Result<bool> {
     let mut told = HashSet::new();
     let mut line = Vec::new();
     loop {
         line.clear();
-        if from.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        let part = from
+            .by_ref()
+            .take(LONGEST)
+            .read_until(b'\n', &mut line)
+            .context("standard input cannot be read")?;
+        if part == 0 {
             break;
         }
         let text = String::from_utf8_lossy(&line);
@@ -86,16 +103,19 @@ fn log(page: &Page, mut from: impl BufRead, out: &mut impl Write) -> io::Result<
         let is_ours = text.contains("pinbuddy") || text.starts_with("error: ");
         for entry in page.messages_in(&text).filter(|_| is_ours) {
             if told.insert(entry.title) {
-                writeln!(out, "{}", text.trim_end())?;
-                entry.write(out)?;
+                let is_read = output::print_with(|to| {
+                    writeln!(to, "{}", text.trim_end())?;
+                    entry.write(to)
+                })?;
+                if !is_read {
+                    return Ok(true);
+                }
             }
         }
     }
     if told.is_empty() {
-        writeln!(
-            out,
-            "No message of pinbuddy's is in it that needs an explanation."
-        )?;
+        let nothing = "No message of pinbuddy's is in it that needs an explanation.\n";
+        output::print(&nothing)?;
     }
     Ok(!told.is_empty())
 }

@@ -7,7 +7,9 @@
 //!   advise   a trace in, findings and settings to paste out (`advise`)
 //!   report   a trace in, a page to look at out (`report`)
 //!   top      programs that run in, how their memory stands out (`top`)
+//!   output   where all of these write
 //!   explain  a message in, what it means and what to do out (`explain`)
+//!   completions  a shell in, a script that completes command lines out (`completions`)
 //! ```
 //!
 //! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
@@ -18,11 +20,12 @@
 pub mod advise;
 pub mod baseline;
 pub mod cli;
+pub mod completions;
 pub mod effort;
 pub mod explain;
 mod flow;
 pub mod input;
-mod output;
+pub mod output;
 pub mod place;
 pub mod plan;
 pub mod report;

@@ -1,27 +1,54 @@
 //! `pinbuddy-tools`: reads the command line and starts one file per command.
 
+use std::env;
+use std::ffi::OsStr;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use pinbuddy_tools::cli::{Cli, Command};
-use pinbuddy_tools::{advise, explain, place, plan, report, top};
+use pinbuddy_tools::{advise, completions, explain, output, place, plan, report, top};
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    match parsed().map_or_else(|said| said_by_clap(&said), |cli| run(&cli)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error}");
+            output::say(format_args!("error: {error}\n"));
             for cause in error.chain().skip(1) {
-                eprintln!("  because   {cause}");
+                output::say(format_args!("  because   {cause}\n"));
             }
             if let Some(message) = explain::known(&format!("{error:#}")) {
-                eprintln!("  see       pinbuddy explain '{message}'");
+                output::say(format_args!("  see       pinbuddy explain '{message}'\n"));
             }
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command line, for a program that is called as it was typed: `python -m pinbuddy` says so in place of its path.
+fn parsed() -> Result<Cli, clap::Error> {
+    let typed = env::args_os().next().unwrap_or_default();
+    let typed = Path::new(&typed).file_name().and_then(OsStr::to_str);
+    let typed = typed
+        .filter(|it| !it.starts_with(env!("CARGO_PKG_NAME")))
+        .unwrap_or("pinbuddy")
+        .to_owned();
+    let mut command = Cli::command().bin_name(typed);
+    let matches = command.try_get_matches_from_mut(env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|it| it.format(&mut command))
+}
+
+/// Help, or what is wrong with the command line.
+fn said_by_clap(said: &clap::Error) -> Result<ExitCode> {
+    if said.use_stderr() || std::io::stdout().is_terminal() {
+        // In colour, where that can be seen.
+        let _ = said.print();
+    } else {
+        output::print(&said.render())?;
+    }
+    Ok(ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(2)))
 }
 
 fn run(cli: &Cli) -> Result<ExitCode> {
@@ -30,6 +57,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Command::Explain(args) => return explain::run(args),
         Command::Advise(args) => advise::run(args),
         Command::Report(args) => report::run(args),
+        Command::Completions(args) => completions::run(args),
         Command::Plan(args) => match &args.instance {
             Some(file) => place::run(file, args),
             None => plan::run(args.trace.as_deref().unwrap_or(Path::new("")), args),

@@ -1,8 +1,7 @@
 //! `plan --instance`: places the blocks of a table, and compares that with allocators that do not know the future.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -12,7 +11,9 @@ use serde::Serialize;
 use crate::baseline::{self, Baseline};
 use crate::cli;
 use crate::effort::{Ended, Limits, gap_percent, threads};
+use crate::input::open;
 use crate::input::table::Table;
+use crate::output::{self, Output};
 use crate::show;
 
 /// What a placement came to. Sizes are in the table's units.
@@ -47,23 +48,17 @@ pub struct Placed {
 /// The command.
 pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let name = file.display();
+    let out = Output::asked_for(args.out.as_deref(), &[file])?;
     let opened =
-        File::open(file).with_context(|| format!("there is no table {name} that can be read"))?;
+        open::once(file).with_context(|| format!("there is no table {name} that can be read"))?;
     let table = Table::read(BufReader::new(opened))
         .with_context(|| format!("{name} is no table of lifetimes"))?;
     let (placed, offsets) =
         place(&table.blocks, args).with_context(|| format!("{name} cannot be placed"))?;
-    if let Some(out) = &args.out {
-        crate::output::write(out, |to| table.write(&offsets, to))?;
+    if let Some(out) = &out {
+        out.write(|to| table.write(&offsets, to))?;
     }
-    let mut to = std::io::stdout();
-    // A reader such as `head` may close the pipe early.
-    let _ = if args.json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&placed)?)
-    } else {
-        write!(to, "{placed}")
-    };
-    Ok(())
+    output::answer(out.as_ref(), &placed, args.json)
 }
 
 /// Places blocks, within the limits of `args`.

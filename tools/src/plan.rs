@@ -5,8 +5,6 @@ mod device_summary;
 mod models;
 mod summary;
 
-use std::fmt::Display;
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -14,13 +12,13 @@ use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::{Options, Plan, Record, plan_watched};
 use pinbuddy_replay::replay::Outcome;
 use pinbuddy_snapshot::Whose;
-use serde::Serialize;
 
 use crate::baseline::{self, Replays};
 use crate::cli;
 use crate::effort::{Limits, threads};
 use crate::flow::{Beside, Lifetimes, step};
 use crate::input::{Input, What};
+use crate::output::{self, Output};
 use crate::show;
 use device_summary::DevicePlanned;
 pub use summary::{Planned, Search};
@@ -42,10 +40,11 @@ pub struct Read {
 
 /// The command.
 pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
+    let out = Output::asked_for(args.out.as_deref(), &[file])?.map(Output::private);
     let input = Input::open(file, args.device)?;
     let made_for = made_for(&input, args)?;
     if let Whose::Device(number) = input.whose() {
-        return run_device(&input, number as u32, args, made_for);
+        return run_device(&input, number as u32, args, made_for, out.as_ref());
     }
     let begun = std::time::Instant::now();
     let read = read(&input, made_for.threshold)?;
@@ -73,21 +72,27 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let mut plan = limits.search(|watch| plan_watched(&read.record, &options, watch));
     let (seconds, ended) = (limits.seconds(), limits.ended(false));
     plan.facts.seconds = seconds;
-    if let Some(out) = &args.out {
-        crate::output::write_private(out, |to| plan.write(to))?;
+    if let Some(out) = &out {
+        out.write(|to| plan.write(to))?;
     }
     let search = Search {
         seconds,
         reading_seconds,
         ended,
         threads,
-        out: args.out.clone(),
+        out: out.as_ref().and_then(Output::path),
     };
-    print(&Planned::new(&plan, &read, search), args.json)
+    output::answer(out.as_ref(), &Planned::new(&plan, &read, search), args.json)
 }
 
 /// The same for the memory of a device.
-fn run_device(input: &Input, device: u32, args: &cli::Plan, made_for: MadeFor) -> Result<()> {
+fn run_device(
+    input: &Input,
+    device: u32,
+    args: &cli::Plan,
+    made_for: MadeFor,
+    out: Option<&Output>,
+) -> Result<()> {
     let begun = std::time::Instant::now();
     let read = device::read(input, device)?;
     input.say_cut_off();
@@ -115,13 +120,13 @@ fn run_device(input: &Input, device: u32, args: &cli::Plan, made_for: MadeFor) -
         reading_seconds: reading_seconds + begun.elapsed().as_secs_f64(),
         ended,
         threads,
-        out: args.out.clone(),
+        out: out.and_then(Output::path),
     };
     let [(_, chosen)] = &*chosen else {
         bail!("{} has memory of more than device {device}", input.name)
     };
     let planned = DevicePlanned::new(device, &made, &read, chosen, models, search);
-    if let Some(out) = &args.out {
+    if let Some(out) = out {
         if made.plans.is_empty() {
             bail!(
                 "no plan is made of {}. To do: {}",
@@ -129,20 +134,9 @@ fn run_device(input: &Input, device: u32, args: &cli::Plan, made_for: MadeFor) -
                 planned.instead()
             );
         }
-        crate::output::write_private(out, |to| made.write(to))?;
+        out.write(|to| made.write(to))?;
     }
-    print(&planned, args.json)
-}
-
-fn print(planned: &(impl Serialize + Display), json: bool) -> Result<()> {
-    let mut to = std::io::stdout();
-    // A reader such as `head` may close the pipe early.
-    let _ = if json {
-        writeln!(to, "{}", serde_json::to_string_pretty(planned)?)
-    } else {
-        write!(to, "{planned}")
-    };
-    Ok(())
+    output::answer(out, &planned, args.json)
 }
 
 /// A plan of this record, the best that is found within so many seconds.

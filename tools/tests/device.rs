@@ -85,6 +85,9 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     // of its own, but for expandable segments, which have pages of 20 MiB.
     assert_eq!(reserved, [42, 42, 32, 42]);
     assert!(said["best"] == "plan" && said["device"] == 0);
+    let page = told(&["report", &trace, "--format", "json", "--out", "-"]);
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert!(page["run_peak"] == said["run_peak"] && page["run_peak"] == 20 << 20);
     let text = told(&["plan", &trace]);
     assert!(
         text.contains(

@@ -319,6 +319,56 @@ fn absurd_sizes_take_no_memory_in_proportion() {
     );
 }
 
+/// Three requests of each iteration repeat; three longer ones have any size.
+#[test]
+fn a_plan_is_measured_by_what_lives_at_once_also_where_little_of_it_has_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut lines, mut id) = (String::new(), 0_u64);
+    for step in 0..12_u64 {
+        let first = id;
+        for request in 0..6 {
+            let mib = if request < 3 {
+                1
+            } else {
+                20 + step * 7919 * request % 181
+            };
+            lines += &format!(
+                "{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
+                mib << 20
+            );
+            id += 1;
+        }
+        let end = id;
+        for id in first..end {
+            lines += &format!("{{\"t\":{end},\"op\":\"free\",\"id\":{id}}}\n");
+        }
+        lines += &format!("{{\"t\":{id},\"op\":\"iter\"}}\n");
+    }
+    let trace = file(&folder, "varied.jsonl", lines.as_bytes());
+    let said: Value = serde_json::from_str(&told(&["plan", &trace, "--json"])).unwrap();
+    let number = |key: &str| said[key].as_f64().unwrap();
+    assert_eq!(
+        number("efficiency"),
+        number("peak_requested") / number("peak")
+    );
+    assert!(
+        number("efficiency") > 0.8 && number("slots") == 3.0,
+        "{said}"
+    );
+    assert!(
+        number("hits") <= 36.0 && said["best"] == "plan" && said["made_of"] == "places",
+        "{said}"
+    );
+    let text = told(&["plan", &trace]);
+    assert!(!text.contains('%'), "{text}");
+    let efficiency = format!("efficiency {:.3}, in 2 regions\n", number("efficiency"));
+    assert!(
+        text.contains("\n  plan  ") && text.contains(&efficiency),
+        "{text}"
+    );
+    assert!(text.contains(said["why"].as_str().unwrap()), "{text}");
+}
+
 /// Generated programs gather no lists, and keep what they pin for a while.
 #[test]
 fn what_no_program_does_is_not_found_in_it() {

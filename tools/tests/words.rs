@@ -1,6 +1,7 @@
 //! What the program says to a user who has just installed it.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output};
 
 fn tools(arguments: &[&str]) -> Output {
@@ -29,6 +30,52 @@ fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
 }
 
 #[test]
+fn help_is_of_the_name_that_was_typed() {
+    for (started_as, says) in [
+        ("python -m pinbuddy", "Usage: python -m pinbuddy plan "),
+        ("/opt/bin/pinbuddy", "Usage: pinbuddy plan "),
+        ("target/debug/pinbuddy-tools", "Usage: pinbuddy plan "),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+        let output = command.arg0(started_as).args(["plan", "--help"]).output();
+        let said = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+/// What bash offers for the last of these words.
+fn completed(script: &str, words: &str) -> Vec<String> {
+    let asks = "COMP_WORDS=($WORDS); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _pinbuddy pinbuddy ${COMP_WORDS[-1]} ${COMP_WORDS[-2]}; echo ${COMPREPLY[@]}";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &format!("{script}\n{asks}")]);
+    let output = bash.env("WORDS", words).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    said.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn shells_complete_commands_options_and_values() {
+    let script = String::from_utf8(tools(&["completions", "bash"]).stdout).unwrap();
+    for (words, offered) in [
+        ("pinbuddy pl", &["plan"][..]),
+        ("pinbuddy do", &["doctor"]),
+        ("pinbuddy plan --time", &["--time-limit"]),
+        ("pinbuddy report --format p", &["perfetto"]),
+        ("pinbuddy completions z", &["zsh"]),
+    ] {
+        assert_eq!(completed(&script, words), offered, "{words}");
+    }
+    for (shell, begins) in [("zsh", "#compdef pinbuddy\n"), ("fish", "")] {
+        let script = String::from_utf8(tools(&["completions", shell]).stdout).unwrap();
+        assert!(script.starts_with(begins), "{shell}");
+        for word in ["plan", "doctor", "time-limit", "perfetto"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
 fn a_plan_of_all_sizes_names_no_smallest_one() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("small.jsonl");
@@ -37,7 +84,7 @@ fn a_plan_of_all_sizes_names_no_smallest_one() {
     fs::write(&file, format!("{header}{}{}", request(1), request(2))).unwrap();
     let said = tools(&["plan", &file.display().to_string()]).stdout;
     let said = String::from_utf8(said).unwrap();
-    assert!(said.starts_with("2 requests, at most "), "{said}");
+    assert!(said.starts_with("2 requests; peak "), "{said}");
 }
 
 /// What `explain` answers, with `log` as its standard input.

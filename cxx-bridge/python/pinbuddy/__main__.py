@@ -3,27 +3,28 @@ place (``doctor``); an example to run (``try``); where the library for a C++ pro
 torch, plans and advice from traces (``plan``, ``advise``, ``report``), what other processes show (``top``), and what a
 message means (``explain``). Also installed as the command ``pinbuddy``."""
 
-import argparse
 import difflib
 import json
 import sys
+from argparse import SUPPRESS
 from collections.abc import Sequence
 from pathlib import Path
 
 import pinbuddy
-from pinbuddy import _doctor, _match, _tools, _try
+from pinbuddy import _doctor, _match, _output, _tools, _try
 from pinbuddy._types import Setting
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the report; returns the exit status."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    typed = "python -m pinbuddy" if Path(sys.argv[0]).name == "__main__.py" else "pinbuddy"
+    words = _command_first(sys.argv[1:] if arguments is None else list(arguments))
     if words and words[0] in _tools.COMMANDS:
-        return _tools.become(words)
+        return _tools.become(words, typed)
     if words and words[0] == "try":
-        return _try.become(words[1:])
-    parser = argparse.ArgumentParser(
-        prog="python -m pinbuddy",
+        return _try.become(words[1:], typed)
+    parser = _output.Parser(
+        prog=typed,
         description="What pinbuddy's pinned-memory allocator is set to, and how its memory stands "
         "in a process that has just begun. Within a program: pinbuddy.memory_summary().",
     )
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="store_true", help="print PyTorch's version and pinbuddy's")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and why not")
-    doctor.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
+    doctor.add_argument("--json", action="store_true", default=SUPPRESS)
     commands.add_parser("try", help=_try.ABOUT, add_help=False)
     library = commands.add_parser("library", help="print the library for a C++ program to load")
     library.add_argument(
@@ -49,20 +50,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif first is not None and first not in commands.choices:
         parser.error(_unknown(first, list(commands.choices)))
     options = parser.parse_args(words)
-    if options.command == "try" or options.command in _tools.COMMANDS:
-        parser.error(f"options go behind the command: {options.command} {words[0]} …")
     try:
         if options.command == "doctor":
             return _print_doctor(options.json)
         if options.command == "library":
             return _print_library(options.torch)
         if options.version:
-            print(pinbuddy.version())
-            return 0
+            return _output.put(pinbuddy.version())
         return _print_settings(options.json)
     except ImportError as error:
         print(f"{error}. What is in place, and what to do: python -m pinbuddy doctor", file=sys.stderr)
         return 1
+
+
+def _command_first(words: list[str]) -> list[str]:
+    """Options may stand before a command, which takes them behind it."""
+    at = next((at for at, word in enumerate(words) if not word.startswith("-")), 0)
+    return [*words[at : at + 1], *words[:at], *words[at + 1 :]]
 
 
 def _unknown(word: str, commands: list[str]) -> str:
@@ -83,21 +87,19 @@ def _print_settings(as_json: bool) -> int:
             "config": pinbuddy.config(),
             "stats": pinbuddy.stats(),
         }
-        print(json.dumps(report))
-    else:
-        config = pinbuddy.config()
-        # The plug-in's own version where its library was not loaded: there are no settings then.
-        print(f"{'torch' if config else 'pinbuddy'} {pinbuddy.version()}\n")
-        if config:
-            print(settings_table(config), end="\n\n")
-        print(pinbuddy.memory_summary())
-    return 0
+        return _output.put(json.dumps(report))
+    config = pinbuddy.config()
+    # The plug-in's own version where its library was not loaded: there are no settings then.
+    parts = [f"{'torch' if config else 'pinbuddy'} {pinbuddy.version()}"]
+    if config:
+        parts.append(settings_table(config))
+    return _output.put("\n\n".join([*parts, pinbuddy.memory_summary()]))
 
 
 def _print_doctor(as_json: bool) -> int:
     report = _doctor.examine()
-    print(json.dumps(report.as_data()) if as_json else report.table())
-    return 0 if report.served else 1
+    written = _output.put(json.dumps(report.as_data()) if as_json else report.table())
+    return written if report.served else 1
 
 
 def _print_library(folder: Path | None) -> int:
@@ -110,8 +112,7 @@ def _print_library(folder: Path | None) -> int:
     if match.library is None:
         print(f"no library of pinbuddy's fits: {match.why}", file=sys.stderr)
         return 1
-    print(match.library)
-    return 0
+    return _output.put(str(match.library))
 
 
 _FILES = ("BUDDY_TRACE", "BUDDY_PLAN", "BUDDY_DEVICE_PLAN", "BUDDY_DEVICE_TRACE")

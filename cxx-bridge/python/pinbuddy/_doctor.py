@@ -140,7 +140,7 @@ def examine() -> Report:
 def _no_gpu() -> tuple[str, str]:
     """Why nothing can be pinned, and what to do."""
     visible = os.environ.get(_VISIBLE)
-    simulator = "from a checkout of pinbuddy, try it with no GPU: cargo xtask sim -- python PROGRAM"
+    simulator = "with pinbuddy's sources, try it with a simulated one: cargo xtask sim -- python PROGRAM"
     if visible is None:
         return "there is no GPU", f"run it on a machine with a GPU; or, {simulator}"
     if visible.strip() in ("", "-1"):
@@ -158,7 +158,7 @@ def _notes(report: Report) -> list[str]:
             "the plug-in is installed beside the fork, which does not need it, and whichever came last has "
             "overwritten the other's Python package. To mend it: "
             f"{python} -m pip uninstall --yes pinbuddy && "
-            f"{python} -m pip install --force-reinstall --no-deps dist/torch-*.whl"
+            f"{python} -m pip install --force-reinstall --no-deps torch-*.whl"
         )
     if report.state != "on" and ".".join((report.torch or "").split(".")[:2]) in _OVERFLOWING:
         notes.append(
@@ -182,8 +182,11 @@ def _remedy(match: _match.Match, plugin: dict[str, Any] | None) -> str:
     if match.expected:
         return "install the CUDA build of torch"
     if plugin is None:
-        return "install a fork wheel (cargo xtask build-wheel) or the plug-in (cargo xtask build-plugin)"
-    return "install one of the torch versions above, or build the plug-in for yours: cargo xtask build-plugin --torch VERSION"
+        return "install pinbuddy's fork wheel of torch, or its plug-in; its sources make them: cargo xtask build-wheel, cargo xtask build-plugin"
+    return (
+        "install one of the torch versions above, or a plug-in for yours; pinbuddy's sources make one: "
+        "cargo xtask build-plugin --torch VERSION"
+    )
 
 
 def _not_loaded(report: Report, match: _match.Match, plugin: dict[str, Any] | None) -> None:

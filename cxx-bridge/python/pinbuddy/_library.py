@@ -12,7 +12,10 @@ from typing import Any
 
 from pinbuddy import _match
 
-_TO_DO = "install the wheel that `cargo xtask build-wheel` makes: pip install dist/torch-*.whl"
+_TO_DO = (
+    "install the wheel again that this package came in: pip install --force-reinstall --no-deps WHEEL; pinbuddy's sources make "
+    "one: cargo xtask build-wheel"
+)
 
 _COPY = (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))
 # Each function's return type and argument types.

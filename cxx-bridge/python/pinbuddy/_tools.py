@@ -14,22 +14,23 @@ COMMANDS = {
     "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
     "explain": "say what a message of pinbuddy's means, and what to do about it",
+    "completions": "print a script that completes commands and options in bash, zsh or fish",
 }
 """Its commands, each in a line."""
 
 PROGRAM = Path(__file__).parent / "bin" / "pinbuddy-tools"
 
 
-def become(arguments: Sequence[str]) -> int:
-    """Replaces this process, so that Ctrl-C and the exit status are the program's. Returns only if that
-    fails, with the exit status."""
+def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
+    """Replaces this process, so that Ctrl-C and the exit status are the program's. It calls itself what was
+    ``typed``. Returns only if that fails, with the exit status."""
     if not PROGRAM.is_file():
-        to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
+        to_do = "install a wheel of pinbuddy, which has it; pinbuddy's sources make one: cargo xtask build-wheel"
         print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
         return 1
     sys.stdout.flush()
     try:
-        os.execv(PROGRAM, [os.fspath(PROGRAM), *arguments])
+        os.execv(PROGRAM, [typed, *arguments])
     except OSError as error:
         to_do = f"chmod +x {PROGRAM}, or install it where programs may be run"
         print(f"{PROGRAM} cannot be started: {error.strerror}; to do: {to_do}", file=sys.stderr)

@@ -3,12 +3,13 @@
 Finds it and becomes it, with the variables that a user would set. Imports no torch: they are read when it is imported.
 """
 
-import argparse
 import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from pinbuddy import _output
 
 ABOUT = "run a small program that offloads activations, and see when memory is pinned"
 """The command, in a line."""
@@ -16,10 +17,10 @@ ABOUT = "run a small program that offloads activations, and see when memory is p
 PROGRAM = Path(__file__).parent / "examples" / "offload.py"
 
 
-def become(arguments: Sequence[str]) -> int:
+def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     """Replaces this process with the program. Returns only if it or torch is not there, with the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="pinbuddy try",
+    parser = _output.Parser(
+        prog=f"{typed} try",
         description="Runs a small program whose activations wait in pinned memory, in sizes that vary from step to step. "
         f"It is {PROGRAM}: read it, or copy it.",
         epilog="Further arguments are the program's: --steps, --layers, --width.",
@@ -32,7 +33,7 @@ def become(arguments: Sequence[str]) -> int:
     )
     options, rest = parser.parse_known_args(arguments)
     if not PROGRAM.is_file():
-        to_do = "install a wheel that `cargo xtask build-wheel` or `build-plugin` made"
+        to_do = "install a wheel of pinbuddy, which has it; pinbuddy's sources make one: cargo xtask build-wheel"
         print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
         return 1
     if importlib.util.find_spec("torch") is None:

@@ -77,8 +77,7 @@ pub(super) const FORK: Variable = variable(
     "share",
     "what forked children, such as DataLoader workers, find in mapped blocks; `share`: the \
      same memory, as with stock; `hide`: nothing, so that a child that reads its parent's \
-     pinned tensor crashes. `hide` is for kernels that fill shared memory slowly; `cargo \
-     xtask doctor` tells",
+     pinned tensor crashes. `hide` is for kernels that fill shared memory slowly",
 );
 pub(super) const PIN_THREADS: Variable = variable(
     "BUDDY_PIN_THREADS",
@@ -100,7 +99,7 @@ pub(super) const REGISTER_CHUNK_MB: Variable = variable(
 pub(super) const TRACE: Variable = variable(
     "BUDDY_TRACE",
     "no file",
-    "the file to which requests for pinned memory are recorded, for `cargo xtask simulate`; `{rank}` and \
+    "the file to which requests for pinned memory are recorded, for `pinbuddy plan`, `advise` and `report`; `{rank}` and \
      `{pid}` in its name are replaced, and with several ranks the rank is added if it is missing",
 );
 pub(super) const LOG: Variable = variable(

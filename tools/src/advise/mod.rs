@@ -9,8 +9,6 @@ mod recommend;
 mod text;
 mod world;
 
-use std::io::Write as _;
-
 use anyhow::{Result, bail};
 use pinbuddy_plan::{Plan, Record};
 use pinbuddy_replay::policy::Kind;
@@ -23,6 +21,7 @@ use crate::baseline::Replays;
 use crate::cli;
 use crate::flow::{Beside, Lifetimes, step};
 use crate::input::Input;
+use crate::output;
 use crate::plan::{MOST_EVENTS, search};
 
 pub use choices::Choice;
@@ -58,14 +57,7 @@ pub fn run(args: &cli::Advise) -> Result<()> {
             input.name
         );
     }
-    let mut to = std::io::stdout();
-    // A reader such as `head` may close the pipe early.
-    let _ = if args.json {
-        writeln!(to, "{}", serde_json::to_string_pretty(&advice)?)
-    } else {
-        write!(to, "{advice}")
-    };
-    Ok(())
+    output::answer(None, &advice, args.json)
 }
 
 /// What there is to say of a trace of device memory: what is wrong. PyTorch's own allocator serves it, whatever is set.

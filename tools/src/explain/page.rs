@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use super::pages;
+
 /// How wide a line of text is.
 const WIDTH: usize = 96;
 
@@ -114,6 +116,10 @@ impl Entry {
             }
             writeln!(out)?;
         }
+        let text = self.text.join(" ");
+        for page in pages::named_in(&text) {
+            writeln!(out, "  To read {page}: pinbuddy explain {page}")?;
+        }
         writeln!(out)
     }
 }
@@ -124,7 +130,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Without marks: of links, what they say and the page that they lead to.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some([before, said, page, after]) = link(rest) {
@@ -170,11 +176,11 @@ mod tests {
         assert_eq!((page.symptoms.len(), page.messages.len()), (1, 2));
         assert_eq!(
             told(&page.symptoms[0]),
-            "a slow first step\n  Likely: cold.\n  To do: a plan (docs/plans.md).\n\n"
+            "a slow first step\n  Likely: cold.\n  To do: a plan (docs/plans.md).\n  To read docs/plans.md: pinbuddy explain docs/plans.md\n\n"
         );
         assert_eq!(
             told(&page.messages[0]),
-            "could not pin\n  The driver refused: docs/deploy.md.\n  More.\n\n"
+            "could not pin\n  The driver refused: docs/deploy.md.\n  More.\n  To read docs/deploy.md: pinbuddy explain docs/deploy.md\n\n"
         );
         assert_eq!(told(&page.messages[1]), "is no trace\n  Another file.\n\n");
     }

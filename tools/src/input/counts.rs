@@ -1,12 +1,12 @@
 //! How many requests a trace has of which memory: a report or a plan is about one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::{Result, bail};
 use pinbuddy_snapshot::Whose;
 use pinbuddy_trace::{Memory, Op};
 
+use super::open::Readable;
 use super::trace::open;
 
 /// How many requests a trace has.
@@ -19,12 +19,12 @@ pub(super) struct Counts {
 }
 
 /// Counts requests, where the header says that there may be some for device memory.
-pub(super) fn counts(path: &Path, memory: Memory) -> Result<Counts> {
+pub(super) fn counts(file: &Readable, memory: Memory) -> Result<Counts> {
     if memory == Memory::Pinned {
         return Ok(Counts::default());
     }
     let (mut pinned, mut devices) = (0, BTreeMap::new());
-    for item in open(path)? {
+    for item in open(file)? {
         match item?.1.op {
             Op::Alloc { .. } => pinned += 1,
             Op::DeviceAlloc { device, .. } => *devices.entry(device as usize).or_default() += 1,

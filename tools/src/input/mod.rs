@@ -6,7 +6,7 @@
 mod counts;
 mod item;
 mod numbers;
-mod open;
+pub(crate) mod open;
 mod snapshot;
 pub mod table;
 mod trace;
@@ -20,6 +20,9 @@ use pinbuddy_snapshot::{Entry, Snapshot, Stacks, Whose};
 use pinbuddy_trace::Event;
 
 pub use item::{Item, What};
+use open::Readable;
+
+use crate::output;
 
 /// What the file says of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,10 +50,13 @@ pub struct About {
 /// `BUDDY_THRESHOLD_MB` where it is not set, in bytes.
 const THRESHOLD: u64 = 4 << 20;
 
+/// What `-` is called in messages.
+const STANDARD_INPUT: &str = "standard input";
+
 type Generate = Box<dyn Fn() -> Box<dyn Iterator<Item = Event>>>;
 
 enum Source {
-    Trace(std::path::PathBuf, Whose),
+    Trace(Readable, Whose),
     Snapshot(Box<Snapshot>, Whose),
     Generated(Generate),
 }
@@ -73,9 +79,13 @@ impl Input {
     ///
     /// What is wrong with the file, and where.
     pub fn open(path: &Path, device: Option<usize>) -> Result<Self> {
-        let name = path.display().to_string();
+        let name = match path == Path::new("-") {
+            true => STANDARD_INPUT.to_owned(),
+            false => path.display().to_string(),
+        };
         let cannot = || format!("there is no trace or snapshot {name} that can be read");
-        let mut file = open::open(path).with_context(cannot)?;
+        let opened = Readable::new(path).with_context(cannot)?;
+        let mut file = opened.open().with_context(cannot)?;
         let first = file.fill_buf().with_context(cannot)?;
         if first.starts_with(&[0x28, 0xb5]) {
             bail!("{name} is compressed by zstd: unpack it first, with unzstd");
@@ -99,14 +109,14 @@ impl Input {
                 "{name} is no trace, no snapshot and no table of events (action,addr,size,stream)"
             )
         };
-        let (about, memory) = trace::about(path).with_context(is_none)?;
-        let counts = counts::counts(path, memory).with_context(is_none)?;
+        let (about, memory) = trace::about(&opened).with_context(is_none)?;
+        let counts = counts::counts(&opened, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;
         Ok(Self {
             name,
             about,
             cut_off: Cell::default(),
-            source: Source::Trace(path.to_path_buf(), whose),
+            source: Source::Trace(opened, whose),
         })
     }
 
@@ -152,6 +162,7 @@ impl Input {
     pub(crate) fn as_argument(&self) -> &str {
         match self.source {
             Source::Generated(_) => "TRACE",
+            _ if self.name == STANDARD_INPUT => "TRACE",
             Source::Trace(..) | Source::Snapshot(..) => &self.name,
         }
     }
@@ -159,10 +170,10 @@ impl Input {
     /// Says on standard error if the file was cut off.
     pub(crate) fn say_cut_off(&self) {
         if let Some(line) = self.cut_off() {
-            eprintln!(
-                "note: {} is cut off at line {line}; all before that is used",
+            output::say(format_args!(
+                "note: {} is cut off at line {line}; all before that is used\n",
                 self.name
-            );
+            ));
         }
     }
 
@@ -200,8 +211,8 @@ impl Input {
     /// The first line that cannot be used, or `visit`'s.
     pub fn each(&self, visit: &mut dyn FnMut(Item) -> Result<()>) -> Result<()> {
         match &self.source {
-            Source::Trace(path, whose) => {
-                let cut_off = trace::each(path, self.about.recorded, *whose, visit)
+            Source::Trace(file, whose) => {
+                let cut_off = trace::each(file, self.about.recorded, *whose, visit)
                     .with_context(|| format!("{} is no trace", self.name))?;
                 self.cut_off.set(cut_off);
                 Ok(())

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::io::BufRead;
-use std::path::Path;
 
 use anyhow::Result;
 use pinbuddy_snapshot::Whose;
@@ -14,19 +13,20 @@ use pinbuddy_trace::{Error, Event, Memory, Op, Reader, Unit};
 use serde_json::Value;
 
 use super::numbers::Numbers;
+use super::open::Readable;
 use super::{About, Item, What};
 
 /// The first version of the format that has waits.
 const FIRST_WITH_WAITS: u64 = 5;
 
 /// One that may be cut off.
-pub(super) fn open(path: &Path) -> Result<Reader<Box<dyn BufRead>>> {
-    Ok(Reader::lenient(super::open::open(path)?))
+pub(super) fn open(file: &Readable) -> Result<Reader<Box<dyn BufRead>>> {
+    Ok(Reader::lenient(file.open()?))
 }
 
 /// What the header says, and which memory there may be.
-pub(super) fn about(path: &Path) -> Result<(About, Memory)> {
-    let mut reader = open(path)?;
+pub(super) fn about(file: &Readable) -> Result<(About, Memory)> {
+    let mut reader = open(file)?;
     // Reads the header.
     let first = reader.next().transpose();
     let header = reader.header();
@@ -56,12 +56,12 @@ pub(super) fn about(path: &Path) -> Result<(About, Memory)> {
 
 /// Passes over all events of this memory; returns the line at which the file was cut off.
 pub(super) fn each(
-    path: &Path,
+    file: &Readable,
     recorded: bool,
     whose: Whose,
     visit: &mut dyn FnMut(Item) -> Result<()>,
 ) -> Result<Option<u64>> {
-    let mut reader = open(path)?;
+    let mut reader = open(file)?;
     checked(&mut reader, recorded, whose, visit)?;
     Ok(reader.cut_off())
 }

@@ -8,8 +8,12 @@ use serde::Serialize;
 
 use super::Read;
 use crate::baseline::{self, Baseline};
-use crate::effort::{Ended, gap_percent};
+use crate::effort::Ended;
 use crate::show;
+
+const STOCK: &str = "stock";
+const ENGINE: &str = "pinbuddy without a plan";
+const PLAN: &str = "plan";
 
 /// What planning a trace came to. Sizes are in bytes.
 #[derive(Debug, Serialize)]
@@ -22,16 +26,18 @@ pub struct Planned {
     pub threshold: u64,
     /// Iterations that were alike; 0 where nothing repeats.
     pub iterations: u64,
-    /// What the plan pins.
+    /// The bytes that the plan pins.
     pub peak: u64,
-    /// The most that was requested and lived at once.
+    /// The largest sum of live requests.
     pub peak_requested: u64,
-    /// The least that any placement needs.
-    pub lower_bound: u64,
-    /// How far `peak` is above that.
-    pub gap_percent: f64,
     /// `peak_requested` over `peak`.
     pub efficiency: f64,
+    /// What pins least: `plan`, `pinbuddy without a plan` or `stock`.
+    pub best: &'static str,
+    /// What the plan has: `places`, or `amounts` alone.
+    pub made_of: &'static str,
+    /// Why it has these.
+    pub why: String,
     /// How long planning took, without reading.
     pub seconds: f64,
     /// How long reading took, with the replays on models.
@@ -60,45 +66,37 @@ pub struct Planned {
 
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let repeats = match self.iterations {
-            0 => "they do not repeat: a plan of amounts".to_owned(),
-            it => format!(
-                "{} alike: {}",
-                show::count(it, "iteration"),
-                show::count(self.slots as u64, "place")
-            ),
-        };
         let least = match self.threshold {
             0 => String::new(),
             least => format!(" of {} or more", show::bytes(least)),
         };
         writeln!(
             f,
-            "{}{least}, at most {} at once; {repeats}",
+            "{}{least}; peak {}; planned in {:.2} s",
             show::count(self.requests, "request"),
             show::bytes(self.peak_requested),
-        )?;
-        writeln!(
-            f,
-            "  the plan pins {} in {}, {:.2} % above the lower bound; {:.2} s",
-            show::bytes(self.peak),
-            show::count(self.regions.len() as u64, "region"),
-            self.gap_percent,
             self.seconds,
         )?;
-        if self.slots > 0 {
-            let replayed = "replayed on the plan, of these requests get their place";
-            writeln!(f, "  {replayed}: {} of {}", self.hits, self.requests)?;
+        for (name, it) in [(STOCK, &self.stock), (ENGINE, &self.engine)] {
+            let waits = show::count(it.waits, "wait");
+            row(f, name, it.peak, Some(it.efficiency))?;
+            writeln!(f, "; {waits} for the driver")?;
         }
+        row(f, PLAN, self.peak, Some(self.efficiency))?;
+        let regions = show::count(self.regions.len() as u64, "region");
+        writeln!(f, ", in {regions}")?;
         if let Some(peak) = self.run_peak {
-            let gap = gap_percent(peak, self.lower_bound);
-            let peak = show::bytes(peak);
+            row(f, "the recorded run", peak, None)?;
+            writeln!(f)?;
+        }
+        writeln!(f, "  plan of {}: {}", self.made_of, self.why)?;
+        if self.best != PLAN {
+            let best = self.best;
             writeln!(
                 f,
-                "  the run's own allocator had {peak}, {gap:.2} % above it"
+                "  {best} pins less; the plan is pinned before requests wait for it"
             )?;
         }
-        self.others(f)?;
         match &self.out {
             Some(out) => writeln!(f, "To use it: BUDDY_PLAN={}", out.display()),
             None => writeln!(f, "To use it: --out FILE, and BUDDY_PLAN=FILE in the run"),
@@ -106,26 +104,36 @@ impl fmt::Display for Planned {
     }
 }
 
-impl Planned {
-    /// What others would have had for the same requests.
-    fn others(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = [
-            ("stock", &self.stock),
-            ("pinbuddy without a plan", &self.engine),
-        ];
-        for (name, it) in others {
-            let (peak, gap, waits) = (
-                show::bytes(it.peak),
-                it.gap_percent,
-                show::count(it.waits, "wait"),
-            );
-            writeln!(
-                f,
-                "  {name} pins {peak}, {gap:.2} % above it; {waits} for the driver"
-            )?;
-        }
-        Ok(())
+/// What one of them pins, without the line's end.
+fn row(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    pinned: u64,
+    efficiency: Option<f64>,
+) -> fmt::Result {
+    write!(f, "  {name:<24} pinned {:>11}", show::bytes(pinned))?;
+    match efficiency {
+        Some(efficiency) => write!(f, ", efficiency {efficiency:.3}"),
+        None => Ok(()),
     }
+}
+
+/// Why a plan has places, or none.
+fn why(plan: &Plan, hits: u64) -> String {
+    let facts = &plan.facts;
+    if plan.slots.is_empty() {
+        return "requests do not repeat in the record, or places for them would pin more or serve too few".to_owned();
+    }
+    let others = match facts.requests - hits.min(facts.requests) {
+        0 => String::new(),
+        others => format!("; for the other {others} there is an amount"),
+    };
+    format!(
+        "{} are alike, and {} serve {hits} of {} when they are replayed{others}",
+        show::count(facts.iterations, "iteration"),
+        show::count(plan.slots.len() as u64, "place"),
+        show::count(facts.requests, "request"),
+    )
 }
 
 /// How the search for a plan went.
@@ -156,13 +164,14 @@ impl Planned {
     /// What a search came to.
     pub fn new(plan: &Plan, read: &Read, search: Search) -> Self {
         let (facts, peak) = (plan.facts, plan.reserved());
-        // Where nothing repeats there is no placement to be bounded but the largest live set.
-        let lower_bound = if facts.lower_bound > 0 {
-            facts.lower_bound
-        } else {
-            facts.peak
-        };
-        let [stock, engine] = [0, 1].map(|it| Baseline::new(&read.outcomes[it], lower_bound));
+        let [stock, engine] = [0, 1].map(|it| Baseline::new(&read.outcomes[it], facts.peak));
+        let hits = check_plan(&read.record, plan).hits;
+        // Of equals the first, since a plan has its places as well.
+        let others = [(peak, PLAN), (engine.peak, ENGINE), (stock.peak, STOCK)];
+        let best = others
+            .into_iter()
+            .min_by_key(|it| it.0)
+            .map_or(PLAN, |it| it.1);
         Self {
             requests: facts.requests,
             requests_below_threshold: read.left_out,
@@ -170,18 +179,22 @@ impl Planned {
             iterations: facts.iterations,
             peak,
             peak_requested: facts.peak,
-            lower_bound,
-            gap_percent: gap_percent(peak, lower_bound),
             efficiency: baseline::ratio(facts.peak, peak),
+            best,
+            made_of: match plan.slots.is_empty() {
+                true => "amounts",
+                false => "places",
+            },
+            why: why(plan, hits),
             seconds: search.seconds,
             reading_seconds: search.reading_seconds,
-            ended: search.ended_with(peak <= lower_bound),
+            ended: search.ended_with(peak <= facts.peak.max(facts.lower_bound)),
             threads: search.threads,
             regions: plan.regions.clone(),
             slots: plan.slots.len(),
             lanes: plan.lanes.len(),
             out: search.out,
-            hits: check_plan(&read.record, plan).hits,
+            hits,
             stock,
             engine,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),

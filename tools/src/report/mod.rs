@@ -29,7 +29,8 @@ mod tables;
 mod waits;
 mod who;
 
-use std::path::Path;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -41,6 +42,7 @@ use pinbuddy_snapshot::Whose;
 
 use crate::effort::{Limits, threads};
 use crate::input::Input;
+use crate::output::{self, Output};
 use crate::plan::search;
 use crate::{advise, cli, show};
 use curve::{Curve, FINE};
@@ -56,10 +58,12 @@ const MOST_MARKS: usize = 2_000;
 /// The command.
 pub fn run(args: &cli::Report) -> Result<()> {
     let begun = Instant::now();
+    let out = output_of(args)?;
     let input = Input::open(&args.trace, args.device)?;
     let say = |what: &str| {
         if begun.elapsed() > Duration::from_secs(2) {
-            eprintln!("{:4.0} s  {what}", begun.elapsed().as_secs_f64());
+            let seconds = begun.elapsed().as_secs_f64();
+            output::say(format_args!("{seconds:4.0} s  {what}\n"));
         }
     };
     let recording = recording::read(&input)?;
@@ -67,31 +71,45 @@ pub fn run(args: &cli::Report) -> Result<()> {
     if recording.rows.is_empty() {
         bail!("{} has no request, so there is nothing to show", input.name);
     }
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => args.format.beside(&args.trace),
-    };
     if let Some(format) = formats::plain(args.format) {
         let callers = formats::Callers(input.stacks());
-        crate::output::write(&out, |to| format(to, &recording, &callers))?;
+        out.write(|to| format(to, &recording, &callers))?;
     } else {
         let report = report(&input, &recording, args, &say)?;
-        crate::output::write(&out, |to| match args.format {
+        out.write(|to| match args.format {
             cli::Format::Json => Ok(serde_json::to_writer(to, &report)?),
             _ => report.write_page(to),
         })?;
     }
-    println!(
-        "{}: {}, at most {} live, in {:.1} s",
-        out.display(),
+    let mut summary = format!(
+        "{}: {}, at most {} live, in {:.1} s\n",
+        out.name,
         show::count(recording.rows.len() as u64, "request"),
         show::bytes(tables::peak(&recording.rows).1),
         begun.elapsed().as_secs_f64()
     );
     if let Some(waited) = waits::all(&recording) {
-        println!("the run itself {waited}");
+        summary += &format!("the run itself {waited}\n");
     }
-    Ok(())
+    output::summary(Some(&out), &summary)
+}
+
+/// Where it is written to: beside the trace, or what comes from a pipe goes into one.
+fn output_of(args: &cli::Report) -> Result<Output> {
+    let path = match &args.out {
+        Some(out) => out.clone(),
+        None if output::has_a_folder(&args.trace) => args.format.beside(&args.trace),
+        None if !std::io::stdout().is_terminal() => "-".into(),
+        None => bail!(
+            "{} has no folder for the report: --out FILE",
+            args.trace.display()
+        ),
+    };
+    let others = [&args.plan, &args.compare];
+    let inputs: Vec<&Path> = (others.into_iter().flatten().chain([&args.trace]))
+        .map(PathBuf::as_path)
+        .collect();
+    Output::new(&path, &inputs)
 }
 
 fn report(
@@ -156,6 +174,7 @@ fn report(
         iterations_in_all: recording.iterations.len() as u64,
         clears: some(&recording.clears),
         waits: waits::waits(recording),
+        run_peak: recording.run_peak(),
         live,
         waiting,
         allocators,

@@ -61,6 +61,8 @@ pub struct Report {
     pub clears: Vec<u64>,
     /// Where the run itself waited for the driver; none where the file does not say.
     pub waits: Option<Waits>,
+    /// The most that the run's own allocator had from the driver at once; none where the file does not say.
+    pub run_peak: Option<u64>,
     /// Live, as requested.
     pub live: Curve,
     /// Of that: freed, and waiting for a stream.

@@ -1,7 +1,6 @@
 //! A plan as one more allocator: its regions from the beginning, and stock for what it leaves out.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -12,6 +11,8 @@ use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
 use pinbuddy_trace::checked::{Act, Step};
+
+use crate::input::open;
 
 use super::curve::{Curve, FINE};
 use super::page::Allocator;
@@ -25,7 +26,7 @@ pub(super) fn of_file(path: &Path) -> Result<Plan> {
     let mut text = String::new();
     // One byte more than a plan may have, which says that it is too long.
     let most = MOST_TEXT as u64 + 1;
-    let file = File::open(path).with_context(unread)?;
+    let file = open::once(path).with_context(unread)?;
     file.take(most)
         .read_to_string(&mut text)
         .with_context(unread)?;

@@ -57,6 +57,8 @@ pub(super) struct Recording {
     pub(super) waits: Option<Vec<Wait>>,
     /// Events that the file has lost.
     pub(super) lost: u64,
+    /// What the run's own allocator has from the driver, and the most that it had, as far as the file says.
+    pub(super) run_has: (u64, u64),
     /// When the first event was, by the file, or when a wait began that was over soon after it.
     pub(super) begin: u64,
     /// The last moment. That of `begin` is 0.
@@ -65,6 +67,13 @@ pub(super) struct Recording {
     pub(super) cut_after: Option<u64>,
     /// Events.
     pub(super) events: u64,
+}
+
+impl Recording {
+    /// The most that the run's own allocator had; none where the file does not say.
+    pub(super) fn run_peak(&self) -> Option<u64> {
+        (self.run_has.1 > 0).then_some(self.run_has.1)
+    }
 }
 
 /// Reads a file.
@@ -96,6 +105,7 @@ pub(super) fn empty() -> Recording {
         clears: Vec::new(),
         waits: None,
         lost: 0,
+        run_has: (0, 0),
         begin: 0,
         end: 0,
         cut_after: None,
@@ -230,8 +240,10 @@ impl Reading {
             What::Clear => to.clears.push(at),
             What::Iteration => to.iterations.push(at),
             What::Lost { events } => to.lost = to.lost.saturating_add(events),
-            What::Pin { .. } | What::Unpin { .. } => {}
+            What::Pin { bytes } => to.run_has.0 = to.run_has.0.saturating_add(bytes),
+            What::Unpin { bytes } => to.run_has.0 = to.run_has.0.saturating_sub(bytes),
         }
+        to.run_has.1 = to.run_has.1.max(to.run_has.0);
         to.steps.extend(step(item));
     }
 

@@ -16,7 +16,7 @@ use super::find::Who;
 use super::row::Row;
 use super::screen::Screen;
 use super::{PAPER, every, find, prometheus, row, text};
-use crate::{cli, effort};
+use crate::{cli, effort, output};
 
 /// How often output is passed on.
 const PASS: Duration = Duration::from_millis(100);
@@ -78,9 +78,9 @@ impl Shown<'_> {
             std::thread::sleep(PASS);
         };
         if self.args.json {
-            eprintln!("{}", row::json(&self.last));
+            output::say(format_args!("{}\n", row::json(&self.last)));
         } else {
-            eprint!("{}", text(self.who, &self.last, PAPER, ""));
+            output::say(format_args!("{}", text(self.who, &self.last, PAPER, "")));
         }
         Ok(status)
     }

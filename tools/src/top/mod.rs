@@ -24,9 +24,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::{cli, effort};
+use crate::{cli, effort, output};
 use find::Who;
 use row::Row;
 use screen::Screen;
@@ -64,9 +64,9 @@ fn once(args: &cli::Top, who: Who<'_>, rows: &[Row]) -> Result<ExitCode> {
         prometheus::write(file, rows)?;
     }
     if args.json {
-        println!("{}", row::json(rows));
+        output::print(&format_args!("{}\n", row::json(rows)))?;
     } else if args.prometheus.is_none() {
-        print!("{}", text(who, rows, PAPER, ""));
+        output::print(&text(who, rows, PAPER, ""))?;
     }
     let shown = rows.iter().any(|it| it.page().is_some());
     Ok(if shown {
@@ -91,11 +91,11 @@ fn watch(who: Who<'_>, mut rows: Vec<Row>, every: Duration) -> Result<()> {
 
 /// Writes samples again and again.
 fn export(file: &Path, who: Who<'_>, mut rows: Vec<Row>, every: Duration) -> Result<()> {
-    eprintln!(
-        "writing {} every {:.1} s; Ctrl-C ends it",
+    output::say(format_args!(
+        "writing {} every {:.1} s; Ctrl-C ends it\n",
         file.display(),
         every.as_secs_f64()
-    );
+    ));
     loop {
         prometheus::write(file, &rows)?;
         let until = Instant::now() + every;
@@ -124,9 +124,5 @@ fn text(who: Who<'_>, rows: &[Row], columns: usize, hint: &str) -> String {
 
 /// Writes all at once, so that nobody sees half of it.
 fn put(bytes: &[u8]) -> Result<()> {
-    let mut to = std::io::stdout();
-    if let Err(why) = to.write_all(bytes).and_then(|()| to.flush()) {
-        bail!("the terminal cannot be written to: {why}");
-    }
-    Ok(())
+    output::print_with(|to| to.write_all(bytes)).map(drop)
 }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use pinbuddy_live::Counters;
 
 use super::row::Row;
-use crate::output;
+use crate::output::Output;
 
 /// A metric: its name, its kind, its meaning, and its value where there is one.
 type Metric = (
@@ -124,7 +124,7 @@ pub(super) fn check_name(file: &Path) -> Result<()> {
 /// Replaces the file.
 pub(super) fn write(file: &Path, rows: &[Row]) -> Result<()> {
     let text = samples(rows);
-    output::write(file, |to| to.write_all(text.as_bytes()))
+    Output::new(file, &[])?.write(|to| to.write_all(text.as_bytes()))
 }
 
 /// All samples, metric by metric.

@@ -18,14 +18,7 @@ use xtask_support::paths;
 use xtask_wheel::provenance::{Inputs, Named};
 
 /// Our files besides crates that affect the wheel.
-const FILES: [&str; 6] = [
-    "Cargo.toml",
-    "Cargo.lock",
-    "LICENSE",
-    "NOTICE",
-    "docs/troubleshooting.md",
-    EXAMPLE.0,
-];
+const FILES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "LICENSE", "NOTICE", EXAMPLE.0];
 
 /// Files that only tests and measurements use.
 const TESTS: [&str; 4] = ["benches", "examples", "tests", "tests.rs"];
@@ -72,6 +65,11 @@ pub fn sources(root: &Path) -> Result<String> {
     for file in FILES {
         collect(root, file, &mut files)?;
     }
+    // Pages that `pinbuddy explain` has in it.
+    let mut docs = BTreeMap::new();
+    collect(root, "docs", &mut docs)?;
+    docs.retain(|path, _| path.ends_with(".md") && path.matches('/').count() == 1);
+    files.append(&mut docs);
     let mut hasher = Hasher::default();
     for (name, digest) in files {
         writeln!(hasher, "{digest}  {name}")?;

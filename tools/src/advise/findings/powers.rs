@@ -84,10 +84,11 @@ impl Watch for Powers {
             id: "just_above_a_power_of_two",
             what: "Requests below the threshold are a little longer than powers of two, to which stock rounds up".to_owned(),
             evidence: format!(
-                "{}; the most frequent size is {size} bytes ({times} times), for which stock pins {}; at most {} were \
+                "{}; the most frequent size is {} ({size} bytes, {times} times), for which stock pins {}; at most {} were \
                  pinned for nothing at once",
                 show::count(self.count, "request"),
-                size.next_power_of_two(),
+                show::bytes(*size),
+                show::bytes(size.next_power_of_two()),
                 show::bytes(self.most_wasted),
             ),
             count: self.count,

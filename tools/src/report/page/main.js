@@ -22,6 +22,9 @@ function setUpTop() {
   byId('made').textContent = `Made by pinbuddy ${report.version}. Curves of allocators are replays on models, with no GPU: pins take no time there, and there is no budget.`;
 }
 
+// Names, and what is said of each.
+const told = (said) => element('dl', {}, ...Object.entries(said).flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]));
+
 function setUpAdvice() {
   const { advice } = report;
   byId('advice').hidden = !advice;
@@ -38,7 +41,7 @@ function setUpAdvice() {
   }
   byId('recommendation').replaceChildren(...parts);
   byId('findings-title').hidden = !advice.findings.length;
-  byId('findings').replaceChildren(...advice.findings.map((one) => element('li', {}, element('strong', {}, one.what), ` ${one.evidence}`, element('br'), one.to_do)));
+  byId('findings').replaceChildren(...advice.findings.map((one) => element('li', {}, element('strong', {}, one.what), told({ evidence: one.evidence, 'to do': one.to_do }))));
 }
 
 setUpTop();

@@ -15,8 +15,11 @@ const gapsAtPeak = (it) => (it.map && it.map.fragmentation
   : [showBytes(Math.max(valueAt(it.pinned, report.peak_at) - report.peak, 0)), '']);
 
 function setUpTables() {
-  const top = Math.max(...allocators.map((it) => it.peak), 1);
-  const own = ownWaits ? [['this run', 'not recorded', '', '', '', '', `${showCount(ownWaits.count)}, ${showTime(ownWaits.total)}`, '']] : [];
+  const top = Math.max(...allocators.map((it) => it.peak), report.run_peak || 0, 1);
+  const own = ownWaits || report.run_peak ? [[
+    'this run', ...(report.run_peak ? [showBytes(report.run_peak), bar(report.run_peak / top, 'ink'), ratio(report.run_peak, report.peak)] : ['', '', '']), '', '',
+    ownWaits ? `${showCount(ownWaits.count)}, ${showTime(ownWaits.total)}` : '', '',
+  ]] : [];
   fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'not live at the peak', 'largest free run then', 'waits for the driver', 'calls to it'], [...own, ...allocators.map((it) => [
     it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), ...gapsAtPeak(it), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
   ])]);
@@ -31,7 +34,7 @@ function setUpTables() {
   byId('at-peak-who').hidden = !report.who;
   if (report.who) {
     fill(byId('at-peak-who'), ['asked by', 'blocks', 'together', '', 'share'], report.who.at_peak.map((it) => [
-      it.place === null ? 'others, or not recorded' : it.place, showCount(it.blocks), showBytes(it.total), bar(it.total / report.peak), `${((100 * it.total) / report.peak).toFixed(1)} %`,
+      it.place === null ? 'others, or not in the file' : it.place, showCount(it.blocks), showBytes(it.total), bar(it.total / report.peak), `${((100 * it.total) / report.peak).toFixed(1)} %`,
     ]));
   }
 
@@ -51,7 +54,7 @@ function setUpTables() {
   if (other) {
     byId('compare-how').textContent = `${report.name} beside ${other.name}, which has ${plural(other.requests, 'request')} in ${showTime(other.end)}.`;
     const rows = [['largest live set', showBytes(report.peak), showBytes(other.peak), ratio(other.peak, report.peak), '', '']];
-    const its = (waits) => (waits ? inAll(waits) : 'not recorded');
+    const its = (waits) => (waits ? inAll(waits) : 'not in the file');
     if (ownWaits || other.waits) rows.push(['the run itself', '', '', '', its(ownWaits), its(other.waits)]);
     for (const it of allocators) {
       const twin = other.allocators.find((one) => one.name === it.name);

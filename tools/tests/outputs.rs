@@ -1,0 +1,258 @@
+//! Where commands write, and what they read that is no file: devices, pipes, links, standard input and output.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use pinbuddy_trace::Header;
+use tempfile::TempDir;
+
+mod started;
+use started::{command, told, tools};
+
+fn trace(folder: &TempDir) -> PathBuf {
+    let header = Header {
+        torch: Some("2.15.0".to_owned()),
+        ..Header::default()
+    };
+    started::trace(folder.path(), "tensors-155", 2, &header)
+}
+
+/// Each command that has an output, for this file, without the output's name.
+fn with_outputs<'a>(trace: &'a str, table: &'a str) -> [Vec<&'a str>; 4] {
+    [
+        vec!["report", trace, "--time-limit", "0", "--out"],
+        vec!["report", trace, "--format", "csv", "-o"],
+        vec!["plan", trace, "--time-limit", "0", "--out"],
+        vec!["plan", "--instance", table, "--time-limit", "0", "--out"],
+    ]
+}
+
+fn table(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("blocks.csv");
+    fs::write(&path, "id,lower,upper,size\nfirst,0,3,4\nsecond,1,2,4\n").unwrap();
+    path
+}
+
+/// Starts a command with its standard output on `stdout`.
+fn onto(arguments: &[&str], stdout: impl Into<Stdio>) -> Output {
+    let mut started = command();
+    let child = started
+        .args(arguments)
+        .stdout(stdout)
+        .stderr(Stdio::piped());
+    child.spawn().unwrap().wait_with_output().unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn pipes_and_devices_are_written_into_and_stay_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, table) = (trace(&folder), table(&folder));
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let name = pipe.to_str().unwrap();
+    for arguments in with_outputs(trace.to_str().unwrap(), table.to_str().unwrap()) {
+        let reader = {
+            let pipe = pipe.clone();
+            std::thread::spawn(move || fs::read(pipe).unwrap())
+        };
+        told(&[&arguments[..], &[name]].concat());
+        assert!(!reader.join().unwrap().is_empty(), "{arguments:?}");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        told(&[&arguments[..], &["/dev/null"]].concat());
+        assert!(
+            fs::metadata("/dev/null")
+                .unwrap()
+                .file_type()
+                .is_char_device()
+        );
+    }
+}
+
+#[test]
+fn standard_output_gets_the_file_alone_by_each_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, table) = (trace(&folder), table(&folder));
+    for arguments in with_outputs(trace.to_str().unwrap(), table.to_str().unwrap()) {
+        let file = folder.path().join("wanted");
+        told(&[&arguments[..], &[file.to_str().unwrap()]].concat());
+        let begins = fs::read(&file).unwrap()[..8].to_vec();
+        for name in ["-", "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"] {
+            let whole = [&arguments[..], &[name]].concat();
+            // A pipe, and a file with something in it already.
+            let output = tools(&whole);
+            assert!(output.stdout.starts_with(&begins), "{whole:?}");
+            assert!(!output.stderr.is_empty(), "{whole:?}");
+            let log = folder.path().join("log");
+            fs::write(&log, "before\n").unwrap();
+            let append = OpenOptions::new().append(true).open(&log).unwrap();
+            assert!(onto(&whole, append).status.success());
+            let logged = fs::read(&log).unwrap();
+            assert!(
+                logged.starts_with(&[b"before\n", &begins[..]].concat()),
+                "{whole:?}"
+            );
+        }
+    }
+    assert!(fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
+}
+
+#[test]
+fn an_input_is_never_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, table) = (trace(&folder), table(&folder));
+    let (trace, table) = (trace.to_str().unwrap(), table.to_str().unwrap());
+    let link = folder.path().join("link");
+    for (input, arguments) in [trace, trace, trace, table]
+        .into_iter()
+        .zip(with_outputs(trace, table))
+    {
+        let _ = fs::remove_file(&link);
+        symlink(input, &link).unwrap();
+        let before = fs::read(input).unwrap();
+        for name in [input, link.to_str().unwrap()] {
+            let said = started::refused(&[&arguments[..], &[name]].concat());
+            assert!(said.contains("is also an input"), "{said}");
+            assert_eq!(fs::read(input).unwrap(), before);
+        }
+    }
+    for other in ["--compare", "--plan"] {
+        let said = started::refused(&["report", trace, other, table, "-o", table]);
+        assert!(said.contains("is also an input"), "{said}");
+    }
+}
+
+/// Commands that print something, with the trace for those that need it.
+fn printing(trace: &str) -> [Vec<&str>; 11] {
+    [
+        vec!["plan", trace, "--time-limit", "0"],
+        vec!["plan", trace, "--time-limit", "0", "--json"],
+        vec!["advise", trace, "--time-limit", "0"],
+        vec!["advise", trace, "--time-limit", "0", "--json"],
+        vec!["report", trace, "--time-limit", "0"],
+        vec!["report", trace, "--format", "csv", "-o", "-"],
+        vec!["explain", "own", "allocator", "serves"],
+        vec!["completions", "bash"],
+        vec!["top", "--once", "1"],
+        vec!["--help"],
+        vec!["plan", "--help"],
+    ]
+}
+
+#[test]
+fn a_full_disk_is_an_error_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder);
+    for arguments in printing(trace.to_str().unwrap()) {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = onto(&arguments, full);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(
+            said.contains("No space left on device"),
+            "{arguments:?}: {said}"
+        );
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+        let lines = said.lines().filter(|it| !it.starts_with("  see  "));
+        assert_eq!(lines.count(), 1, "{arguments:?}: {said}");
+    }
+    let said = started::refused(&["report", trace.to_str().unwrap(), "-o", "/dev/full"]);
+    assert!(
+        said.starts_with("error: /dev/full cannot be written: No space left"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder);
+    for arguments in printing(trace.to_str().unwrap()) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let usual = tools(&arguments);
+        let output = onto(&arguments, writer);
+        assert_eq!(output.status.code(), usual.status.code(), "{arguments:?}");
+        assert_eq!(
+            output.stderr.len(),
+            usual.stderr.len(),
+            "{}",
+            errors(&output)
+        );
+    }
+}
+
+/// What a command says of standard input, which is `stdin`.
+fn of(arguments: &[&str], stdin: impl Into<Stdio>) -> String {
+    let output = command().args(arguments).stdin(stdin).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        errors(&output)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A pipe that has what is in a file.
+fn piped(file: &Path) -> Stdio {
+    let child = Command::new("cat").arg(file).stdout(Stdio::piped()).spawn();
+    child.unwrap().stdout.take().unwrap().into()
+}
+
+#[test]
+fn standard_input_is_read_from_pipes_and_files_by_each_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, table) = (trace(&folder), table(&folder));
+    let csv = told(&[
+        "report",
+        trace.to_str().unwrap(),
+        "--format",
+        "csv",
+        "-o",
+        "-",
+    ]);
+    for name in ["-", "/dev/stdin"] {
+        // Without a name, what comes from a pipe goes into one.
+        let report = ["report", name, "--format", "csv"];
+        assert_eq!(of(&report, piped(&trace)), csv);
+        assert_eq!(of(&report, File::open(&trace).unwrap()), csv);
+        let plan = ["plan", name, "--time-limit", "0"];
+        assert!(of(&plan, piped(&trace)).contains(" requests"));
+        assert!(of(&["advise", name, "--time-limit", "0"], piped(&trace)).contains("Recommended"));
+        let placed = of(&["plan", "--instance", name], piped(&table));
+        assert!(placed.starts_with("2 blocks in 8 bytes"), "{placed}");
+    }
+    let mut left = Vec::new();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        left.push(entry.unwrap().file_name());
+    }
+    left.sort();
+    assert_eq!(left, ["blocks.csv", "tensors-155.jsonl"]);
+}
+
+#[test]
+fn a_search_that_cannot_be_told_of_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(&folder);
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let part = folder.path().join("part.jsonl");
+    let mut whole = String::new();
+    File::open(&trace)
+        .unwrap()
+        .read_to_string(&mut whole)
+        .unwrap();
+    fs::write(&part, &whole[..whole.len() / 2]).unwrap();
+    // Says on standard error that the file is cut off.
+    let mut asked = command();
+    asked
+        .args(["plan", part.to_str().unwrap(), "--time-limit", "0"])
+        .stderr(full);
+    assert!(asked.output().unwrap().status.success());
+}
