@@ -38,19 +38,20 @@ def test_the_second_run_pins_once_and_no_more_than_the_first_one_needed(run, pla
     assert second["plan"]["hits"] == second["hits"], "each request has its slot"
 
 
-def test_sizes_that_never_come_again_have_an_amount(run, plan):
+def test_sizes_that_never_come_again_have_places_and_another_run_has_room(run, plan):
     program = {"BUDDY_PLAN": str(plan), "VARY": "1"} | SETTINGS
     first = run(TRAINING, SEED="1", **program).value
-    assert json.loads(plan.read_text())["slots"] == []
+    same = run(TRAINING, SEED="1", **program).value
+    assert same["pins"] == 1 and same["misses"] == 0, same
+    assert same["plan"]["hits"] == same["hits"], same
+    assert same["pinned"] <= 1.05 * same["largest"], same
     # Other sizes than those of the record, and other ones each time.
     for seed in ("2", "3", "4"):
         second = run(TRAINING, SEED=seed, **program).value
-        # A few requests may find no room: few blocks live, so how much they have at once differs.
-        assert second["pins"] <= 3 < first["pins"], (seed, first, second)
-        assert second["pinned"] < 1.05 * first["pinned"], (seed, first, second)
-        # So are 16 MiB for idle blocks of each size class.
-        largest = max(first["largest"], second["largest"])
-        assert second["pinned"] <= 1.15 * largest + 16 * MIB, (seed, second)
+        assert second["plan"]["borrowed"] > 200, second
+        # A few requests find no room: few blocks live, so how much they have at once differs.
+        assert second["pins"] <= 6, (seed, first, second)
+        assert second["pinned"] <= 1.4 * max(first["largest"], second["largest"]), (seed, second)
 
 
 @needs(11, "private pools for pinned memory")

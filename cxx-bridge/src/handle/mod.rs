@@ -177,6 +177,9 @@ impl<M: Memory> Handle<M> {
     /// the allocator releases its cached blocks and calls [`Self::request`].
     pub fn request_beside(&self, bytes: usize, cached: Cached) -> Option<Grant> {
         self.cell.guarded(|| {
+            if let Some(grant) = self.request_room(bytes) {
+                return Some(grant);
+            }
             let mut provisioner = self.cell.provisioner_to_ask()?;
             let block = provisioner.engine_mut().request_beside(bytes, cached)?;
             Some(grant(&provisioner, block))

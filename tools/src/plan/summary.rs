@@ -124,6 +124,12 @@ fn why(plan: &Plan, hits: u64) -> String {
     if plan.slots.is_empty() {
         return "requests do not repeat in the record, or places for them would pin more or serve too few".to_owned();
     }
+    if plan.comes_once() {
+        return format!(
+            "iterations that are alike would pin more; {hits} of {} have their places when they are replayed, and another run has room",
+            show::count(facts.requests, "request"),
+        );
+    }
     let others = match facts.requests - hits.min(facts.requests) {
         0 => String::new(),
         others => format!("; for the other {others} there is an amount"),
@@ -183,6 +189,7 @@ impl Planned {
             best,
             made_of: match plan.slots.is_empty() {
                 true => "amounts",
+                false if plan.comes_once() => "a place for each request",
                 false => "places",
             },
             why: why(plan, hits),

@@ -16,7 +16,7 @@ use pinbuddy_core::{Block, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
 use pinbuddy_slots::{Counts, Slots, Taken};
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Grant, Handle};
 use crate::backing::Memory;
@@ -44,6 +44,8 @@ pub(super) struct Planned {
     refused: AtomicBool,
     given_up: AtomicBool,
     misfit: AtomicBool,
+    /// The plan came once and the program strayed from it: all requests are served with what is idle.
+    is_room: AtomicBool,
     /// The recording beside the plan tells whose it is.
     judged_elsewhere: AtomicBool,
 }
@@ -105,6 +107,7 @@ impl Planned {
             refused: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             misfit: AtomicBool::new(false),
+            is_room: AtomicBool::new(false),
             judged_elsewhere: AtomicBool::new(false),
         }
     }
@@ -122,7 +125,7 @@ impl Planned {
 
     #[cfg(test)]
     pub(super) fn has_said_that_it_fits_no_more(&self) -> bool {
-        self.given_up.load(std::sync::atomic::Ordering::Relaxed)
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// Until it is dropped, others wait: for tests.
@@ -192,11 +195,8 @@ impl State {
 
     #[inline]
     fn request(&mut self, thread: u32, bytes: usize) -> Option<Grant> {
-        match self.slots.request(thread, bytes) {
-            Some(taken) => Some(self.grant(taken)),
-            None if self.slots.has_only_room() => self.borrow(bytes),
-            None => None,
-        }
+        let taken = self.slots.request(thread, bytes)?;
+        Some(self.grant(taken))
     }
 
     fn serve_needed(&mut self, slot: u32) -> Option<Grant> {
@@ -286,6 +286,9 @@ impl<M: Memory> Handle<M> {
                     state.unserved += 1;
                     let tells = Planned::is_time_to_look(state.unserved);
                     let given_up = state.slots.has_given_up();
+                    if state.slots.has_only_room() {
+                        planned.is_room.store(true, Ordering::Relaxed);
+                    }
                     drop(state);
                     if given_up {
                         self.say_given_up(planned);
@@ -338,6 +341,16 @@ impl<M: Memory> Handle<M> {
             return None;
         }
         planned.state.lock().serve_needed(slot)
+    }
+
+    /// A place in the memory of a plan that came once, for a program that strayed from it. Before the engine, which has none.
+    #[inline]
+    pub(super) fn request_room(&self, bytes: usize) -> Option<Grant> {
+        let planned = self.planned.as_ref()?;
+        if !planned.is_room.load(Ordering::Relaxed) || self.cell.is_off() {
+            return None;
+        }
+        planned.state.lock().borrow(bytes)
     }
 
     /// What a plan leaves idle, for a request that the engine would pin memory for.

@@ -19,12 +19,13 @@ fn wrong(granules: usize) -> impl Strategy<Value = Layout> {
         offset: at * GRANULE,
     });
     let lane = (vec(0..30_u32, 0..10), vec(0..30_u32, 0..30));
-    (vec(slot, 1..30), vec(lane, 0..3)).prop_map(move |(slots, lanes)| {
+    let comes_once = prop::bool::weighted(0.3);
+    (vec(slot, 1..30), vec(lane, 0..3), comes_once).prop_map(move |(slots, lanes, comes_once)| {
         let most = slots.len() as u32;
         let steps = |steps: Vec<u32>| steps.into_iter().map(|it| it % most).collect();
         let lane = |(prologue, period)| Lane {
             prologue: steps(prologue),
-            period: steps(period),
+            period: steps(if comes_once { Vec::new() } else { period }),
             // Any clear may look foreseen.
             clears: (0..most).step_by(2).collect(),
             turns: 1,
@@ -98,7 +99,10 @@ proptest! {
                 Act::Ask(thread, granules) => {
                     let bytes = granules * GRANULE - 9;
                     let grant = handle.request_planned(thread, bytes);
-                    if let Some(grant) = grant.or_else(|| handle.request(bytes)) {
+                    // The allocator has a block for each slot, by its number.
+                    prop_assert!(grant.is_none_or(|it| it.block.offset < layout.slots.len()));
+                    let beside = || handle.request_beside(bytes, Cached::default());
+                    if let Some(grant) = grant.or_else(beside).or_else(|| handle.request(bytes)) {
                         model.take(grant, &memory.pinned.lock().unwrap());
                     }
                 }
