@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-pythons=(3.10 3.11 3.12 3.13 3.14)
+pythons=(3.10 3.11 3.12 3.13 3.14 3.15)
 mapfile -t releases < <(ci/releases.sh)
 include=()
 for python in "${pythons[@]}"; do

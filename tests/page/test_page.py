@@ -144,8 +144,8 @@ class Page(Pages):
         self.assertEqual(table["#181094"][1], "", "it has no map")
         self.browser.run("""(() => { const it = document.getElementById('map-of');
             it.value = 'a plan'; it.dispatchEvent(new Event('change')); })()""")
-        self.assertIn("which block lies where is not known", self.text("gaps-how"), "the plan is one of amounts")
-        self.assertTrue(self.browser.run("document.getElementById('gaps').hidden"))
+        self.assertIn("a plan: when most was live", self.text("gaps-how"), "the plan has places")
+        self.assertFalse(self.browser.run("document.getElementById('gaps').hidden"))
         self.quiet()
 
     def test_a_snapshot_is_drawn_at_its_own_addresses(self) -> None:

@@ -216,7 +216,7 @@ def test_a_first_run_that_failed_at_once_does_not_keep_the_next_from_being_recor
     assert run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="30").value[0] >= 60
 
 
-def test_with_no_plan_nothing_stands_before_pytorch(run):
+def test_with_no_plan_nothing_stands_before_pytorch(run, tmp_path):
     program = """
     import ctypes, json, torch
     torch.zeros(1, device="cuda")
@@ -230,5 +230,5 @@ def test_with_no_plan_nothing_stands_before_pytorch(run):
     print(json.dumps([line[-1].rsplit("/", 1)[-1] for line in maps if holds(line)]))
     """
     assert run(program).value == ["libc10_cuda.so"]
-    assert run(program, BUDDY_DEVICE_PLAN="/nowhere/plan.json").value == ["libtorch_pinbuddy.so"]
+    assert run(program, BUDDY_DEVICE_PLAN=str(tmp_path / "plan.json")).value == ["libtorch_pinbuddy.so"]
     assert run(program, BUDDY_DEVICE_PLAN="/nowhere/plan.json", BUDDY_DISABLE="1").value == ["libc10_cuda.so"]

@@ -9,6 +9,9 @@ use pinbuddy_slots::{Borrowed, Slots, Taken};
 use crate::file::{MOST_REGION, Plan};
 use crate::record::{NEVER, Record};
 
+/// So many slots are looked at, for requests that get what slots leave idle: a second or two. Then such requests have none.
+const MOST_LOOKS: usize = 300_000_000;
+
 /// What a run needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
@@ -32,6 +35,7 @@ struct Run<'p> {
     engine: Engine,
     /// Where the next region begins.
     base: usize,
+    looks: usize,
     tried: Tried,
 }
 
@@ -77,6 +81,7 @@ impl<'p> Run<'p> {
             })
             .mixing(),
             base: 1 << 40,
+            looks: 0,
             tried: Tried::default(),
         };
         for (region, &bytes) in plan.regions.iter().enumerate() {
@@ -123,7 +128,10 @@ impl<'p> Run<'p> {
         if let Decision::Block(block) = self.engine.request(class as usize) {
             return Some(Held::Engine(block));
         }
-        if let Some(borrowed) = self.slots.as_mut()?.borrow(bytes as usize) {
+        self.looks += self.plan.slots.len();
+        if self.looks <= MOST_LOOKS
+            && let Some(borrowed) = self.slots.as_mut()?.borrow(bytes as usize)
+        {
             return Some(Held::Borrowed(borrowed));
         }
         self.tried.pins += 1;

@@ -29,7 +29,7 @@ use assemble::Made;
 use compile::Flavour;
 use prepare::Prepared;
 use summary::{StepTime, Summary};
-use xtask_support::hash::Digest;
+use xtask_support::hash::{self, Digest};
 use xtask_support::progress::Progress;
 use xtask_support::scratch::Scratch;
 use xtask_support::{disk, lock, paths};
@@ -79,6 +79,7 @@ pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
     let progress = Progress::new(STEPS);
     let (ready, made) = link(&plan, cargo, &progress, &mut |_| {})?;
     let (out, sha256) = write(&plan, &ready, &made, &progress)?;
+    hash::write_beside(&out, &sha256)?;
     Ok(Summary {
         bytes: fs::metadata(&out)?.len(),
         install: summary::install(&wanted.python, &out),

@@ -18,7 +18,7 @@ use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{self, assemble, prepare};
 use crate::cli;
-use crate::support::hash::Digest;
+use crate::support::hash::{self, Digest};
 use crate::support::progress::Progress;
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths};
@@ -175,6 +175,7 @@ fn write(
             .context("the plug-in that was written is invalid, which is a defect of xtask")?;
         let digest = Digest::of_file(unfinished.path())?;
         unfinished.publish(&path)?;
+        hash::write_beside(&path, &digest.hex())?;
         Ok(digest.hex())
     })?;
     Ok((path, sha256))

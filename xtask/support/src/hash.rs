@@ -38,6 +38,16 @@ impl Digest {
     }
 }
 
+/// Writes `FILE.sha256` beside a file whose hash is known, as sha256sum does: who has both can check every byte.
+pub fn write_beside(file: &Path, hex: &str) -> Result<()> {
+    let name = file.file_name().unwrap_or_default().display();
+    let mut path = file.as_os_str().to_owned();
+    path.push(".sha256");
+    let path = Path::new(&path);
+    std::fs::write(path, format!("{hex}  {name}\n"))
+        .with_context(|| format!("writing {}", path.display()))
+}
+
 /// A SHA-256 in progress, and the number of bytes so far.
 #[derive(Default)]
 pub struct Hasher {
@@ -88,6 +98,15 @@ pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_beside_a_file_is_as_sha256sum_writes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.whl");
+        write_beside(&file, "ab12").unwrap();
+        let text = std::fs::read_to_string(folder.path().join("a.whl.sha256")).unwrap();
+        assert_eq!(text, "ab12  a.whl\n");
+    }
 
     #[test]
     fn both_spellings_of_the_empty_hash() {

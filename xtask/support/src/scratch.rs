@@ -4,20 +4,19 @@
 //! made by us or not at all: nobody can have put a link there for us to write through. Whoever has one locks it: that is known
 //! across containers, in which the numbers of processes are not.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 const PREFIX: &str = ".pinbuddy-";
-/// What is younger may be about to be locked.
-const YOUNG: Duration = Duration::from_secs(60);
+/// So often another run may take a new path for one that was left behind, since it is not locked yet.
+const TRIES: usize = 3;
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static UNDISTURBED: Mutex<()> = Mutex::new(());
 
@@ -82,7 +81,7 @@ impl Scratch {
         Self::make(destination, |path| File::create_new(path).map(drop))
     }
 
-    fn make(destination: &Path, make: impl FnMut(&Path) -> io::Result<()>) -> Result<Self> {
+    fn make(destination: &Path, mut make: impl FnMut(&Path) -> io::Result<()>) -> Result<Self> {
         let parent = destination
             .parent()
             .filter(|it| !it.as_os_str().is_empty())
@@ -96,16 +95,26 @@ impl Scratch {
             .to_string_lossy();
         // Held meanwhile, so that a path is known to the handler of Ctrl-C as soon as it is there.
         let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = tempfile::Builder::new()
-            .prefix(&format!("{PREFIX}{}-", std::process::id()))
-            .suffix(&format!("-{name}"))
-            .rand_bytes(12)
-            .make_in(parent, make)
-            .and_then(|made| Ok(made.into_temp_path().keep()?))
-            .with_context(|| format!("creating something in {}", parent.display()))?;
+        let mut named = || {
+            tempfile::Builder::new()
+                .prefix(&format!("{PREFIX}{}-", std::process::id()))
+                .suffix(&format!("-{name}"))
+                .rand_bytes(12)
+                .make_in(parent, &mut make)
+                .and_then(|made| Ok(made.into_temp_path().keep()?))
+                .with_context(|| format!("creating something in {}", parent.display()))
+        };
+        let mut path = named()?;
+        let mut locked = lock(&path);
+        for _ in 1..TRIES {
+            if path.exists() && !matches!(locked, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            path = named()?;
+            locked = lock(&path);
+        }
+        let _lock = locked.ok();
         live.push(path.clone());
-        let lock = File::open(&path).ok();
-        let _lock = lock.filter(|it| it.try_lock().is_ok());
         Ok(Self { path, _lock })
     }
 
@@ -173,12 +182,18 @@ fn sweep(folder: &Path) {
 /// The lock of a scratch path whose run has ended. A path that cannot be locked stays.
 fn lock_abandoned(path: &Path) -> Option<File> {
     // Not through a link, which would be somebody else's.
-    fs::symlink_metadata(path)
-        .ok()
-        .filter(|it| !it.is_symlink())?;
-    let file = File::open(path).ok()?;
-    let age = file.metadata().ok()?.modified().ok()?.elapsed().ok()?;
-    (age > YOUNG && file.try_lock().is_ok()).then_some(file)
+    let found = fs::symlink_metadata(path).ok()?;
+    if found.is_symlink() {
+        return None;
+    }
+    lock(path).ok()
+}
+
+/// The lock of a path that nobody has locked.
+fn lock(path: &Path) -> Result<File, TryLockError> {
+    let file = File::open(path).map_err(TryLockError::Error)?;
+    file.try_lock()?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -206,19 +221,16 @@ mod tests {
     }
 
     /// As another process, in a container or not, makes it: the number is above the largest that Linux gives out.
-    fn of_another(folder: &Path, name: &str, age: Duration) -> File {
+    fn of_another(folder: &Path, name: &str) -> File {
         let path = folder.join(format!("{PREFIX}4194999-{name}-wheel"));
         fs::create_dir(&path).unwrap();
-        let file = File::open(path).unwrap();
-        file.set_modified(std::time::SystemTime::now() - age)
-            .unwrap();
-        file
+        File::open(path).unwrap()
     }
 
     #[test]
     fn what_a_killed_run_left_is_swept() {
         let folder = tempfile::tempdir().unwrap();
-        drop(of_another(folder.path(), "killed", 2 * YOUNG));
+        drop(of_another(folder.path(), "killed"));
         let scratch = Scratch::file(&folder.path().join("wheel")).unwrap();
         fs::write(scratch.path(), "text").unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
@@ -227,19 +239,30 @@ mod tests {
     #[test]
     fn what_another_container_has_in_hand_is_not_swept() {
         let folder = tempfile::tempdir().unwrap();
-        let at_work = of_another(folder.path(), "working", 2 * YOUNG);
+        let at_work = of_another(folder.path(), "working");
         at_work.lock().unwrap();
-        let _new = of_another(folder.path(), "new", Duration::ZERO);
         let destination = folder.path().join("wheel");
         let own = Scratch::folder(&destination).unwrap();
-        let own_folder = File::open(own.path()).unwrap();
-        own_folder
-            .set_modified(std::time::SystemTime::now() - 2 * YOUNG)
-            .unwrap();
         let second = Scratch::file(&destination).unwrap();
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
         drop((own, second));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_swept_before_it_is_locked_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut made = 0;
+        let scratch = Scratch::make(&folder.path().join("wheel"), |path| {
+            made += 1;
+            fs::create_dir(path)?;
+            if made == 1 {
+                fs::remove_dir(path)
+            } else {
+                Ok(())
+            }
+        });
+        assert!(scratch.unwrap().path().exists() && made == 2);
     }
 
     #[test]

@@ -83,11 +83,12 @@ fn with_all(record: &Record, plan: &Plan, may_pin: u64) -> Option<Plan> {
             return Some(plan);
         }
         let more = pinned - plan.reserved();
-        let (own, regions) = (plan.with_slots(), &mut plan.regions);
-        match regions[own..].last_mut() {
-            Some(last) if *last + more <= MOST_REGION => *last += more,
-            _ => regions.push(more),
-        }
+        // The engine's regions are equally long.
+        let others = plan.regions.split_off(plan.with_slots());
+        let bytes = others.iter().sum::<u64>() + more;
+        let count = bytes.div_ceil(MOST_REGION).max(others.len() as u64).max(1);
+        let each = bytes.div_ceil(count).next_multiple_of(GRANULE);
+        plan.regions.extend(vec![each; count as usize]);
     }
     None
 }
