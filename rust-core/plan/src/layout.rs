@@ -16,7 +16,7 @@ impl Plan {
     /// Whether each request of the recorded run has a place of its own, and none comes again.
     #[must_use]
     pub fn comes_once(&self) -> bool {
-        !self.lanes.is_empty() && self.lanes.iter().all(|it| it.period.is_empty())
+        self.layout(self.with_slots()).comes_once()
     }
 
     /// What the engine is asked for where a request of so many bytes has no slot.

@@ -6,8 +6,9 @@
 //! requests before them, on a line of bytes that is cut into regions ([`line`]). What no slot serves when the record is
 //! replayed on the plan gets an amount ([`amount`]).
 //!
-//! Where nothing repeats, the plan is an amount alone. So it is where slots would take a quarter more than that. Of device
-//! memory the caller tries each way to plan a record ([`candidate`]) instead.
+//! Where that pins more than a plan may, or nothing repeats, each request of the record has a place of its own, or the plan is an
+//! amount alone: which, is found by running the record with it ([`choice`]). Of device memory the caller tries each way to plan a
+//! record ([`candidate`]) instead.
 
 mod align;
 mod amount;

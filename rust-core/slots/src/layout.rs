@@ -60,7 +60,7 @@ const MOST: usize = 1 << 31;
 
 impl Layout {
     /// Whether nothing of it comes again: each request of a whole run has its own place.
-    pub(crate) fn comes_once(&self) -> bool {
+    pub fn comes_once(&self) -> bool {
         !self.lanes.is_empty() && self.lanes.iter().all(|it| it.period.is_empty())
     }
 

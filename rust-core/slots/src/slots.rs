@@ -222,18 +222,15 @@ impl Slots {
     pub fn request(&mut self, thread: u32, bytes: usize) -> Option<Taken> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         self.refused = None;
-        if let Some(once) = &mut self.once {
-            if once.is_over() {
-                self.counts.unplanned += 1;
-                return None;
-            }
-            let taken = self.request_of(thread, bytes);
-            if let Some(once) = &mut self.once {
-                once.saw(taken.is_some());
-            }
-            return taken;
+        if self.has_only_room() {
+            self.counts.unplanned += 1;
+            return None;
         }
-        self.request_of(thread, bytes)
+        let taken = self.request_of(thread, bytes);
+        if let Some(once) = &mut self.once {
+            once.saw(taken.is_some());
+        }
+        taken
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 //! Invariant: where memory for a request is pinned beside a plan, that counts as the plan's.
 
 use std::cell::LazyCell;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::candidate::once;
@@ -58,8 +59,9 @@ pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Pl
             None => once().map_or((plan, count), |plan| (plan, 0)),
         },
         None => {
-            let runs = runs(record, lanes.len());
-            let pinned = |plan: &Plan| runs.iter().map(|it| try_out(it, plan).pinned).sum::<u64>();
+            let others = in_other_orders(record, lanes.len());
+            let runs = || iter::once(record).chain(&others);
+            let pinned = |plan: &Plan| runs().map(|it| try_out(it, plan).pinned).sum::<u64>();
             let alone = alone.clone();
             match once() {
                 Some(once) if pinned(&once) < pinned(&alone) => (once, 0),
@@ -93,8 +95,8 @@ fn with_all(record: &Record, plan: &Plan, may_pin: u64) -> Option<Plan> {
     None
 }
 
-/// A place for each request of the record, and room beside it for a run that differs. None if first fit needs more than a plan may
-/// pin: then there is none; or if the run emptied its cache: such a plan does not know what it needs after that.
+/// A place for each request of the record, and room beside it for a run that differs. None if no placement was found that pins no more
+/// than a plan may; or if the run emptied its cache: such a plan does not know what it needs after that.
 fn once_with_room(
     record: &Record,
     options: &Options,
@@ -130,14 +132,15 @@ fn once_with_room(
     }
     let room = (may_pin - plan.reserved()) / GRANULE * GRANULE;
     if let Some(last) = plan.regions.last_mut() {
-        *last += room;
+        *last += room.min(MOST_REGION - *last);
     }
     Some(plan)
 }
 
-/// The record; and where it has several lanes, what it would be if they came in other orders.
-fn runs(record: &Record, lanes: usize) -> Vec<Record> {
-    let others = if lanes > 1 { INTERLEAVED } else { 0 };
-    let others = (0..others).map(|seed| record.interleaved(&mut Random::new(seed)));
-    [record.clone()].into_iter().chain(others).collect()
+/// Of a record with several lanes, what it would be if they came in other orders.
+fn in_other_orders(record: &Record, lanes: usize) -> Vec<Record> {
+    let many = if lanes > 1 { INTERLEAVED } else { 0 };
+    (0..many)
+        .map(|seed| record.interleaved(&mut Random::new(seed)))
+        .collect()
 }
