@@ -264,9 +264,8 @@ pub(crate) fn device_unserved() {
     }
 }
 
-/// So many requests without a place tell whether the plan fits, and twice as many each time; at the end, so many requests.
+/// So many requests without a place tell whether the plan fits, and twice as many each time.
 const TELLS: u64 = 1 << 12;
-const FEWEST: usize = 64;
 
 /// Says once if the plan has served few of the requests that it may have places for.
 fn say_misfit() {
@@ -281,7 +280,7 @@ fn say_misfit() {
         served: sum(|it| it.hits + it.borrowed),
         asked: sum(|it| it.hits + it.misses + it.unplanned),
     };
-    if counted.asked < FEWEST || counted.fits() || SAID.swap(true, Ordering::Relaxed) {
+    if !counted.is_misfit() || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
     let name = memory.asked.get().and_then(|it| it.plan.as_deref());

@@ -15,6 +15,9 @@ use crate::record::What;
 /// A plan that serves fewer than one in so many of its own number of requests is another program's.
 const ONE_IN: usize = 2;
 
+/// A run of fewer requests says nothing.
+const FEWEST: usize = 64;
+
 /// Regions begin so many bytes apart: further than any is long.
 const APART: usize = 1 << 37;
 
@@ -31,6 +34,11 @@ impl Served {
     /// Whether the plan is this program's.
     pub(crate) fn fits(self) -> bool {
         self.served * ONE_IN >= self.asked
+    }
+
+    /// Whether it is not, as far as a whole run can tell.
+    pub(crate) fn is_misfit(self) -> bool {
+        self.asked >= FEWEST && !self.fits()
     }
 }
 

@@ -12,9 +12,6 @@ use crate::plan::fit::Served;
 /// So many requests without a place tell, and twice as many each time: more than a thread has that is given up.
 const FIRST: u64 = 1 << 13;
 
-/// A process that ends after fewer requests says nothing.
-const FEWEST: usize = 64;
-
 impl Planned {
     /// Whether it is time to look, with so many requests without a place.
     pub(super) fn is_time_to_look(unserved: u64) -> bool {
@@ -63,7 +60,7 @@ impl<M: Memory> Handle<M> {
             &planned.given_up,
             &planned.judged_elsewhere,
         ];
-        if served.asked < FEWEST || served.fits() || known.into_iter().any(is_known) {
+        if !served.is_misfit() || known.into_iter().any(is_known) {
             return;
         }
         self.once(&planned.misfit, || {
