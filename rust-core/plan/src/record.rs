@@ -7,10 +7,10 @@
 //! Invariant: a request's end is later than its begin, and no two events are at the same moment.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::Block;
-use crate::file::GRANULE;
+use crate::file::{GRANULE, MOST_REGION};
 use crate::random::Random;
 
 /// Something that happened. Events are pushed in the order in which they happened.
@@ -72,6 +72,14 @@ impl Request {
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.granules) * GRANULE
     }
+}
+
+/// A request begins or is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) moment: u32,
+    pub(crate) number: u32,
+    pub(crate) begins: bool,
 }
 
 /// How many bytes live when.
@@ -193,28 +201,44 @@ impl Record {
         self.live_bytes -= request.bytes();
     }
 
+    /// All that happens to these requests, in order. What is longer than any region is left out: it is pinned when it is asked for.
+    pub(crate) fn changes(&self, requests: &[u32]) -> Vec<Change> {
+        let mut changes = Vec::with_capacity(requests.len() * 2);
+        for &number in requests {
+            let own = &self.requests[number as usize];
+            if own.bytes() > MOST_REGION {
+                continue;
+            }
+            let ends = [(own.begin, true), (own.over, false)];
+            let known = ends.into_iter().filter(|&(moment, _)| moment != NEVER);
+            changes.extend(known.map(|(moment, begins)| Change {
+                moment,
+                number,
+                begins,
+            }));
+        }
+        changes.sort_unstable_by_key(|it| it.moment);
+        changes
+    }
+
+    /// The same of all requests.
+    pub(crate) fn all_changes(&self) -> Vec<Change> {
+        self.changes(&(0..self.requests.len() as u32).collect::<Vec<_>>())
+    }
+
     /// The same requests, where threads that overtake one another do so at other moments. What a thread does stays in its order.
     pub(crate) fn interleaved(&self, random: &mut Random) -> Self {
-        // Of each lane in its order, what happens when.
-        let mut lanes: BTreeMap<u32, Vec<(u64, u64, bool)>> = BTreeMap::new();
-        for (number, request) in (0_u64..).zip(&self.requests) {
-            let lane = lanes.entry(request.lane).or_default();
-            lane.push((u64::from(request.begin), number, true));
-            if request.over != NEVER {
-                lane.push((u64::from(request.over), number, false));
-            }
-        }
+        // Of each lane, by how much it is late, and its last event.
+        let mut lanes: HashMap<u32, (u64, u64)> = HashMap::new();
         let mut events = Vec::with_capacity(2 * self.requests.len());
-        for mut lane in lanes.into_values() {
-            lane.sort_unstable();
-            let (mut behind, mut last) = (0, 0);
-            for (moment, number, begins) in lane {
-                if random.below(ON_TIME) == 0 {
-                    behind = random.below(MOST_BEHIND) as u64;
-                }
-                last = last.max(moment + behind);
-                events.push((last, number, begins));
+        for change in self.all_changes() {
+            let lane = self.requests[change.number as usize].lane;
+            let (behind, last) = lanes.entry(lane).or_default();
+            if random.below(ON_TIME) == 0 {
+                *behind = random.below(MOST_BEHIND) as u64;
             }
+            *last = (*last).max(u64::from(change.moment) + *behind);
+            events.push((*last, u64::from(change.number), change.begins));
         }
         // Stable: each lane stays in its order.
         events.sort_by_key(|it| it.0);

@@ -7,7 +7,7 @@ use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_slots::{Borrowed, Slots, Taken};
 
 use crate::file::{MOST_REGION, Plan};
-use crate::record::{NEVER, Record};
+use crate::record::Record;
 
 /// So many slots are looked at, for requests that get what slots leave idle: a second or two. Then such requests have none.
 const MOST_LOOKS: usize = 300_000_000;
@@ -48,23 +48,18 @@ pub fn try_out(record: &Record, plan: &Plan) -> Tried {
     let mut lanes: Vec<u32> = record.requests.iter().map(|it| it.lane).collect();
     lanes.sort_unstable();
     lanes.dedup();
-    let mut over: Vec<(u32, usize)> = (record.requests.iter().enumerate())
-        .filter(|(_, it)| it.over != NEVER)
-        .map(|(number, it)| (it.over, number))
-        .collect();
-    over.sort_unstable();
-    let mut over = over.into_iter().peekable();
     let mut marks = record.marks.iter().peekable();
-    for (number, request) in record.requests.iter().enumerate() {
-        while marks.next_if(|&&mark| mark < request.begin).is_some() {
+    for change in record.all_changes() {
+        while marks.next_if(|&&mark| mark < change.moment).is_some() {
             lanes.iter().for_each(|&lane| run.iteration(lane));
         }
-        while let Some((_, number)) = over.next_if(|it| it.0 < request.begin) {
-            if let Some(it) = held[number].take() {
-                run.release(it);
-            }
+        let number = change.number as usize;
+        if change.begins {
+            let request = &record.requests[number];
+            held[number] = run.request(request.lane, request.bytes());
+        } else if let Some(it) = held[number].take() {
+            run.release(it);
         }
-        held[number] = run.request(request.lane, request.bytes());
     }
     run.tried
 }
@@ -112,9 +107,6 @@ impl<'p> Run<'p> {
     }
 
     fn request(&mut self, lane: u32, bytes: u64) -> Option<Held> {
-        if bytes > MOST_REGION {
-            return None;
-        }
         if let Some(taken) = self.slots.as_mut()?.request(lane, bytes as usize) {
             self.tried.hits += 1;
             return Some(Held::Slot(taken));

@@ -6,7 +6,7 @@ use super::spare::{Regions, Spare};
 use crate::classes::Classes;
 use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::random::Random;
-use crate::record::{NEVER, Record};
+use crate::record::{Change, Record};
 use crate::replay::{Beside, Replayed, replay};
 
 /// Sizes that are tried, in thousandths of the most that lives at once. In the last, all fit somehow.
@@ -51,14 +51,14 @@ pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
     let size = all.iter().map(|&it| requests[it as usize].granules);
     if size.clone().min() == size.max() || goes.is_empty() {
         // Blocks lie one beside the other, or where others of their size lay: nothing is lost between them.
-        let events = events(record, &all);
+        let events = record.changes(&all);
         let peak = most_live(record, &events);
         let bytes = length(peak, least(record, &events, peak));
         return (cut(record, &events, bytes), 0);
     }
     let (classes, whole_blocks) = Classes::fitting(record);
     let record = &classes.rounded(record);
-    let events = events(record, &all);
+    let events = record.changes(&all);
     let peak = most_live(record, &events);
     let thousandths = least(record, &events, peak);
     let mut random = Random::new(1);
@@ -84,17 +84,17 @@ pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
 
 /// By how much more lives at once, beside the most that does, if small blocks stay whole when they are freed: all of them
 /// take so many bytes then.
-fn idle_blocks(record: &Record, events: &[Event], whole_blocks: u64, peak: u64) -> u64 {
-    let is_large = |it: &&Event| record.requests[it.number as usize].bytes() >= SMALL as u64;
-    let large: Vec<Event> = events.iter().filter(is_large).copied().collect();
+fn idle_blocks(record: &Record, events: &[Change], whole_blocks: u64, peak: u64) -> u64 {
+    let is_large = |it: &&Change| record.requests[it.number as usize].bytes() >= SMALL as u64;
+    let large: Vec<Change> = events.iter().filter(is_large).copied().collect();
     let with_all = most_live(record, &large) + whole_blocks;
     let most = (peak / ROOM_OF_CLASSES).max(LEAST_ROOM);
     with_all.saturating_sub(peak).min(most)
 }
 
 /// The same events, but requests are over a little later.
-fn later(events: &[Event], random: &mut Random) -> Vec<Event> {
-    let mut events: Vec<(usize, Event)> = events.iter().copied().enumerate().collect();
+fn later(events: &[Change], random: &mut Random) -> Vec<Change> {
+    let mut events: Vec<(usize, Change)> = events.iter().copied().enumerate().collect();
     for (at, event) in &mut events {
         if !event.begins {
             *at += random.below(LATER + 1);
@@ -108,7 +108,7 @@ fn later(events: &[Event], random: &mut Random) -> Vec<Event> {
 /// Regions for what missed its slot. The least in which the engine serves it, with what slots leave idle
 /// where the engine has no room, at the cost of a hundredth of the hits at most.
 pub(super) fn beside(record: &Record, plan: &Plan, replayed: &Replayed) -> Vec<u64> {
-    let events = events(record, &replayed.missed);
+    let events = record.changes(&replayed.missed);
     let peak = most_live(record, &events);
     let most = length(peak, least(record, &events, peak));
     let enough = replayed.hits - replayed.hits / 100;
@@ -128,7 +128,7 @@ fn granules(bytes: u64) -> u64 {
 }
 
 /// As regions in which the engine serves these requests, if there are such.
-fn cut(record: &Record, events: &[Event], bytes: u64) -> Vec<u64> {
+fn cut(record: &Record, events: &[Change], bytes: u64) -> Vec<u64> {
     let mut ways = Regions::ways(bytes, longest(record, events)).peekable();
     let first = ways.peek().copied();
     // A single one needs no try.
@@ -138,8 +138,8 @@ fn cut(record: &Record, events: &[Event], bytes: u64) -> Vec<u64> {
 }
 
 /// The longest request among these.
-fn longest(record: &Record, events: &[Event]) -> u64 {
-    let bytes = |it: &Event| record.requests[it.number as usize].bytes();
+fn longest(record: &Record, events: &[Change]) -> u64 {
+    let bytes = |it: &Change| record.requests[it.number as usize].bytes();
     events.iter().map(bytes).max().unwrap_or(0)
 }
 
@@ -149,7 +149,7 @@ fn length(peak: u64, thousandths: u64) -> u64 {
 }
 
 /// Nearly the least regions that serve requests which have `peak` bytes at once, in thousandths of that.
-fn least(record: &Record, events: &[Event], peak: u64) -> u64 {
+fn least(record: &Record, events: &[Change], peak: u64) -> u64 {
     if peak > MOST_TRIED {
         return 1000;
     }
@@ -173,7 +173,7 @@ fn least(record: &Record, events: &[Event], peak: u64) -> u64 {
 }
 
 /// Whether the engine serves them in these regions.
-fn fits(record: &Record, events: &[Event], regions: Regions) -> bool {
+fn fits(record: &Record, events: &[Change], regions: Regions) -> bool {
     let mut spare = Spare::new(record, regions);
     events.iter().all(|event| {
         if event.begins {
@@ -186,10 +186,10 @@ fn fits(record: &Record, events: &[Event], regions: Regions) -> bool {
 
 /// The most bytes that `requests` had at once.
 pub(super) fn peak(record: &Record, requests: &[u32]) -> u64 {
-    most_live(record, &events(record, requests))
+    most_live(record, &record.changes(requests))
 }
 
-fn most_live(record: &Record, events: &[Event]) -> u64 {
+fn most_live(record: &Record, events: &[Change]) -> u64 {
     let (mut live, mut peak) = (0, 0);
     for event in events {
         let bytes = record.requests[event.number as usize].bytes();
@@ -201,32 +201,4 @@ fn most_live(record: &Record, events: &[Event]) -> u64 {
         peak = live.max(peak);
     }
     peak
-}
-
-/// A request begins or is over.
-#[derive(Clone, Copy)]
-struct Event {
-    moment: u32,
-    number: u32,
-    begins: bool,
-}
-
-/// What is longer than any region is left out: it is pinned when it is asked for.
-fn events(record: &Record, requests: &[u32]) -> Vec<Event> {
-    let mut events = Vec::with_capacity(requests.len() * 2);
-    for &number in requests {
-        let own = &record.requests[number as usize];
-        if own.bytes() > MOST_REGION {
-            continue;
-        }
-        let ends = [(own.begin, true), (own.over, false)];
-        let known = ends.into_iter().filter(|&(moment, _)| moment != NEVER);
-        events.extend(known.map(|(moment, begins)| Event {
-            moment,
-            number,
-            begins,
-        }));
-    }
-    events.sort_unstable_by_key(|event| event.moment);
-    events
 }
