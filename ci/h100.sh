@@ -20,8 +20,8 @@ step() {
 }
 
 # Without a driver and a GPU the rest is meaningless.
-cargo xtask doctor --json >"$out/doctor.json" || true
-cargo xtask doctor --gpu
+cargo pinbuddy doctor --json >"$out/doctor.json" || true
+cargo pinbuddy doctor
 ci/upstream-checkout.sh "v$version" "$tree" /version.txt '/test/*.py' /aten/src/ATen/test/
 step upstream cargo xtask test-upstream --real --torch "$version" --source "$tree"
 step tests cargo xtask test --real

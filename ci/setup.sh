@@ -4,7 +4,7 @@
 set -euo pipefail
 
 if [[ ${RUNNER_ENVIRONMENT:-} != github-hosted ]]; then
-    echo "setup: not a runner of GitHub's; cargo xtask doctor says what this machine lacks"
+    echo "setup: not a runner of GitHub's; install GoogleTest, rustfmt and clippy by hand"
     exit 0
 fi
 # Unused toolkits for phones and .NET, some 15 GB.

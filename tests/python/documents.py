@@ -26,7 +26,7 @@ _SEAM = Elsewhere(_ROWS, 'SEAM: &str = "the same with the seam alone, no fork"')
 _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
 _PROPOSAL = Elsewhere("xtask/src/upstream_pr/tests.rs", "fn a_branch_and_patches_and_nothing_else_changes")
 _RANKS = Elsewhere("tests/python/test_ranks.py", '("ddp", "fork"), ("fsdp", "fork")', "a GPU for each rank, with NCCL")
-_REPLAYED = Elsewhere("xtask/bench/src/simulate/tests.rs", "fn a_file_is_replayed_as_what_it_was_written_from")
+_REPLAYED = Elsewhere("tools/src/simulate/tests.rs", "fn a_file_is_replayed_as_what_it_was_written_from")
 _SOURCE = Elsewhere("ci/full-source-build.sh", "cargo xtask build-wheel --source", "PyTorch's source, and hours")
 
 # Beginnings of commands; of several that fit, the longest counts.
@@ -38,14 +38,14 @@ ELSEWHERE = {
     "cargo xtask test-clients": Elsewhere(_ROWS, 'CLIENTS: &str = "three clients beside stock"'),
     "cargo xtask test-upstream --seam": _SEAM,
     "cargo xtask upstream-pr": _PROPOSAL,
-    "cargo xtask verify-wheel": Elsewhere("xtask/src/verify_wheel.rs", "fn every_changed_byte_is_refused"),
+    "pinbuddy verify-wheel": Elsewhere("tools/src/verify_wheel.rs", "fn every_changed_byte_is_refused"),
     "cargo xtask bench": _BENCH,
-    "cargo xtask simulate": Elsewhere("xtask/bench/src/simulate/tests.rs", "fn tables"),
-    "cargo xtask simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),
-    "cargo xtask simulate my-program.jsonl": _REPLAYED,
-    "cargo xtask trace": _REPLAYED,
+    "pinbuddy simulate": Elsewhere("tools/src/simulate/tests.rs", "fn tables"),
+    "pinbuddy simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),
+    "pinbuddy simulate my-program.jsonl": _REPLAYED,
+    "pinbuddy trace variable": _REPLAYED,
     "cargo xtask sim -- python tests/works/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.measure(", "half an hour"),
-    "cargo xtask plan --instance": Elsewhere("tools/tests/program.rs", "--instance"),
+    "pinbuddy plan --instance": Elsewhere("tools/tests/program.rs", "--instance"),
     "cargo xtask gpu programs": _GPU,
     "cargo xtask sim -- target/gpu-pack": _GPU,
     "ci/gpu/run.sh": _GPU,

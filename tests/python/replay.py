@@ -2,10 +2,10 @@
 
 usage: replay.py TRACE [statistics]   (in the simulator: cargo xtask sim -- PYTHON tests/python/replay.py TRACE)
 
-Traces are those of `cargo xtask trace`. The answer is one line of JSON: calls that pinned, and the
+Traces are those of `pinbuddy trace`. The answer is one line of JSON: calls that pinned, and the
 most bytes that were pinned and requested at one moment. The simulator is asked for the pinned bytes, which
 it counts in whole pages. With `statistics` torch is asked, to the byte; that flushes the fork's cached blocks
-after each request. The models of `cargo xtask simulate` are held to such answers
+after each request. The models of `pinbuddy simulate` are held to such answers
 (rust-core/replay/src/replay/tests.rs). Uses on streams are left out: how long they take is the machine's
 affair. With PINBUDDY_SIM_LOCK=0 BUDDY_BACKING=cuda no memory is touched.
 """

@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from measure import environment
-from pinbuddy import _doctor
+from pinbuddy import _doctor, _tools
 
 pytestmark = pytest.mark.release
 
@@ -80,3 +81,26 @@ def test_stocks_overflow_is_named_where_stock_serves(torch, state, named):
     report = _doctor.Report(torch=torch, state=state, served=state == "on")
     report.notes = _doctor._notes(report)
     assert ("pytorch/pytorch#192722, in torch 2.13" in report.table()) == named
+
+
+def test_the_library_and_the_package_mean_the_same_releases():
+    (minor,) = [int(it.removeprefix("2.")) for it in _doctor._OVERFLOWING]
+    header = (Path(__file__).parents[2] / "cxx-bridge/cpp/upstream.h").read_text()
+    since = f"PINBUDDY_TORCH_FROM({minor}) && !PINBUDDY_TORCH_FROM({minor + 1})"
+    assert f"#define PINBUDDY_IGNORES_SIZES ({since})\n" in header
+
+
+def test_the_machine_is_looked_at_as_well():
+    shown = doctor()
+    assert "\nMemory\n" in shown.stdout and "\nGPU\n" in f"\n{shown.stdout}", shown.stdout
+    answer = json.loads(doctor("--json").stdout)
+    machine = answer["machine"]
+    assert machine["ready"] and machine["machine"]["memory"]["total"] > 0
+    (driver,) = [it for it in machine["subjects"][0]["findings"] if it["name"] == "driver"]
+    assert "simulated" in driver["value"]
+    assert machine["machine"]["needed_cuda"] == answer["cuda"]
+
+
+def test_a_wheel_without_the_program_says_nothing_of_the_machine(monkeypatch, tmp_path):
+    monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "none")
+    assert _tools.machine("13.2") is None

@@ -1,10 +1,15 @@
 //! The command line: options and help texts, no behaviour.
 
+mod simulate;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+use crate::doctor::CudaVersion;
+pub use simulate::{GrowthMode, Made, Pinbuddy, Simulate, Trace, WarmUpMode};
 
 /// Plans pinned memory and advises on it, from what a program asked for.
 #[derive(Debug, Parser)]
@@ -28,6 +33,14 @@ pub enum Command {
     Report(Report),
     /// Say what a message of pinbuddy's means, and what to do about it
     Explain(Explain),
+    /// Write workloads as traces of pinned-memory requests, for replays
+    Trace(Trace),
+    /// Replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin
+    Simulate(Simulate),
+    /// Say whether pinbuddy is in place, and what this machine offers for pinned memory
+    Doctor(Doctor),
+    /// Verify every byte of a wheel, and name the file that differs
+    VerifyWheel(VerifyWheel),
     /// Print a script that completes commands and options in bash, zsh or fish
     Completions(Completions),
 }
@@ -178,6 +191,35 @@ pub struct Explain {
     pub message: Vec<String>,
 }
 
+/// Options of `doctor`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Changes nothing, and makes no context on a GPU. What is in place is what the command of a wheel says; in a \
+                  checkout, only the machine is looked at. Exit status 1 if programs cannot pin memory here."
+)]
+pub struct Doctor {
+    /// Print the findings, and the facts that they were made from, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The version of CUDA that torch was built for: whether the driver serves it
+    #[arg(long, value_name = "VERSION", hide = true)]
+    pub cuda: Option<CudaVersion>,
+}
+
+/// Options of `verify-wheel`.
+#[derive(Clone, Debug, Args)]
+pub struct VerifyWheel {
+    /// The wheel: a fork, a plug-in, or any other
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The SHA-256 that the whole file is to have [default: that in FILE.sha256, if it is there]
+    #[arg(long, value_name = "HASH")]
+    pub sha256: Option<String>,
+    /// A wheel known to be good, the same or the official one that a fork was made of: names the first byte that differs
+    #[arg(long, value_name = "WHEEL")]
+    pub like: Option<PathBuf>,
+}
+
 /// Options of `completions`.
 #[derive(Clone, Debug, Args)]
 #[command(
@@ -256,7 +298,15 @@ mod tests {
     fn help_of_every_command() {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        for name in ["plan", "advise", "report", "top", "explain", "completions"] {
+        for name in [
+            "plan",
+            "advise",
+            "report",
+            "top",
+            "explain",
+            "doctor",
+            "completions",
+        ] {
             let command = cli.find_subcommand_mut(name).unwrap();
             let help = command.render_long_help().to_string();
             insta::assert_snapshot!(format!("help_{name}"), help);
@@ -267,19 +317,21 @@ mod tests {
     fn the_page_and_the_python_package_know_every_command() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
-        let (page, package) = (
-            text("docs/commands.md"),
-            text("cxx-bridge/python/pinbuddy/_tools.py"),
-        );
+        let page = text("docs/commands.md");
+        let package = ["_tools.py", "__main__.py"];
+        let package = package
+            .map(|it| text(&format!("cxx-bridge/python/pinbuddy/{it}")))
+            .concat();
         for command in Cli::command().get_subcommands() {
             let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
-            let row = format!("| `cargo xtask {name}` | {about} |");
-            // A checkout has other commands to complete.
-            let is_there = page.contains(&row) || name == "completions";
-            assert!(is_there, "docs/commands.md should have {row}");
             let (first, rest) = about.split_at(1);
-            let entry = format!("\"{name}\": \"{}{rest}\",", first.to_lowercase());
-            assert!(package.contains(&entry), "_tools.py should have {entry}");
+            let told = format!("\"{}{rest}\"", first.to_lowercase());
+            let row = format!("| `pinbuddy {name}` | {about} |");
+            assert!(page.contains(&row), "docs/commands.md should have {row}");
+            assert!(
+                package.contains(&told),
+                "the Python package should have {told}"
+            );
         }
     }
 }

@@ -29,13 +29,11 @@ fn whole() -> Command {
     };
     let path = |name: &'static str, hint| Arg::new(name).long(name).value_hint(hint);
     let json = || flag("json", "Print one line of JSON");
-    let doctor = Command::new("doctor").about("Say whether pinbuddy is in place, and why not");
     let library = Command::new("library").about("Print the library for a C++ program to load");
     let example = Command::new("try")
         .about("Run a small program that offloads activations, and see when memory is pinned");
     Cli::command()
         .arg(json())
-        .subcommand(doctor.arg(json()))
         .subcommand(library.arg(path("torch", ValueHint::DirPath)))
         .subcommand(example.arg(path("plan", ValueHint::FilePath)))
 }

@@ -9,18 +9,24 @@
 //!   top      programs that run in, how their memory stands out (`top`)
 //!   output   where all of these write
 //!   explain  a message in, what it means and what to do out (`explain`)
+//!   workloads  a workload's name in, a trace out (`trace`)
+//!   simulate  traces in, what models of allocators pin for them out (`simulate`)
+//!   doctor   a machine in, what it offers for pinned memory out (`doctor`)
+//!   verify_wheel  a wheel in, whether each of its bytes is as promised out (`verify-wheel`)
 //!   completions  a shell in, a script that completes command lines out (`completions`)
 //! ```
 //!
 //! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
 //! Knows no torch, no CUDA and no checkout. What is decided comes from rust-core; here are files, clocks, texts.
 
-#![forbid(unsafe_code)]
+// Calls of CUDA's driver alone are not safe (`doctor/driver.rs`).
+#![deny(unsafe_code)]
 
 pub mod advise;
 pub mod baseline;
 pub mod cli;
 pub mod completions;
+pub mod doctor;
 pub mod effort;
 pub mod explain;
 mod flow;
@@ -30,5 +36,8 @@ pub mod place;
 pub mod plan;
 pub mod report;
 mod show;
+pub mod simulate;
 pub mod top;
+pub mod verify_wheel;
 mod waited;
+pub mod workloads;

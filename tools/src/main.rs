@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pinbuddy_tools::cli::{Cli, Command};
-use pinbuddy_tools::{advise, completions, explain, output, place, plan, report, top};
+use pinbuddy_tools::{advise, completions, doctor, explain, output, place, plan, report, simulate, top, verify_wheel, workloads};
 
 fn main() -> ExitCode {
     match parsed().map_or_else(|said| said_by_clap(&said), |cli| run(&cli)) {
@@ -55,8 +55,12 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Top(args) => return top::run(args),
         Command::Explain(args) => return explain::run(args),
+        Command::Doctor(args) => return doctor::run(args),
         Command::Advise(args) => advise::run(args),
         Command::Report(args) => report::run(args),
+        Command::Trace(args) => workloads::run(args),
+        Command::Simulate(args) => simulate::run(args),
+        Command::VerifyWheel(args) => verify_wheel::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Plan(args) => match &args.instance {
             Some(file) => place::run(file, args),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
-pub use check::{Check, VerifyWheel};
+pub use check::Check;
 pub use source_build::{Launcher, SourceBuild};
 pub use test::{Test, TestClients, TestUpstream};
 
@@ -33,41 +33,16 @@ pub enum Command {
     BuildWheel(BuildWheel),
     /// Build a small wheel that gives an official torch the same allocator, with no fork
     BuildPlugin(BuildPlugin),
-    /// Say what this machine offers for building and for pinned memory, and how to improve it
-    Doctor(Doctor),
     /// Check the shape of the sources, scripts, workflows and documents, and what we depend on
     Lint,
     /// Explore behaviour: each call failing in turn, models, fuzzing, interleavings, sanitizers, Miri, a soak, coverage
     Check(Check),
-    /// Verify every byte of a wheel, and name the file that differs
-    VerifyWheel(VerifyWheel),
     /// Check a release's patches, apply them to a source tree, or edit them as commits
     Patch(patch::Patch),
     /// Make a virtual environment with the fork wheel or the official one, once, and print its path
     Venv(Venv),
     /// Run a command with the simulated CUDA runtime in front of the real one
     Sim(Sim),
-    /// Write workloads as traces of pinned-memory requests, for replays
-    #[command(disable_help_flag = true)]
-    Trace(Handed),
-    /// Replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin
-    #[command(disable_help_flag = true)]
-    Simulate(Handed),
-    /// Make a plan from a trace or snapshot: what to pin, and where each request goes
-    #[command(disable_help_flag = true)]
-    Plan(Handed),
-    /// Say what to set for the program that a trace is of, and what is wrong in it
-    #[command(disable_help_flag = true)]
-    Advise(Handed),
-    /// Show how pinned memory stands in programs that run with BUDDY_LIVE=1
-    #[command(disable_help_flag = true)]
-    Top(Handed),
-    /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
-    #[command(disable_help_flag = true)]
-    Report(Handed),
-    /// Say what a message of pinbuddy's means, and what to do about it
-    #[command(disable_help_flag = true)]
-    Explain(Handed),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
     /// Build and try the fork of every supported release, one after the other
@@ -179,21 +154,6 @@ pub struct BuildPlugin {
     #[arg(long, value_name = "DIR", default_value = "dist")]
     pub out: PathBuf,
     /// Print the summary as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `doctor`.
-#[derive(Debug, Args)]
-#[command(after_help = "Exits with 0 if build-wheel and programs with the fork can run here.")]
-pub struct Doctor {
-    /// The Python to look for torch in, and to build for
-    #[arg(long, value_name = "PY", default_value = "python3")]
-    pub python: PathBuf,
-    /// Also require a usable GPU, as --real of other commands does
-    #[arg(long)]
-    pub gpu: bool,
-    /// Print the report, and the facts behind it, as JSON on standard output
     #[arg(long)]
     pub json: bool,
 }

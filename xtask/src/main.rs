@@ -10,7 +10,6 @@ mod build_plugin;
 mod check;
 mod cli;
 mod clients;
-mod doctor;
 mod gpu;
 mod lint;
 mod matrix;
@@ -24,14 +23,13 @@ mod test;
 mod upstream;
 mod upstream_pr;
 mod venv;
-mod verify_wheel;
 
 use std::process::ExitCode;
 
 use build_wheel::plan::Plan;
 use clap::Parser as _;
 use cli::Command;
-use programs::{BENCH, TOOLS};
+use programs::BENCH;
 use support::failure;
 use xtask_build as build_wheel;
 use xtask_python as python;
@@ -50,20 +48,11 @@ fn main() -> ExitCode {
             None => build(args),
         },
         Command::BuildPlugin(args) => build_plugin::run(args),
-        Command::Doctor(args) => doctor::run(args),
         Command::Check(args) => check::run(args),
         Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),
-        Command::VerifyWheel(args) => verify_wheel::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
-        Command::Trace(words) => match BENCH.hand_on(&["trace"], words)? {},
-        Command::Simulate(words) => match BENCH.hand_on(&["simulate"], words)? {},
-        Command::Plan(words) => match TOOLS.hand_on(&["plan"], words)? {},
-        Command::Advise(words) => match TOOLS.hand_on(&["advise"], words)? {},
-        Command::Top(words) => match TOOLS.hand_on(&["top"], words)? {},
-        Command::Report(words) => match TOOLS.hand_on(&["report"], words)? {},
-        Command::Explain(words) => match TOOLS.hand_on(&["explain"], words)? {},
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::TestUpstream(args) => upstream::run(args),
@@ -87,9 +76,8 @@ fn help() -> Option<anyhow::Error> {
     let typed = support::typed::arguments();
     let words: Vec<_> = typed.iter().map(String::as_str).collect();
     let (program, path): (_, &[&str]) = match words[..] {
-        ["help", "bench" | "simulate" | "trace"] => (BENCH, &words[1..]),
+        ["help", "bench"] => (BENCH, &words[1..]),
         ["help", "gpu", "plot"] => (BENCH, &["gpu", "plot"]),
-        ["help", "plan" | "advise" | "report" | "top" | "explain"] => (TOOLS, &words[1..]),
         _ => return None,
     };
     let words = vec!["--help".into()];

@@ -1,17 +1,38 @@
 //! The CUDA runtime of a command: with `--real` this machine's, checked; otherwise the simulator, built.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
+use crate::programs::TOOLS;
 pub use crate::python::runtime::Runtime;
-use crate::{doctor, sim};
+use crate::sim;
+use crate::support::refusal::refuse;
 
 /// This machine's own if `real`, refused if it has no usable GPU; otherwise the simulator.
-pub fn choose(real: bool, python: &Path) -> Result<Runtime> {
+pub fn choose(real: bool) -> Result<Runtime> {
     if real {
-        doctor::require_gpu(python)?;
+        require_gpu(&TOOLS.ensure()?)?;
         return Ok(Runtime::Real);
     }
     Ok(Runtime::Simulated(sim::build()?))
+}
+
+/// What `pinbuddy doctor` says of this machine, if programs cannot pin memory here.
+fn require_gpu(tools: &Path) -> Result<()> {
+    let doctor = Command::new(tools)
+        .arg("doctor")
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("running {}", tools.display()))?;
+    if doctor.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    Err(refuse("there is no GPU that programs can use here")
+        .found(said.trim_end())
+        .expected("an NVIDIA driver that serves torch's CUDA, and a GPU")
+        .remedy("what is missing is said above; without --real the simulator stands in for a GPU")
+        .into())
 }

@@ -33,7 +33,7 @@ const UNMARKED: [(&str, &str, &str); 8] = [
     (
         "docs/simulate.md",
         "| workload | stock |",
-        "replays on models, the same each time: `cargo xtask simulate`",
+        "replays on models, the same each time: `pinbuddy simulate`",
     ),
     (
         "docs/variables.md",

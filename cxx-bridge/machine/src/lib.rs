@@ -1,6 +1,6 @@
 //! What a machine offers for pinned memory, read from the text files of `/proc` and `/sys`.
 //!
-//! The engine's budget and `cargo xtask doctor` both read a machine here, so that they see the same.
+//! The engine's budget and `pinbuddy doctor` both read a machine here, so that they see the same.
 //! Numbers and words only: knows no policy and no messages. All files are below a root that tests choose.
 //! A file that cannot be read means that the machine does not offer it, or does not limit it.
 #![forbid(unsafe_code)]

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one line of JSON, for machines")
     parser.add_argument("--version", action="store_true", help="print PyTorch's version and pinbuddy's")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and why not")
+    doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and what this machine offers for pinned memory")
     doctor.add_argument("--json", action="store_true", default=SUPPRESS)
     commands.add_parser("try", help=_try.ABOUT, add_help=False)
     library = commands.add_parser("library", help="print the library for a C++ program to load")
@@ -98,7 +98,12 @@ def _print_settings(as_json: bool) -> int:
 
 def _print_doctor(as_json: bool) -> int:
     report = _doctor.examine()
-    written = _output.put(json.dumps(report.as_data()) if as_json else report.table())
+    if as_json:
+        machine = _tools.machine(report.cuda, "--json")
+        written = _output.put(json.dumps({**report.as_data(), "machine": machine and json.loads(machine)}))
+    else:
+        machine = _tools.machine(report.cuda)
+        written = _output.put("\n\n".join([*([machine.rstrip()] if machine else []), report.table()]))
     return written if report.served else 1
 
 

@@ -1,7 +1,7 @@
 """``python -m pinbuddy doctor``: whether pinbuddy is in place in this environment, and if not, why.
 
 Looks for PyTorch, the library and the entry point, imports torch as a program would, and says which
-allocator serves pinned memory. Changes nothing, and pins nothing.
+allocator serves pinned memory. Changes nothing, and pins nothing. What the machine offers says ``pinbuddy-tools``.
 """
 
 import importlib.metadata
@@ -16,8 +16,7 @@ _OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Releases whose own allocator may serve a request with a shorter cached block (pytorch/pytorch#192722), with their patch
-# releases: later ones compare sizes, earlier ones round all of them. A test of the build tool compares it with
-# `doctor/torch.rs` and `cpp/upstream.h`.
+# releases: later ones compare sizes, earlier ones round all of them. A test compares it with `cpp/upstream.h`.
 _OVERFLOWING = ("2.13",)
 
 

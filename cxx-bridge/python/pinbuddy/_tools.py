@@ -1,9 +1,10 @@
-"""The program ``pinbuddy-tools``, which plans, advises and shows. It needs neither torch nor a GPU.
+"""The program ``pinbuddy-tools``, which plans, advises, shows and looks at the machine. It needs neither torch nor a GPU.
 
 Finds it and becomes it. Knows none of its options.
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,12 @@ COMMANDS = {
     "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
     "explain": "say what a message of pinbuddy's means, and what to do about it",
+    "trace": "write workloads as traces of pinned-memory requests, for replays",
+    "simulate": "replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin",
+    "verify-wheel": "verify every byte of a wheel, and name the file that differs",
     "completions": "print a script that completes commands and options in bash, zsh or fish",
 }
-"""Its commands, each in a line."""
+"""Its commands that need nothing of Python's, each in a line."""
 
 PROGRAM = Path(__file__).parent / "bin" / "pinbuddy-tools"
 
@@ -35,3 +39,15 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
         to_do = f"chmod +x {PROGRAM}, or install it where programs may be run"
         print(f"{PROGRAM} cannot be started: {error.strerror}; to do: {to_do}", file=sys.stderr)
         return 1
+
+
+def machine(cuda: str | None, *options: str) -> str | None:
+    """What ``doctor`` says of this machine, for a torch with this version of CUDA. ``None`` where the program cannot be
+    started, which says nothing about the machine."""
+    needed = ["--cuda", cuda] if cuda else []
+    try:
+        done = subprocess.run([PROGRAM, "doctor", *needed, *options], stdout=subprocess.PIPE, text=True, check=False)
+    except OSError:
+        return None
+    # 1 is its verdict on the machine.
+    return done.stdout if done.returncode in (0, 1) else None

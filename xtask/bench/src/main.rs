@@ -1,7 +1,6 @@
-//! The benchmark, replays of traces, and plots: a program that `cargo xtask` starts. It builds nothing itself.
+//! The benchmark and plots: a program that `cargo xtask` starts. It builds nothing itself.
 //!
-//! It is given two environments with torch, the harness and the simulator. Simulations, traces and plots need none
-//! of these, nor a checkout.
+//! It is given two environments with torch, the harness and the simulator. Plots need none of these.
 
 #![allow(
     unreachable_pub,
@@ -11,8 +10,6 @@
 mod bench;
 mod cli;
 mod gpu_plot;
-mod simulate;
-mod trace;
 
 use std::process::ExitCode;
 
@@ -23,8 +20,6 @@ use xtask_support::{failure, scratch};
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let result = scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
-        Command::Trace(args) => trace::run(args),
-        Command::Simulate(args) => simulate::run(args),
         Command::Gpu(args) => match &args.command {
             GpuCommand::Plot(args) => gpu_plot::run(args),
         },

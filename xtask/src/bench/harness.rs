@@ -125,7 +125,7 @@ fn run(command: &mut Command) -> Result<()> {
     Err(refuse("the harness of the benchmarks does not compile")
         .found(String::from_utf8_lossy(&output.stderr).trim())
         .expected("tests/bench to fit the official wheel's headers")
-        .remedy("cargo xtask doctor says what building needs")
+        .remedy("install what is named above, then run it again")
         .into())
 }
 

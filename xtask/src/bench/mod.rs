@@ -41,7 +41,7 @@ pub fn run(handed: &Handed) -> Result<Infallible> {
     let needs = needs(&program, handed)?;
     let lock = lock::take("bench")?;
     // First, whatever may be missing.
-    let runtime = runtime::choose(needs.real, &needs.python)?;
+    let runtime = runtime::choose(needs.real)?;
     let environment = |at_hand: Option<&PathBuf>, stock: bool| match at_hand {
         Some(folder) => venv::open(folder, stock),
         None => venv::ensure(None, stock, &needs.python),
@@ -93,7 +93,7 @@ fn hand_over(command: &mut Command, harness: &Path, runtime: &Runtime) {
 /// A few turns of the parts that need the harness alone: for `cargo xtask test`.
 pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
     let harness = harness(fork, stock)?;
-    let runtime = runtime::choose(false, Path::new("python3"))?;
+    let runtime = runtime::choose(false)?;
     let mut command = Command::new(BENCH.ensure()?);
     command.arg("smoke").arg("--fork").arg(&**fork);
     command.arg("--stock").arg(&**stock);

@@ -1,4 +1,4 @@
-//! The command lines of `check` and `verify-wheel`.
+//! The command line of `check`.
 
 use std::path::PathBuf;
 
@@ -28,18 +28,4 @@ pub struct Check {
     /// Seconds of the soak, where they are others
     #[arg(long, value_name = "N")]
     pub soak_seconds: Option<u64>,
-}
-
-/// Options of `verify-wheel`.
-#[derive(Debug, Args)]
-pub struct VerifyWheel {
-    /// The wheel: a fork, a plug-in, or any other
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// The SHA-256 that the whole file is to have [default: that in FILE.sha256, if it is there]
-    #[arg(long, value_name = "HASH")]
-    pub sha256: Option<String>,
-    /// A wheel known to be good, the same or the official one that a fork was made of: names the first byte that differs
-    #[arg(long, value_name = "WHEEL")]
-    pub like: Option<PathBuf>,
 }

@@ -77,7 +77,7 @@ pub fn all(names: &[String]) -> Result<Vec<Row>> {
     let known = known()?;
     let python = Path::new("python3");
     let chosen = client::choose(names)?;
-    let runtime = runtime::choose(false, python)?;
+    let runtime = runtime::choose(false)?;
     let libraries = chosen.iter().any(|it| it.library.is_some());
     let environments = Environments::ensure_two(python, libraries)?;
     let (stock, fork) = (&environments.stock, &environments.others[0].1);

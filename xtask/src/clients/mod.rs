@@ -32,7 +32,7 @@ use table::Row;
 pub fn run(args: &cli::TestClients) -> Result<()> {
     let chosen = client::choose(&args.names)?;
     let known = Known::read()?;
-    let runtime = runtime::choose(args.real, &args.python)?;
+    let runtime = runtime::choose(args.real)?;
     let environments = Environments::ensure(args)?;
     let rows = in_turn(&chosen, &environments, &runtime, &known)?;
     print!("\n{}", table::text(&rows));

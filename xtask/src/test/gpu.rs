@@ -36,7 +36,7 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     let harness = bench::harness(fork, stock)?;
     let out = Scratch::folder(&paths::target().join("gpu-trial"))?;
     let only = [&[SUITE][..], &MEASUREMENTS].concat().join(",");
-    let mut command = runtime::choose(false, python)?.command(fork.join("bin/python"))?;
+    let mut command = runtime::choose(false)?.command(fork.join("bin/python"))?;
     command
         .arg(paths::root().join("tests/gpu/run.py"))
         .args(["--simulator", "--quick", "--only", &only])

@@ -120,7 +120,7 @@ const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the C
 /// Only the tests that use a GPU.
 fn on_gpu(table: &mut Table) -> Result<()> {
     let args = build_args(None);
-    let runtime = runtime::choose(true, &args.python)?;
+    let runtime = runtime::choose(true)?;
     let python = args.python.as_path();
     if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
@@ -174,7 +174,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
                 table.row(MODEL, || simulator::model_beside(&stock));
             }
             table.row(FORK, || {
-                let runtime = runtime::choose(false, python)?;
+                let runtime = runtime::choose(false)?;
                 fork::python_tests(Pass::Release, &fork, &stock, python, &runtime)
             });
             if scope.has(BENCH) {
@@ -185,7 +185,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
             }
             if scope.has(CLIENTS) {
                 table.row(CLIENTS, || {
-                    let runtime = runtime::choose(false, python)?;
+                    let runtime = runtime::choose(false)?;
                     clients::quick(&fork, &stock, &runtime)
                 });
             }

@@ -116,7 +116,7 @@ pub fn asserting(
         python,
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
-    let runtime = runtime::choose(false, python)?;
+    let runtime = runtime::choose(false)?;
     fork::pytest(Pass::Behaviour, &environment, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")

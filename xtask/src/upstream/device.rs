@@ -79,7 +79,7 @@ const SERVED: u64 = 8;
 pub fn count(source: Option<&Path>) -> Result<Tally> {
     let interpreter = Path::new("python3");
     let python = Python::probe(interpreter)?;
-    let runtime = runtime::choose(false, interpreter)?;
+    let runtime = runtime::choose(false)?;
     let progress = Progress::new(3 + STOCK.len() + OURS.len());
     let (known, choice, requirements) = progress.step("get PyTorch's tests", |step| {
         let root = source.map_or_else(|| debian::ensure(step), |it| Ok(it.to_path_buf()))?;

@@ -112,7 +112,7 @@ pub fn count(args: &cli::TestUpstream) -> Result<Tally> {
     let interpreter = Path::new("python3");
     let python = Python::probe(interpreter)?;
     // First, whatever may be missing.
-    let runtime = runtime::choose(args.real, interpreter)?;
+    let runtime = runtime::choose(args.real)?;
     let environments = if args.stock || args.seam { 1 } else { 2 };
     let others = match (args.stock, args.seam) {
         (_, true) => 3,

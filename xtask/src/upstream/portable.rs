@@ -35,7 +35,7 @@ pub fn write(
         let root = source.map_or_else(|| debian::ensure(step), |it| Ok(it.to_path_buf()))?;
         Source::open(&root, Selection::Gpu)
     })?;
-    let runtime = runtime::choose(false, Path::new("python3"))?;
+    let runtime = runtime::choose(false)?;
     let environment = progress.step("look at the official wheel in the simulator", |_| {
         Environment::probe("the official wheel", stock, &runtime)
     })?;

@@ -127,7 +127,7 @@ impl Harness {
         xtask_support::refusal::refuse(format!("the harness with {} ended", self.subject.name()))
             .found(format!("{how}, told to: {line}\n{}", said.trim_end()))
             .expected("an answer")
-            .remedy("cargo xtask doctor says what this machine has; --only runs the other parts")
+            .remedy("pinbuddy doctor says what this machine has; --only runs the other parts")
             .into()
     }
 }

@@ -84,7 +84,7 @@ fn run(environments: &Environments, name: &str, results: &mut Results) -> Result
         return Err(refuse(format!("tests/python/{name}.py failed"))
             .found(String::from_utf8_lossy(&output.stderr).trim())
             .expected("two working environments, and memory for what it pins")
-            .remedy("cargo xtask doctor says what this machine has")
+            .remedy("pinbuddy doctor says what this machine has")
             .into());
     }
     let table = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,0 +1,193 @@
+//! How much memory the engine may pin, and which limit decides that.
+//!
+//! The rule is the engine's (cxx-bridge/src/budget): half of the least limit that `pinbuddy-machine` reads, plus
+//! free reserved huge pages, which `pages` shows.
+
+use serde::Serialize;
+
+use super::finding::Finding;
+use super::setting::Setting;
+use crate::show::size;
+use pinbuddy_machine::{Cgroup, Files, Limit, Limits, LockLimit, Of};
+
+/// Blocks of 1 GiB that a warm-up should be able to pin.
+const BLOCKS: u64 = 8;
+const BLOCK: u64 = 1 << 30;
+
+/// Limits in bytes; none if there is no limit or it cannot be read.
+#[derive(Debug, Serialize)]
+pub(super) struct Memory {
+    /// The machine's memory.
+    pub total: Option<u64>,
+    /// `MemAvailable`.
+    pub available: Option<u64>,
+    /// `RLIMIT_MEMLOCK`, soft.
+    pub lock_soft: Option<u64>,
+    /// The same, hard.
+    pub lock_hard: Option<u64>,
+    /// `CAP_IPC_LOCK`: the lock limit does not bind.
+    pub may_lock_all: bool,
+    /// The control group with the least memory left.
+    pub cgroup: Option<Cgroup>,
+    /// What one process may pin.
+    pub budget: Option<u64>,
+    /// The limit that decides.
+    #[serde(skip)]
+    deciding: Option<Limit>,
+}
+
+impl Memory {
+    /// Reads it all.
+    pub(super) fn read(files: &Files) -> Self {
+        let limits = Limits::read(files);
+        let LockLimit {
+            soft,
+            hard,
+            may_lock_all,
+        } = limits.lock;
+        Self {
+            budget: limits.least().map(|it| it.bytes / 2),
+            deciding: limits.least(),
+            total: limits.total,
+            available: limits.available,
+            lock_soft: soft,
+            lock_hard: hard,
+            may_lock_all,
+            cgroup: limits.cgroup,
+        }
+    }
+
+    /// Whether `bytes` can be reserved for huge pages without starving the rest. Neither the lock limit nor a
+    /// memory control group counts these pools.
+    pub(super) fn affords(&self, bytes: u64) -> bool {
+        self.available.is_none_or(|it| it / 2 >= bytes)
+    }
+
+    /// The size of such a warm-up, in bytes.
+    pub(super) const fn warm_up() -> u64 {
+        BLOCKS * BLOCK
+    }
+
+    /// Judges each limit, and the budget; `gpus` is how many processes torchrun would start here.
+    pub(super) fn findings(&self, setting: Setting, gpus: usize) -> Vec<Finding> {
+        vec![
+            self.machine(),
+            self.group(setting),
+            self.lock(setting),
+            self.allowance(gpus),
+        ]
+    }
+
+    fn machine(&self) -> Finding {
+        let shown = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), size);
+        let value = format!("{} of {}", shown(self.available), shown(self.total));
+        Finding::ok("available", value)
+    }
+
+    fn group(&self, setting: Setting) -> Finding {
+        let Some(group) = &self.cgroup else {
+            return Finding::ok("cgroup", "no limit");
+        };
+        let value = format!(
+            "{} left: limit {} (v{}), {} in use, {} of it cache",
+            size(group.left()),
+            size(group.limit),
+            group.version,
+            size(group.used),
+            size(group.cache)
+        );
+        if holds_warm_up(group.left()) {
+            return Finding::ok("cgroup", value);
+        }
+        // Twice the warm-up, since the budget is half, plus what is in use.
+        let wanted = group.used - group.cache.min(group.used) + 2 * Self::warm_up();
+        let wanted = wanted.div_ceil(BLOCK);
+        let finding = Finding::note("cgroup", value);
+        if setting.container {
+            finding.host(format!(
+                "docker update --memory={wanted}g --memory-swap={wanted}g CONTAINER"
+            ))
+        } else {
+            finding.root(format!("echo {wanted}G > {}", group.file))
+        }
+    }
+
+    fn lock(&self, setting: Setting) -> Finding {
+        let name = "memlock";
+        let Some(soft) = self.lock_soft else {
+            return Finding::ok(name, "unlimited");
+        };
+        let shown = size(soft);
+        if self.may_lock_all {
+            return Finding::ok(name, format!("{shown}, passed by CAP_IPC_LOCK"));
+        }
+        if holds_warm_up(soft) {
+            return Finding::ok(name, shown);
+        }
+        if soft <= LockLimit::DEFAULT {
+            let value =
+                format!("{shown}, the default, which CUDA's driver passes; the simulator cannot");
+            return Finding::ok(name, value);
+        }
+        let value = format!("{shown}, and no CAP_IPC_LOCK to pass it");
+        let finding = Finding::note(name, value);
+        if self.lock_hard.is_none() {
+            finding.run("ulimit -l unlimited")
+        } else if setting.container {
+            finding.host("docker run --ulimit memlock=-1 …")
+        } else {
+            finding.run("sudo prlimit --pid $$ --memlock=unlimited")
+        }
+    }
+
+    fn allowance(&self, gpus: usize) -> Finding {
+        let name = "budget";
+        let Some(Limit {
+            bytes: least, of, ..
+        }) = self.deciding
+        else {
+            return Finding::ok(name, "no limit is known");
+        };
+        let what = match of {
+            Of::Machine => "what is available",
+            Of::Group => "what the cgroup leaves",
+            Of::Process => "memlock",
+        };
+        let budget = least / 2;
+        let mut value = format!("{} may be pinned, half of {what}", size(budget));
+        if gpus > 1 {
+            let share = size(budget / gpus as u64);
+            value += &format!("; {share} by each of {gpus} ranks");
+        }
+        let blocks = budget / BLOCK;
+        if blocks >= BLOCKS {
+            return Finding::ok(name, value);
+        }
+        value += &format!("; the warm-up's {BLOCKS} blocks of 1 GiB do not fit");
+        Finding::note(name, value).run(match (of, (budget >> 20) / BLOCKS) {
+            // As far as is known, the driver ignores this limit; only the engine keeps to it.
+            (Of::Process, _) if self.beside_lock() > budget => {
+                format!("export BUDDY_MAX_MB={}", self.beside_lock() >> 20)
+            }
+            _ if blocks > 0 => format!("export BUDDY_BLOCK_COUNT={blocks}"),
+            (_, smaller @ 16..) => format!("export BUDDY_BLOCK_SIZE_MB={}", smaller & !1),
+            _ => "export BUDDY_WARMUP=off BUDDY_GROWTH=exact".to_owned(),
+        })
+    }
+
+    /// The budget without the lock limit.
+    fn beside_lock(&self) -> u64 {
+        self.left().unwrap_or(0) / 2
+    }
+
+    /// Memory of processes that pin nothing, in bytes.
+    pub(super) fn left(&self) -> Option<u64> {
+        let limits = [self.available, self.cgroup.as_ref().map(Cgroup::left)];
+        limits.into_iter().flatten().min()
+    }
+}
+
+/// Whether half of what a limit leaves is enough for the warm-up.
+fn holds_warm_up(left: u64) -> bool {
+    left / 2 >= Memory::warm_up()
+}

@@ -1,0 +1,158 @@
+//! The table and the JSON of small workloads. All counts are deterministic.
+
+use std::io::Write as _;
+
+use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
+use tempfile::NamedTempFile;
+
+use super::*;
+
+fn arguments(traces: &[&str]) -> cli::Simulate {
+    use clap::Parser as _;
+    let line = ["pinbuddy", "simulate"].into_iter();
+    let cli = cli::Cli::try_parse_from(line.chain(traces.iter().copied())).unwrap();
+    let cli::Command::Simulate(args) = cli.command else {
+        panic!("another command");
+    };
+    args
+}
+
+/// Removes the times, which differ from run to run.
+fn comparison(line: &[&str]) -> Comparison {
+    let args = arguments(line);
+    let input = input::all(&args.traces, args.made).unwrap().remove(0);
+    let mut comparison = compare(input, &kinds(&args.policies), &args).unwrap();
+    comparison.reading_seconds = 0.0;
+    for outcome in comparison.policies.values_mut() {
+        assert!(outcome.seconds > 0.0);
+        (outcome.seconds, outcome.requests_per_second) = (0.0, None);
+    }
+    comparison
+}
+
+#[test]
+fn tables() {
+    for name in ["fixed-129.5mib", "variable-lengths"] {
+        let comparison = comparison(&[name]);
+        insta::assert_snapshot!(name, Table(&comparison, &Kind::ALL).to_string());
+    }
+}
+
+use table::Table;
+
+#[test]
+fn json() {
+    let line = [
+        "fixed-2.083gib",
+        "--policy",
+        "pinbuddy",
+        "--block-count",
+        "2",
+    ];
+    let answer = Answer {
+        optimized: true,
+        peak_memory_bytes: Some(1 << 24),
+        traces: vec![comparison(&line)],
+        advice: Vec::new(),
+    };
+    insta::assert_snapshot!("json", serde_json::to_string_pretty(&answer).unwrap());
+    insta::assert_snapshot!("footer", table::footer(&answer));
+}
+
+#[test]
+fn workloads_come_with_advice_and_chosen_policies_without() {
+    let told = |line: &[&str]| {
+        let args = arguments(line);
+        let traces = [comparison(line)];
+        advice::of_workloads(&args, &traces).unwrap()
+    };
+    let advice = told(&["fixed-129.5mib"]);
+    assert_eq!(advice.len(), 1);
+    let text = advice::Text(&advice).to_string();
+    let start = "fixed-129.5mib\n  Recommended: pinbuddy";
+    assert!(text.starts_with(start), "{text}");
+    assert!(
+        advice[0]
+            .recommendation
+            .reason
+            .starts_with("it pins 5.06 GiB (1.00 times")
+    );
+    assert!(told(&["fixed-129.5mib", "--policy", "stock"]).is_empty());
+}
+
+#[test]
+fn the_document_explains_policies_workloads_and_keys() {
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/simulate.md")).unwrap();
+    let has = |text: String| assert!(page.contains(&text), "docs/simulate.md has no {text:?}");
+    for policy in Kind::ALL {
+        has(format!("\n| `{}` |", policy.name()));
+    }
+    for workload in WORKLOADS {
+        let sizes = match workload.sizes {
+            Sizes::Fixed => "fixed",
+            Sizes::Vary => "vary",
+        };
+        has(format!("\n| `{}` | {sizes} |", workload.name));
+    }
+    let comparison = comparison(&["fixed-2.083gib", "--policy", "stock"]);
+    let outcome = serde_json::to_value(&comparison.policies["stock"]).unwrap();
+    for key in outcome.as_object().unwrap().keys() {
+        has(format!("`{key}`"));
+    }
+}
+
+#[test]
+fn a_file_is_replayed_as_what_it_was_written_from() {
+    let mut file = NamedTempFile::new().unwrap();
+    let mut writer = pinbuddy_trace::Writer::new(file.as_file_mut()).unwrap();
+    for event in Workload::named("kv-cache").unwrap().events(1, 50) {
+        writer.write(&event).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = file.path().display().to_string();
+    let from_file = comparison(&[&path]);
+    let made = comparison(&["kv-cache", "--steps", "50"]);
+    assert_eq!(from_file.policies, made.policies);
+    assert_eq!(from_file.events, made.events);
+}
+
+#[test]
+fn what_a_crash_cut_off_is_replayed_up_to_there() {
+    let mut file = NamedTempFile::new().unwrap();
+    let text = r#"{"format":"pinbuddy-trace","version":2,"unit":"ns","torch":"2.15.0"}
+{"t":3000,"op":"alloc","id":1,"bytes":5000,"thread":0}
+{"t":4000,"op":"event","id":1,"stream":0}
+{"t":5000,"op":"free","id":1,"thread":0}
+{"t":6000,"op":"safe","id":1}
+{"t":7000,"op":"lost","events":9}
+{"t":8000,"op":"alloc","id":2,"by"#;
+    write!(file, "{text}").unwrap();
+    let path = file.path().display().to_string();
+    let replayed = comparison(&[&path]);
+    assert_eq!(replayed.events, 5);
+    let outcome = &replayed.policies["stock"];
+    assert_eq!((outcome.allocations, outcome.frees), (1, 1));
+}
+
+#[test]
+fn what_is_no_trace_is_named_with_its_line() {
+    let mut file = NamedTempFile::new().unwrap();
+    writeln!(
+        file,
+        "{{\"t\":1,\"op\":\"iter\"}}\n{{\"t\":1,\"op\":\"free\",\"id\":4}}"
+    )
+    .unwrap();
+    let path = file.path().display().to_string();
+    let args = arguments(&[&path]);
+    let input = input::all(&args.traces, args.made).unwrap().remove(0);
+    let error = compare(input, &Kind::ALL, &args).unwrap_err();
+    assert_eq!(
+        format!("{error:#}").replace(&path, "FILE"),
+        "FILE is no trace: line 2: expected free to name a block that lives, found id 4, which does not"
+    );
+    let error = input::all(&["no/such".to_owned()], args.made)
+        .err()
+        .unwrap();
+    insta::assert_snapshot!("missing", error.to_string());
+}
