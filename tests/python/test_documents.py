@@ -95,6 +95,12 @@ def test_what_is_typed_works_and_shows_what_it_is_said_to(document, folder, bin)
                 assert good, f"{typed} prints\n{printed}\nand the document has\n{shown}"
 
 
+def test_what_the_readme_shows_in_python_pins_what_it_asks_for(folder, bin):
+    [text] = [text for kind, text in blocks(ROOT / "README.md") if kind == "python"]
+    text += "import time; time.sleep(3); print(pinbuddy.stats()['engine']['pinned_bytes']['peak'] / batch.nbytes)"
+    assert float(run([sys.executable, "-c", text], folder, bin).stdout.split()[-1]) <= 1.25
+
+
 def test_every_command_that_is_not_run_here_is_run_by_somebody():
     typed = [typed for it in all_documents() for kind, text in blocks(it) if kind == "console" for typed, _, _ in commands(text)]
     for start, other in ELSEWHERE.items():

@@ -158,7 +158,7 @@ fn write(
 ) -> Result<(PathBuf, String)> {
     let name = WheelName {
         name: "pinbuddy".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: version(libraries, program)?,
         python: "py3".into(),
         abi: "none".into(),
         platform: platform(libraries, &program.floors)?,
@@ -179,6 +179,24 @@ fn write(
         Ok(digest.hex())
     })?;
     Ok((path, sha256))
+}
+
+/// `0.1.0+torch2.11.0.2.15.0.h1a2b3c4d`: our version, the releases, and a digest of all that the wheel is made of. pip
+/// does not install a wheel of the version that is installed, so a wheel that was built anew needs another one. The
+/// digest begins with a letter, since pip drops the zeros before a number.
+fn version(libraries: &[Library], program: &Program) -> Result<String> {
+    let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
+    let inputs = serde_json::to_vec(&(known, Digest::of(&program.bytes).hex()))?;
+    let releases: Vec<&str> = libraries
+        .iter()
+        .filter_map(|it| it.provenance.torch_version.split('+').next())
+        .collect();
+    Ok(format!(
+        "{}+torch{}.h{}",
+        env!("CARGO_PKG_VERSION"),
+        releases.join("."),
+        &Digest::of(&inputs).hex()[..8]
+    ))
 }
 
 /// A platform tag for all libraries and the program.

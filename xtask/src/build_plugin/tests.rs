@@ -1,6 +1,7 @@
 //! The plug-in's metadata, with invented libraries.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use super::*;
 use crate::support::progress::Step;
@@ -55,7 +56,7 @@ fn tools() -> Program {
 fn name(libraries: &[Library]) -> WheelName {
     WheelName {
         name: "pinbuddy".into(),
-        version: "0.1.0".into(),
+        version: version(libraries, &tools()).unwrap(),
         python: "py3".into(),
         abi: "none".into(),
         platform: platform(libraries, &Floors::default()).unwrap(),
@@ -68,7 +69,7 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let name = name(&libraries);
     let contents = contents::contents(&name, &libraries, &tools()).unwrap();
     let text = |path: &str| String::from_utf8(contents.files[path].bytes.clone()).unwrap();
-    let info = "pinbuddy-0.1.0.dist-info";
+    let info = format!("pinbuddy-{}.dist-info", name.version);
     insta::assert_snapshot!(
         [
             format!("{name}\n"),
@@ -89,6 +90,52 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let example = fs::read_to_string(paths::root().join("examples/offload.py")).unwrap();
     assert_eq!(text("pinbuddy/examples/offload.py"), example);
     assert!(!contents.files.keys().any(|it| it.starts_with("torch")));
+}
+
+/// pip said that the plug-in is installed already, and left it as it was.
+#[test]
+fn pip_replaces_a_plug_in_by_one_that_was_built_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let python = folder.path().join("venv/bin/python");
+    let run = |program: &Path, arguments: &[&str]| {
+        let done = Command::new(program)
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        String::from_utf8(done.stdout).unwrap()
+    };
+    run(Path::new("python3"), &["-m", "venv", "venv"]);
+    let [older, newer] = two();
+    let mut changed = library("2.15.0+cu132", "manylinux_2_34_x86_64");
+    changed.provenance.inputs.source_sha256 = "ef".repeat(32);
+    for libraries in [vec![newer], vec![changed], vec![older]] {
+        let mut name = name(&libraries);
+        // That of this machine is not known, and pip only takes its own.
+        name.platform = "linux_x86_64".into();
+        let wheel = name.to_string();
+        let contents = contents::contents(&name, &libraries, &tools()).unwrap();
+        writer::write_new(&contents, &folder.path().join(&wheel)).unwrap();
+        run(
+            &python,
+            &[
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-index",
+                "--disable-pip-version-check",
+                &wheel,
+            ],
+        );
+        let ask = "from importlib.metadata import version; print(version('pinbuddy'))";
+        assert_eq!(run(&python, &["-c", ask]).trim(), name.version);
+    }
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Provisioner {
                 return Step::Block(block);
             }
         }
-        if too_much || mood == Mood::Loose && self.settings.growth == Growth::Segment {
+        if self.settings.growth == Growth::Segment && (too_much || mood == Mood::Loose) {
             // Sizes differ so much that regions do not fit again. Regions as long as stock's come to
             // rest once there are as many as stock has. Not longer than a segment: such a region
             // would serve only requests that are longer, too.
@@ -173,9 +173,13 @@ impl Provisioner {
 
     /// Regions that were let go and are unpinned before `bytes` more are pinned. As much as is pinned, if
     /// the regions are short enough, so that no more is pinned meanwhile. More, up to twice as much, if
-    /// the worker has not kept up and too much is pinned.
+    /// the worker has not kept up and too much is pinned; with exact growth it is not waited for.
     fn overdue(&mut self, exact: usize, bytes: usize) -> Vec<IdleSegment> {
-        let most = self.allowance(exact) + self.settings.segment_bytes / 4;
+        let late = match self.settings.growth {
+            Growth::Segment => self.settings.segment_bytes / 4,
+            Growth::Exact => 0,
+        };
+        let most = self.allowance(exact) + late;
         let beyond = (self.held() + self.engine.leaving_bytes() + bytes).saturating_sub(most);
         if beyond > 0 {
             self.engine.take_leaving(beyond.min(2 * bytes), usize::MAX)

@@ -8,8 +8,9 @@
 //!
 //! Invariants: a request waits once, and for at most half of what its own pin would take; the worker
 //! pauses while a request pins. Beyond what the user asked to have ready, no more is pinned than the
-//! *allowance* (the largest set in use and nearly half of it, or for small sets 64 MiB and a fifth, but no more than a
-//! fifth and half a segment; or what stock would have pinned), unless live blocks are so scattered that no region is idle.
+//! *allowance*, unless live blocks are so scattered that no region is idle. It is the largest set in use and nearly half of
+//! it, or for small sets 64 MiB and a fifth, but no more than a fifth and half a segment; or what stock would have pinned.
+//! With exact growth it is the largest set and a twentieth.
 
 mod ahead;
 mod grow;
@@ -269,11 +270,13 @@ impl Provisioner {
     /// The most that may be pinned with a request of `bytes`.
     fn allowance(&self, bytes: usize) -> usize {
         let set = self.engine.largest_set().max(self.engine.in_use() + bytes);
+        let told = self.warm.told_bytes(&self.settings);
+        if self.settings.growth == Growth::Exact {
+            return (set + set / 20).max(told);
+        }
         let more = FIRST.max(set / 4).min(self.settings.segment_bytes / 2);
         let by_need = set + set / 5 + more;
-        by_need
-            .max(self.warm.told_bytes(&self.settings))
-            .max(self.engine.rival_bytes(bytes))
+        by_need.max(told).max(self.engine.rival_bytes(bytes))
     }
 
     fn permit(
