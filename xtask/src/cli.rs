@@ -1,11 +1,11 @@
 //! The command line: options and help texts, no behaviour.
 
-mod check;
 pub mod gpu;
 pub mod patch;
 mod source_build;
 mod test;
 pub mod upstream_pr;
+mod verify_wheel;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
-pub use check::{Check, VerifyWheel};
 pub use source_build::{Launcher, SourceBuild};
 pub use test::{Test, TestClients, TestUpstream};
+pub use verify_wheel::VerifyWheel;
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
@@ -37,8 +37,6 @@ pub enum Command {
     Doctor(Doctor),
     /// Check the shape of the sources, scripts, workflows and documents, and what we depend on
     Lint,
-    /// Explore behaviour: each call failing in turn, models, fuzzing, interleavings, sanitizers, Miri, a soak, coverage
-    Check(Check),
     /// Verify every byte of a wheel, and name the file that differs
     VerifyWheel(VerifyWheel),
     /// Check a release's patches, apply them to a source tree, or edit them as commits

@@ -7,7 +7,6 @@
 
 mod bench;
 mod build_plugin;
-mod check;
 mod cli;
 mod clients;
 mod doctor;
@@ -51,7 +50,6 @@ fn main() -> ExitCode {
         },
         Command::BuildPlugin(args) => build_plugin::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::Check(args) => check::run(args),
         Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),
         Command::VerifyWheel(args) => verify_wheel::run(args),

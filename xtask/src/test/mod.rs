@@ -5,7 +5,7 @@ mod fork;
 mod gpu;
 mod npm;
 mod page;
-pub mod plugin;
+mod plugin;
 mod rust;
 mod simulator;
 mod source;
