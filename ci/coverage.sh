@@ -33,7 +33,7 @@ LLVM_PROFILE_FILE=$PWD/$out/counts/tests-%2m.profraw "${tests[@]}"
 unset CARGO_ENCODED_RUSTFLAGS
 # Other rows judge failures: counting takes time, and writes files that some tests do not expect.
 PINBUDDY_TEST_LIBRARY=coverage PINBUDDY_TEST_END=whole LLVM_PROFILE_FILE=$PWD/$out/counts/library-%2m.profraw \
-    cargo xtask test --only "built with assertions" || echo "coverage: tests failed; other checks judge them"
+    cargo xtask test --only assertions || echo "coverage: tests failed; other checks judge them"
 
 "$llvm/llvm-profdata" merge --sparse --output "$out/merged.profdata" "$out"/counts/*.profraw
 mapfile -t programs < <(python3 - "$out/programs.json" <<'PYTHON'

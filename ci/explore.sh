@@ -22,7 +22,7 @@ missing() {
 python_tests() {
     local figures
     figures=$(mktemp)
-    PYTEST_ADDOPTS=$1 PINBUDDY_FIGURES=$figures cargo xtask test --only "built with assertions"
+    PYTEST_ADDOPTS=$1 PINBUDDY_FIGURES=$figures cargo xtask test --only assertions
     python3 - "$figures" <<'PYTHON'
 import collections, json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -81,7 +81,7 @@ asan() {
 }
 
 sanitized() {
-    PINBUDDY_SANITIZER=$1 PINBUDDY_SANITIZE_SECONDS=$each cargo xtask test --nightly --only "the library under sanitizers"
+    PINBUDDY_SANITIZER=$1 PINBUDDY_SANITIZE_SECONDS=$each cargo xtask test --nightly --only library
 }
 
 # Small tests in Miri. Tests of whole gibibytes would take hours, so the modules are named; each must have a test.

@@ -6,6 +6,8 @@ mod source_build;
 mod test;
 pub mod upstream_pr;
 mod verify_wheel;
+#[cfg(test)]
+mod written;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,8 +37,6 @@ pub enum Command {
     BuildPlugin(BuildPlugin),
     /// Say what this machine offers for building and for pinned memory, and how to improve it
     Doctor(Doctor),
-    /// Check the shape of the sources, scripts, workflows and documents, and what we depend on
-    Lint,
     /// Verify every byte of a wheel, and name the file that differs
     VerifyWheel(VerifyWheel),
     /// Check a release's patches, apply them to a source tree, or edit them as commits

@@ -11,7 +11,6 @@ mod cli;
 mod clients;
 mod doctor;
 mod gpu;
-mod lint;
 mod matrix;
 mod patch;
 mod programs;
@@ -50,7 +49,6 @@ fn main() -> ExitCode {
         },
         Command::BuildPlugin(args) => build_plugin::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),
         Command::VerifyWheel(args) => verify_wheel::run(args),
         Command::Venv(args) => venv::run(args),
