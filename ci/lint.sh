@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo fmt --all --check
 cargo clippy --locked --workspace --all-targets -- --deny warnings
-cargo xtask lint
+ci/rules.sh
 cargo xtask patch lint

@@ -11,4 +11,4 @@ fresh_cargo_home "$PWD/target/fresh/cargo"
 fresh_cache "$PWD/target/fresh/cache"
 cargo xtask build-wheel
 cargo xtask test --nightly
-cargo xtask check fuzz --seconds 30 --json target/fuzz.json
+EACH=30 ci/explore.sh fuzz

@@ -4,14 +4,14 @@
 # program of threads; every call that fails in turn, and ten of them in client programs; a day in simulated time. Four hours on
 # two cores.
 #
-# usage: ci/soak.sh [MINUTES [FILE]]     (of the soak, default 60; the table as JSON, default target/soak.json)
+# usage: ci/soak.sh [MINUTES]     (of the soak, default 60)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 minutes=${1:-60}
 if [[ ! $minutes =~ ^[1-9][0-9]*$ ]]; then
-  echo "usage: ci/soak.sh [MINUTES [FILE]]; MINUTES is a whole number, not ${1@Q}" >&2
+  echo "usage: ci/soak.sh [MINUTES]; MINUTES is a whole number, not ${1@Q}" >&2
   exit 2
 fi
 export PINBUDDY_INTERLEAVINGS=${PINBUDDY_INTERLEAVINGS:-100000}
-cargo xtask check soak model fuzz shuttle faults clients tsan asan day --actions 100000000 --seconds 120 \
-  --soak-seconds $((minutes * 60)) --json "${2:-target/soak.json}"
+ACTIONS=100000000 EACH=120 SOAK=$((minutes * 60)) \
+    ci/explore.sh soak model fuzz shuttle faults clients tsan asan day

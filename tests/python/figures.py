@@ -1,4 +1,4 @@
-"""What tests explored, for `cargo xtask check`: a line of JSON each, in the file that PINBUDDY_FIGURES names."""
+"""What tests explored, for `ci/explore.sh`: a line of JSON each, in the file that PINBUDDY_FIGURES names."""
 
 import json
 import os

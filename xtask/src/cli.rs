@@ -1,11 +1,12 @@
 //! The command line: options and help texts, no behaviour.
 
-mod check;
 pub mod gpu;
 pub mod patch;
 mod source_build;
 mod test;
 pub mod upstream_pr;
+#[cfg(test)]
+mod written;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
-pub use check::Check;
 pub use source_build::{Launcher, SourceBuild};
 pub use test::{Test, TestClients, TestUpstream};
 
@@ -33,10 +33,6 @@ pub enum Command {
     BuildWheel(BuildWheel),
     /// Build a small wheel that gives an official torch the same allocator, with no fork
     BuildPlugin(BuildPlugin),
-    /// Check the shape of the sources, scripts, workflows and documents, and what we depend on
-    Lint,
-    /// Explore behaviour: each call failing in turn, models, fuzzing, interleavings, sanitizers, Miri, a soak, coverage
-    Check(Check),
     /// Check a release's patches, apply them to a source tree, or edit them as commits
     Patch(patch::Patch),
     /// Make a virtual environment with the fork wheel or the official one, once, and print its path

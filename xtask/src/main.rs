@@ -7,11 +7,9 @@
 
 mod bench;
 mod build_plugin;
-mod check;
 mod cli;
 mod clients;
 mod gpu;
-mod lint;
 mod matrix;
 mod patch;
 mod programs;
@@ -48,8 +46,6 @@ fn main() -> ExitCode {
             None => build(args),
         },
         Command::BuildPlugin(args) => build_plugin::run(args),
-        Command::Check(args) => check::run(args),
-        Command::Lint => lint::run(),
         Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),

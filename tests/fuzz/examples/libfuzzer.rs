@@ -1,4 +1,4 @@
-//! libFuzzer on the target that `PINBUDDY_FUZZ_TARGET` names. `cargo xtask check fuzz` compiles it with
+//! libFuzzer on the target that `PINBUDDY_FUZZ_TARGET` names. `ci/explore.sh fuzz` compiles it with
 //! `cfg(fuzzing)` and LLVM's counters; without them it only says so.
 
 #![cfg_attr(fuzzing, no_main)]
@@ -17,5 +17,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 
 #[cfg(not(fuzzing))]
 fn main() {
-    eprintln!("compiled without libFuzzer; cargo xtask check fuzz compiles it with");
+    eprintln!("compiled without libFuzzer; ci/explore.sh fuzz compiles it with");
 }

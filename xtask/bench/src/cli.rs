@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Command lines in scripts, workflows and documents. `cargo xtask lint` checks the commands that are not
+    /// Command lines in scripts, workflows and documents. A test of xtask checks the commands that are not
     /// handed on.
     #[test]
     fn command_lines_of_this_checkout_are_taken() {

@@ -156,7 +156,7 @@ pub fn compile(
     .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
     .env("PINBUDDY_FORK_VERSION", against.fork_version)
     .env("CARGO_ENCODED_RUSTFLAGS", rust_flags(root, target, flavour).join("\x1f"))
-    .env("CXXFLAGS", cxx_flags(root, target, against).join(" "))
+    .env("CXXFLAGS", cxx_flags(root, target, against, flavour).join(" "))
     .env("CC_SHELL_ESCAPED_FLAGS", "1")
     .env("CXX", "g++");
     command = cleaned(command);
@@ -216,6 +216,10 @@ pub(crate) fn cleaned(mut command: Cmd<'_>) -> Cmd<'_> {
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
 pub(crate) fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
+    // Who reads counts looks for the sources where they are.
+    if let Flavour::Coverage = flavour {
+        return vec!["-Cinstrument-coverage".to_owned()];
+    }
     let cargo = cargo_home();
     let mut flags = Vec::new();
     // The last match wins, so the more special paths come later.
@@ -226,9 +230,6 @@ pub(crate) fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<St
     ] {
         flags.push(format!("--remap-path-prefix={}={to}", from.display()));
     }
-    if let Flavour::Coverage = flavour {
-        flags.push("-Cinstrument-coverage".to_owned());
-    }
     flags
 }
 
@@ -238,7 +239,10 @@ fn cargo_home() -> PathBuf {
     env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from)
 }
 
-fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>) -> Vec<String> {
+fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>, flavour: Flavour) -> Vec<String> {
+    if let Flavour::Coverage = flavour {
+        return Vec::new();
+    }
     let cuda = against.cuda.iter().map(|it| (it.as_path(), "cuda"));
     let cargo = cargo_home();
     [

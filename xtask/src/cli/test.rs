@@ -72,6 +72,9 @@ pub struct TestClients {
     /// Use this machine's GPU instead of the simulator
     #[arg(long)]
     pub real: bool,
+    /// Compare the fork with stock while one of ten calls to CUDA or the kernel fails
+    #[arg(long, conflicts_with_all = ["torch", "real", "json", "python"])]
+    pub faults: bool,
     /// Write the table, and everything that was compared, as JSON to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -10,18 +10,18 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::{Context as _, Result};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::client::{self, Client};
 use super::environments::Environments;
 use super::report::Ran;
-use super::run;
+use super::run::run as run_client;
 use crate::python::environment::Environment;
 use crate::runtime;
 use crate::support::paths;
 use crate::support::progress::{Progress, Step};
 use crate::support::refusal::refuse;
-pub use verdict::Outcome;
+use verdict::Outcome;
 
 /// The ten commonest of the sweep, as the simulator reads them: pins, unpins, events, copies, a context that is lost, and
 /// memory of our own. What pinbuddy calls where stock calls something else fails with it.
@@ -42,15 +42,13 @@ const FAULTS: [(&str, &str); 10] = [
 ];
 
 /// A client under one fault.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    pub client: &'static str,
-    /// Its library besides torch.
-    pub library: Option<&'static str>,
-    pub fault: &'static str,
-    pub stock: String,
-    pub fork: String,
-    pub outcome: Outcome,
+#[derive(Debug)]
+struct Row {
+    client: &'static str,
+    fault: &'static str,
+    stock: String,
+    fork: String,
+    outcome: Outcome,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -72,8 +70,37 @@ struct Entry {
 /// How often stock is run where the fork ends otherwise: where threads decide how a program ends, stock has several ends.
 const STOCK_RUNS: usize = 3;
 
-/// Runs the named clients, or all; what became of each under each fault.
-pub fn all(names: &[String]) -> Result<Vec<Row>> {
+/// Runs the named clients, or all; prints a row for each fault, and sums.
+pub fn run(names: &[String]) -> Result<()> {
+    let rows = all(names)?;
+    let count = |wanted| rows.iter().filter(|row| row.outcome == wanted).count();
+    for row in &rows {
+        let (client, fault) = (row.client, row.fault);
+        println!("{client:<20}{fault:<34}{:<44}{}", row.stock, row.fork);
+    }
+    println!(
+        "{} clients, {} faults not met, {} survived, {} ended as stock, {} differ as listed",
+        rows.len() / FAULTS.len(),
+        count(Outcome::NotMet),
+        count(Outcome::Survived),
+        count(Outcome::AsStock),
+        count(Outcome::AsListed),
+    );
+    let differs = rows.iter().filter(|row| row.outcome == Outcome::Differs);
+    let differs: Vec<_> = differs
+        .map(|row| format!("{} ({})", row.client, row.fault))
+        .collect();
+    if differs.is_empty() {
+        return Ok(());
+    }
+    Err(refuse("client programs end otherwise than with stock")
+        .found(differs.join(", "))
+        .expected("what stock does, or an entry in tests/clients/faults.toml that says why not")
+        .into())
+}
+
+/// What became of each under each fault.
+fn all(names: &[String]) -> Result<Vec<Row>> {
     let known = known()?;
     let python = Path::new("python3");
     let chosen = client::choose(names)?;
@@ -87,7 +114,7 @@ pub fn all(names: &[String]) -> Result<Vec<Row>> {
         rows.extend(progress.step(client.name, |step| {
             let one = |environment: &Environment, plan: &str| {
                 let variables = [("PINBUDDY_SIM_FAULTS", plan), ("PINBUDDY_SIM_LOG", "1")];
-                run::run(client, environment, &runtime, &variables)
+                run_client(client, environment, &runtime, &variables)
             };
             of_client(
                 client,
@@ -143,7 +170,6 @@ fn of_client(
         }
         rows.push(Row {
             client: client.name,
-            library: client.library,
             fault,
             stock: stocks.last().map(verdict::end).unwrap_or_default(),
             fork: verdict::end(&fork),

@@ -7,7 +7,7 @@ mod client;
 mod compare;
 mod differences;
 mod environments;
-pub mod faults;
+mod faults;
 mod report;
 mod run;
 mod table;
@@ -30,6 +30,9 @@ use environments::Environments;
 use table::Row;
 
 pub fn run(args: &cli::TestClients) -> Result<()> {
+    if args.faults {
+        return faults::run(&args.names);
+    }
     let chosen = client::choose(&args.names)?;
     let known = Known::read()?;
     let runtime = runtime::choose(args.real)?;

@@ -12,13 +12,13 @@ mod program;
 mod suppressions;
 mod units;
 
+use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
 use crate::support::tally::Tally;
-pub use compile::files;
 use program::Run;
 
 /// What looks on.
@@ -55,7 +55,7 @@ impl Sanitizer {
     }
 
     /// What the compiler and the linker are told.
-    pub fn flags(self) -> &'static [&'static str] {
+    fn flags(self) -> &'static [&'static str] {
         match self {
             Self::Thread => &["-fsanitize=thread"],
             Self::Address => &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
@@ -94,14 +94,27 @@ pub fn quick() -> Result<Tally> {
 /// A row of `cargo xtask test --nightly`: the library under real torch.
 pub fn nightly() -> Result<Tally> {
     let mut tally = Tally::default();
+    let (only, seconds) = (
+        env::var("PINBUDDY_SANITIZER"),
+        env::var("PINBUDDY_SANITIZE_SECONDS"),
+    );
     for sanitizer in Sanitizer::ALL {
-        tally.passed += usize::try_from(library::once(sanitizer, 1)?)?;
+        if only.as_ref().is_ok_and(|name| name != sanitizer.name()) {
+            continue;
+        }
+        tally.passed += usize::try_from(match &seconds {
+            Ok(seconds) => {
+                let looked = long(sanitizer, seconds.parse()?)?;
+                looked.programs + looked.defects + looked.library
+            }
+            Err(_) => library::once(sanitizer, 1)?,
+        })?;
     }
     Ok(tally)
 }
 
-/// `cargo xtask check tsan|asan`: both ways for as many seconds each, with another seed each time.
-pub fn long(sanitizer: Sanitizer, seconds: u64) -> Result<Looked> {
+/// `ci/explore.sh tsan asan`: both ways for as many seconds each, with another seed each time.
+fn long(sanitizer: Sanitizer, seconds: u64) -> Result<Looked> {
     let mut looked = units::once(sanitizer, Run::Short)?;
     let start = Instant::now();
     for seed in 2.. {

@@ -5,7 +5,7 @@ mod fork;
 mod gpu;
 mod npm;
 mod page;
-pub mod plugin;
+mod plugin;
 mod rust;
 mod simulator;
 mod source;
@@ -13,6 +13,7 @@ mod unittest;
 mod wheel;
 
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 use anyhow::Result;
@@ -21,14 +22,13 @@ use crate::bench;
 use crate::build_wheel::{self, plan::Plan};
 use crate::cli;
 use crate::clients;
-use crate::lint;
 use crate::python::environment::Environment;
 use crate::runtime;
 use crate::sanitize;
-use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::table::Table;
-use crate::support::tally::Tally;
+use crate::support::tally::{self, Tally};
+use crate::support::{paths, relay};
 use crate::upstream;
 use crate::venv;
 use fork::Pass;
@@ -50,7 +50,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
         };
         with_torch(&mut table, &build_args(Some(torch)), &scope);
     } else {
-        table.row("scripts and workflows", lint::check);
+        table.row("scripts and workflows", rules);
         if args.quick {
             table.row(RUST, rust::all);
             table.row(SANITIZED, sanitize::quick);
@@ -116,6 +116,12 @@ const CMAKE: &str = "the CMake of source builds";
 /// Descriptions of what proves a release.
 const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, \
                        the library under sanitizers, and real starts of the Python tests' programs";
+
+/// The rules of `tests/checkout`, and linters of scripts, workflows and dependencies.
+fn rules() -> Result<Tally> {
+    let (text, success) = relay::run(&mut Command::new(paths::root().join("ci/rules.sh")))?;
+    Ok(tally::unittest(&text).checked(success))
+}
 
 /// Only the tests that use a GPU.
 fn on_gpu(table: &mut Table) -> Result<()> {

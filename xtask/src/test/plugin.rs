@@ -3,9 +3,9 @@
 //! The library is a debug build that asserts its invariants, such as no driver call under a lock (I5). The released
 //! plug-in is checked to have the fork wheel's library, byte for byte, so that results for one hold for the other.
 
+use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -52,7 +52,8 @@ pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) ->
 }
 
 /// pytest with the debug build as a plug-in, without timing tests. A test fails if another library is loaded. With
-/// `real_starts` no program is forked (`tests/python/start.py`).
+/// `real_starts` no program is forked (`tests/python/start.py`). `PINBUDDY_TEST_LIBRARY=coverage` has the library count its
+/// lines (`ci/coverage.sh`).
 pub fn python_tests(
     torch: Option<&str>,
     fork: &Path,
@@ -60,55 +61,17 @@ pub fn python_tests(
     python: &Path,
     real_starts: bool,
 ) -> Result<Tally> {
-    asserting(torch, fork, stock, python, Library::Debug, |command| {
-        if real_starts {
-            command.env("PINBUDDY_TEST_START", "real");
-        }
-    })
-}
-
-/// Libraries that assert their invariants.
-#[derive(Clone, Copy, Debug)]
-pub enum Library {
-    /// Nothing else.
-    Debug,
-    /// It counts which of its lines run.
-    Coverage,
-}
-
-impl Library {
-    /// What cargo builds.
-    pub fn flavour(self) -> Flavour {
-        match self {
-            Self::Debug => Flavour::Debug,
-            Self::Coverage => Flavour::Coverage,
-        }
-    }
-
-    /// In the names of its folders.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Debug => "plugin",
-            Self::Coverage => "coverage",
-        }
-    }
-}
-
-/// The same, as `adjust` would have it.
-pub fn asserting(
-    torch: Option<&str>,
-    fork: &Path,
-    stock: &Path,
-    python: &Path,
-    library: Library,
-    adjust: impl FnOnce(&mut Command),
-) -> Result<Tally> {
-    let folder = paths::target().join("wheel").join(library.name());
+    let counts = env::var_os("PINBUDDY_TEST_LIBRARY").is_some_and(|it| it == "coverage");
+    let (flavour, name) = match counts {
+        true => (Flavour::Coverage, "coverage"),
+        false => (Flavour::Debug, "plugin"),
+    };
+    let folder = paths::target().join("wheel").join(name);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let plugin = build(torch, python, library.flavour(), &folder)?;
+    let plugin = build(torch, python, flavour, &folder)?;
     fork::require(fork, stock, python)?;
-    let name = stock.file_name().unwrap_or_default().to_string_lossy();
-    let folder = stock.with_file_name(name.replace("-stock-", &format!("-{}-", library.name())));
+    let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
+    let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
     let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
     let wheel = plugin.path.display().to_string();
     venv::require(
@@ -121,7 +84,9 @@ pub fn asserting(
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
-        adjust(command);
+        if real_starts {
+            command.env("PINBUDDY_TEST_START", "real");
+        }
     })
 }
 

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Checks scripts (shellcheck), workflows (actionlint, zizmor), the rules of tests/checkout, and dependencies (cargo-deny).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=ci/tools.sh
+source ci/tools.sh
+
+mapfile -t scripts < <(git ls-files -z --cached --others --exclude-standard |
+    xargs -0 awk 'FNR == 1 && /^#!.*bash$/ { print FILENAME } { nextfile }' 2>/dev/null)
+echo "rules: ${#scripts[@]} scripts"
+shellcheck --norc "${scripts[@]}"
+actionlint -no-color -shellcheck shellcheck -pyflakes=
+zizmor --offline --quiet --no-progress --color=never --no-config --persona=pedantic .github/workflows
+PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover --start-directory tests/checkout
+ci/deny.sh

@@ -1,0 +1,132 @@
+"""Rules on the files of a checkout that no ready linter has: shape of sources, workflows, settings in documents.
+
+Each rule takes all text files, by their paths from the root, and yields complaints: "path:line: what is wrong".
+"""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+Files = dict[str, str]
+
+ROOT = Path(__file__).parents[2]
+LONGEST = 400
+# A longer source, and why.
+LONGER = {"tests/cuda-sim/src/bindings.rs": "made by bindgen"}
+# Generated files, and parts of upstream's text.
+NOT_OURS = (".snap", ".svg", ".json", ".patch", ".lock")
+# In parts, or this file would name them: hosts of package registries, which are the client's to know; folders of one machine.
+HOSTS = [a + b for a, b in [("pypi.", "org"), ("python", "hosted.org"), ("crates.", "io"), ("registry.", "npmjs"), ("deb.", "debian.org"), ("download.pytorch.", "org")]]
+FOLDERS = re.compile("/(wo" + "rk|ro" + r"ot)/[\w.]")
+# Crates that need no unsafe code.
+SAFE = [f"rust-core/{it}" for it in ("engine", "trace", "replay", "snapshot", "plan", "slots", "live")] + ["cxx-bridge/machine"]
+
+SETTINGS = "cxx-bridge/src/config/variables.rs"
+SIMULATOR, SIMULATOR_PAGE = "tests/cuda-sim/src/", "docs/simulator.md"
+CI_PAGE = "ci/README.md"
+SETTING = re.compile(r"\b(?:BUDDY|PINBUDDY_SIM)_\w+")
+
+
+def checkout() -> Files:
+    """The text files that git tracks or would add."""
+    command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    files = {}
+    for name in filter(None, names):
+        try:
+            files[name] = (ROOT / name).read_text()
+        except (UnicodeDecodeError, FileNotFoundError):  # no text, or removed without git
+            continue
+    return files
+
+
+def is_script(text: str) -> bool:
+    return re.match(r"#!.*bash\n", text) is not None
+
+
+def is_workflow(path: str) -> bool:
+    return path.startswith(".github/workflows/")
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    return enumerate(text.splitlines(), 1)
+
+
+def own(text: str) -> str:
+    """A Rust source without its tests."""
+    return text.split("#[cfg(test)]")[0]
+
+
+def has_head(path: str, text: str) -> bool:
+    """Whether a source begins with a comment that says what it is for; a C++ file may leave that to its header."""
+    first = text.split("\n", 1)[1] if text.startswith("#!") else text
+    kind = Path(path).suffix
+    if kind == ".rs":
+        return first.startswith("//!")
+    if kind in (".cpp", ".c", ".h"):
+        return first.startswith(("//", "/*", f'#include "{Path(path).stem}.h"'))
+    return first.startswith(("# ", '"""') if kind == ".py" else "# ")
+
+
+def shape(files: Files) -> Iterator[str]:
+    for path, text in files.items():
+        if path.endswith(NOT_OURS):
+            continue
+        if Path(path).suffix in (".rs", ".cpp", ".h", ".c", ".py", ".sh", ".yml") or is_script(text):
+            if text.strip() and not has_head(path, text):
+                yield f"{path}:1: no comment at its head that says what it is for"
+            length = text.count("\n")
+            if (length > LONGEST) != (path in LONGER):
+                yield f"{path}: {length} lines; the most are {LONGEST}, and LONGER lists exceptions"
+        for number, line in lines(text):
+            if line != line.rstrip() or "\t" in line:
+                yield f"{path}:{number}: a tab, or blanks at the end"
+            if FOLDERS.search(line):
+                yield f"{path}:{number}: a folder of one machine"
+            yield from (f"{path}:{number}: {host}: a registry is the client's to know" for host in HOSTS if host in line)
+        if text and not text.endswith("\n"):
+            yield f"{path}: the last line does not end"
+
+
+def safe_crates(files: Files) -> Iterator[str]:
+    for crate in SAFE:
+        if "#![forbid(unsafe_code)]" not in files.get(f"{crate}/src/lib.rs", ""):
+            yield f"{crate}/src/lib.rs: does not forbid unsafe code"
+
+
+def workflows(files: Files) -> Iterator[str]:
+    """What actionlint and zizmor do not ask for: every command can be run by hand, every job has a time limit."""
+    for path, text in files.items():
+        if not is_workflow(path):
+            continue
+        for number, line in lines(text):
+            command = re.match(r"[\s-]*run:\s*(.*)", line)
+            if command and not command[1].startswith(("ci/", "cargo xtask ")):
+                yield f"{path}:{number}: a command that is neither ci/… nor cargo xtask …"
+        if text.count("runs-on:") != text.count("timeout-minutes:"):
+            yield f"{path}: a job without timeout-minutes"
+
+
+def documents(files: Files) -> Iterator[str]:
+    """Documents name settings and scripts that exist; pages list the simulator's settings, workflows and scripts."""
+    known = set()
+    for path, text in files.items():
+        if path == SETTINGS or path.startswith(SIMULATOR):
+            quoted = {name for name in SETTING.findall(own(text)) if f'"{name}"' in own(text)}
+            known |= quoted
+            if path != SETTINGS:
+                missing = sorted(name for name in quoted if name not in files.get(SIMULATOR_PAGE, ""))
+                yield from (f"{SIMULATOR_PAGE}: no row explains {name}, which {path} reads" for name in missing)
+    for path, text in files.items():
+        script = is_script(text)
+        listed = path if script else path.rsplit("/", 1)[-1]
+        if (is_workflow(path) or (script and path.startswith("ci/"))) and f"`{listed}" not in files.get(CI_PAGE, ""):
+            yield f"{CI_PAGE}: nothing explains {path}"
+        if path == "CHANGELOG.md" or not (path.endswith(".md") or script or is_workflow(path)):
+            continue
+        for number, line in lines(text):
+            yield from (f"{path}:{number}: {name} is no setting" for name in SETTING.findall(line) if name not in known)
+            for name in re.findall(r"(?<![\w./-])ci/[\w/.-]+\.sh", line):
+                if name not in files:
+                    yield f"{path}:{number}: there is no {name}"

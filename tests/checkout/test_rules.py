@@ -1,0 +1,80 @@
+"""This checkout keeps its rules, and each rule complains of what breaks it."""
+
+import unittest
+
+import rules
+from messages import messages
+from rules import CI_PAGE, HOSTS, LONGEST, SETTINGS, SIMULATOR_PAGE
+
+FILES = rules.checkout()
+WORKFLOW = ".github/workflows/a.yml"
+BASH = "#!/usr/bin/env bash\n# A.\n"
+
+
+class ThisCheckout(unittest.TestCase):
+    def test_its_files_are_found(self):
+        self.assertGreater(len(FILES), 500)
+        self.assertGreater(sum(map(rules.is_workflow, FILES)), 3)
+
+    def test_shape_of_sources(self):
+        self.assertEqual([*rules.shape(FILES)], [])
+
+    def test_crates_that_forbid_unsafe_code(self):
+        self.assertEqual([*rules.safe_crates(FILES)], [])
+
+    def test_workflows(self):
+        self.assertEqual([*rules.workflows(FILES)], [])
+
+    def test_what_documents_name(self):
+        self.assertEqual([*rules.documents(FILES)], [])
+
+    def test_messages_and_their_explanations(self):
+        self.assertEqual([*messages(FILES)], [])
+
+
+class WhatBreaksARule(unittest.TestCase):
+    def complaints(self, rule, files, *expected):
+        said = [*rule(files)]
+        self.assertEqual(len(said), len(expected), said)
+        for complaint, part in zip(said, expected, strict=True):
+            self.assertIn(part, complaint)
+
+    def test_shape_of_sources(self):
+        folder = "/ro" + "ot/x"
+        files = {"a.rs": "use std;\n", "b.cpp": '#include "a.h"\n', "c.sh": "#!/bin/bash\nset -e \n", "d.py": f"# d\n\tx\ny = '{folder}'\n"}
+        files |= {"f.h": "// f\n" * (LONGEST + 1), "README.md": f"{HOSTS[0]}\nend", "g.snap": "\t \n", "x.rs": "//! A.\n"}
+        heads = ["a.rs:1: no comment", "b.cpp:1: no comment", "c.sh:1: no comment"]
+        self.complaints(rules.shape, files, *heads, "c.sh:2: a tab", "d.py:2: a tab", "d.py:3: a folder", "f.h: 401 lines", HOSTS[0], "does not end")
+        self.complaints(rules.shape, {next(iter(rules.LONGER)): "//! A.\n"}, "exceptions")
+
+    def test_crates_that_allow_unsafe_code(self):
+        files = {f"{crate}/src/lib.rs": "#![forbid(unsafe_code)]" for crate in rules.SAFE[1:]}
+        self.complaints(rules.safe_crates, files, rules.SAFE[0])
+
+    def test_workflows(self):
+        text = "    runs-on: x\n    steps:\n      - run: ci/lint.sh\n      - run: |\n          curl x | sh\n"
+        self.complaints(rules.workflows, {WORKFLOW: text}, ":4: a command", "timeout-minutes")
+
+    def test_what_documents_name(self):
+        files = {SETTINGS: 'variable("BUDDY_LOG")\n#[cfg(test)]\n"BUDDY_LOK"', SIMULATOR_PAGE: "| `PINBUDDY_SIM_A=1` |\n"}
+        files |= {"tests/cuda-sim/src/a.rs": 'is("PINBUDDY_SIM_A"); is("PINBUDDY_SIM_B")', CI_PAGE: "| `a.yml` | `ci/a.sh` |\n"}
+        files |= {"CHANGELOG.md": "`BUDDY_OLD`\n", "docs/x.md": "`BUDDY_LOG=off`, `BUDDY_*`, ci/a.sh, ci/gone.sh\n`BUDDY_LOK=off`\n"}
+        files |= {WORKFLOW: "# A.\n", ".github/workflows/b.yml": "# B.\n", "ci/a.sh": BASH, "ci/b.sh": BASH}
+        expected = ["no row explains PINBUDDY_SIM_B", "x.md:1: there is no ci/gone.sh", "x.md:2: BUDDY_LOK is no setting", "b.yml", "ci/b.sh"]
+        self.complaints(rules.documents, files, *expected)
+
+    def test_messages_without_an_explanation_and_the_other_way_round(self):
+        files = {
+            "cxx-bridge/src/a.rs": 'say("one thing and \\\n     another")',
+            "cxx-bridge/cpp/b.cpp": '  TORCH_WARN("bad: ", why);\n  TORCH_WARN("a third, "\n    "and a fourth",\n    " (see: pinbuddy explain \'third, and a\')");',
+            "cxx-bridge/python/f.py": "raise ValueError(\"worse (see: pinbuddy explain 'nothing')\")\n\nraise RuntimeError(\n    \"worst\"\n)",
+            "cxx-bridge/src/d.rs": 'log::warn(|| "one thing and another");\nlog::warn(|| "a sixth thing");\n#[cfg(test)]\nlog::warn(|| "a test")',
+            "xtask/c.rs": '"a fifth"',
+            "docs/troubleshooting.md": "### `thing and another`\n### `third, and a`\n### `a fifth`\n### By message\n",
+        }
+        expected = ["md:3: nothing says 'a fifth'", "b.cpp: no pointer", "f.py: no pointer", "no heading 'nothing'", "'a sixth thing'"]
+        self.complaints(messages, files, *expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+//! Checks that the parser accepts the `cargo xtask` commands of workflows, scripts and documents. A test of xtask-bench checks
+//! the commands that are handed on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use super::Cli;
+use crate::support::calls::{COMMAND, commands};
+use crate::support::paths;
+
+/// What the parser says of each command that it refuses.
+fn refused(document: bool, text: &str) -> Vec<String> {
+    let typed = text.lines().map(str::trim_start).filter_map(|line| {
+        // In a document only lines after `$ ` are commands; comments explain them.
+        match (document, line.strip_prefix("$ ")) {
+            (true, command) => command?.split('#').next(),
+            (false, _) => (!line.starts_with('#') && !line.starts_with("echo ")).then_some(line),
+        }
+    });
+    typed.flat_map(commands).filter_map(complaint).collect()
+}
+
+fn complaint(words: Vec<String>) -> Option<String> {
+    let all = ["cargo xtask"].into_iter();
+    let error = Cli::try_parse_from(all.chain(words.iter().map(String::as_str))).err()?;
+    let said = error.to_string();
+    let said = said.lines().next().unwrap_or_default();
+    let is_help = error.kind() == ErrorKind::DisplayHelp;
+    (!is_help).then(|| format!("{COMMAND}{}: {said}", words.join(" ")))
+}
+
+/// Documents, scripts and workflows.
+fn files() -> Vec<PathBuf> {
+    let folders = [
+        "",
+        "ci",
+        "ci/gpu",
+        ".ci",
+        ".github/workflows",
+        "docs",
+        "examples",
+    ];
+    let entries = folders.map(|it| fs::read_dir(paths::root().join(it)).unwrap());
+    let files = entries.into_iter().flatten().map(|it| it.unwrap().path());
+    let is_read =
+        |it: &PathBuf| it.ends_with(".ci/run") || matches!(ending(it), "md" | "sh" | "yml");
+    files.filter(is_read).collect()
+}
+
+fn ending(file: &Path) -> &str {
+    let ending = file.extension().and_then(|it| it.to_str());
+    ending.unwrap_or_default()
+}
+
+#[test]
+fn command_lines_of_this_checkout_are_accepted() {
+    let (mut complaints, mut read) = (Vec::new(), 0);
+    for file in files() {
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        read += text.matches(COMMAND).count();
+        complaints.extend(refused(ending(&file) == "md", &text));
+    }
+    assert_eq!(complaints, [""; 0]);
+    assert!(read > 50, "{read}");
+}
+
+#[test]
+fn what_the_parser_refuses_is_named() {
+    let script = "cargo xtask test --quik\ncargo xtask venv --torch \"$1\"\n# cargo xtask tset\n";
+    let document = "`cargo xtask tset`\n$ cargo xtask tset   # cargo xtask tset\n";
+    let all = [refused(false, script), refused(true, document)].concat();
+    insta::assert_snapshot!(all.join("\n"), @"
+    cargo xtask test --quik: error: unexpected argument '--quik' found
+    cargo xtask tset: error: unrecognized subcommand 'tset'
+    ");
+}
