@@ -64,7 +64,7 @@ pub struct Handed {
 }
 
 /// Options of `build-wheel`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(
     after_help = "With --source, PyTorch itself is built, which takes hours: docs/source-builds.md. The tree is not \
                   changed without --keep; the same command resumes an interrupted build."

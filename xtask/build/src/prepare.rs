@@ -91,7 +91,7 @@ pub fn prepare_observed(
     // Its path must not change, or cargo would recompile.
     let overlay = paths::target().join("wheel/overlay");
     let headers = progress.step("apply the series", |_| {
-        let headers = patched(plan, &tree)?;
+        let headers = apply::to_headers(&plan.series, &tree, &plan.header, &plan.release)?;
         lay_over(&overlay, &headers)?;
         Ok(headers)
     })?;
@@ -127,17 +127,6 @@ fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
         }
         _ => fetch::official(&plan.cache, &plan.release, &plan.python, tools, step),
     }
-}
-
-fn patched(plan: &Plan, tree: &Path) -> Result<Headers> {
-    let headers = apply::apply(&plan.series, tree)?;
-    apply::check_result(
-        &headers,
-        &plan.header,
-        &plan.release.patched_sha256,
-        &plan.release.version,
-    )?;
-    Ok(headers)
 }
 
 /// Writes the patched headers, touching only what changed.

@@ -1,4 +1,6 @@
-//! Applies a series to copies of a wheel's headers, for `build-wheel`.
+//! A series applied: to a wheel's headers for `build-wheel`, and to a source tree for `cargo xtask patch apply`.
+//!
+//! Invariant: a series that does not fit exactly changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,107 +8,88 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::files::{self, Files};
-use super::git::Direction;
+use super::fit::{self, Files, Fit};
+use super::release::Release;
 use super::series::Patch;
+use super::tree::Tree;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
+use xtask_support::scratch::Scratch;
 use xtask_wheel::header::in_wheel;
 
 /// Headers by their path in the wheel.
 pub type Headers = BTreeMap<String, Vec<u8>>;
 
-/// Applies `series` to the headers below `tree`, and returns what it changed and added.
-pub fn apply(series: &[Patch], tree: &Path) -> Result<Headers> {
-    let mut before = Files::new();
-    for patch in series {
-        for (upstream, &added) in &patch.files {
-            let Some(inside) = in_wheel(upstream) else {
-                return Err(refuse(format!(
-                    "{} changes a file that a wheel has no header for",
-                    patch.name
-                ))
-                .found(upstream)
-                .expected("a header below aten/src, c10 or torch/csrc")
-                .into());
-            };
-            if !before.contains_key(upstream) {
-                let shipped = (!added).then(|| fs::read(tree.join(&inside))).transpose();
-                let shipped = shipped
-                    .with_context(|| format!("{} changes {inside}, reading it", patch.name))?;
-                before.insert(upstream.clone(), shipped);
-            }
+/// Applies `series` to the headers of a wheel below `tree`, and returns what it changed and added. Refuses a result that
+/// is not the release's pinned one; `header` is the pinned header's path in the wheel.
+pub fn to_headers(
+    series: &[Patch],
+    tree: &Path,
+    header: &str,
+    release: &Release,
+) -> Result<Headers> {
+    let read = |upstream: &str| {
+        let Some(inside) = in_wheel(upstream) else {
+            return Err(refuse(format!(
+                "the series for {} changes a file that a wheel has no header for",
+                release.version
+            ))
+            .found(upstream)
+            .expected("a header below aten/src, c10 or torch/csrc")
+            .into());
+        };
+        fit::read_below(tree, &inside)
+    };
+    let after = fit::apply(series, &fit::read_all(series, &read)?)?.into_iter();
+    let headers: Headers = after
+        .filter_map(|(path, bytes)| Some((in_wheel(&path)?, bytes?)))
+        .collect();
+    let found = headers.get(header).map(|bytes| Digest::of(bytes).hex());
+    fit::check_pinned(&found.unwrap_or_default(), release, header)?;
+    Ok(headers)
+}
+
+/// Puts a release's series into a source tree. Returns a description for people.
+pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -> Result<String> {
+    let (root, version) = (tree.root.display(), &release.version);
+    match fit::fit(header, release, series, &|path| tree.read(path))? {
+        Fit::Applied => Ok(format!("{root} has the series for torch {version} already; nothing was changed\n")),
+        Fit::Drifted(found, _) => Err(refuse(format!("the series for torch {version} was not applied to {root}"))
+            .found(format!("{header} with SHA-256 {found}"))
+            .expected(format!("SHA-256 {}, as the release ships it; nothing was changed", release.header_sha256))
+            .remedy(format!(
+                "git -C {root} checkout v{version} -- {header}\n\
+                 or, if its changes are to stay: git -C {root} apply FILE, with each patch of patches/{}",
+                release.series
+            ))
+            .into()),
+        Fit::Clean(after) => {
+            replace(&after, &tree.root)?;
+            Ok(format!(
+                "applied the series for torch {version} to {root}; {header} has SHA-256 {}, as pinned\n",
+                release.patched_sha256
+            ))
         }
     }
-    let order: Vec<&Patch> = series.iter().collect();
-    let after = files::apply(&order, &before, Direction::Forward)?.map_err(|stuck| {
-        refuse(format!("{} does not apply", stuck.patch))
-            .found(stuck.git)
-            .expected("every hunk's context as the patch has it: no fuzz, no three-way merge")
-            .remedy("compare the patch with the wheel's header; both are named above and in patches/versions.toml")
-    })?;
-    let headers = after.into_iter();
-    Ok(headers
-        .filter_map(|(path, bytes)| Some((in_wheel(&path)?, bytes?)))
-        .collect())
 }
 
-/// Refuses a header that is not the pinned result.
-pub fn check_result(headers: &Headers, header: &str, pinned: &str, version: &str) -> Result<()> {
-    let found = headers
-        .get(header)
-        .map(|bytes| Digest::of(bytes).hex())
-        .unwrap_or_default();
-    if found == pinned {
-        return Ok(());
+/// Replaces files of a tree, each in one step; those that are new come first, since the others may need them.
+pub fn replace(files: &Files, root: &Path) -> Result<()> {
+    let mut all: Vec<_> = files
+        .iter()
+        .map(|(path, bytes)| (root.join(path), bytes))
+        .collect();
+    all.sort_by_key(|(path, _)| path.exists());
+    for (path, bytes) in all {
+        let Some(bytes) = bytes
+            .as_ref()
+            .filter(|it| !fs::read(&path).is_ok_and(|is| is == **it))
+        else {
+            continue;
+        };
+        let scratch = Scratch::file(&path)?;
+        fs::write(scratch.path(), bytes).with_context(|| format!("writing {}", path.display()))?;
+        scratch.publish(&path)?;
     }
-    Err(refuse(format!("after the series for {version}, {header} is not what patches/versions.toml pins"))
-        .found(format!("SHA-256 {found}"))
-        .expected(if pinned.is_empty() { "a patched_sha256; none is pinned".into() } else { format!("SHA-256 {pinned}") })
-        .remedy("if the series was changed on purpose, set patched_sha256 to what was found; otherwise restore the series")
-        .into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::series;
-
-    const HEADER: &str = "torch/include/ATen/core/A.h";
-    const PATCH: &str = "From 0 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] Open\n\nWhy.\n---\n\
-        diff --git a/aten/src/ATen/core/A.h b/aten/src/ATen/core/A.h\n\
-        --- a/aten/src/ATen/core/A.h\n+++ b/aten/src/ATen/core/A.h\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n\
-        diff --git a/aten/src/ATen/core/B.h b/aten/src/ATen/core/B.h\nnew file mode 100644\n\
-        --- /dev/null\n+++ b/aten/src/ATen/core/B.h\n@@ -0,0 +1 @@\n+new\n-- \n2.40.0\n";
-
-    fn run(header: &str) -> Result<Headers> {
-        let folder = tempfile::tempdir()?;
-        fs::write(folder.path().join("series"), "open.patch\n")?;
-        fs::write(folder.path().join("open.patch"), PATCH)?;
-        let file = folder.path().join("tree").join(HEADER);
-        fs::create_dir_all(file.parent().unwrap())?;
-        fs::write(&file, header)?;
-        apply(&series::read(folder.path())?, &folder.path().join("tree"))
-    }
-
-    #[test]
-    fn changes_and_adds() {
-        let headers = run("one\ntwo\nthree\n").unwrap();
-        assert_eq!(headers[HEADER], b"one\nTWO\nthree\n");
-        assert_eq!(headers["torch/include/ATen/core/B.h"], b"new\n");
-    }
-
-    #[test]
-    fn no_fuzz() {
-        insta::assert_snapshot!(run("one\ntwo\nTHREE\n").unwrap_err());
-        assert!(run("one\nTWO\nthree\n").is_err(), "applied already");
-    }
-
-    #[test]
-    fn the_result_is_pinned() {
-        let headers = Headers::from([(HEADER.to_owned(), b"x".to_vec())]);
-        let found = Digest::of(b"x").hex();
-        check_result(&headers, HEADER, &found, "2.15.0").unwrap();
-        insta::assert_snapshot!(check_result(&headers, HEADER, "", "2.15.0").unwrap_err());
-    }
+    Ok(())
 }

@@ -1,37 +1,19 @@
 //! A checkout of ours and a tree of the release that its series is for, in a temporary folder; and releases in words.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::change::{self, Wanted};
-use crate::git::Direction;
 use crate::release::Versions;
-use crate::verify;
 use xtask_support::hash::Digest;
 
 pub const HEADER: &str = "aten/src/ATen/core/A.h";
 pub const ADDED: &str = "aten/src/ATen/core/B.h";
 
-/// A folder of this test, or of the process that started it.
-pub enum Folder {
-    Own(TempDir),
-    Other(PathBuf),
-}
-
-impl Folder {
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Own(folder) => folder.path(),
-            Self::Other(folder) => folder,
-        }
-    }
-}
-
 /// A checkout of ours with a series of two patches, and a tree of the release that they are for.
 pub struct Fixture {
-    pub folder: Folder,
+    pub folder: TempDir,
     pub versions: Versions,
 }
 
@@ -91,7 +73,7 @@ impl Fixture {
             Digest::of(patched().as_bytes()).hex(),
         );
         let fixture = Self {
-            folder: Folder::Own(folder),
+            folder,
             versions: toml::from_str(&versions).unwrap(),
         };
         fixture.write("ours/patches/versions.toml", &versions);
@@ -121,14 +103,6 @@ impl Fixture {
         fixture
     }
 
-    /// The fixture of another process.
-    pub fn at(folder: &Path) -> Self {
-        Self {
-            folder: Folder::Other(folder.to_path_buf()),
-            versions: Versions::read(&folder.join("ours")).unwrap(),
-        }
-    }
-
     pub fn write(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -152,26 +126,6 @@ impl Fixture {
         let real = fs::canonicalize(self.folder.path()).unwrap();
         let text = text.replace(&real.display().to_string(), "");
         text.replace(&self.folder.path().display().to_string(), "")
-    }
-
-    pub fn verify(&self) -> String {
-        match verify::on_tree(&self.ours(), &self.versions, &self.tree()) {
-            Ok(verified) => self.shown(&verify::describe(&[verified])),
-            Err(error) => self.shown(&format!("error: {error}\n")),
-        }
-    }
-
-    pub fn change(&self, direction: Direction, force: bool) -> String {
-        let tree = self.tree();
-        let wanted = Wanted {
-            source: &tree,
-            torch: None,
-            force,
-        };
-        match change::change(&self.ours(), &self.versions, wanted, direction) {
-            Ok(said) => self.shown(&said),
-            Err(error) => self.shown(&format!("error: {error:#}\n")),
-        }
     }
 
     pub fn read(&self) -> String {
@@ -200,29 +154,15 @@ impl Fixture {
 
     pub fn git(&self, arguments: &[&str]) {
         let mut git = std::process::Command::new("git");
-        let configured = [
-            "-c",
-            "user.name=x",
-            "-c",
-            "user.email=x",
-            "-c",
-            "init.defaultBranch=x",
-        ];
-        git.args(configured)
-            .arg("-C")
-            .arg(self.tree())
-            .args(arguments);
-        let output = git.output().unwrap();
+        git.args(["-c", "user.name=x", "-c", "user.email=x", "-C"]);
+        let output = git.arg(self.tree()).args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 
-    pub fn json(&self) -> String {
-        let verified = verify::on_tree(&self.ours(), &self.versions, &self.tree()).unwrap();
-        self.shown(&serde_json::to_string_pretty(&verified).unwrap())
-    }
-
-    pub fn remove(&self, path: &str) {
-        let path: &Path = path.as_ref();
-        fs::remove_file(self.folder.path().join(path)).unwrap();
+    /// Makes the tree a checkout with one commit.
+    pub fn commit(&self) {
+        self.git(&["init", "--quiet", "--initial-branch=main"]);
+        self.git(&["add", "."]);
+        self.git(&["commit", "--quiet", "-m", "x"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs git. Neither the user's nor the system's configuration is read.
+//! Runs git. Neither the user's nor the system's configuration is read, and a repository's own changes no patch.
 //!
 //! Knows nothing of series or trees.
 
@@ -7,42 +7,70 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use xshell::{Cmd, Shell, cmd};
 
-/// Which way a patch is applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// As it is written.
-    Forward,
-    /// Taken back.
-    Reverse,
+/// `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
+pub const FORMAT_PATCH: &str = "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ \
+    --no-renames --no-signature --no-attach --no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes \
+    --no-thread --encoding=UTF-8 --subject-prefix=PATCH";
+
+/// Settings that win over a repository's own configuration, and over files that git reads without being told.
+const SETTINGS: [(&str, &str); 6] = [
+    ("core.attributesFile", "/dev/null"),
+    ("core.autocrlf", "false"),
+    ("core.excludesFile", "/dev/null"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.quotePath", "false"),
+    ("i18n.commitEncoding", "UTF-8"),
+];
+
+/// Applies one patch to the files below `folder`, with no fuzz and no three-way merge, and nothing of it if a hunk does
+/// not fit. Leaves out what it does to the files in `except`. Both results are git's words.
+pub fn apply(patch: &Path, folder: &Path, except: &[&str]) -> Result<Result<String, String>> {
+    run_apply(patch, folder, &[], except)
 }
 
-/// Applies one patch to the files below `work`, with no fuzz and no three-way merge. The inner error is
-/// git's message about a patch that does not apply.
-pub fn apply(patch: &Path, work: &Path, direction: Direction) -> Result<Result<(), String>> {
-    apply_except(patch, work, direction, &[])
+/// The same, but applies the hunks that fit also where others do not, and leaves the rest out.
+pub fn apply_partly(patch: &Path, folder: &Path) -> Result<Result<String, String>> {
+    run_apply(patch, folder, &["--reject"], &[])
 }
 
-/// The same, and leaves out what the patch does to these files.
-pub fn apply_except(
+/// Whether a patch is in the files already: git could take it out of them.
+pub fn is_applied(patch: &Path, folder: &Path) -> Result<bool> {
+    Ok(run_apply(patch, folder, &["--reverse", "--check"], &[])?.is_ok())
+}
+
+fn run_apply(
     patch: &Path,
-    work: &Path,
-    direction: Direction,
-    files: &[&str],
-) -> Result<Result<(), String>> {
+    folder: &Path,
+    how: &[&str],
+    except: &[&str],
+) -> Result<Result<String, String>> {
     let shell = Shell::new()?;
-    let command = outside(&shell, work)
-        .args(["-c", "core.whitespace=cr-at-eol", "apply", "-p1"])
-        .arg("--whitespace=nowarn")
-        .args((direction == Direction::Reverse).then_some("--reverse"))
-        .args(files.iter().map(|it| format!("--exclude={it}")));
-    Ok(try_output(command.arg(patch))?.map(drop))
-}
-
-/// git in a folder, as if no repository were around it: `git apply` would skip files outside the repository.
-fn outside<'a>(shell: &'a Shell, folder: &Path) -> Cmd<'a> {
     shell.change_dir(folder);
-    let ceiling = folder.parent().unwrap_or(folder);
-    neutral(cmd!(shell, "git")).env("GIT_CEILING_DIRECTORIES", ceiling)
+    // As if no repository were around it: `git apply` would skip files outside the repository.
+    let command = neutral(cmd!(shell, "git"))
+        .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
+        .args([
+            "-c",
+            "core.whitespace=cr-at-eol",
+            "apply",
+            "-p1",
+            "--verbose",
+        ])
+        .arg("--whitespace=nowarn")
+        .args(how)
+        .args(except.iter().map(|it| format!("--exclude={it}")))
+        .arg(patch)
+        .quiet()
+        .ignore_status();
+    let output = command.output().context("running git apply")?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    let told = words.lines().filter(|it| !it.starts_with("Checking patch"));
+    let told = told.collect::<Vec<_>>().join("\n");
+    Ok(if output.status.success() {
+        Ok(told)
+    } else {
+        Err(told)
+    })
 }
 
 /// git in a repository, with a committer that is the same for everybody.
@@ -53,14 +81,6 @@ pub fn at<'a>(shell: &'a Shell, repository: &Path) -> Cmd<'a> {
         .env("GIT_COMMITTER_NAME", "pinbuddy developers")
         .env("GIT_COMMITTER_EMAIL", "pinbuddy@localhost")
 }
-
-/// Settings that win over a repository's own configuration, and over files that git reads without being told.
-const SETTINGS: [(&str, &str); 4] = [
-    ("core.attributesFile", "/dev/null"),
-    ("core.autocrlf", "false"),
-    ("core.excludesFile", "/dev/null"),
-    ("core.hooksPath", "/dev/null"),
-];
 
 /// The command with no configuration but the repository's own, and messages in English.
 pub fn neutral(command: Cmd<'_>) -> Cmd<'_> {
@@ -86,21 +106,14 @@ pub fn unbound(command: Cmd<'_>) -> Cmd<'_> {
         .env("LC_ALL", "C")
 }
 
-/// Standard output; the inner error is standard error of a command that failed.
-pub fn try_output(command: Cmd<'_>) -> Result<Result<Vec<u8>, String>> {
+/// Standard output; standard error of a command that failed is the error.
+pub fn output(command: Cmd<'_>) -> Result<Vec<u8>> {
     let command = command.quiet().ignore_status();
     let output = command.output();
     let output = output.with_context(|| format!("running {command}"))?;
-    Ok(if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-    })
-}
-
-/// Standard output; standard error of a command that failed is the error.
-pub fn output(command: Cmd<'_>) -> Result<Vec<u8>> {
-    try_output(command)?.map_err(|said| anyhow::anyhow!("git: {said}"))
+    let told = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "git: {}", told.trim());
+    Ok(output.stdout)
 }
 
 /// The same as text.

@@ -1,181 +1,144 @@
-//! A series carried to other files than those that it was written for.
+//! `cargo xtask patch rebase`: a series carried to other files than those that it was written for, by `git rebase` in a
+//! repository of its own.
 //!
-//! `git rebase` does it, in a repository of our own below target/. So neither patches/ nor a source tree is touched. What
-//! git cannot decide stays there as an ordinary conflict. Invariant: edits there are thrown away only on request.
+//! Branches: `from` has the files that the series was written for, and `old` the series as commits on top; `to` has the
+//! files that it is carried to, and `new`, which is checked out, the series on top of those. What git cannot decide stays
+//! there as an ordinary conflict, for ordinary git. Invariant: a repository that is there is never changed.
 
-mod goal;
-
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use xshell::Shell;
 
-use super::files::{self, Files};
-use super::outcome::Outcome;
-use super::repository::{Repository, Side, State};
+use super::fit::{self, Files};
+use super::git;
 use super::series::Patch;
-pub use goal::{Goal, files};
 use xtask_support::paths;
-use xtask_support::refusal::{Refusal, refuse};
+use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
+
+/// The repository's settings, with which plain git continues as this program would.
+const SETTINGS: [(&str, &str); 6] = [
+    ("user.name", "pinbuddy developers"),
+    ("user.email", "pinbuddy@localhost"),
+    ("commit.gpgSign", "false"),
+    ("core.autocrlf", "false"),
+    ("core.abbrev", "7"),
+    ("merge.conflictStyle", "zdiff3"),
+];
 
 /// The task, and the words for it in messages.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
     /// The series.
     pub series: &'a [Patch],
-    /// `torch 2.15.0`.
-    pub from: String,
-    /// `torch 2.14.1`, or a folder.
-    pub to: String,
-    /// The command, without --continue or --restart.
-    pub command: String,
+    /// `torch 2.15.0`, and the files as it has them.
+    pub from: (String, Files),
+    /// `torch 2.14.1` or a folder, and the files as it has them.
+    pub to: (String, Files),
     /// The repository's folder.
     pub folder: PathBuf,
     /// The command that puts the result where it belongs.
     pub next: String,
 }
 
-/// What happens to the result of an earlier run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Earlier {
-    /// It is made anew, unless somebody has edited it.
-    Remade,
-    /// It is continued.
-    Continued,
-    /// It is thrown away.
-    Discarded,
-}
-
-/// Does it. `files` returns the files that the series was written for, and those that it is carried to.
-pub fn carry(
-    job: &Job<'_>,
-    earlier: Earlier,
-    files: impl FnOnce() -> Result<(Files, Files)>,
-) -> Result<String> {
-    let present = Repository::at(&job.folder);
-    let repository = match (present, earlier) {
-        (None, Earlier::Continued) => {
-            return Err(refuse("there is no rebase to go on with")
-                .found(format!("nothing in {}", paths::show(&job.folder)))
-                .remedy(&job.command)
-                .into());
-        }
-        (Some(repository), Earlier::Continued) => {
-            go_on(job, &repository)?;
-            repository
-        }
-        (Some(repository), Earlier::Remade) if repository.state()? != State::Untouched => {
-            return Err(in_the_way(job, &repository.state()?).into());
-        }
-        _ => make(job, &files()?)?,
-    };
-    match repository.state()? {
-        State::Stopped(patch, files) => Err(stopped(job, &patch, &files).into()),
-        _ => conclude(job, &repository),
-    }
-}
-
-fn make(job: &Job<'_>, (old, new): &(Files, Files)) -> Result<Repository> {
-    let returns = |(path, bytes): (&String, &Option<Vec<u8>>)| {
-        let found = bytes.as_deref().is_some_and(files::has_returns);
-        found.then(|| path.clone())
-    };
-    if let Some(file) = new.iter().find_map(returns) {
-        let outcome = Outcome::LineEndings { file };
-        return Err(
-            refuse(format!("the series cannot be carried to {}", job.to))
-                .found(outcome.to_string())
-                .expected("upstream's own line endings")
-                .remedy(outcome.remedy())
-                .into(),
-        );
+/// Carries the series over; returns git's comparison of the series before and after, and the next command.
+pub fn carry(job: &Job<'_>) -> Result<String> {
+    let here = paths::show(&job.folder);
+    if job.folder.exists() {
+        return Err(refuse(format!("{here} is there already"))
+            .found("what an earlier run, and maybe somebody since, has made")
+            .expected("no such folder")
+            .remedy(format!(
+                "{}\nor, to begin anew: rm -r {here}",
+                finish(job, &here)
+            ))
+            .into());
     }
     let scratch = Scratch::folder(&job.folder)?;
-    let side = |name, files| Side { name, files };
-    Repository::init(scratch.path())?.fill(
-        &side(&job.from, old),
-        job.series,
-        &side(&job.to, new),
-    )?;
-    scratch.publish(&job.folder)?;
-    Repository::at(&job.folder).ok_or_else(|| anyhow::anyhow!("the repository has gone"))
-}
-
-/// Commits the edits, if no conflict marker is left.
-fn go_on(job: &Job<'_>, repository: &Repository) -> Result<()> {
-    let State::Stopped(patch, files) = repository.state()? else {
-        return Ok(());
-    };
-    let left = repository.marked(&files);
-    if !left.is_empty() {
-        return Err(stopped(job, &patch, &left).into());
+    let rebased = make(job, scratch.path());
+    let stopped = scratch.path().join(".git/rebase-merge").exists();
+    if rebased.is_err() && !stopped {
+        return rebased;
     }
-    repository.git(&["add", "--all"])?;
-    repository.go_on()
+    scratch.publish(&job.folder)?;
+    let git = |arguments: &[&str]| run(&job.folder, arguments);
+    if stopped {
+        let files = git(&["diff", "--name-only", "--diff-filter=U"])?;
+        let subject = git(&["log", "-1", "--format=%s", "REBASE_HEAD"])?;
+        let found = files
+            .lines()
+            .map(|file| format!("a conflict in {here}/{file}"));
+        return Err(refuse(format!(
+            "\"{}\" of the series for {} does not fit {} as it is",
+            subject.trim(),
+            job.from.0,
+            job.to.0
+        ))
+        .found(found.collect::<Vec<_>>().join("\n"))
+        .expected("the lines between <<<<<<< and >>>>>>> as they should be; nothing outside of that folder was changed")
+        .remedy(format!("edit them, then {}", finish(job, &here)))
+        .into());
+    }
+    if git(&["rev-list", "to..new"])?.is_empty() {
+        return Ok(format!(
+            "{} has all of the series for {} already\n",
+            job.to.0, job.from.0
+        ));
+    }
+    let compared = git(&["range-diff", "--no-color", "from..old", "to..new"])?;
+    Ok(format!(
+        "{compared}\nit is in {here}, branch new; to do: {}\n",
+        job.next
+    ))
 }
 
-fn stopped(job: &Job<'_>, patch: &str, files: &[String]) -> Refusal {
-    let here = paths::show(&job.folder);
-    let found: Vec<_> = files
+fn finish(job: &Job<'_>, here: &str) -> String {
+    format!(
+        "git -C {here} add --all && git -C {here} rebase --continue\n\
+         git -C {here} range-diff from..old to..new  # shows what has changed\n{}",
+        job.next
+    )
+}
+
+fn make(job: &Job<'_>, root: &Path) -> Result<String> {
+    let git = |arguments: &[&str]| run(root, arguments);
+    let commit = |(name, files): &(String, Files)| {
+        fit::write(files, root)?;
+        git(&["add", "--all"])?;
+        let message = format!("PyTorch as {name} has it");
+        git(&["commit", "--quiet", "--allow-empty", "--message", &message])
+    };
+    git(&["init", "--quiet", "--template=", "--initial-branch=from"])?;
+    for (name, value) in SETTINGS {
+        git(&["config", name, value])?;
+    }
+    commit(&job.from)?;
+    git(&["checkout", "--quiet", "-b", "old"])?;
+    let patches = job
+        .series
         .iter()
-        .map(|file| format!("a conflict in {here}/{file}"))
-        .collect();
-    refuse(format!(
-        "\"{patch}\" of the series for {} does not fit {} as it is",
-        job.from, job.to
-    ))
-    .found(found.join("\n"))
-    .expected("the lines between <<<<<<< and >>>>>>> as they should be; nothing outside of that folder was changed")
-    .remedy(format!(
-        "edit them, then {} --continue\n(git -C {here} status shows more; git rebase --skip there leaves the patch out)",
-        job.command
-    ))
+        .map(|patch| patch.path.to_str().unwrap_or_default());
+    let am = [
+        "am",
+        "--quiet",
+        "--keep-cr",
+        "--no-3way",
+        "--whitespace=nowarn",
+        "--",
+    ];
+    git(&am.into_iter().chain(patches).collect::<Vec<_>>())?;
+    git(&["checkout", "--quiet", "-b", "to", "from"])?;
+    commit(&job.to)?;
+    git(&["checkout", "--quiet", "-b", "new", "old"])?;
+    git(&["rebase", "--quiet", "--empty=drop", "--onto", "to", "from"])
 }
 
-fn in_the_way(job: &Job<'_>, state: &State) -> Refusal {
-    let found = match state {
-        State::Stopped(patch, _) => format!("a rebase that stopped at \"{patch}\""),
-        _ => "commits or files that somebody has edited".to_owned(),
-    };
-    refuse(format!(
-        "there is work in {} already",
-        paths::show(&job.folder)
-    ))
-    .found(found)
-    .expected("nothing, or what an earlier run has made by itself")
-    .remedy(format!(
-        "{} --continue, to go on with it\n{0} --restart, to throw it away",
-        job.command
-    ))
-}
-
-/// git's comparison, and the next command.
-fn conclude(job: &Job<'_>, repository: &Repository) -> Result<String> {
-    let compared = repository.range_diff()?;
-    let count = |sign| compared.lines().filter(|it| is_pair(it, sign)).count();
-    let (same, changed, gone, new) = (count("="), count("!"), count("<"), count(">"));
-    let mut said = format!("{compared}\n");
-    said += &format!(
-        "{} patches of {} on {}: {same} as they were, {changed} changed, {gone} gone, {new} new\n",
-        job.series.len(),
-        job.from,
-        job.to
-    );
-    said += &if same + changed + new == 0 {
-        "all of it is there already, and nothing is left to carry\n".to_owned()
-    } else {
-        format!(
-            "it is in {}, branch new; to do: {}\n",
-            paths::show(&job.folder),
-            job.next
-        )
-    };
-    Ok(said)
-}
-
-/// Whether it is a line like `1:  1234567 = 1:  89abcde Subject`; differences follow, indented by four spaces.
-fn is_pair(line: &str, sign: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let number = words.next().is_some_and(|it| it.ends_with(':'));
-    !line.starts_with("    ") && number && words.nth(1) == Some(sign)
+fn run(root: &Path, arguments: &[&str]) -> Result<String> {
+    let shell = Shell::new()?;
+    git::text(
+        git::at(&shell, root)
+            .args(arguments)
+            .env("GIT_EDITOR", "true"),
+    )
 }

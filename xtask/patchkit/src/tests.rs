@@ -1,143 +1,140 @@
 //! Series on trees in temporary folders, with the git that is installed.
 
-mod bad_input;
-mod rebase;
-
 use std::fs;
 
-use super::git::Direction::{Forward, Reverse};
-use super::{commits, drift, files, lint, series};
+use crate::fit::{self, Files};
 use crate::fixture::{ADDED, Fixture, HEADER, patch, patched, pristine};
-use crate::release::Versions;
+use crate::release::{Release, Versions};
+use crate::series::{self, Patch};
+use crate::tree::Tree;
+use crate::{apply, drift, export, form, rebase};
+
+impl Fixture {
+    fn series(&self) -> Vec<Patch> {
+        series::read(&self.ours().join("patches/2.15.0")).unwrap()
+    }
+
+    fn release(&self) -> &Release {
+        &self.versions.releases[0]
+    }
+
+    fn open(&self) -> Tree {
+        Tree::open(&self.tree(), &self.versions).unwrap()
+    }
+
+    /// What `patch apply` says.
+    fn apply(&self) -> String {
+        let said = Tree::open(&self.tree(), &self.versions).and_then(|tree| {
+            let release = tree.release(&self.versions)?;
+            apply::to_tree(&tree, HEADER, release, &self.series())
+        });
+        self.shown(&said.unwrap_or_else(|error| format!("error: {error:#}\n")))
+    }
+
+    fn export(&self) -> String {
+        let patches = self.ours().join("patches");
+        let said = export::export(&patches, HEADER, &self.open(), self.release());
+        self.shown(&said.unwrap_or_else(|error| format!("error: {error:#}\n")))
+    }
+
+    /// The folder of the series: texts by name.
+    fn texts(&self) -> Vec<(String, String)> {
+        let folder = fs::read_dir(self.ours().join("patches/2.15.0")).unwrap();
+        let texts = folder.map(|it| it.unwrap()).map(|it| {
+            let name = it.file_name().into_string().unwrap();
+            (name, fs::read_to_string(it.path()).unwrap())
+        });
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort();
+        texts
+    }
+}
 
 #[test]
-fn every_outcome_has_its_name() {
+fn a_tree_gets_the_series_once() {
     let fixture = Fixture::new();
-    let mut said = fixture.verify();
-    fixture.header(&patched());
-    said += &fixture.verify();
-    fixture.header(&format!("{}more\n", pristine()));
-    said += &fixture.verify();
-    fixture.header(&pristine().replace('\n', "\r\n"));
-    said += &fixture.verify();
-    fixture.remove(&format!("tree/{HEADER}"));
-    said += &fixture.verify();
-    let unpinned = fixture.versions.releases[0].patched_sha256.clone();
-    let mut other = Fixture::new();
-    other.versions.releases[0].patched_sha256 = String::new();
-    said += &other.verify();
+    let said = fixture.apply() + &fixture.apply();
+    assert_eq!(fixture.read(), patched());
+    assert_eq!(fs::read(fixture.tree().join(ADDED)).unwrap(), b"new\n");
+    insta::assert_snapshot!("applied", said);
+}
+
+/// As a build has them.
+#[test]
+fn a_wheels_headers_are_patched_exactly_and_give_what_is_pinned() {
+    let mut fixture = Fixture::new();
+    let inside = "torch/include/ATen/core/A.h";
+    let headers = |fixture: &Fixture, text: &str| {
+        fixture.write(&format!("wheel/{inside}"), text);
+        let wheel = fixture.folder.path().join("wheel");
+        let release = fixture.release();
+        apply::to_headers(&fixture.series(), &wheel, inside, release).map_err(|it| it.to_string())
+    };
+    let after = headers(&fixture, &pristine()).unwrap();
+    assert_eq!(after[inside], patched().into_bytes());
+    assert_eq!(after["torch/include/ATen/core/B.h"], b"new\n");
+    let other = pristine().replace("number 6\n", "number six\n");
+    let said = headers(&fixture, &other).unwrap_err();
+    assert!(said.contains("hunk 1 is for line 4"), "no fuzz: {said}");
+    let said = headers(&fixture, &patched()).unwrap_err();
+    assert!(said.contains("say_five.patch does not apply"), "{said}");
+    fixture.versions.releases[0].patched_sha256 = "a".repeat(64);
+    let said = headers(&fixture, &pristine()).unwrap_err();
     assert!(
-        said.contains(&unpinned),
-        "what was found is what would be pinned"
+        said.contains("is not what patches/versions.toml pins"),
+        "{said}"
     );
-    insta::assert_snapshot!("outcomes", said);
 }
 
 #[test]
-fn a_conflict_names_file_hunk_and_nearest_match() {
+fn what_does_not_fit_exactly_changes_nothing() {
+    let mut said = String::new();
+    for text in [
+        pristine().replace("number 20\n", "number twenty\n"),
+        // The changed line is as it was; one line around it is not.
+        pristine().replace("number 6\n", "number six\n"),
+        pristine().replace('\n', "\r\n"),
+        format!("{}more\n", pristine()),
+    ] {
+        let fixture = Fixture::new();
+        fixture.header(&text);
+        said += &fixture.apply();
+        assert_eq!(fixture.read(), text);
+        assert!(!fixture.tree().join(ADDED).exists());
+    }
     let fixture = Fixture::new();
-    fixture.header(&format!(
-        "a\nb\n{}",
-        pristine().replace("number 20\n", "number twenty\n")
-    ));
-    insta::assert_snapshot!("conflict", fixture.verify());
-    insta::assert_snapshot!("conflict_json", fixture.json());
-}
-
-#[test]
-fn fuzz_is_a_conflict() {
-    // The line that the hunk changes is as it was; one line of its context is not.
-    let fixture = Fixture::new();
-    fixture.header(&pristine().replace("number 6\n", "number six\n"));
-    assert!(fixture.verify().contains("conflict"));
-}
-
-#[test]
-fn an_added_file_that_is_there_already() {
-    let fixture = Fixture::new();
+    fs::remove_file(fixture.tree().join(HEADER)).unwrap();
+    said += &fixture.apply();
+    fixture.header(&pristine());
     fixture.write(&format!("tree/{ADDED}"), "theirs\n");
-    insta::assert_snapshot!("exists", fixture.verify());
+    said += &fixture.apply();
+    let mut fixture = Fixture::new();
+    fixture.versions.releases[0].patched_sha256 = String::new();
+    said += &fixture.apply();
+    assert_eq!(fixture.read(), pristine());
+    insta::assert_snapshot!("refused", said);
 }
 
 #[test]
 fn trees_that_are_no_release() {
     let fixture = Fixture::new();
     fixture.write("tree/version.txt", "2.16.0a0+git1234\n");
-    let mut said = fixture.verify();
-    assert!(said.contains("clean"), "the header's hash decides");
+    assert_eq!(
+        fixture.open().release(&fixture.versions).unwrap().version,
+        "2.15.0"
+    );
     fixture.header("something else\n");
-    said = fixture.verify();
-    fixture.remove("tree/version.txt");
-    fixture.remove(&format!("tree/{HEADER}"));
-    said += &fixture.verify();
+    let mut said = fixture.apply();
     fs::remove_dir_all(fixture.tree()).unwrap();
-    said += &fixture.verify();
+    said += &fixture.apply();
     insta::assert_snapshot!("no_release", said);
 }
 
 #[test]
-fn there_and_back_and_nothing_twice() {
-    let fixture = Fixture::new();
-    let mut said = fixture.change(Reverse, false);
-    said += &fixture.change(Forward, false);
-    assert_eq!(fixture.read(), patched());
-    assert!(fixture.tree().join(ADDED).exists());
-    said += &fixture.change(Forward, false);
-    said += &fixture.change(Reverse, false);
-    assert_eq!(fixture.read(), pristine());
-    assert!(!fixture.tree().join(ADDED).exists());
-    insta::assert_snapshot!("there_and_back", said);
-}
-
-#[test]
-fn a_dirty_tree_is_left_unless_forced() {
-    let fixture = Fixture::new();
-    let edited = pristine() + "an edit\n";
-    fixture.header(&edited);
-    fixture.git(&["init", "--quiet"]);
-    fixture.git(&["add", "."]);
-    fixture.git(&["commit", "--quiet", "-m", "x"]);
-    fixture.header(&pristine());
-    let mut said = fixture.change(Forward, false);
-    assert_eq!(fixture.read(), pristine());
-    // Committed, but not what the release ships.
-    fixture.header(&edited);
-    said += &fixture.change(Forward, false);
-    assert_eq!(fixture.read(), edited);
-    said += &fixture.change(Forward, true);
-    assert_eq!(fixture.read(), patched() + "an edit\n");
-    said += &fixture.change(Reverse, false);
-    said += &fixture.change(Reverse, true);
-    assert_eq!(fixture.read(), edited);
-    insta::assert_snapshot!("dirty", said);
-}
-
-#[test]
-fn what_does_not_apply_changes_nothing_even_if_forced() {
-    let fixture = Fixture::new();
-    let conflicting = pristine().replace("number 20\n", "number twenty\n");
-    let returns = pristine().replace('\n', "\r\n");
-    let mut said = String::new();
-    for text in [conflicting, returns] {
-        fixture.header(&text);
-        said += &fixture.change(Forward, true);
-        assert_eq!(fixture.read(), text);
-    }
-    fixture.header(&pristine());
-    fixture.remove("ours/patches/2.15.0/add_a_half.patch");
-    said += &fixture.change(Forward, true);
-    assert_eq!(fixture.read(), pristine());
-    fixture.write("tree/version.txt", "1.13.1\n");
-    fixture.header("another\n");
-    said += &fixture.change(Forward, true);
-    insta::assert_snapshot!("refused", said);
-}
-
-#[test]
-fn drift_says_where_each_hunk_is() {
+fn drift_is_what_git_says() {
     let fixture = Fixture::new();
     let look = || {
-        let drift = drift::look(&fixture.ours(), &fixture.versions, &fixture.tree(), None).unwrap();
+        let drift = drift::look(fixture.open(), fixture.release(), &fixture.series()).unwrap();
         fixture.shown(&drift::describe(&drift))
     };
     let mut said = look();
@@ -145,79 +142,62 @@ fn drift_says_where_each_hunk_is() {
     let newer = pristine().replace("number 20\n", "number twenty\n");
     fixture.header(&format!("one more\n{newer}"));
     said += &look();
-    fixture.remove(&format!("tree/{HEADER}"));
-    said += &look();
+    assert_eq!(fixture.read(), format!("one more\n{newer}"));
     insta::assert_snapshot!("drift", said);
 }
 
 #[test]
-fn the_patches_that_are_checked_in_are_as_they_should_be() {
+fn the_patches_that_are_checked_in_have_the_form() {
     let root = xtask_support::paths::root();
-    let wrong = lint::check(root, &Versions::read(root).unwrap()).unwrap();
-    assert_eq!(wrong, [""; 0]);
-    let fixture = Fixture::new();
-    assert_eq!(
-        lint::check(&fixture.ours(), &fixture.versions).unwrap(),
-        [""; 0]
-    );
+    let wrong = form::check(&root.join("patches"), &Versions::read(root).unwrap());
+    assert_eq!(wrong.unwrap(), [""; 0]);
 }
 
 #[test]
-fn lint_names_everything_that_is_wrong() {
+fn everything_that_is_wrong_is_named() {
     let fixture = Fixture::new();
     let folder = "ours/patches/2.15.0";
-    fixture.write(&format!("{folder}/0001-open.patch"), "");
-    fixture.write("ours/patches/2.9.0/series", "");
-    fixture.write(
-        &format!("{folder}/series"),
-        "say_five.patch\nsay_five.patch\ngone.patch\nadd_a_half.patch\nreformat.patch\n",
-    );
+    fixture.write(&format!("{folder}/series"), "say_five.patch\nseam.patch\n");
     let added = "+x\n".repeat(61);
     let diff = format!(
-        "--- a/{HEADER}\n+++ b/{HEADER}\n@@ -1,2 +1,63 @@\n-int a;\n+  int  a;\n{added} b\n\
+        "--- a/{HEADER}\n+++ b/{HEADER}\n@@ -1,5 +1,66 @@\n-int a;\n+int b;\n{added} b\n c\n d\n e\n\
          --- a/setup.py\n+++ b/setup.py\n@@ -1 +1 @@\n-a\n+b\n"
     );
-    let patch = patch("Reformat: all of it", &diff)
+    let patch = patch("Open it: all", &diff)
         .replace("Why.\n", "")
         .replace("Forwarded: no", "Forwarded: ")
         .replace("From: pinbuddy developers", "From: somebody");
-    fixture.write(&format!("{folder}/reformat.patch"), &patch);
-    let wrong = lint::check(&fixture.ours(), &fixture.versions).unwrap();
-    insta::assert_snapshot!("lint", wrong.join("\n"));
+    fixture.write(&format!("{folder}/seam.patch"), &patch);
+    let wrong = form::check(&fixture.ours().join("patches"), &fixture.versions).unwrap();
+    insta::assert_snapshot!("form", wrong.join("\n"));
 }
 
+/// `git am`, as the documents have it, and back.
 #[test]
 fn commits_export_to_the_same_bytes_however_git_is_configured() {
     let fixture = Fixture::new();
-    fixture.git(&["init", "--quiet"]);
-    fixture.git(&["add", "."]);
-    fixture.git(&["commit", "--quiet", "-m", "x"]);
-    let tree = fixture.tree();
-    let (ours, versions) = (fixture.ours(), &fixture.versions);
-    let series = || {
-        let folder = ours.join("patches/2.15.0");
-        let names = lint::names(&folder).unwrap();
-        let read = |name: &String| (name.clone(), files::read(&folder, name).unwrap());
-        names.iter().map(read).collect::<files::Files>()
+    fixture.commit();
+    let mut said = fixture.export();
+    let am = || {
+        let patches = fixture.series();
+        let patches = patches.iter().map(|it| it.path.to_str().unwrap());
+        let am = [
+            "-c",
+            "core.autocrlf=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+            "am",
+            "--quiet",
+            "--no-gpg-sign",
+        ];
+        fixture.git(&am.into_iter().chain(patches).collect::<Vec<_>>());
     };
-    assert!(
-        commits::export(&ours, versions, &tree, None).is_err(),
-        "no commits yet"
-    );
-    commits::import(&ours, versions, &tree, None).unwrap();
+    am();
     assert_eq!(fixture.read(), patched());
-    assert!(
-        commits::import(&ours, versions, &tree, None).is_err(),
-        "twice"
-    );
-    commits::export(&ours, versions, &tree, None).unwrap();
-    let first = series();
-    let texts = first
-        .values()
-        .flatten()
-        .map(|it| String::from_utf8_lossy(it));
-    assert!(!texts.into_iter().any(|it| it.contains("1 file changed")));
-    assert_eq!(lint::check(&ours, versions).unwrap(), [""; 0]);
+    said += &fixture.export();
+    let first = fixture.texts();
+    let wrong = form::check(&fixture.ours().join("patches"), &fixture.versions);
+    assert_eq!(wrong.unwrap(), [""; 0]);
     fixture.configure_git_oddly();
     fixture.git(&[
         "-c",
@@ -227,18 +207,94 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
         "--hard",
         "HEAD~2",
     ]);
-    commits::import(&ours, versions, &tree, None).unwrap();
-    let said = commits::export(&ours, versions, &tree, None).unwrap();
-    assert_eq!(said, "2 patches for torch 2.15.0: 0 files changed\n");
-    assert_eq!(series(), first);
+    am();
+    fixture.export();
+    assert_eq!(fixture.texts(), first);
+    insta::assert_snapshot!("export", said);
 }
 
-/// `verify` would say so, but needs what a wheel ships.
+/// The series carried to a header: what is said, the folder, and its header afterwards.
+fn carry(fixture: &Fixture, to: &str) -> String {
+    let files = |text: &str| {
+        let header = (HEADER.to_owned(), Some(text.as_bytes().to_vec()));
+        let added = (text == patched()).then(|| b"new\n".to_vec());
+        Files::from([header, (ADDED.to_owned(), added)])
+    };
+    let job = rebase::Job {
+        series: &fixture.series(),
+        from: ("torch 2.15.0".into(), files(&pristine())),
+        to: ("torch 2.14.1".into(), files(to)),
+        folder: fixture.folder.path().join("rebase"),
+        next: "export it".into(),
+    };
+    let said = rebase::carry(&job);
+    fixture.shown(&said.unwrap_or_else(|error| format!("error: {error}\n")))
+}
+
 #[test]
-fn the_series_that_are_checked_in_can_be_read() {
-    let root = xtask_support::paths::root();
-    for release in &Versions::read(root).unwrap().releases {
-        let series = series::read(&root.join("patches").join(&release.series)).unwrap();
-        assert!(!series.is_empty(), "{}", release.version);
-    }
+fn what_moved_is_carried_by_git_alone_and_can_be_exported() {
+    let mut fixture = Fixture::new();
+    let moved = format!("one more\n{}", pristine());
+    let said = carry(&fixture, &moved);
+    assert!(
+        said.contains("2:  ") && said.ends_with("to do: export it\n"),
+        "{said}"
+    );
+    let folder = fixture.folder.path().join("rebase");
+    let header = fit::read_below(&folder, HEADER).unwrap().unwrap();
+    assert_eq!(
+        String::from_utf8(header).unwrap(),
+        format!("one more\n{}", patched())
+    );
+    let hash = xtask_support::hash::Digest::of(moved.as_bytes()).hex();
+    fixture.versions.releases[0].header_sha256 = hash;
+    let tree = Tree::open(&folder, &fixture.versions).unwrap();
+    export::export(
+        &fixture.ours().join("patches"),
+        HEADER,
+        &tree,
+        fixture.release(),
+    )
+    .unwrap();
+    let (_, patch) = &fixture.texts()[1];
+    assert!(patch.contains("@@ -3,7 +3,7 @@"), "{patch}");
+    assert!(carry(&fixture, &moved).contains("is there already"));
+}
+
+#[test]
+fn a_conflict_is_left_to_git() {
+    let fixture = Fixture::new();
+    let said = carry(
+        &fixture,
+        &pristine().replace("number 20\n", "number twenty\n"),
+    );
+    let folder = fixture.folder.path().join("rebase");
+    let header = || fs::read_to_string(folder.join(HEADER)).unwrap();
+    assert!(header().contains("<<<<<<<") && header().contains("|||||||"));
+    insta::assert_snapshot!("conflict", said);
+    // The first two commands that it names.
+    let solved = patched().replace("number 20\n", "number twenty\n");
+    fs::write(folder.join(HEADER), &solved).unwrap();
+    let (_, commands) = said.split_once("then ").unwrap();
+    let commands = commands
+        .lines()
+        .take(2)
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let commands = commands.replace("/rebase", folder.to_str().unwrap());
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell
+        .args(["-ec", &commands])
+        .env("GIT_EDITOR", "true")
+        .output()
+        .unwrap();
+    let compared = String::from_utf8(shell.stdout).unwrap();
+    assert!(
+        shell.status.success() && compared.contains("number twenty"),
+        "{compared}"
+    );
+    assert_eq!(header(), solved);
+    let fixture = Fixture::new();
+    assert!(carry(&fixture, &patched()).contains("has all of the series"));
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::files::{self, Reader};
+use super::fit::{self, Reader};
 use crate::release::{Release, Versions};
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
@@ -30,7 +30,7 @@ impl Tree {
     pub fn open(root: &Path, versions: &Versions) -> Result<Self> {
         let root = std::fs::canonicalize(root)
             .map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
-        Self::read_by(&root, versions, &|path| files::read(&root, path))
+        Self::read_by(&root, versions, &|path| fit::read_below(&root, path))
     }
 
     /// Opens a tree that is not in a folder; `root` names it in messages.
@@ -56,39 +56,29 @@ impl Tree {
 
     /// A file by its upstream path.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        files::read(&self.root, path)
+        fit::read_below(&self.root, path)
     }
 
     /// The release of the tree. The header's hash decides, with the series or without it; version.txt decides where
     /// several releases ship one header, or no release ships this one.
     pub fn release<'a>(&self, versions: &'a Versions) -> Result<&'a Release> {
-        let named = self.numbers();
-        let same = |it: &&Release| Some(it.version.as_str()) == named;
+        // `2.15.0` of `2.15.0a0+git1234`.
+        let version = self.version.as_deref().unwrap_or_default();
+        let end = version.find(|it: char| !it.is_ascii_digit() && it != '.');
+        let named = &version[..end.unwrap_or(version.len())];
         let mut known: Vec<&Release> = versions.source_releases.iter().collect();
         known.extend(versions.sorted());
-        let by_header: Vec<&Release> = known
-            .iter()
-            .copied()
-            .filter(|it| {
-                self.header.as_ref() == Some(&it.header_sha256)
-                    || self.header.as_ref() == Some(&it.patched_sha256)
-            })
-            .collect();
-        let by_header = by_header
-            .iter()
-            .copied()
-            .find(same)
-            .or(by_header.last().copied());
-        by_header
-            .or_else(|| known.iter().copied().find(same))
-            .with_context(|| self.unknown(versions))
-    }
-
-    /// `2.15.0` of `2.15.0a0+git1234`.
-    fn numbers(&self) -> Option<&str> {
-        let version = self.version.as_deref()?;
-        let end = version.find(|it: char| !it.is_ascii_digit() && it != '.');
-        Some(&version[..end.unwrap_or(version.len())])
+        let ours = |it: &Release| {
+            self.header
+                .as_ref()
+                .is_some_and(|hash| [&it.header_sha256, &it.patched_sha256].contains(&hash))
+        };
+        let by_header = || known.iter().filter(|it| ours(it));
+        let found = by_header()
+            .find(|it| it.version == named)
+            .or(by_header().next_back());
+        let found = found.or_else(|| known.iter().find(|it| it.version == named));
+        found.copied().with_context(|| self.unknown(versions))
     }
 
     fn unknown(&self, versions: &Versions) -> xtask_support::refusal::Refusal {

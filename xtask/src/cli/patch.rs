@@ -15,36 +15,22 @@ pub struct Patch {
 /// What can be done with a series.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say whether a series applies as it is to what a release ships, and gives what is pinned
+    /// Check the patches' form, and that a series gives what is pinned from what a release ships
     Verify(Verify),
     /// Put a series into a PyTorch source tree, in git or not
-    #[command(after_help = APPLY)]
-    Apply(Change),
-    /// Take a series out of a PyTorch source tree again
-    #[command(after_help = UNAPPLY)]
-    Unapply(Change),
-    /// Check the patches' names, messages and size, with no tree at all
-    Lint,
-    /// Say where the lines that a series relies on are in another tree
+    Apply(Apply),
+    /// Say which hunks of a series still have their lines in another tree
     Drift(Drift),
-    /// Make a series into commits in a PyTorch checkout, on top of HEAD
-    Import(Commits),
     /// Write the commits that follow a release's own header back as its series
-    Export(Commits),
+    Export(Export),
     /// Carry a release's series to another release, or to a source tree
     #[command(after_help = REBASE)]
     Rebase(Rebase),
 }
 
-const APPLY: &str =
-    "Changes all files or none. Where the series is there already, says so and exits with 0.";
-const UNAPPLY: &str =
-    "Changes all files or none. Where the series is not there, says so and exits with 0.";
-
-const REBASE: &str = "Works in a git repository of its own, target/rebase/FROM-to-TO, with the files that the series changes \
-     and no others, and prints git's range-diff of the series before and after. Changes neither patches/ nor \
-     DIR: the last lines say what takes the result there. Where a patch is in conflict it stops and exits with \
-     1, and the folder has what any git rebase leaves.";
+const REBASE: &str = "Works in a git repository of its own, target/rebase/FROM-to-TO, with the files that the series changes, \
+     and prints git's range-diff of the series before and after. Changes neither patches/ nor DIR: the last line \
+     says what takes the result there. A conflict is left there to git, and the command exits with 1.";
 
 /// Options of `patch rebase`.
 #[derive(Debug, Args)]
@@ -53,18 +39,12 @@ pub struct Rebase {
     /// The release whose series it is
     #[arg(long, value_name = "VERSION")]
     pub from: String,
-    /// The release to carry it to, as its official wheel has the files
+    /// The release to carry it to, as its official wheel has the header
     #[arg(long, value_name = "VERSION")]
     pub to: Option<String>,
     /// A PyTorch source tree to carry it to, in git or not; it is only read
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,
-    /// Go on after a conflict, with what was edited
-    #[arg(long = "continue", conflicts_with = "restart")]
-    pub go_on: bool,
-    /// Throw away what was edited in the folder, and begin anew
-    #[arg(long)]
-    pub restart: bool,
     /// The Python whose wheels are fetched, where they have to be
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
@@ -73,40 +53,35 @@ pub struct Rebase {
 /// Options of `patch verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 0 where every outcome is clean or already applied. Where a release's header is not in \
-                  the cache, fetches the official wheel, keeps the header and not the wheel; --source fetches \
-                  nothing."
+    after_help = "Where a release's header is not in the cache, fetches the official wheel, keeps the header and not the \
+                  wheel."
 )]
 pub struct Verify {
     /// The torch release [default: the newest supported one]
-    #[arg(long, value_name = "VERSION", conflicts_with_all = ["all", "source"])]
+    #[arg(long, value_name = "VERSION", conflicts_with = "all")]
     pub torch: Option<String>,
-    /// Every supported release
-    #[arg(long, conflicts_with = "source")]
+    /// Every supported release, also those of which only the sources can be forked
+    #[arg(long)]
     pub all: bool,
-    /// A PyTorch source tree, instead of what the official wheel ships
-    #[arg(long, value_name = "DIR")]
-    pub source: Option<PathBuf>,
     /// The Python whose wheel is fetched, where one has to be
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
-    /// Print the outcomes as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
 }
 
-/// Options of `patch apply` and `patch unapply`.
+/// Options of `patch apply`.
 #[derive(Debug, Args)]
-pub struct Change {
+#[command(
+    after_help = "Applies all of it, to the release's own header, or nothing. Where the series is there already, says so \
+                  and exits with 0. `git apply -R` takes a patch out again, and `git am` makes commits of them: \
+                  CONTRIBUTING.md."
+)]
+pub struct Apply {
     /// The tree: a checkout, or an unpacked source archive
     #[arg(long, value_name = "DIR")]
     pub source: PathBuf,
     /// The release whose series it is [default: what version.txt and the header's hash say]
     #[arg(long, value_name = "VERSION")]
     pub torch: Option<String>,
-    /// Also where the files have changes of their own, if the series fits exactly all the same
-    #[arg(long)]
-    pub force: bool,
 }
 
 /// Options of `patch drift`.
@@ -124,9 +99,9 @@ pub struct Drift {
     pub json: bool,
 }
 
-/// Options of `patch import` and `patch export`.
+/// Options of `patch export`.
 #[derive(Debug, Args)]
-pub struct Commits {
+pub struct Export {
     /// The checkout
     #[arg(long, value_name = "DIR")]
     pub source: PathBuf,

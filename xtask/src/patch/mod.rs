@@ -1,155 +1,157 @@
 //! `cargo xtask patch`: the patch toolkit, on the checkout's series.
 
-pub mod pristine;
+mod pristine;
+
+use std::path::Path;
 
 use anyhow::Result;
 
-use crate::cli::patch::{Change, Command, Commits, Drift, Patch, Rebase, Verify};
+use crate::cli::patch::{Command, Drift, Export, Patch, Rebase, Verify};
 use crate::support::paths;
 use crate::support::refusal::refuse;
-use xtask_patchkit::change::{self, Wanted};
-use xtask_patchkit::git::Direction;
-use xtask_patchkit::judge::Trial;
-use xtask_patchkit::outcome::Outcome;
-use xtask_patchkit::rebase::{self, Earlier, Goal};
-use xtask_patchkit::release::Versions;
+use xtask_patchkit::fit::{self, Files, Fit};
+use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::tree::Tree;
-use xtask_patchkit::{Told, commits, drift, lint, series, verify};
+use xtask_patchkit::{apply, drift, export, form, rebase, series};
 
 /// The command.
 pub fn run(args: &Patch) -> Result<()> {
+    let versions = Versions::read(paths::root())?;
     match &args.command {
-        Command::Verify(args) => verify(args),
-        Command::Apply(args) => change(args, Direction::Forward),
-        Command::Unapply(args) => change(args, Direction::Reverse),
-        Command::Lint => lint(),
-        Command::Drift(args) => drift(args),
-        Command::Import(args) => commits(args, commits::import),
-        Command::Export(args) => commits(args, commits::export),
-        Command::Rebase(args) => rebase(args),
-    }
-}
-
-fn verify(args: &Verify) -> Result<()> {
-    let root = paths::root();
-    let versions = Versions::read(root)?;
-    let mut all = Vec::new();
-    if let Some(folder) = &args.source {
-        all.push(verify::on_tree(root, &versions, folder)?);
-    } else {
-        let releases = if args.all {
-            versions.sorted()
-        } else {
-            vec![versions.find(args.torch.as_deref())?]
-        };
-        for release in releases {
-            let series = series::read(&root.join("patches").join(&release.series))?;
-            let files = pristine::get(&versions, release, &series, &args.python)?;
-            let read = |path: &str| Ok(files.get(path).cloned().flatten());
-            let on = "the official wheel's header";
-            all.push(verify::try_on(root, &versions, release, on, &read)?);
+        Command::Verify(args) => verify(&versions, args),
+        Command::Apply(args) => {
+            let (tree, release) = open(&versions, &args.source, args.torch.as_deref())?;
+            print!(
+                "{}",
+                apply::to_tree(&tree, &versions.header, release, &series_of(release)?)?
+            );
+            Ok(())
         }
+        Command::Drift(args) => drift(&versions, args),
+        Command::Export(args) => export(&versions, args),
+        Command::Rebase(args) => rebase(&versions, args),
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
-    } else {
-        print!("{}", verify::describe(&all));
-    }
-    verify::require(&all)
 }
 
-fn change(args: &Change, direction: Direction) -> Result<()> {
-    let root = paths::root();
-    let wanted = Wanted {
-        source: &args.source,
-        torch: args.torch.as_deref(),
-        force: args.force,
+fn series_of(release: &Release) -> Result<Vec<series::Patch>> {
+    series::read(&paths::root().join("patches").join(&release.series))
+}
+
+/// A tree, and the release that was named or that the tree is of.
+fn open<'a>(
+    versions: &'a Versions,
+    source: &Path,
+    torch: Option<&str>,
+) -> Result<(Tree, &'a Release)> {
+    let tree = Tree::open(source, versions)?;
+    let release = match torch {
+        Some(version) => versions.find(Some(version))?,
+        None => tree.release(versions)?,
     };
-    let versions = Versions::read(root)?;
-    print!("{}", change::change(root, &versions, wanted, direction)?);
-    Ok(())
+    Ok((tree, release))
 }
 
-fn lint() -> Result<()> {
-    let root = paths::root();
-    let versions = Versions::read(root)?;
-    let wrong = lint::check(root, &versions)?;
-    if wrong.is_empty() {
-        println!(
-            "patches: {} releases are as they should be",
-            versions.with_sources().count()
+fn verify(versions: &Versions, args: &Verify) -> Result<()> {
+    let wrong = form::check(&paths::root().join("patches"), versions)?;
+    if !wrong.is_empty() {
+        return Err(refuse("the patches are not as they should be")
+            .found(wrong.join("\n"))
+            .remedy("change what is named above, then run the same command again")
+            .into());
+    }
+    let releases = match args.all {
+        true => versions.with_sources().collect(),
+        false => vec![versions.find(args.torch.as_deref())?],
+    };
+    for release in releases {
+        let (series, header) = (series_of(release)?, &versions.header);
+        let bytes = pristine::header(versions, release, &args.python)?;
+        let read = |path: &str| Ok((path == header).then(|| bytes.clone()));
+        let fit = fit::fit(header, release, &series, &read)?;
+        anyhow::ensure!(
+            matches!(fit, Fit::Clean(_)),
+            "torch {}: {fit:?}",
+            release.version
         );
-        return Ok(());
-    }
-    Err(refuse("the patches are not as they should be")
-        .found(wrong.join("\n"))
-        .remedy("change what is named above, then run the same command again")
-        .into())
-}
-
-fn drift(args: &Drift) -> Result<()> {
-    let root = paths::root();
-    let versions = Versions::read(root)?;
-    let drift = drift::look(root, &versions, &args.source, args.torch.as_deref())?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&drift)?);
-    } else {
-        print!("{}", drift::describe(&drift));
+        println!(
+            "torch {}: {} patches on the official wheel's header give SHA-256 {}, as pinned",
+            release.version,
+            series.len(),
+            release.patched_sha256
+        );
     }
     Ok(())
 }
 
-fn commits(args: &Commits, act: Told) -> Result<()> {
-    let root = paths::root();
-    let versions = Versions::read(root)?;
-    let torch = args.torch.as_deref();
-    print!("{}", act(root, &versions, &args.source, torch)?);
+fn drift(versions: &Versions, args: &Drift) -> Result<()> {
+    let tree = Tree::open(&args.source, versions)?;
+    let release = match &args.torch {
+        Some(version) => versions.find(Some(version))?,
+        None => tree.release(versions).or_else(|_| versions.find(None))?,
+    };
+    let drift = drift::look(tree, release, &series_of(release)?)?;
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&drift)?),
+        false => print!("{}", drift::describe(&drift)),
+    }
     Ok(())
 }
 
-fn rebase(args: &Rebase) -> Result<()> {
-    let root = paths::root();
-    let versions = Versions::read(root)?;
+fn export(versions: &Versions, args: &Export) -> Result<()> {
+    let (tree, release) = open(versions, &args.source, args.torch.as_deref())?;
+    let patches = paths::root().join("patches");
+    print!(
+        "{}",
+        export::export(&patches, &versions.header, &tree, release)?
+    );
+    Ok(())
+}
+
+fn rebase(versions: &Versions, args: &Rebase) -> Result<()> {
     let from = versions.find(Some(&args.from))?;
-    let series = series::read(&root.join("patches").join(&from.series))?;
-    let goal = match (&args.to, &args.source) {
-        (Some(version), _) => Goal::Release(versions.find(Some(version))?.version.clone()),
-        (None, Some(folder)) => Goal::Tree(Tree::open(folder, &versions)?),
+    let series = series_of(from)?;
+    let of_release = |release: &Release| -> Result<(String, Files)> {
+        let bytes = pristine::header(versions, release, &args.python)?;
+        let files = Files::from([(versions.header.clone(), Some(bytes))]);
+        Ok((format!("torch {}", release.version), files))
+    };
+    let folder = |to: &str| {
+        paths::target()
+            .join("rebase")
+            .join(format!("{}-to-{to}", from.version))
+    };
+    let (to, folder, next) = match (&args.to, &args.source) {
+        (Some(version), _) => {
+            let release = versions.find(Some(version))?;
+            let folder = folder(&release.version);
+            let next = format!(
+                "cargo xtask patch export --source {} --torch {}",
+                paths::show(&folder),
+                release.version
+            );
+            (of_release(release)?, folder, next)
+        }
+        (None, Some(source)) => {
+            let tree = Tree::open(source, versions)?;
+            let shown = tree.root.display().to_string();
+            let folder = folder(&tree.root.file_name().unwrap_or_default().to_string_lossy());
+            let next = format!(
+                "git -C {} diff to..new | git -C {shown} apply",
+                paths::show(&folder)
+            );
+            let files = fit::read_all(&series, &|path| tree.read(path))?;
+            ((shown, files), folder, next)
+        }
         (None, None) => anyhow::bail!("there is nothing to carry the series to"),
     };
-    let folder = paths::target().join("rebase");
-    let job = goal.job(&from.version, &series, &folder);
-    let earlier = match (args.go_on, args.restart) {
-        (true, _) => Earlier::Continued,
-        (_, true) => Earlier::Discarded,
-        _ => Earlier::Remade,
+    let from = of_release(from)?;
+    let job = rebase::Job {
+        series: &series,
+        from,
+        to,
+        folder,
+        next,
     };
-    let files = || {
-        let old = pristine::get(&versions, from, &series, &args.python)?;
-        let trial = Trial {
-            header: &versions.header,
-            release: from,
-            series: &series,
-        };
-        let outcome = trial.forward(&|path| Ok(old.get(path).cloned().flatten()))?;
-        let new = match &goal {
-            Goal::Release(version) => {
-                let release = versions.find(Some(version))?;
-                pristine::get(&versions, release, &series, &args.python)?
-            }
-            Goal::Tree(tree) => rebase::files(tree, &series)?,
-        };
-        match outcome.outcome {
-            Outcome::Clean => Ok((old, new)),
-            other => Err(
-                refuse(format!("the series for {} is not in order", job.from))
-                    .found(other.to_string())
-                    .expected("a series that gives what is pinned")
-                    .remedy(other.remedy())
-                    .into(),
-            ),
-        }
-    };
-    print!("{}", rebase::carry(&job, earlier, files)?);
+    print!("{}", rebase::carry(&job)?);
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! Turns the wheel of PyTorch's own build into a fork wheel: adds our package and metadata, changes nothing else,
 //! and verifies it like a repacked one.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -152,12 +150,9 @@ fn assemble(base: &mut Checked, name: &WheelName, provenance: &Provenance) -> Re
 
 /// The base is the wheel of PyTorch's own build, which nobody else has, so its inputs are named, too.
 fn inputs_of(plan: &Plan, name: &str, sha256: &str) -> Result<Inputs> {
-    let mut tools = BTreeMap::new();
-    for (tool, said) in crate::build_wheel::compile::compilers()? {
-        tools.insert(tool, said);
-    }
-    if let Some(toolkit) = &plan.toolkit {
-        tools.insert("nvcc".into(), toolkit.shown());
+    let mut tools = crate::build_wheel::compile::compilers()?;
+    if let Some((_, version)) = &plan.nvcc {
+        tools.insert("nvcc".into(), version.clone());
     }
     let patches = plan.series.iter().chain(&plan.source_series);
     let named = patches.map(|it| Named {
@@ -175,10 +170,4 @@ fn inputs_of(plan: &Plan, name: &str, sha256: &str) -> Result<Inputs> {
         source_sha256: inputs::sources(paths::root())?,
         tools,
     })
-}
-
-/// Checks before the build that the output folder can take the wheel.
-pub fn check_out(plan: &Plan) -> Result<()> {
-    fs::create_dir_all(&plan.out).ok();
-    crate::support::disk::require_writable(&plan.out)
 }

@@ -4,65 +4,62 @@
 //! Invariants: the tree is only read, except with `--keep`; the same command resumes an interrupted build; the
 //! result gets its name only after it was read back and verified.
 
-mod compile;
-mod entry;
 mod finish;
-mod layout;
 mod plan;
-mod prerequisites;
-mod series;
 #[cfg(test)]
 mod tests;
-mod toolkit;
-mod variables;
 
-use std::collections::BTreeSet;
-use std::env;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use xshell::{Shell, cmd};
 
+use crate::build_wheel::commit;
 use crate::build_wheel::summary::{self, StepTime, Summary};
-use crate::build_wheel::{commit, inputs};
 use crate::cli;
-use crate::support::hash::Digest;
+use crate::python::{pip, tools};
 use crate::support::progress::{Progress, Step};
-use crate::support::{lock, paths};
-use plan::{Asked, Plan};
-use prerequisites::Seen;
+use crate::support::refusal::refuse;
+use crate::support::scratch::Scratch;
+use crate::support::{disk, lock, paths};
+use plan::Plan;
+use xtask_patchkit::fit::{self, Files, Fit};
 use xtask_patchkit::release::Versions;
-use xtask_patchkit::replace;
+use xtask_patchkit::tree::Tree;
+use xtask_patchkit::{apply, git};
 
-const STEPS: usize = 6;
+const STEPS: usize = 5;
+/// Disk space for a tree with submodules, objects and libraries for several GPUs, and two wheels, in bytes.
+const ROOM: u64 = 45_000_000_000;
+/// How many of the log's last lines a failure shows.
+const LAST: usize = 30;
+/// A tree without git's folders and build results. What is newer in the copy stays: it is patched.
+const COPY: &str = "set -o pipefail; tar --create --exclude=.git --exclude=./build --exclude=./dist . | \
+                    tar --extract --keep-newer-files --warning=none --directory \"$0\"";
 
 pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let root = paths::root();
-    let asked = Asked {
-        source,
-        python: &args.python,
-        out: &args.out,
-        building: &args.building,
-        environment: env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect(),
-    };
-    let plan = Plan::make(root, &Versions::read(root)?, asked)?;
-    // Find out first whether the series apply, before the long work.
-    series::patched(&plan)?;
-    let findings = Seen::look(&plan).findings();
+    let plan = Plan::make(root, &Versions::read(root)?, source, args)?;
+    // Whether the series apply is found out first, before the long work.
+    patched(&plan, &plan.tree)?;
+    let missing = plan.missing()?;
     if args.dry_run {
-        print!("{}", plan.describe(&findings));
+        print!("{}", plan.describe(&missing));
         return Ok(());
     }
+    if !missing.is_empty() {
+        return Err(refuse("PyTorch cannot be built here")
+            .found(missing.join("\n"))
+            .expected("what is named above; nothing was done")
+            .into());
+    }
     let _lock = lock::take("source")?;
-    let progress = Progress::new(STEPS);
-    progress.step("check what PyTorch's build needs", |_| {
-        prerequisites::require(&findings)?;
-        finish::check_out(&plan)
-    })?;
-    let summary = make(&plan, &progress)?;
+    disk::require(&plan.work, ROOM, "build PyTorch")?;
+    disk::require_writable(&plan.out)?;
+    let summary = make(&plan, &Progress::new(STEPS))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&summary)?);
     } else {
@@ -71,18 +68,12 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Everything after the prerequisites.
+/// Everything after the checks.
 fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     fs::create_dir_all(&plan.work).with_context(|| format!("creating {}", plan.work.display()))?;
-    let changed = progress.step("lay out the tree, with the series", |step| {
-        lay_out(plan, step)
-    })?;
-    progress.step("make the build's environment", |step| {
-        compile::ensure_environment(plan, step)
-    })?;
-    let built = progress.step("run PyTorch's own build", |step| {
-        build_once(plan, changed, step)
-    })?;
+    progress.step("lay out the tree, with the series", |_| lay_out(plan))?;
+    progress.step("make the build's environment", |_| make_environment(plan))?;
+    let built = progress.step("run PyTorch's own build", |step| build(plan, step))?;
     let written = progress.step("write the fork wheel", |step| {
         finish::write(plan, &built, step)
     })?;
@@ -108,59 +99,128 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     })
 }
 
-/// Applies the series to the copy, or to the tree itself; returns whether anything changed.
-fn lay_out(plan: &Plan, step: &Step) -> Result<bool> {
-    let (before, after) = series::patched(plan)?;
-    if plan.keep {
-        let changed = replace::replace(&plan.tree.root, &before, &after)?;
-        return Ok(!changed.is_empty());
-    }
-    let list = plan.work.join("files.json");
-    let known: BTreeSet<String> = fs::read(&list)
-        .ok()
-        .and_then(|it| serde_json::from_slice(&it).ok())
-        .unwrap_or_default();
-    let (files, changed) =
-        layout::bring_up_to_date(&plan.tree.root, &plan.build_tree(), &after, &known, step)?;
-    fs::write(&list, serde_json::to_vec(&files)?)?;
-    Ok(changed > 0)
-}
-
-/// The inputs of PyTorch's build when it last made a wheel.
-#[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct Built {
-    variables: variables::Environment,
-    source_sha256: String,
-    wheel: PathBuf,
-    sha256: String,
-}
-
-/// Runs PyTorch's build unless its wheel exists and nothing has changed. With `--keep` changes are unknown, so it
-/// always runs and decides by itself.
-fn build_once(plan: &Plan, changed: bool, step: &Step) -> Result<PathBuf> {
-    let note = plan.work.join("built.json");
-    let source_sha256 = inputs::sources(paths::root())?;
-    let last: Option<Built> = fs::read(&note)
-        .ok()
-        .and_then(|it| serde_json::from_slice(&it).ok());
-    if let Some(last) = last
-        && !changed
-        && !plan.keep
-        && last.variables == plan.variables.set
-        && last.source_sha256 == source_sha256
-        && Digest::of_file(&last.wheel).is_ok_and(|it| it.hex() == last.sha256)
-    {
-        step.say("built before");
-        return Ok(last.wheel);
-    }
-    let _ = fs::remove_file(&note);
-    let wheel = compile::build(plan, step)?;
-    let built = Built {
-        variables: plan.variables.set.clone(),
-        source_sha256,
-        sha256: Digest::of_file(&wheel)?.hex(),
-        wheel,
+/// What the series change in a tree, afterwards: the seam's, whose result is pinned, then the source build's. Patches that
+/// are applied already are left alone.
+fn patched(plan: &Plan, tree: &Tree) -> Result<Files> {
+    let release = &plan.release;
+    let mut all = match fit::fit(&plan.header, release, &plan.series, &|path| tree.read(path))? {
+        Fit::Clean(after) => after,
+        Fit::Applied => Files::new(),
+        Fit::Drifted(found, _) => {
+            return Err(refuse(format!(
+                "{} is not torch {}",
+                tree.root.display(),
+                release.version
+            ))
+            .found(format!("{} with SHA-256 {found}", plan.header))
+            .expected(format!(
+                "SHA-256 {}, or the pinned result of the series; nothing was changed",
+                release.header_sha256
+            ))
+            .remedy(format!(
+                "git -C {} checkout v{} -- {}",
+                tree.root.display(),
+                release.version,
+                plan.header
+            ))
+            .into());
+        }
     };
-    fs::write(&note, serde_json::to_vec(&built)?)?;
-    Ok(built.wheel)
+    let mut left = Vec::new();
+    for patch in &plan.source_series {
+        if !git::is_applied(&patch.path, &tree.root)? {
+            left.push(patch.clone());
+        }
+    }
+    let read = |path: &str| {
+        all.get(path)
+            .map_or_else(|| tree.read(path), |it| Ok(it.clone()))
+    };
+    let what = || format!("the series for source builds and {}", tree.root.display());
+    let after = fit::apply(&left, &fit::read_all(&left, &read)?).with_context(what)?;
+    all.extend(after);
+    Ok(all)
+}
+
+/// Copies the tree, unless it is built in itself, and applies the series.
+fn lay_out(plan: &Plan) -> Result<()> {
+    let build_tree = plan.build_tree();
+    if !plan.keep {
+        fs::create_dir_all(&build_tree)?;
+        let shell = Shell::new()?;
+        shell.change_dir(&plan.tree.root);
+        let copy = cmd!(shell, "bash -c {COPY} {build_tree}");
+        copy.quiet().run().context("copying the tree")?;
+    }
+    let tree = Tree {
+        root: build_tree,
+        version: plan.tree.version.clone(),
+        header: None,
+    };
+    let remedy = || {
+        format!(
+            "if an earlier run has left it so: rm -r {}",
+            paths::show(&plan.work)
+        )
+    };
+    apply::replace(&patched(plan, &tree).with_context(remedy)?, &tree.root)
+}
+
+/// Makes the environment, unless it has these packages.
+fn make_environment(plan: &Plan) -> Result<()> {
+    let folder = plan.work.join("venv");
+    let marker = folder.join("pinbuddy-source");
+    let wanted = format!("{}\n{}\n", plan.python.describe(), plan.packages.join("\n"));
+    if fs::read_to_string(&marker).is_ok_and(|it| it == wanted) {
+        return Ok(());
+    }
+    tools::make_environment(&plan.python.executable, &folder)?;
+    if !plan.packages.is_empty() {
+        let temporary = Scratch::folder(&plan.work.join("pip"))?;
+        let mut arguments = vec!["install", "--quiet"];
+        arguments.extend(plan.packages.iter().map(String::as_str));
+        let goal = "install what PyTorch's build needs";
+        pip::run(&plan.interpreter(), &arguments, temporary.path(), goal)?;
+    }
+    Ok(fs::write(marker, wanted)?)
+}
+
+/// Runs PyTorch's build, which goes on where it was interrupted; returns the path of the wheel.
+fn build(plan: &Plan, step: &Step) -> Result<PathBuf> {
+    let (built, log) = (plan.built(), plan.work.join("build.log"));
+    let _ = fs::remove_dir_all(&built);
+    fs::create_dir_all(&built).with_context(|| format!("creating {}", built.display()))?;
+    let words = plan.command();
+    let mut file = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+    writeln!(file, "{}", words.join(" "))?;
+    step.note(&format!("its output: tail -f {}", paths::show(&log)));
+    let mut command = Command::new(&words[0]);
+    for name in plan::REMOVED {
+        command.env_remove(name);
+    }
+    let status = command
+        .args(&words[1..])
+        .current_dir(plan.build_tree())
+        .envs(plan.variables.iter().cloned())
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .status()
+        .with_context(|| format!("starting {}", words[0]))?;
+    let found = fs::read_dir(&built)?.flatten().map(|it| it.path());
+    let mut found = found.filter(|it| it.extension().is_some_and(|it| it == "whl"));
+    if let (true, Some(wheel), None) = (status.success(), found.next(), found.next()) {
+        return Ok(wheel);
+    }
+    let text = fs::read(&log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().collect();
+    Err(refuse("PyTorch's own build failed")
+        .found(format!("{}\n{status}", lines[lines.len().saturating_sub(LAST)..].join("\n")))
+        .expected(format!("one wheel in {}, from the command in the log's first line", paths::show(&built)))
+        .remedy(format!(
+            "look at {}, change what it complains of, and run the same command again: it goes on where it was",
+            paths::show(&log)
+        ))
+        .into())
 }

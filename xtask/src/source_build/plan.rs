@@ -1,26 +1,43 @@
 //! The plan of `build-wheel --source`, made before anything is done, and printed with `--dry-run`.
 
+use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
+use xshell::{Shell, cmd};
 
-use super::entry::Entry;
-use super::prerequisites::PER_JOB;
-use super::toolkit::Toolkit;
-use super::variables::{Environment, Variables, Wanted};
-use crate::cli::SourceBuild;
-use crate::doctor::finding::{Finding, Status};
-use crate::doctor::memory::Memory;
+use crate::cli::{BuildWheel, Launcher};
 use crate::python::Python;
 use crate::support::hash::Digest;
 use crate::support::paths;
-use crate::support::refusal::refuse;
-use pinbuddy_machine::Files;
+use crate::support::typed::quoted;
+use pinbuddy_machine::{Cgroup, Files, Limits};
+use xtask_patchkit::git;
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_patchkit::tree::Tree;
+
+/// The caller's variables that do not reach the build: other Python packages, and cargo's for this program.
+pub const REMOVED: [&str; 10] = [
+    "CARGO_BUILD_TARGET",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_MAKEFLAGS",
+    "CARGO_TARGET_DIR",
+    "LD_PRELOAD",
+    "MAKEFLAGS",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "RUSTFLAGS",
+    "VIRTUAL_ENV",
+];
+/// Memory of one compiler with template-heavy kernels, in bytes.
+const PER_JOB: u64 = 4 << 30;
+const LEGACY: &str = "setuptools.build_meta:__legacy__";
+/// Releases with the legacy backend set no upper bounds, but their oldest third-party projects do not configure
+/// with CMake 4.
+const OF_THEIR_TIME: [(&str, &str); 2] = [("cmake", "cmake<4"), ("setuptools", "setuptools<82")];
 
 pub struct Plan {
     /// The tree to build.
@@ -35,17 +52,15 @@ pub struct Plan {
     pub source_series: Vec<Patch>,
     /// The interpreter that the wheel is for.
     pub python: Python,
-    /// The release's build entry.
-    pub entry: Entry,
-    /// The CUDA toolkit, if there is one.
-    pub toolkit: Option<Toolkit>,
-    /// The caller's environment.
-    pub environment: Environment,
-    /// The build's.
-    pub variables: Variables,
-    /// Parallel compilers.
-    pub jobs: u32,
-    /// The work folder.
+    /// What the tree's own build needs, as pip takes it.
+    pub packages: Vec<String>,
+    /// Whether that build is `setup.py`'s, and not any front end's.
+    legacy: bool,
+    /// CUDA's compiler, and its version: `13.2`.
+    pub nvcc: Option<(PathBuf, String)>,
+    /// What is set in the build's environment.
+    pub variables: Vec<(String, String)>,
+    /// The work folder: one for each tree, so that an interrupted build is found again.
     pub work: PathBuf,
     /// Build in the tree itself.
     pub keep: bool,
@@ -55,82 +70,64 @@ pub struct Plan {
     pub out: PathBuf,
 }
 
-/// The request.
-pub struct Asked<'a> {
-    /// The tree.
-    pub source: &'a Path,
-    /// The interpreter.
-    pub python: &'a Path,
-    /// The output folder.
-    pub out: &'a Path,
-    /// The options of source builds.
-    pub building: &'a SourceBuild,
-    /// The caller's environment.
-    pub environment: Environment,
+#[derive(Deserialize)]
+struct Project {
+    #[serde(rename = "build-system")]
+    build_system: BuildSystem,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct BuildSystem {
+    requires: Vec<String>,
+    build_backend: Option<String>,
 }
 
 impl Plan {
     /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout.
-    pub fn make(root: &Path, versions: &Versions, asked: Asked<'_>) -> Result<Self> {
-        let tree = Tree::open(asked.source, versions)?;
+    pub fn make(
+        root: &Path,
+        versions: &Versions,
+        source: &Path,
+        args: &BuildWheel,
+    ) -> Result<Self> {
+        let tree = Tree::open(source, versions)?;
         let release = tree.release(versions)?.clone();
-        let python = Python::probe(asked.python)?;
-        let entry = Entry::of(&tree)?;
-        let patches = root.join("patches");
-        if release.source_series.is_empty() {
-            return Err(refuse(format!(
-                "torch {} cannot be built from source yet",
-                release.version
-            ))
-            .found("no source_series in patches/versions.toml")
-            .expected("the patches that have its CMake build and link our library")
-            .remedy(format!(
-                "cargo xtask build-wheel --torch {}",
-                release.version
-            ))
-            .into());
-        }
-        let mut source_series = Vec::new();
-        for folder in &release.source_series {
-            source_series.extend(series::read(&patches.join(folder))?);
-        }
-        let toolkit = Toolkit::find(&asked.environment);
-        let cuda = toolkit
+        let python = Python::probe(&args.python)?;
+        let (packages, legacy) = entry(&tree)?;
+        let read = |name: &String| series::read(&root.join("patches").join(name));
+        let source_series = release
+            .source_series
+            .iter()
+            .map(read)
+            .collect::<Result<Vec<_>>>()?;
+        let nvcc = nvcc();
+        let cuda = nvcc
             .as_ref()
-            .map_or_else(|| "cu<CUDA>".to_owned(), Toolkit::tag);
-        let ours = env!("CARGO_PKG_VERSION");
-        let version = format!("{}+{cuda}.pinbuddy.{ours}", release.version);
-        let work = work_folder(&tree.root, &release, &python);
-        let jobs = asked.building.jobs.unwrap_or_else(jobs);
-        let wanted = Wanted {
-            version: &version,
-            root,
-            cuda: toolkit
-                .as_ref()
-                .map(|it| (it.home.as_path(), it.nvcc.as_path())),
-            arch: asked.building.cuda_arch.as_deref(),
-            launcher: asked.building.launcher.map(crate::cli::Launcher::program),
-            jobs,
-            programs: &work.join("venv/bin"),
-        };
-        let variables = Variables::of(&wanted, &asked.environment);
-        let out = std::path::absolute(asked.out).context("finding the folder for the result")?;
+            .map_or("<CUDA>".to_owned(), |(_, version)| version.replace('.', ""));
+        let version = format!(
+            "{}+cu{cuda}.pinbuddy.{}",
+            release.version,
+            env!("CARGO_PKG_VERSION")
+        );
+        let digest = Digest::of(tree.root.as_os_str().as_encoded_bytes()).hex();
+        let work = format!("{}-{}-{}", release.version, python.abi_tag(), &digest[..8]);
+        let work = paths::target().join("source").join(work);
         Ok(Self {
-            series: series::read(&patches.join(&release.series))?,
+            variables: variables(args, root, &version, nvcc.as_ref(), &work),
+            series: read(&release.series)?,
             header: versions.header.clone(),
-            source_series,
+            source_series: source_series.concat(),
             tree,
             release,
             python,
-            entry,
-            toolkit,
-            environment: asked.environment,
-            variables,
-            jobs,
+            packages,
+            legacy,
+            nvcc,
             work,
-            keep: asked.building.keep,
+            keep: args.building.keep,
             version,
-            out,
+            out: std::path::absolute(&args.out).context("finding the folder for the result")?,
         })
     }
 
@@ -153,106 +150,203 @@ impl Plan {
         self.work.join("built")
     }
 
+    /// The command that writes a wheel, run in the tree's root.
+    pub fn command(&self) -> Vec<String> {
+        let arguments = match self.legacy {
+            true => "setup.py bdist_wheel --dist-dir",
+            false => "-m build --wheel --no-isolation --skip-dependency-check --outdir",
+        };
+        let words = arguments.split(' ').map(str::to_owned);
+        let shown = |path: PathBuf| [path.display().to_string()];
+        shown(self.interpreter())
+            .into_iter()
+            .chain(words)
+            .chain(shown(self.built()))
+            .collect()
+    }
+
+    /// What PyTorch's build needs and is not there, each with what to do.
+    pub fn missing(&self) -> Result<Vec<String>> {
+        let mut missing = Vec::new();
+        if !self.python.has_headers() {
+            missing.push(format!(
+                "Python.h of {}: install python3-dev",
+                self.python.describe()
+            ));
+        }
+        if self.nvcc.is_none() {
+            missing.push("nvcc (CUDACXX, CUDA_HOME, PATH, /usr/local/cuda): export CUDA_HOME=DIR, where a toolkit is".to_owned());
+        }
+        let root = &self.tree.root;
+        if root.join(".gitmodules").exists() && root.join(".git").exists() {
+            let shell = Shell::new()?;
+            let status = git::text(git::unbound(cmd!(shell, "git -C {root} submodule status")))?;
+            if let Some(first) = status.lines().find(|it| it.starts_with('-')) {
+                let name = first.split_whitespace().nth(1).unwrap_or_default();
+                missing.push(format!(
+                    "submodules, {name} for one: git -C {} submodule update --init --recursive",
+                    root.display()
+                ));
+            }
+        }
+        Ok(missing)
+    }
+
     /// The plan as text, with every command and variable.
-    pub fn describe(&self, findings: &[Finding]) -> String {
+    pub fn describe(&self, missing: &[String]) -> String {
+        let (tree, shown) = (self.build_tree(), |path: &Path| {
+            quoted(&path.display().to_string())
+        });
         let mut text = format!(
-            "torch {} from {} for {}\n\nNeeded\n",
+            "torch {} from {} for {}\n",
             self.release.version,
             self.tree.root.display(),
             self.python.describe()
         );
-        for Finding {
-            status,
-            name,
-            value,
-            fixes,
-        } in findings
-        {
-            let word = match status {
-                Status::Ok => "ok",
-                Status::Note => "note",
-                Status::Missing => "missing",
-            };
-            let _ = writeln!(text, "  {word:<9}{name}: {value}");
-            for fix in fixes {
-                let _ = writeln!(text, "           {}: {}", fix.how, fix.command);
-            }
+        for it in missing {
+            let _ = writeln!(text, "  missing  {it}");
         }
-        let build_tree = self.build_tree();
         text += "\nCommands\n";
         if !self.keep {
-            let _ = writeln!(text, "  copy the tree's files to {}", build_tree.display());
+            let _ = writeln!(text, "  copy the tree's files to {}", tree.display());
         }
         for patch in self.series.iter().chain(&self.source_series) {
             let _ = writeln!(text, "  git apply {}", paths::show(&patch.path));
         }
-        let _ = writeln!(
-            text,
-            "  {} -m venv {}\n  {} -m pip install {}",
-            self.python.executable.display(),
-            self.work.join("venv").display(),
-            self.interpreter().display(),
-            quoted(&self.entry.packages),
-        );
-        let command = self.entry.command(&self.interpreter(), &self.built());
-        let _ = writeln!(
-            text,
-            "  cd {} && {}",
-            build_tree.display(),
-            quoted(&command)
-        );
-        let _ = writeln!(
-            text,
-            "  write {}/torch-{}-{}-{}-<platform>.whl, with our package and papers; read it back",
-            self.out.display(),
-            self.version,
-            self.python.python_tag(),
-            self.python.abi_tag()
-        );
-        text += if self.keep {
-            "  leave the series and the build in the tree (--keep)\n"
-        } else {
-            "  remove the copy\n"
+        let quote = |words: &[String]| {
+            words
+                .iter()
+                .map(|it| quoted(it))
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        text += "\nVariables\n";
-        for (name, value) in &self.variables.set {
-            let _ = writeln!(text, "  {name}={value}");
-        }
-        text += "\nVariables of the caller's that reach the build\n";
-        for (name, value) in &self.variables.passed {
-            let value = value.as_deref().unwrap_or("(not shown)");
+        let _ = writeln!(
+            text,
+            "  {} -m venv {}\n  {} -m pip install {}\n  cd {} && {}\n  write {}/torch-{}-….whl, with our package and papers; read it back\n\nVariables",
+            shown(&self.python.executable),
+            shown(&self.work.join("venv")),
+            shown(&self.interpreter()),
+            quote(&self.packages),
+            shown(&tree),
+            quote(&self.command()),
+            self.out.display(),
+            self.version
+        );
+        for (name, value) in &self.variables {
             let _ = writeln!(text, "  {name}={value}");
         }
         let _ = writeln!(
             text,
-            "\nVariables that do not\n  {}\n\nNothing was done (--dry-run).",
-            self.variables.removed.join(" ")
+            "\nAll others of the caller's reach the build, but for {}.\nNothing was done (--dry-run).",
+            REMOVED.join(" ")
         );
         text
     }
 }
 
-/// Quoted for a shell.
-fn quoted(words: &[String]) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "-_./=+:,".contains(it);
-    let quote = |word: &String| match word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+/// What the tree's own build needs, and whether it is `setup.py`'s, according to its pyproject.toml.
+fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
+    let shown = format!("{}/pyproject.toml", tree.root.display());
+    let text = tree
+        .read("pyproject.toml")?
+        .with_context(|| format!("there is no {shown}"))?;
+    let project: Project = toml::from_str(&String::from_utf8_lossy(&text))
+        .with_context(|| format!("reading {shown}"))?;
+    let BuildSystem {
+        requires: mut packages,
+        build_backend,
+    } = project.build_system;
+    let legacy = build_backend.as_deref() == Some(LEGACY);
+    for package in packages.iter_mut().filter(|_| legacy) {
+        if let Some((_, bounded)) = OF_THEIR_TIME.iter().find(|(name, _)| package == name) {
+            (*bounded).clone_into(package);
+        }
+    }
+    packages.extend((!legacy).then(|| "build".to_owned()));
+    Ok((packages, legacy))
 }
 
-/// One folder per tree, so that an interrupted build is found again.
-fn work_folder(root: &Path, release: &Release, python: &Python) -> PathBuf {
-    let digest = Digest::of(root.as_os_str().as_encoded_bytes()).hex();
-    let name = format!("{}-{}-{}", release.version, python.abi_tag(), &digest[..8]);
-    paths::target().join("source").join(name)
+/// CUDA's compiler as PyTorch's build would find it, and its version.
+fn nvcc() -> Option<(PathBuf, String)> {
+    let homes = ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(env::var_os);
+    let mut places: Vec<PathBuf> = env::var_os("CUDACXX")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
+    places.extend(homes.map(|it| Path::new(&it).join("bin/nvcc")));
+    places.extend(
+        env::split_paths(&env::var_os("PATH").unwrap_or_default()).map(|it| it.join("nvcc")),
+    );
+    places.push("/usr/local/cuda/bin/nvcc".into());
+    let shell = Shell::new().ok()?;
+    places.into_iter().find_map(|nvcc| {
+        let said = cmd!(shell, "{nvcc} --version")
+            .quiet()
+            .ignore_stderr()
+            .read()
+            .ok()?;
+        let (_, rest) = said.split_once("release ")?;
+        Some((nvcc, rest.split(',').next()?.to_owned()))
+    })
+}
+
+/// What is set in the build's environment.
+fn variables(
+    args: &BuildWheel,
+    root: &Path,
+    version: &str,
+    nvcc: Option<&(PathBuf, String)>,
+    work: &Path,
+) -> Vec<(String, String)> {
+    let mut set = Vec::new();
+    let mut put = |name: &str, value: String| set.push((name.to_owned(), value));
+    put("PYTORCH_BUILD_VERSION", version.to_owned());
+    put("PYTORCH_BUILD_NUMBER", "1".to_owned());
+    put("USE_CUDA", "1".to_owned());
+    put("USE_PINBUDDY", "1".to_owned());
+    put("PINBUDDY_ROOT", root.display().to_string());
+    put("PINBUDDY_FORK_VERSION", version.to_owned());
+    put(
+        "MAX_JOBS",
+        args.building.jobs.unwrap_or_else(jobs).to_string(),
+    );
+    put("CMAKE_GENERATOR", "Ninja".to_owned());
+    put("PYTHONNOUSERSITE", "1".to_owned());
+    let path = env::var("PATH").unwrap_or_default();
+    put(
+        "PATH",
+        format!("{}:{path}", work.join("venv/bin").display()),
+    );
+    if let Some((nvcc, _)) = nvcc {
+        put("CUDACXX", nvcc.display().to_string());
+    }
+    if let Some(arch) = &args.building.cuda_arch {
+        put("TORCH_CUDA_ARCH_LIST", arch.clone());
+    }
+    if let Some(launcher) = args.building.launcher.map(Launcher::program) {
+        for language in ["C", "CXX", "CUDA"] {
+            let name = format!("CMAKE_{language}_COMPILER_LAUNCHER");
+            put(&name, launcher.to_owned());
+        }
+    }
+    // PyTorch's C++ tests are half of the work, so they are built only if requested.
+    if env::var_os("BUILD_TEST").is_none() {
+        put("BUILD_TEST", "0".to_owned());
+    }
+    set
 }
 
 /// As many compilers as cores and memory allow.
 fn jobs() -> u32 {
-    let cores = thread::available_parallelism().map_or(1, |it| it.get() as u64);
-    let memory = Memory::read(&Files::below(Path::new("/"))).left();
-    let fits = memory.map_or(cores, |it| (it / PER_JOB).max(1));
+    let cores = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
+    let limits = Limits::read(&Files::below(Path::new("/")));
+    let left = [limits.available, limits.cgroup.as_ref().map(Cgroup::left)];
+    let fits = left
+        .into_iter()
+        .flatten()
+        .min()
+        .map_or(cores, |it| (it / PER_JOB).max(1));
     u32::try_from(cores.min(fits)).unwrap_or(1)
 }

@@ -3,17 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::plan::{Asked, Plan};
-use super::prerequisites::Seen;
-use super::variables::Environment;
-use super::{make, series};
-use crate::cli::{Launcher, SourceBuild};
-use crate::doctor::finding::Finding;
+use super::plan::Plan;
+use super::{make, patched};
+use crate::cli::{BuildWheel, Launcher, SourceBuild};
 use crate::support::hash::Digest;
 use crate::support::progress::Progress;
 use crate::wheel::provenance::Provenance;
@@ -63,7 +59,7 @@ with zipfile.ZipFile(out / f'torch-{version}-{tags}.whl', 'w') as wheel:
         wheel.writestr(name, data)
 "#;
 
-/// A project with patches, a tree for them, and a toolkit that only prints its version.
+/// A project with patches, and a tree for them.
 struct StandIn {
     folder: TempDir,
     versions: Versions,
@@ -98,12 +94,6 @@ impl StandIn {
             "[build-system]\nrequires = []\nbuild-backend = \"setuptools.build_meta:__legacy__\"\n",
         );
         write("tree/setup.py", SETUP);
-        write(
-            "cuda/bin/nvcc",
-            "#!/bin/sh\necho 'Cuda compilation tools, release 12.4, V12.4.131'\n",
-        );
-        let nvcc = folder.path().join("cuda/bin/nvcc");
-        fs::set_permissions(nvcc, fs::Permissions::from_mode(0o755)).unwrap();
         let versions = format!(
             "header = \"{HEADER}\"\n[cuda]\n[[release]]\nversion = \"2.15.0\"\nheader_sha256 = \"{:064}\"\n\
              patched_sha256 = \"\"\nseries = \"2.15.0\"\n[[source_release]]\nversion = \"2.6.0\"\n\
@@ -120,129 +110,92 @@ impl StandIn {
         self.folder.path().join(path)
     }
 
-    fn environment(&self) -> Environment {
-        let path = std::env::var("PATH").unwrap();
-        let cuda = self.path("cuda").display().to_string();
-        Environment::from([("PATH".into(), path), ("CUDA_HOME".into(), cuda)])
-    }
-
-    fn plan(&self, building: &SourceBuild) -> Plan {
-        let asked = Asked {
-            source: &self.path("tree"),
-            python: Path::new("python3"),
-            out: &self.path("dist"),
+    fn plan(&self, building: SourceBuild) -> Plan {
+        let args = BuildWheel {
+            python: "python3".into(),
+            out: self.path("dist"),
             building,
-            environment: self.environment(),
+            ..BuildWheel::default()
         };
-        let mut plan = Plan::make(&self.path("project"), &self.versions, asked).unwrap();
+        let project = self.path("project");
+        let mut plan = Plan::make(&project, &self.versions, &self.path("tree"), &args).unwrap();
         // A separate folder for each test.
         plan.work = self.path("scratch");
         plan
     }
 
-    fn tree(&self) -> BTreeMap<String, Vec<u8>> {
-        let root = self.path("tree");
-        let files = super::layout::files(&root).unwrap();
-        files
-            .into_iter()
-            .map(|it| (it.clone(), fs::read(root.join(it)).unwrap()))
-            .collect()
+    /// The tree's files by their names, but for what its build has made.
+    fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let names = [
+            "version.txt",
+            HEADER,
+            CMAKE,
+            "pyproject.toml",
+            "setup.py",
+            "build",
+        ];
+        let read = names.map(|it| {
+            (
+                it.into(),
+                fs::read(self.path("tree").join(it)).unwrap_or_default(),
+            )
+        });
+        read.into()
     }
-
-    /// How often the tree's own build has run.
-    fn builds(&self, build_tree: &Path) -> String {
-        fs::read_to_string(build_tree.join("build/count")).unwrap_or_default()
-    }
-}
-
-fn progress() -> Progress {
-    Progress::new(super::STEPS)
 }
 
 #[test]
-fn a_wheel_comes_out_and_the_tree_is_as_it_was() {
+fn what_fails_goes_on_where_it_was_and_the_tree_is_only_read() {
     let stand_in = StandIn::new();
     let before = stand_in.tree();
-    let plan = stand_in.plan(&SourceBuild::default());
-    let summary = make(&plan, &progress()).unwrap();
-    assert_eq!(stand_in.tree(), before);
-    assert!(!plan.work.exists(), "nothing is left of the build");
-    let name = summary
-        .path
-        .file_name()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
-    let fork = format!(
-        "torch-2.6.0+cu124.pinbuddy.{}-cp3",
-        env!("CARGO_PKG_VERSION")
-    );
-    assert!(
-        name.starts_with(&fork) && name.ends_with("-linux_x86_64.whl"),
-        "{name}"
-    );
-    let papers = Provenance::read(&summary.path).unwrap();
-    let patches: Vec<_> = papers
-        .inputs
-        .patches
-        .iter()
-        .map(|it| it.name.as_str())
-        .collect();
-    assert_eq!(patches, ["seam.patch", "link.patch"]);
-    assert_eq!(papers.header_sha256.1, Digest::of(SEAMED.as_bytes()).hex());
-}
-
-#[test]
-fn what_fails_goes_on_where_it_was() {
-    let stand_in = StandIn::new();
-    let plan = stand_in.plan(&SourceBuild::default());
+    let plan = stand_in.plan(SourceBuild::default());
     let build_tree = plan.build_tree();
     fs::write(stand_in.path("tree/break"), "").unwrap();
     let error = make(&plan, &progress()).unwrap_err().to_string();
     assert!(error.contains("the stand-in was told to fail"), "{error}");
     assert_eq!(fs::read_to_string(build_tree.join(HEADER)).unwrap(), SEAMED);
-    let untouched = |path: &str| {
-        fs::metadata(build_tree.join(path))
-            .unwrap()
-            .modified()
-            .unwrap()
+    let times = || {
+        [HEADER, CMAKE, "setup.py"].map(|it| {
+            fs::metadata(build_tree.join(it))
+                .unwrap()
+                .modified()
+                .unwrap()
+        })
     };
-    let times = [HEADER, CMAKE, "setup.py"].map(untouched);
+    let first = times();
     fs::remove_file(stand_in.path("tree/break")).unwrap();
+    fs::remove_file(build_tree.join("break")).unwrap();
     // As if writing the built wheel had been interrupted.
     fs::write(stand_in.path("dist"), "no folder").unwrap();
     make(&plan, &progress()).unwrap_err();
-    assert_eq!(
-        [HEADER, CMAKE, "setup.py"].map(untouched),
-        times,
-        "or all were compiled anew"
-    );
-    assert_eq!(stand_in.builds(&build_tree), "1");
-    make(&plan, &progress()).unwrap_err();
-    assert_eq!(stand_in.builds(&build_tree), "1", "the wheel was there");
-    // A changed file is noticed.
-    fs::write(stand_in.path("tree/new.cpp"), "").unwrap();
-    make(&plan, &progress()).unwrap_err();
-    assert_eq!(stand_in.builds(&build_tree), "2");
+    assert_eq!(times(), first, "or all would be compiled anew");
     fs::remove_file(stand_in.path("dist")).unwrap();
-    make(&plan, &progress()).unwrap();
-    assert_eq!(fs::read_dir(stand_in.path("dist")).unwrap().count(), 1);
+    let summary = make(&plan, &progress()).unwrap();
+    assert_eq!(stand_in.tree(), before);
+    assert!(!plan.work.exists(), "nothing is left of the build");
+    let name = summary.path.file_name().unwrap().to_str().unwrap();
+    assert!(
+        name.starts_with(&format!("torch-{}-cp3", plan.version)),
+        "{name}"
+    );
+    let papers = Provenance::read(&summary.path).unwrap();
+    let patches = papers.inputs.patches.iter().map(|it| it.name.as_str());
+    assert_eq!(patches.collect::<Vec<_>>(), ["seam.patch", "link.patch"]);
+    assert_eq!(papers.header_sha256.1, Digest::of(SEAMED.as_bytes()).hex());
 }
 
 #[test]
 fn with_keep_the_tree_itself_is_built() {
     let stand_in = StandIn::new();
-    let building = SourceBuild {
+    let plan = stand_in.plan(SourceBuild {
         keep: true,
         ..SourceBuild::default()
-    };
-    let plan = stand_in.plan(&building);
+    });
     make(&plan, &progress()).unwrap();
     make(&plan, &progress()).unwrap();
     let tree = stand_in.tree();
-    assert_eq!(tree[HEADER], SEAMED.as_bytes());
-    assert_eq!(tree[CMAKE], LINKED.as_bytes(), "applied once");
-    assert_eq!(stand_in.builds(&stand_in.path("tree")), "2");
+    assert_eq!(tree[Path::new(HEADER)], SEAMED.as_bytes());
+    assert_eq!(tree[Path::new(CMAKE)], LINKED.as_bytes(), "applied once");
 }
 
 #[test]
@@ -250,7 +203,7 @@ fn a_wheel_that_does_not_load_our_library_is_refused() {
     let stand_in = StandIn::new();
     let setup = SETUP.replace("if 'ours' in", "if 'theirs' in");
     fs::write(stand_in.path("tree/setup.py"), setup).unwrap();
-    let error = make(&stand_in.plan(&SourceBuild::default()), &progress()).unwrap_err();
+    let error = make(&stand_in.plan(SourceBuild::default()), &progress()).unwrap_err();
     let said = format!("{error:#}");
     assert!(said.contains("libtorch_cuda.so needs"), "{said}");
     assert_eq!(fs::read_dir(stand_in.path("dist")).unwrap().count(), 0);
@@ -259,59 +212,54 @@ fn a_wheel_that_does_not_load_our_library_is_refused() {
 #[test]
 fn a_tree_that_the_series_do_not_fit_is_refused_before_anything_is_done() {
     let stand_in = StandIn::new();
+    let plan = stand_in.plan(SourceBuild::default());
+    let refused = || format!("{:#}", patched(&plan, &plan.tree).unwrap_err());
     fs::write(stand_in.path("tree").join(CMAKE), "another\n").unwrap();
-    let plan = stand_in.plan(&SourceBuild::default());
-    let error = series::patched(&plan).unwrap_err().to_string();
+    let said = refused();
     assert!(
-        error.contains("the series for source builds does not apply"),
-        "{error}"
+        said.contains("link.patch does not apply") && said.contains(CMAKE),
+        "{said}"
     );
-    assert!(error.contains(CMAKE), "{error}");
-    fs::write(stand_in.path("tree").join(HEADER), "one\ntwo\nTHREE\n").unwrap();
-    assert!(series::patched(&plan).is_err());
+    fs::write(stand_in.path("tree").join(HEADER), format!("{STOCK}more\n")).unwrap();
+    assert!(refused().contains("is not torch 2.6.0"));
     assert!(!plan.work.exists());
 }
 
 #[test]
 fn the_dry_run_names_every_command_and_variable() {
     let stand_in = StandIn::new();
-    let building = SourceBuild {
+    let plan = stand_in.plan(SourceBuild {
         cuda_arch: Some("9.0".into()),
         launcher: Some(Launcher::Sccache),
         jobs: Some(24),
         keep: false,
-    };
-    let mut plan = stand_in.plan(&building);
-    plan.python = crate::python::python311();
-    let extra = [
-        ("CMAKE_BUILD_TYPE", "Release"),
-        ("SCCACHE_BUCKET", "hidden"),
-        ("HOME", "/root"),
-    ];
-    let mut environment = stand_in.environment();
-    environment.insert("PATH".into(), "/usr/bin".into());
-    environment.extend(extra.map(|(name, value)| (name.into(), value.into())));
-    let programs = plan.work.join("venv/bin");
-    let wanted = super::variables::Wanted {
-        version: &plan.version,
-        root: Path::new("/pinbuddy"),
-        cuda: Some((
-            Path::new("/usr/local/cuda"),
-            Path::new("/usr/local/cuda/bin/nvcc"),
-        )),
-        arch: Some("9.0"),
-        launcher: Some("sccache"),
-        jobs: 24,
-        programs: &programs,
-    };
-    plan.variables = super::variables::Variables::of(&wanted, &environment);
-    let findings = [
-        Finding::ok("python", plan.python.describe()),
-        Finding::missing("disk", "20 GB free").run("df -h  # free some space there"),
-    ];
-    let text = plan.describe(&findings);
-    let text = text.replace(&stand_in.folder.path().display().to_string(), "");
-    let text = text.replace(env!("CARGO_PKG_VERSION"), "<ours>");
-    insta::assert_snapshot!(text);
-    assert!(!Seen::look(&plan).findings().is_empty());
+    });
+    let text = plan.describe(&["nvcc: export CUDA_HOME=DIR".to_owned()]);
+    for line in [
+        "missing  nvcc",
+        "patches/2.6.0/seam.patch",
+        "patches/source/link.patch",
+        "/scratch/tree && ",
+        "setup.py bdist_wheel --dist-dir",
+        "MAX_JOBS=24",
+        "TORCH_CUDA_ARCH_LIST=9.0",
+        "CMAKE_CUDA_COMPILER_LAUNCHER=sccache",
+        "USE_PINBUDDY=1",
+        "BUILD_TEST=0",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let newer = "[build-system]\nrequires = [\"scikit-build-core>=1.0\"]\nbuild-backend = \"scikit_build_core.build\"\n";
+    fs::write(stand_in.path("tree/pyproject.toml"), newer).unwrap();
+    let plan = stand_in.plan(SourceBuild::default());
+    assert_eq!(plan.packages, ["scikit-build-core>=1.0", "build"]);
+    assert!(
+        plan.command()
+            .join(" ")
+            .contains("-m build --wheel --no-isolation")
+    );
+}
+
+fn progress() -> Progress {
+    Progress::new(super::STEPS)
 }

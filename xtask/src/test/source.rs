@@ -18,7 +18,7 @@ use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
 use crate::support::{links, lock, paths};
 use crate::wheel::platform::needed;
-use xtask_patchkit::git::{self, Direction};
+use xtask_patchkit::git;
 use xtask_patchkit::series;
 
 /// The newest CMake before 4, which the oldest release needs, too.
@@ -103,7 +103,7 @@ fn lay_out(plan: &Plan, tree: &Path) -> Result<()> {
         plan.release.version
     );
     for patch in series::read(&folder)? {
-        git::apply(&patch.path, scratch.path(), Direction::Forward)?
+        git::apply(&patch.path, scratch.path(), &[])?
             .map_err(|said| refuse(format!("{} does not apply", patch.name)).found(said))?;
     }
     scratch.publish(tree)

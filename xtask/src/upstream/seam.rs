@@ -19,7 +19,7 @@ use crate::runtime::Runtime;
 use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::wheel::header::in_wheel;
-use xtask_patchkit::git::{self, Direction};
+use xtask_patchkit::git;
 use xtask_patchkit::release::Versions;
 use xtask_patchkit::series::{self, Patch};
 use xtask_patchkit::tree::Tree;
@@ -168,7 +168,7 @@ fn patched(patches: &[Patch], site: &Path, folder: &Path) -> Result<PathBuf> {
     }
     let absent: Vec<&str> = absent.into_iter().collect();
     for patch in patches {
-        git::apply_except(&patch.path, folder, Direction::Forward, &absent)?.map_err(|git| {
+        git::apply(&patch.path, folder, &absent)?.map_err(|git| {
             refuse(format!("{} does not apply", patch.name))
                 .found(git)
                 .expected("the headers of the newest supported release")

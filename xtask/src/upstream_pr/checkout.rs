@@ -1,39 +1,35 @@
-//! A PyTorch checkout: what its repository has, and the one branch that it gets.
+//! Commits on top of one of a PyTorch checkout's, made with an index of their own, and the one branch that it gets.
 //!
-//! Knows nothing of series. Invariant: the working tree, the index, HEAD and the other branches stay as they are.
+//! Knows nothing of series. Invariant: the working tree, the index, HEAD, the configuration and the other branches stay as
+//! they are.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use tempfile::TempDir;
 use xshell::{Cmd, Shell, cmd};
 
-use super::draft::Draft;
 use crate::support::refusal::refuse;
 use xtask_patchkit::git;
 
-/// The repository of one checkout.
+/// A checkout, a commit of it, and the commits that were made on top.
 #[derive(Debug)]
 pub struct Checkout {
     /// The checkout's root.
     pub root: PathBuf,
+    /// The full name of the commit to start from.
+    pub base: String,
+    /// The full name of the last commit.
+    tip: String,
+    /// The index; and the new objects, where nothing may be left in the checkout.
+    own: TempDir,
+    dry_run: bool,
     shell: Shell,
 }
 
-/// Author and committer of all commits, and their date. Both are the same, so that `git am` of the patches can make
-/// the same commits.
-#[derive(Clone, Debug)]
-pub struct Author {
-    /// `user.name`.
-    pub name: String,
-    /// `user.email`.
-    pub email: String,
-    /// Seconds and time zone.
-    pub date: String,
-}
-
 impl Checkout {
-    /// Refuses a folder that is not a checkout's root.
-    pub fn open(folder: &Path) -> Result<Self> {
+    /// Refuses a folder that is not a checkout's root, and a base that is not there.
+    pub fn open(folder: &Path, base: &str, dry_run: bool) -> Result<Self> {
         let no_checkout = |found: String| {
             refuse(format!("{} is not a git checkout", folder.display()))
                 .found(found)
@@ -43,119 +39,197 @@ impl Checkout {
                 )
         };
         let root = std::fs::canonicalize(folder).map_err(|error| no_checkout(error.to_string()))?;
-        let shell = Shell::new()?;
-        let it = Self { root, shell };
-        let top = it
-            .text(&["rev-parse", "--show-toplevel"])
-            .map_err(|error| no_checkout(error.to_string()))?;
-        if Path::new(top.trim()) != it.root {
-            return Err(no_checkout(format!("a folder within {}", top.trim())).into());
+        let own = tempfile::tempdir().context("making a folder for an index")?;
+        std::fs::create_dir(own.path().join("objects"))?;
+        let mut it = Self {
+            root,
+            base: String::new(),
+            tip: String::new(),
+            own,
+            dry_run,
+            shell: Shell::new()?,
+        };
+        let top = it.text(&["rev-parse", "--show-toplevel"]);
+        let top = top.map_err(|error| no_checkout(error.to_string()))?;
+        if Path::new(&top) != it.root {
+            return Err(no_checkout(format!("a folder within {top}")).into());
         }
+        it.base = it.resolve(base)?;
+        it.tip = it.base.clone();
+        it.text(&["read-tree", &it.base])?;
         Ok(it)
     }
 
-    /// The full name of a commit.
-    pub fn resolve(&self, name: &str) -> Result<String> {
-        let wanted = format!("{name}^{{commit}}");
-        let verify = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
-        if let Ok(id) = self.text(&[&verify[..], &[&wanted]].concat()) {
-            return Ok(id.trim().to_owned());
-        }
-        let shallow = self.text(&["rev-parse", "--is-shallow-repository"])?;
-        let root = self.root.display();
-        Err(refuse(format!("there is no {name} in {root}"))
-            .found(if shallow.trim() == "true" {
-                "a shallow clone, without it"
-            } else {
-                "no branch, tag or commit of that name"
-            })
-            .expected("--base with a branch, a tag or a commit of that checkout")
-            .remedy(format!(
-                "git -C {root} fetch origin {name}, then --base FETCH_HEAD"
-            ))
+    fn resolve(&self, name: &str) -> Result<String> {
+        let commit = format!("{name}^{{commit}}");
+        let found = self.text(&[
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &commit,
+        ]);
+        found.or_else(|_| {
+            let root = self.root.display();
+            let shallow = self.text(&["rev-parse", "--is-shallow-repository"])? == "true";
+            Err(refuse(format!("there is no {name} in {root}"))
+                .found(match shallow {
+                    true => "a shallow clone, without it",
+                    false => "no branch, tag or commit of that name",
+                })
+                .expected("--base with a branch, a tag or a commit of that checkout")
+                .remedy(format!(
+                    "git -C {root} fetch origin {name}, then --base FETCH_HEAD"
+                ))
+                .into())
+        })
+    }
+
+    /// Refuses a name that no branch can have, or that one has.
+    pub fn require_free(&self, branch: &str) -> Result<()> {
+        let taken = format!("refs/heads/{branch}");
+        let what = if self
+            .text(&["check-ref-format", "--branch", branch])
+            .is_err()
+        {
+            format!("{branch:?} is no name for a branch")
+        } else if self
+            .text(&["rev-parse", "--verify", "--quiet", &taken])
+            .is_ok()
+        {
+            format!("{} has a branch {branch} already", self.root.display())
+        } else {
+            return Ok(());
+        };
+        Err(refuse(what)
+            .expected("a name that is free; nothing was changed")
+            .remedy("pass another one with --branch, or remove that branch if nobody needs it")
             .into())
     }
 
-    /// A file of a commit.
-    pub fn read(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>> {
-        let list = ["ls-tree", "--name-only", "--full-tree", commit, "--", path];
-        if self.text(&list)?.is_empty() {
+    /// A file of the base.
+    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        let base = &self.base;
+        if self
+            .text(&["ls-tree", "--name-only", "--full-tree", base, "--", path])?
+            .is_empty()
+        {
             return Ok(None);
         }
-        let blob = format!("{commit}:{path}");
-        git::output(self.git(&["cat-file", "blob", &blob])).map(Some)
+        git::output(self.git(&["cat-file", "blob", &format!("{base}:{path}")])).map(Some)
     }
 
     /// Which of the files have changes that are not committed, as `git status` lists them.
-    pub fn changes(&self, files: &[String]) -> Result<String> {
-        let mut arguments = vec!["status", "--porcelain", "--untracked-files=no", "--"];
-        arguments.extend(files.iter().map(String::as_str));
-        self.text(&arguments)
+    pub fn changes(&self, files: &[&str]) -> Result<String> {
+        let status = ["status", "--porcelain", "--untracked-files=no", "--"];
+        let command = self
+            .git(&[&status[..], files].concat())
+            .env_remove("GIT_INDEX_FILE");
+        git::text(command.env("GIT_OPTIONAL_LOCKS", "0"))
     }
 
-    /// Whether a branch of that name is there; refuses a name that no branch can have.
-    pub fn has_branch(&self, name: &str) -> Result<bool> {
-        if self.text(&["check-ref-format", "--branch", name]).is_err() {
-            return Err(refuse(format!("{name:?} is no name for a branch"))
-                .remedy("pass another one with --branch")
+    /// Commits a patch, with no fuzz and no three-way merge.
+    pub fn apply(&mut self, patch: &Path, message: &str) -> Result<()> {
+        let apply = self
+            .git(&["apply", "--cached", "-p1", "--whitespace=nowarn"])
+            .arg(patch);
+        if let Err(error) = git::output(apply) {
+            return Err(refuse(format!("{} does not apply", patch.display()))
+                .found(error.to_string())
+                .expected("every hunk's lines as the patch has them; nothing was changed")
+                .remedy("refresh that patch, or pass another --base")
                 .into());
         }
-        let branch = format!("refs/heads/{name}");
-        let found = self.text(&["rev-parse", "--verify", "--quiet", &branch]);
-        Ok(found.is_ok())
+        self.commit(message)
     }
 
-    /// The user's identity: the one thing that is taken from the user's configuration.
-    pub fn author(&self) -> Result<Author> {
-        let (shell, root) = (&self.shell, &self.root);
-        let asked = cmd!(
+    /// Commits what is in a folder beside what the tree has.
+    pub fn add(&mut self, folder: &Path, message: &str) -> Result<()> {
+        let add = [
+            "-c",
+            "core.fileMode=false",
+            "add",
+            "--force",
+            "--ignore-removal",
+            ".",
+        ];
+        let git_dir = self.text(&["rev-parse", "--absolute-git-dir"])?;
+        let command = self
+            .git(&[])
+            .env("GIT_DIR", git_dir)
+            .env("GIT_WORK_TREE", folder);
+        git::output(command.arg("-C").arg(folder).args(add))?;
+        self.commit(message)
+    }
+
+    /// By the user's identity: the one thing that is taken from the user's configuration.
+    fn commit(&mut self, message: &str) -> Result<()> {
+        // A partial clone does not have the files that nobody reads.
+        let tree = self.text(&["write-tree", "--missing-ok"])?;
+        let (shell, root, tip) = (&self.shell, &self.root, &self.tip);
+        let settings = [
+            "-c",
+            "user.useConfigOnly=true",
+            "-c",
+            "i18n.commitEncoding=UTF-8",
+        ];
+        let commit = cmd!(
             shell,
-            "git -C {root} -c user.useConfigOnly=true var GIT_AUTHOR_IDENT"
+            "git -C {root} {settings...} commit-tree -p {tip} {tree}"
         );
-        let parsed = git::text(git::unbound(asked)).ok();
-        parsed.and_then(|it| Author::parse(&it)).ok_or_else(|| {
+        let made = git::text(self.with_own(git::unbound(commit)).stdin(message));
+        let made = made.map_err(|error| {
             refuse("git does not know whose commits these will be")
+                .found(error.to_string())
                 .expected("user.name and user.email in git's configuration")
                 .remedy(format!(
                     "git -C {} config user.name NAME, and user.email ADDRESS",
                     root.display()
                 ))
-                .into()
-        })
+        })?;
+        made.trim().clone_into(&mut self.tip);
+        Ok(())
     }
 
-    /// Makes a branch of a draft's commits, unless there is one of that name.
-    pub fn make_branch(&self, name: &str, draft: &Draft) -> Result<()> {
-        let unpack = self.git(&["unpack-objects", "-q"]).stdin(draft.pack()?);
-        git::output(unpack)?;
-        let nothing = "0".repeat(draft.tip.len());
-        let name = format!("refs/heads/{name}");
-        self.text(&["update-ref", &name, &draft.tip, &nothing])
+    /// The commits as files that `git am` takes.
+    pub fn format_patches(&self, out: &Path) -> Result<()> {
+        let range = format!("{}..{}", self.base, self.tip);
+        let out = out.to_str().context("the folder's name is not text")?;
+        let more = ["--quiet", "--numbered", "--output-directory", out, &range];
+        let arguments = git::FORMAT_PATCH.split_ascii_whitespace().chain(more);
+        self.text(&arguments.collect::<Vec<_>>()).map(drop)
+    }
+
+    /// Makes a branch of the commits, unless there is one of that name.
+    pub fn make_branch(&self, name: &str) -> Result<()> {
+        let (name, nothing) = (format!("refs/heads/{name}"), "0".repeat(self.tip.len()));
+        self.text(&["update-ref", &name, &self.tip, &nothing])
             .map(drop)
     }
 
     fn text(&self, arguments: &[&str]) -> Result<String> {
-        git::text(self.git(arguments))
+        Ok(git::text(self.git(arguments))?.trim_end().to_owned())
     }
 
     fn git(&self, arguments: &[&str]) -> Cmd<'_> {
-        git::neutral(cmd!(self.shell, "git"))
-            .args(["-c", "core.quotePath=false", "-C"])
-            .arg(&self.root)
+        self.with_own(git::at(&self.shell, &self.root))
             .args(arguments)
-            .env("GIT_OPTIONAL_LOCKS", "0")
     }
-}
 
-impl Author {
-    /// `Name <address> seconds zone`.
-    fn parse(text: &str) -> Option<Self> {
-        let (name, rest) = text.trim().split_once(" <")?;
-        let (email, date) = rest.split_once("> ")?;
-        Some(Self {
-            name: name.to_owned(),
-            email: email.to_owned(),
-            date: date.to_owned(),
-        })
+    /// The command with an index of our own, and in a dry run with a folder for new objects.
+    fn with_own<'a>(&self, command: Cmd<'a>) -> Cmd<'a> {
+        let command = command.env("GIT_INDEX_FILE", self.own.path().join("index"));
+        if !self.dry_run {
+            return command;
+        }
+        let (shell, root) = (&self.shell, &self.root);
+        let objects = cmd!(
+            shell,
+            "git -C {root} rev-parse --path-format=absolute --git-path objects"
+        );
+        let objects = git::text(git::neutral(objects)).unwrap_or_default();
+        command
+            .env("GIT_OBJECT_DIRECTORY", self.own.path().join("objects"))
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects.trim_end())
     }
 }

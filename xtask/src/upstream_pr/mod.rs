@@ -1,35 +1,32 @@
 //! `cargo xtask upstream-pr`: a proposal to PyTorch, as a branch, patches and a description.
 //!
-//! Invariants: the checkout gets a branch, and nothing else changes in it; everything is made, or nothing.
+//! Invariants: the checkout gets a branch, and nothing else changes in it; a series is only proposed for a header that it
+//! fits exactly; every result in the description is of a run of the tests or of a file of results.
 
 mod benchmark;
-mod body;
 mod checkout;
-mod draft;
-mod layout;
-mod message;
-mod proposal;
 #[cfg(test)]
 mod tests;
 mod vendor;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use crate::cli::upstream_pr::{Kind, UpstreamPr};
-use crate::python::Python;
 use crate::support::paths;
-use crate::support::progress::Progress;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
-use body::Body;
+use crate::upstream::tested::Tested;
 use checkout::Checkout;
-use draft::Draft;
-use proposal::{Change, Proposal};
-use xtask_patchkit::release::Versions;
+use xtask_patchkit::fit::{self, Fit};
+use xtask_patchkit::form;
+use xtask_patchkit::release::{Release, Versions};
+use xtask_patchkit::series::{self, Patch};
+use xtask_patchkit::tree::Tree;
 
 /// The form that PyTorch's tree has for pull requests.
 const FORM: &str = ".github/PULL_REQUEST_TEMPLATE.md";
@@ -39,80 +36,73 @@ const BODY: &str = "PR_BODY.md";
 /// The command.
 pub fn run(args: &UpstreamPr) -> Result<()> {
     let root = paths::root();
-    let python = Python::probe(Path::new("python3"))?;
-    let versions = Versions::read(root)?;
-    print!("{}", make(root, &versions, args, &python.executable)?);
+    print!("{}", make(root, &Versions::read(root)?, args)?);
     Ok(())
 }
 
-/// Where the branch starts, its name, and where the patches go.
-struct Place {
-    checkout: Checkout,
-    /// The full name of the commit.
-    base: String,
-    branch: String,
-    out: PathBuf,
-}
-
-/// Does it, or with `--dry-run` only tries. Returns a description for people.
-fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> Result<String> {
-    let progress = Progress::new(match (args.dry_run, args.kind) {
-        (true, _) => 1,
-        (false, Kind::Full) => 2,
-        (false, Kind::Seam) => 3,
+/// Does it, or with `--dry-run` only tries. `root` is our own checkout. Returns a description for people.
+fn make(root: &Path, versions: &Versions, args: &UpstreamPr) -> Result<String> {
+    let mut checkout = Checkout::open(&args.source, &args.base, args.dry_run)?;
+    let branch = args.branch.as_deref().unwrap_or(match args.kind {
+        Kind::Seam => "host-allocator-subclass",
+        Kind::Full => "pinbuddy",
     });
-    let place = Place::find(args)?;
-    let Place {
-        checkout,
-        base,
-        branch,
-        out,
-    } = &place;
-    let read = |path: &str| checkout.read(base, path);
-    let shown = checkout.root.display().to_string();
-    let proposal = Proposal::make(root, versions, args.kind, &shown, &read)?;
-    let results = match &args.bench {
-        Some(file) => file.clone(),
-        None => benchmark::newest(root)?,
-    };
+    checkout.require_free(branch)?;
+    require_empty(&args.out)?;
+    let release = release(versions, args.kind, &checkout)?;
+    let patches = patches(root, versions, args.kind, release)?;
+    let drifted = require_fit(root, versions, release, &checkout)?;
+    let results = args
+        .bench
+        .clone()
+        .map_or_else(|| benchmark::newest(root), Ok)?;
     let benchmark = benchmark::table(&results)?;
-    let draft = progress.step("make the commits", |_| place.commit(&proposal))?;
-    let mut said = place.describe(args, &proposal)?;
+    let mut messages = Vec::new();
+    for patch in &patches {
+        let text = series::text(&patch.path)?;
+        messages.push((form::subject(&text), form::body(&text)));
+        let (subject, body) = &messages[messages.len() - 1];
+        checkout.apply(&patch.path, &format!("{subject}\n\n{body}\n"))?;
+    }
+    if args.kind == Kind::Full {
+        let (folder, subject, body) = vendor::gather(root)?;
+        checkout.add(folder.path(), &format!("{subject}\n\n{body}\n"))?;
+        messages.push((subject, body));
+    }
+    let mut said = describe(args, branch, &checkout, release, drifted, &messages);
+    let files: BTreeSet<&str> = patches
+        .iter()
+        .flat_map(|it| it.files.keys().map(String::as_str))
+        .collect();
+    let changes = checkout.changes(&files.into_iter().collect::<Vec<_>>())?;
+    if !changes.is_empty() {
+        let lines: String = changes.lines().map(|it| format!("    {it}\n")).collect();
+        said += &format!("  not in it, since no commit has them, and left as they are:\n{lines}");
+    }
     if args.dry_run {
-        let _ = writeln!(said, "  table     from {}", paths::show(&results));
-        said += "nothing was changed (--dry-run)\n";
+        said += &format!(
+            "  table     from {}\nnothing was changed (--dry-run)\n",
+            paths::show(&results)
+        );
         return Ok(said);
     }
-    let layout = match args.kind {
-        Kind::Full => Vec::new(),
-        Kind::Seam => progress.step("ask clang-format", |step| {
-            layout::check(&draft, python, step)
-        })?,
-    };
-    let layout: String = layout.iter().map(|it| format!("- {it}\n")).collect();
-    let form = checkout.read(base, FORM)?;
-    let form = form.map(|it| String::from_utf8_lossy(&it).into_owned());
-    let tested = proposal.tested();
-    let body = Body {
-        proposal: &proposal,
-        kind: args.kind,
-        layout: &layout,
-        tested: tested.as_ref(),
-        benchmark: &benchmark,
-        form: form.as_deref(),
-    };
-    progress.step("write the patches", |_| {
-        let scratch = Scratch::folder(out)?;
-        draft.format_patches(&std::path::absolute(scratch.path())?)?;
-        fs::write(scratch.path().join(BODY), body.render()).context("writing PR_BODY.md")?;
-        scratch.publish(out)?;
-        // Last: if anything failed before, the checkout is as it was.
-        checkout.make_branch(branch, &draft).inspect_err(|_| {
-            let _ = fs::remove_dir_all(out);
-        })
+    let tested = Tested::read(&patches);
+    let scratch = Scratch::folder(&args.out)?;
+    checkout.format_patches(&std::path::absolute(scratch.path())?)?;
+    let body = body(
+        args.kind,
+        &messages,
+        tested.as_ref(),
+        &benchmark,
+        checkout.read(FORM)?,
+    );
+    fs::write(scratch.path().join(BODY), body).context("writing PR_BODY.md")?;
+    scratch.publish(&args.out)?;
+    // Last: if anything failed before, the checkout is as it was.
+    checkout.make_branch(branch).inspect_err(|_| {
+        let _ = fs::remove_dir_all(&args.out);
     })?;
     if args.kind == Kind::Seam {
-        said += &format!("the layout of changed lines:\n{layout}");
         if tested.is_none() {
             said += "not tested: cargo xtask test-upstream --seam, then run this again\n";
         }
@@ -121,114 +111,170 @@ fn make(root: &Path, versions: &Versions, args: &UpstreamPr, python: &Path) -> R
     Ok(said)
 }
 
-impl Place {
-    /// Refuses names and folders that are taken, and a base that is not there.
-    fn find(args: &UpstreamPr) -> Result<Self> {
-        let checkout = Checkout::open(&args.source)?;
-        let base = checkout.resolve(&args.base)?;
-        let branch = args.branch.clone().unwrap_or_else(|| {
-            let default = match args.kind {
-                Kind::Seam => "host-allocator-subclass",
-                Kind::Full => "pinbuddy",
-            };
-            default.to_owned()
-        });
-        if checkout.has_branch(&branch)? {
-            let root = checkout.root.display();
-            return Err(refuse(format!("{root} has a branch {branch} already"))
-                .expected("a name that is free; nothing was changed")
-                .remedy("pass another one with --branch, or remove that one if nobody needs it")
-                .into());
-        }
-        let out = args.out.clone();
-        let taken = match fs::read_dir(&out) {
-            Ok(mut entries) => entries.next().is_some(),
-            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-        };
-        if taken {
-            return Err(refuse(format!("{} is in the way", out.display()))
-                .expected("an empty folder, or none; nothing was changed")
-                .remedy("pass another one with --out, or remove it")
-                .into());
-        }
-        Ok(Self {
-            checkout,
-            base,
-            branch,
-            out,
-        })
+fn require_empty(out: &Path) -> Result<()> {
+    let taken = match fs::read_dir(out) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    };
+    if !taken {
+        return Ok(());
     }
+    Err(refuse(format!("{} is in the way", out.display()))
+        .expected("an empty folder, or none; nothing was changed")
+        .remedy("pass another one with --out, or remove it")
+        .into())
+}
 
-    /// Makes the commits, beside the checkout.
-    fn commit(&self, proposal: &Proposal) -> Result<Draft> {
-        let mut draft = Draft::new(&self.checkout, &self.base, &proposal.files())?;
-        for step in &proposal.steps {
-            match &step.change {
-                Change::Patch(patch) => draft.apply(patch)?.map_err(|git| {
-                    refuse(format!("{} does not apply", paths::show(patch)))
-                        .found(git)
-                        .expected("every hunk's context as the patch has it; nothing was changed")
-                        .remedy("refresh that patch, or pass another --base")
-                })?,
-                Change::Add(vendored) => draft.add(vendored.root.path())?,
-            }
-            draft.commit(&step.message)?;
-        }
-        Ok(draft)
+/// The release whose series is proposed.
+fn release<'a>(versions: &'a Versions, kind: Kind, checkout: &Checkout) -> Result<&'a Release> {
+    let tree = Tree::read_by(&checkout.root, versions, &|path| checkout.read(path))?;
+    // The tree's main branch is no supported release; the newest series is for it.
+    let newest = versions.find(None)?;
+    let release = tree.release(versions).unwrap_or(newest);
+    if kind == Kind::Full || release.series == newest.series {
+        return Ok(release);
     }
+    let version = &release.version;
+    Err(refuse(format!(
+        "PyTorch takes pull requests for its main branch, not for {version}"
+    ))
+    .found(format!(
+        "{}, with the header of torch {version}",
+        checkout.root.display()
+    ))
+    .expected(format!(
+        "main, or a tree that the series for torch {} fits",
+        newest.version
+    ))
+    .remedy("pass --base origin/main, or --kind full")
+    .into())
+}
 
-    /// A description for people.
-    fn describe(&self, args: &UpstreamPr, proposal: &Proposal) -> Result<String> {
-        let files = proposal.files();
-        let version = &proposal.release.version;
-        let what = match args.kind {
-            Kind::Seam => "the extension points",
-            Kind::Full => "the whole fork",
-        };
-        let header = if proposal.drifted {
-            ", for a header that is another than that release's"
-        } else {
-            ""
-        };
-        let mut text = format!("{what}, by the series for torch {version}{header}\n");
-        let commits = proposal.steps.len();
-        for (label, value) in [
-            ("checkout", self.checkout.root.display().to_string()),
-            ("base", format!("{} ({})", args.base, &self.base[..12])),
-            ("branch", format!("{}, {commits} commits:", self.branch)),
-        ] {
-            let _ = writeln!(text, "  {label:<10}{value}");
-        }
-        for step in &proposal.steps {
-            let _ = writeln!(text, "    {}", step.message.subject);
-            match &step.change {
-                Change::Patch(_) => {
-                    for file in &step.files {
-                        let _ = writeln!(text, "      {file}");
-                    }
-                }
-                Change::Add(vendored) => {
-                    let _ = writeln!(
-                        text,
-                        "      {} files below {}",
-                        vendored.files.len(),
-                        vendor::FOLDER
-                    );
-                }
-            }
-        }
-        let _ = writeln!(
-            text,
-            "  patches   {0}/*.patch, {0}/{BODY}",
-            self.out.display()
-        );
-        let changes = self.checkout.changes(&files)?;
-        if !changes.trim().is_empty() {
-            text += "  not in it, since no commit has them, and left as they are:\n";
-            for line in changes.lines() {
-                let _ = writeln!(text, "    {line}");
-            }
-        }
-        Ok(text)
+/// The release's series, and the one that follows it.
+fn patches(root: &Path, versions: &Versions, kind: Kind, release: &Release) -> Result<Vec<Patch>> {
+    let more = match kind {
+        Kind::Seam => versions.pull_request.as_slice(),
+        Kind::Full => &release.source_series,
+    };
+    let folders = [&release.series].into_iter().chain(more);
+    let read = folders.map(|name| series::read(&root.join("patches").join(name)));
+    Ok(read.collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// Whether the header is another than the release's; the series fits it exactly all the same.
+fn require_fit(
+    root: &Path,
+    versions: &Versions,
+    release: &Release,
+    checkout: &Checkout,
+) -> Result<bool> {
+    let series = series::read(&root.join("patches").join(&release.series))?;
+    let (shown, version) = (checkout.root.display(), &release.version);
+    let what = || format!("the series for torch {version} is not proposed for {shown}");
+    let fit = fit::fit(&versions.header, release, &series, &|path| {
+        checkout.read(path)
+    });
+    match fit.with_context(what)? {
+        Fit::Clean(_) => Ok(false),
+        Fit::Drifted(..) => Ok(true),
+        Fit::Applied => Err(refuse(format!("there is nothing to propose for {shown}"))
+            .found(format!(
+                "a header that has the series for torch {version} already"
+            ))
+            .expected("a header that the series fits; nothing was changed")
+            .remedy("pass --base with a commit from before the series")
+            .into()),
     }
+}
+
+fn describe(
+    args: &UpstreamPr,
+    branch: &str,
+    checkout: &Checkout,
+    release: &Release,
+    drifted: bool,
+    messages: &[(String, String)],
+) -> String {
+    let what = match args.kind {
+        Kind::Seam => "the extension points",
+        Kind::Full => "the whole fork",
+    };
+    let header = if drifted {
+        ", for a header that is another than that release's"
+    } else {
+        ""
+    };
+    let mut text = format!(
+        "{what}, by the series for torch {}{header}\n  checkout  {}\n  base      {} ({})\n  branch    {branch}, {} commits:\n",
+        release.version,
+        checkout.root.display(),
+        args.base,
+        &checkout.base[..12],
+        messages.len()
+    );
+    for (subject, _) in messages {
+        let _ = writeln!(text, "    {subject}");
+    }
+    let _ = writeln!(
+        text,
+        "  patches   {0}/*.patch, {0}/{BODY}",
+        args.out.display()
+    );
+    text
+}
+
+/// PR_BODY.md, in the form that PyTorch's pull requests have.
+fn body(
+    kind: Kind,
+    messages: &[(String, String)],
+    tested: Option<&Tested>,
+    benchmark: &str,
+    form: Option<Vec<u8>>,
+) -> String {
+    let template = match kind {
+        Kind::Seam => include_str!("seam.md"),
+        Kind::Full => include_str!("full.md"),
+    };
+    let commits = messages
+        .iter()
+        .map(|(subject, body)| format!("**{subject}**\n\n{body}\n\n"));
+    let results = match (tested, kind) {
+        (Some(tested), _) => {
+            let lines: String = tested
+                .results
+                .iter()
+                .map(|it| format!("- {it}\n"))
+                .collect();
+            format!(
+                "Run without a build of the tree: the tests compiled against an official wheel's headers with \
+                 this change, and linked with its libraries ({}; the simulator is a CUDA runtime with real \
+                 streams and page-locked memory and no GPU).\n\n{lines}",
+                tested.on
+            )
+        }
+        (None, Kind::Seam) => {
+            "Not run on these patches yet: `cargo xtask test-upstream --seam`.\n".to_owned()
+        }
+        (None, Kind::Full) => "Not run in this tree.\n".to_owned(),
+    };
+    let form = form
+        .map(|it| String::from_utf8_lossy(&it).into_owned())
+        .unwrap_or_default();
+    let lines: Vec<_> = form
+        .lines()
+        .filter(|it| !it.starts_with("Fixes #"))
+        .collect();
+    let form = lines.join("\n");
+    template
+        .replace("{commits}\n", &commits.collect::<String>())
+        .replace("{tested}\n", &format!("{results}\n"))
+        .replace("{benchmark}\n", &format!("{benchmark}\n"))
+        .replace(
+            "{form}\n",
+            &if form.trim().is_empty() {
+                String::new()
+            } else {
+                format!("\n{}\n", form.trim())
+            },
+        )
 }

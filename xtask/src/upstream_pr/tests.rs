@@ -1,8 +1,4 @@
-//! Pull requests on checkouts in temporary folders, with the git that is installed.
-
-mod clones;
-mod full;
-mod refusals;
+//! Proposals for a small checkout, with the git that is installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,24 +15,31 @@ const NOTE: &str = "docs/note.md";
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.versions.pull_request = Some("upstream".to_owned());
-    let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+of two lines\n");
-    fixture.write("ours/patches/upstream/series", "note_it.patch\n");
-    fixture.write(
-        "ours/patches/upstream/note_it.patch",
-        &patch("Note it", &diff),
-    );
+    add_series(&fixture, "upstream", "Note it", "of two lines");
     fixture.write(&format!("tree/{NOTE}"), "a note\n");
     let bench = r#"{"hit_pair_ratio": {"8MiB": 0.25}, "context": {"date": "2026-11-22", "processor": "P",
         "cores": 2, "memory_mib": 4, "cuda": "simulated", "fork": "2.15.0+f",
         "spread": {"hit_pair_ratio": {"8MiB": [0.2, 0.3]}}}}"#;
     fixture.write("bench.json", bench);
-    fixture.git(&["init", "--quiet", "--initial-branch=main"]);
-    for (name, value) in [("user.name", "Some One"), ("user.email", "some@one")] {
-        fixture.git(&["config", name, value]);
-    }
-    fixture.git(&["add", "."]);
-    fixture.git(&["commit", "--quiet", "-m", "x"]);
+    fixture.commit();
+    identify(&fixture.tree());
     fixture
+}
+
+/// A series of one patch, which adds a line to the note.
+fn add_series(fixture: &Fixture, name: &str, subject: &str, line: &str) {
+    let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+{line}\n");
+    fixture.write(&format!("ours/patches/{name}/series"), "one.patch\n");
+    fixture.write(
+        &format!("ours/patches/{name}/one.patch"),
+        &patch(subject, &diff),
+    );
+}
+
+fn identify(checkout: &Path) {
+    for (name, value) in [("user.name", "Some One"), ("user.email", "some@one")] {
+        git(checkout, &["config", name, value]);
+    }
 }
 
 fn args(fixture: &Fixture) -> UpstreamPr {
@@ -52,26 +55,16 @@ fn args(fixture: &Fixture) -> UpstreamPr {
 }
 
 fn propose(fixture: &Fixture, args: &UpstreamPr) -> String {
-    let python = Path::new("python3");
-    match super::make(&fixture.ours(), &fixture.versions, args, python) {
-        Ok(said) => without_hashes(&fixture.shown(&said)),
-        Err(error) => fixture.shown(&format!("error: {error:#}\n")),
-    }
-}
-
-/// A commit's name has the time in it.
-fn without_hashes(text: &str) -> String {
-    let words = text.split_inclusive(['(', ')']);
-    let each = words.map(|word| {
-        let name = word.trim_end_matches(')');
-        let is_hash = name.len() == 12 && name.chars().all(|it| it.is_ascii_hexdigit());
-        if is_hash {
-            "HASH)".to_owned()
-        } else {
-            word.to_owned()
-        }
-    });
-    each.collect()
+    let said = super::make(&fixture.ours(), &fixture.versions, args);
+    let said = fixture.shown(&said.unwrap_or_else(|error| format!("error: {error:#}\n")));
+    // A commit's name has the time in it.
+    let Some((before, (_, after))) = said
+        .split_once("HEAD (")
+        .map(|(it, rest)| (it, rest.split_at(12)))
+    else {
+        return said;
+    };
+    format!("{before}HEAD (HASH{after}")
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
@@ -111,18 +104,18 @@ fn a_branch_and_patches_and_nothing_else_changes() {
     let clone = fixture.folder.path().join("clone");
     git(&tree, &["clone", "--quiet", ".", clone.to_str().unwrap()]);
     fixture.configure_git_oddly();
-    let kept = |files: BTreeMap<PathBuf, String>| -> BTreeMap<PathBuf, String> {
-        let added = |path: &Path| {
+    let kept = || {
+        let mut all = files(&tree);
+        all.retain(|path, _| {
             let text = path.strip_prefix(&tree).unwrap().to_str().unwrap();
-            text.starts_with(".git/objects/")
-                || text.ends_with("refs/heads/host-allocator-subclass")
-        };
-        files.into_iter().filter(|(path, _)| !added(path)).collect()
+            !text.starts_with(".git/objects/")
+                && !text.ends_with("refs/heads/host-allocator-subclass")
+        });
+        all
     };
-    let before = kept(files(&tree));
+    let before = kept();
     let said = propose(&fixture, &args(&fixture));
-    let after = kept(files(&tree));
-    assert_eq!(before, after, "{said}");
+    assert_eq!(before, kept(), "{said}");
     insta::assert_snapshot!("seam", said);
 
     let messages = [
@@ -138,20 +131,14 @@ fn a_branch_and_patches_and_nothing_else_changes() {
     assert_eq!(branch(NOTE), "a note\nof two lines\n");
 
     let out = fixture.folder.path().join("out");
-    let names: Vec<_> = files(&out).into_keys().collect();
-    let names: Vec<_> = names
-        .iter()
-        .map(|it| it.file_name().unwrap().to_str().unwrap())
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "0001-Say-five.patch",
-            "0002-Add-a-half.patch",
-            "0003-Note-it.patch",
-            "PR_BODY.md"
-        ]
-    );
+    let names = [
+        "0001-Say-five.patch",
+        "0002-Add-a-half.patch",
+        "0003-Note-it.patch",
+        "PR_BODY.md",
+    ];
+    let paths = names.map(|it| out.join(it));
+    assert_eq!(files(&out).into_keys().collect::<Vec<_>>(), paths);
     let mut am = vec![
         "-c",
         "user.name=Some One",
@@ -161,73 +148,202 @@ fn a_branch_and_patches_and_nothing_else_changes() {
         "--quiet",
     ];
     am.push("--committer-date-is-author-date");
-    let patches: Vec<_> = names[..3].iter().map(|it| out.join(it)).collect();
-    am.extend(patches.iter().map(|it| it.to_str().unwrap()));
+    am.extend(paths[..3].iter().map(|it| it.to_str().unwrap()));
     git(&clone, &am);
     assert_eq!(
         git(&clone, &["rev-parse", "HEAD"]),
         git(&tree, &["rev-parse", "host-allocator-subclass"]),
         "the patches make the same commits"
     );
-    let body = fs::read_to_string(out.join("PR_BODY.md")).unwrap();
-    insta::assert_snapshot!("body", body);
+    insta::assert_snapshot!("body", fs::read_to_string(&paths[3]).unwrap());
 }
 
 #[test]
 fn a_dry_run_changes_no_file_at_all() {
     let fixture = fixture();
     let before = files(fixture.folder.path());
-    let mut args = args(&fixture);
-    args.dry_run = true;
+    let args = UpstreamPr {
+        dry_run: true,
+        ..args(&fixture)
+    };
     let said = propose(&fixture, &args);
     assert_eq!(files(fixture.folder.path()), before);
-    insta::assert_snapshot!("dry_run", said);
+    assert!(
+        said.ends_with("nothing was changed (--dry-run)\n") && said.contains("3 commits"),
+        "{said}"
+    );
 }
 
 #[test]
 fn another_base_branch_and_form() {
     let fixture = fixture();
     fixture.git(&["checkout", "--quiet", "-b", "other"]);
-    fixture.write(
-        "tree/.github/PULL_REQUEST_TEMPLATE.md",
-        "Fixes #ISSUE\n\n[ ] I have read it.\n",
-    );
+    let form = "Fixes #ISSUE\n\n[ ] I have read it.\n";
+    fixture.write("tree/.github/PULL_REQUEST_TEMPLATE.md", form);
     // A header that no release ships, with the series' lines as they were.
     fixture.header(&format!("{}more\n", pristine()));
     fixture.git(&["add", "."]);
     fixture.git(&["commit", "--quiet", "-m", "y"]);
     fixture.git(&["checkout", "--quiet", "main"]);
-    let mut args = args(&fixture);
-    args.base = "other".into();
-    args.branch = Some("mine".into());
-    insta::assert_snapshot!("other_base", propose(&fixture, &args));
+    let args = UpstreamPr {
+        base: "other".into(),
+        branch: Some("mine".into()),
+        ..args(&fixture)
+    };
+    let said = propose(&fixture, &args);
+    assert!(
+        said.contains("a header that is another than that release's"),
+        "{said}"
+    );
     assert_eq!(fixture.read(), pristine(), "main is still checked out");
     let header = git(&fixture.tree(), &["show", &format!("mine:{HEADER}")]);
     assert_eq!(header, patched() + "more\n");
     let body = fs::read_to_string(args.out.join("PR_BODY.md")).unwrap();
-    assert!(body.ends_with("\n[ ] I have read it.\n") && !body.contains("Fixes #ISSUE"));
+    assert!(
+        body.ends_with("\n[ ] I have read it.\n") && !body.contains("Fixes #ISSUE"),
+        "{body}"
+    );
 }
 
-/// clang-format itself is not asked: it would have to be downloaded.
+/// One that has the last commit only, and one that has no file until git reads it.
 #[test]
-fn a_clang_format_that_cannot_be_had_is_said() {
+fn shallow_and_partial_clones() {
     let fixture = fixture();
-    fixture.write("tree/.clang-format", "BasedOnStyle: LLVM\n");
-    let binaries =
-        r#"{"clang-format": {"Linux": {"download_url": "https://x/99.99.99/clang-format"}}}"#;
-    fixture.write("tree/tools/linter/adapters/s3_init_config.json", binaries);
-    fixture.git(&["add", "."]);
-    fixture.git(&["commit", "--quiet", "-m", "layout"]);
-    let args = args(&fixture);
-    let python = Path::new("/nowhere/python");
-    let said = super::make(&fixture.ours(), &fixture.versions, &args, python).unwrap();
-    assert!(
-        said.contains("- not run: clang-format==99.99.99: "),
-        "{said}"
+    fixture.git(&["commit", "--quiet", "--allow-empty", "-m", "y"]);
+    for name in ["allowFilter", "allowAnySHA1InWant"] {
+        fixture.git(&["config", &format!("uploadpack.{name}"), "true"]);
+    }
+    for option in ["--depth=1", "--filter=blob:none"] {
+        let clone = fixture.folder.path().join(option);
+        let from = format!("file://{}", fixture.tree().display());
+        fixture.git(&[
+            "clone",
+            "--quiet",
+            "--no-checkout",
+            option,
+            &from,
+            clone.to_str().unwrap(),
+        ]);
+        identify(&clone);
+        let args = UpstreamPr {
+            source: clone.clone(),
+            out: fixture.folder.path().join(format!("out{option}")),
+            ..args(&fixture)
+        };
+        let said = propose(&fixture, &args);
+        assert!(said.contains("3 commits"), "{said}");
+        let header = format!("host-allocator-subclass:{HEADER}");
+        assert_eq!(git(&clone, &["show", &header]), patched());
+        let said = propose(
+            &fixture,
+            &UpstreamPr {
+                base: "v2.15.0".into(),
+                ..args
+            },
+        );
+        let found = if option == "--depth=1" {
+            "a shallow clone, without it"
+        } else {
+            "no branch, tag"
+        };
+        assert!(said.contains(found), "{said}");
+    }
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let fixture = fixture();
+    let before = files(fixture.folder.path());
+    let mut said = String::new();
+    let mut refused = |change: &dyn Fn(&mut UpstreamPr)| {
+        let mut args = args(&fixture);
+        change(&mut args);
+        said += &propose(&fixture, &args);
+    };
+    refused(&|args| args.source = args.source.join("nowhere"));
+    refused(&|args| args.source = args.source.join("docs"));
+    refused(&|args| args.base = "v9.9".into());
+    refused(&|args| args.branch = Some("main".into()));
+    refused(&|args| args.branch = Some("a b".into()));
+    refused(&|args| args.out = args.source.clone());
+    refused(&|args| args.bench = Some(args.source.join("version.txt")));
+    assert_eq!(files(fixture.folder.path()), before);
+    for text in [
+        pristine().replace("number 20\n", "number twenty\n"),
+        patched(),
+    ] {
+        fixture.header(&text);
+        fixture.git(&["commit", "--quiet", "-a", "-m", "y"]);
+        said += &propose(&fixture, &args(&fixture));
+    }
+    fixture.header(&pristine());
+    fixture.write(&format!("tree/{NOTE}"), "no note\n");
+    fixture.git(&["commit", "--quiet", "-a", "-m", "z"]);
+    said += &propose(&fixture, &args(&fixture));
+    assert!(!fixture.folder.path().join("out").exists());
+    insta::assert_snapshot!("refused", said);
+}
+
+/// `--kind full`: the series for source builds, and our own files.
+#[test]
+fn the_whole_fork_with_our_files() {
+    let mut fixture = fixture();
+    fixture.versions.releases[0].source_series = vec!["source".to_owned()];
+    add_series(&fixture, "source", "Build it", "on building");
+    let manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"rust-core/engine\", \"cxx-bridge\", \"xtask\"]\n";
+    fixture.write("ours/Cargo.toml", manifest);
+    let bridge =
+        "[features]\ntorch = []\n[dependencies]\npinbuddy-core.path = \"../rust-core/engine\"\n";
+    let mut lock = "version = 4\n".to_owned();
+    for (folder, name, more, needs) in [
+        (
+            "cxx-bridge",
+            "pinbuddy-bridge",
+            bridge,
+            "dependencies = [\"pinbuddy-core\"]\n",
+        ),
+        ("rust-core/engine", "pinbuddy-core", "", ""),
+        ("xtask", "xtask", "", ""),
+    ] {
+        let package = format!("name = \"{name}\"\nversion = \"0.1.0\"\n");
+        lock += &format!("\n[[package]]\n{package}{needs}");
+        let manifest = format!("[package]\n{package}edition = \"2024\"\n{more}");
+        fixture.write(&format!("ours/{folder}/Cargo.toml"), &manifest);
+        fixture.write(&format!("ours/{folder}/src/lib.rs"), "");
+    }
+    for name in ["LICENSE", "NOTICE"] {
+        fixture.write(&format!("ours/{name}"), "text\n");
+    }
+    fixture.write("ours/Cargo.lock", &lock);
+    for arguments in [["init", "--quiet"], ["add", "."]] {
+        git(&fixture.ours(), &arguments);
+    }
+    fixture.write("ours/cxx-bridge/left.txt", "what a tool has left\n");
+    let args = UpstreamPr {
+        kind: Kind::Full,
+        ..args(&fixture)
+    };
+    let said = propose(&fixture, &args);
+    assert!(said.contains("pinbuddy, 4 commits"), "{said}");
+    let tree = fixture.tree();
+    insta::assert_snapshot!(git(&tree, &["ls-tree", "-r", "--name-only", "pinbuddy", "third_party"]), @r"
+    third_party/pinbuddy/Cargo.lock
+    third_party/pinbuddy/Cargo.toml
+    third_party/pinbuddy/LICENSE
+    third_party/pinbuddy/NOTICE
+    third_party/pinbuddy/cxx-bridge/Cargo.toml
+    third_party/pinbuddy/cxx-bridge/src/lib.rs
+    third_party/pinbuddy/rust-core/engine/Cargo.toml
+    third_party/pinbuddy/rust-core/engine/src/lib.rs
+    ");
+    let note = git(&tree, &["show", "pinbuddy:docs/note.md"]);
+    assert_eq!(
+        note, "a note\non building\n",
+        "what source builds apply, and not what is for upstream"
     );
     let body = fs::read_to_string(args.out.join("PR_BODY.md")).unwrap();
     assert!(
-        body.contains("- not run: clang-format==99.99.99: "),
+        body.contains("third_party/pinbuddy") && !body.contains("pytorchbot"),
         "{body}"
     );
 }

@@ -10,89 +10,46 @@ use tempfile::TempDir;
 use toml::{Table, Value};
 use xshell::{Shell, cmd};
 
-use super::message::Message;
-use super::proposal::{Change, Step};
 use crate::build_wheel::library;
 use crate::support::refusal::refuse;
-use xtask_patchkit::lint::names;
+use xtask_patchkit::git;
 
 /// Where in PyTorch's tree.
-pub const FOLDER: &str = "third_party/pinbuddy";
+const FOLDER: &str = "third_party/pinbuddy";
 /// Files that are copied as they are.
 const FILES: [&str; 3] = ["Cargo.lock", "LICENSE", "NOTICE"];
 const MANIFEST: &str = "Cargo.toml";
-/// Files and folders that tools leave behind.
-const LITTER: [&str; 3] = ["__pycache__", "target", "corpus"];
-
-/// Files of ours, ready to be added.
-#[derive(Debug)]
-pub struct Vendored {
-    /// The root of a tree with these files and no others.
-    pub root: TempDir,
-    /// Relative to [`FOLDER`] below the root.
-    pub files: Vec<String>,
-}
-
-/// The commit that adds them.
-pub fn step(root: &Path) -> Result<Step> {
-    let vendored = gather(root)?;
-    let version = env!("CARGO_PKG_VERSION");
-    Ok(Step {
-        message: Message {
-            subject: format!("Add pinbuddy {version}"),
-            body: format!(
-                "The engine that decides which pinned memory serves which request, in Rust, and the host\n\
-                 allocator that asks it, in C++, with their licence, as a cargo workspace of its own. A build\n\
-                 with USE_PINBUDDY=1 and PINBUDDY_ROOT={FOLDER}, as an absolute path, has it."
-            ),
-        },
-        files: vendored
-            .files
-            .iter()
-            .map(|it| format!("{FOLDER}/{it}"))
-            .collect(),
-        change: Change::Add(vendored),
-    })
-}
-
-fn gather(root: &Path) -> Result<Vendored> {
+/// A folder with our files where a PyTorch tree has them, and subject and body of the commit that adds them.
+pub fn gather(root: &Path) -> Result<(TempDir, String, String)> {
     let folder = tempfile::tempdir().context("making a folder for our sources")?;
     let into = folder.path().join(FOLDER);
-    fs::create_dir_all(&into)?;
-    let mut files = Vec::new();
     let crates = library::folders_of_the_library(root)?;
-    for name in crates.iter().map(String::as_str).chain(FILES) {
-        copy(root, &into, name, &mut files)?;
+    let shell = Shell::new()?;
+    let listed = git::at(&shell, root)
+        .args(["ls-files", "-z", "--"])
+        .args(&crates)
+        .args(FILES);
+    let listed = git::text(listed)?;
+    for name in listed.split('\0').filter(|it| !it.is_empty()) {
+        let to = into.join(name);
+        fs::create_dir_all(to.parent().unwrap_or(&into))?;
+        fs::copy(root.join(name), to).with_context(|| format!("copying {name}"))?;
     }
     let path = root.join(MANIFEST);
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let manifest = workspace(&text, &crates).with_context(|| format!("in {}", path.display()))?;
     fs::write(into.join(MANIFEST), manifest)?;
-    files.push(MANIFEST.to_owned());
     prune(&into, &crates)?;
-    // A crate may lie in another's folder.
-    files.sort();
-    files.dedup();
-    Ok(Vendored {
-        root: folder,
-        files,
-    })
-}
-
-fn copy(from: &Path, to: &Path, relative: &str, files: &mut Vec<String>) -> Result<()> {
-    let (source, target) = (from.join(relative), to.join(relative));
-    if source.is_dir() {
-        fs::create_dir_all(&target)?;
-        for name in names(&source)? {
-            if !LITTER.contains(&name.as_str()) && !name.starts_with('.') {
-                copy(from, to, &format!("{relative}/{name}"), files)?;
-            }
-        }
-        return Ok(());
-    }
-    fs::copy(&source, &target).with_context(|| format!("copying {}", source.display()))?;
-    files.push(relative.to_owned());
-    Ok(())
+    let body = format!(
+        "The engine that decides which pinned memory serves which request, in Rust, and the host\n\
+         allocator that asks it, in C++, with their licence, as a cargo workspace of its own. A build\n\
+         with USE_PINBUDDY=1 and PINBUDDY_ROOT={FOLDER}, as an absolute path, has it."
+    );
+    Ok((
+        folder,
+        format!("Add pinbuddy {}", env!("CARGO_PKG_VERSION")),
+        body,
+    ))
 }
 
 /// The workspace's manifest with these crates only.
@@ -147,19 +104,17 @@ mod tests {
     /// Needs what cargo has fetched to build this test, and no network.
     #[test]
     fn what_is_vendored_is_a_workspace_with_its_lock() {
-        let vendored = gather(paths::root()).unwrap();
+        let (root, ..) = gather(paths::root()).unwrap();
+        let folder = root.path().join(FOLDER);
         for file in [
-            "Cargo.lock",
-            "Cargo.toml",
             "LICENSE",
             "NOTICE",
             "cxx-bridge/cpp/buddy_allocator.cpp",
             "rust-core/engine/src/lib.rs",
         ] {
-            assert!(vendored.files.iter().any(|it| it == file), "{file}");
+            assert!(folder.join(file).is_file(), "{file}");
         }
-        assert!(!vendored.files.iter().any(|it| it.contains("xtask")));
-        let folder = vendored.root.path().join(FOLDER);
+        assert!(!folder.join("xtask").exists());
         let lock = fs::read_to_string(folder.join("Cargo.lock")).unwrap();
         assert!(lock.contains("\"cxx\"") && !lock.contains("\"plotters\""));
         let shell = Shell::new().unwrap();

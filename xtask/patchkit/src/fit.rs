@@ -1,0 +1,144 @@
+//! How a series fits the files of a tree or of a wheel: tried by git on copies in a temporary folder.
+//!
+//! Invariants: nothing else is changed; a series that git does not apply exactly is a refusal, which names the patch,
+//! the hunk, and the lines that are in its place.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::git;
+use super::release::Release;
+use super::series::{self, Patch};
+use xtask_support::hash::Digest;
+use xtask_support::refusal::{Refusal, refuse};
+
+/// Contents by upstream path; none where there is no such file.
+pub type Files = BTreeMap<String, Option<Vec<u8>>>;
+/// Reads a file by its upstream path.
+pub type Reader<'a> = dyn Fn(&str) -> Result<Option<Vec<u8>>> + 'a;
+
+/// How a series fits.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The header is the release's own, and the result is pinned. The files after the series.
+    Clean(Files),
+    /// The header is the pinned result before the series is applied.
+    Applied,
+    /// The series applies to a header that is not the release's own: its SHA-256, and the files after the series.
+    Drifted(String, Files),
+}
+
+/// Tries a release's series on the files that `read` returns.
+pub fn fit(header: &str, release: &Release, series: &[Patch], read: &Reader<'_>) -> Result<Fit> {
+    let before = read_all(series, read)?;
+    let hash = |files: &Files| {
+        let bytes = files.get(header).and_then(Option::as_deref);
+        Digest::of(bytes.unwrap_or_default()).hex()
+    };
+    let found = hash(&before);
+    if found == release.patched_sha256 {
+        return Ok(Fit::Applied);
+    }
+    let after = apply(series, &before)?;
+    if found != release.header_sha256 {
+        return Ok(Fit::Drifted(found, after));
+    }
+    check_pinned(&hash(&after), release, header)?;
+    Ok(Fit::Clean(after))
+}
+
+/// The files that the patches touch.
+pub fn read_all(series: &[Patch], read: &Reader<'_>) -> Result<Files> {
+    let paths = series.iter().flat_map(|patch| patch.files.keys());
+    paths.map(|path| Ok((path.clone(), read(path)?))).collect()
+}
+
+/// The files after the patches.
+pub fn apply(series: &[Patch], before: &Files) -> Result<Files> {
+    let work = tempfile::tempdir().context("making a folder to patch in")?;
+    write(before, work.path())?;
+    for patch in series {
+        if let Err(told) = git::apply(&patch.path, work.path(), &[])? {
+            return Err(does_not_apply(patch, work.path(), &told)?.into());
+        }
+    }
+    let paths = before.keys();
+    paths
+        .map(|path| Ok((path.clone(), read_below(work.path(), path)?)))
+        .collect()
+}
+
+/// Refuses a result that is not the pinned one.
+pub fn check_pinned(found: &str, release: &Release, header: &str) -> Result<()> {
+    let pinned = &release.patched_sha256;
+    if found == pinned {
+        return Ok(());
+    }
+    let version = &release.version;
+    Err(refuse(format!("after the series for {version}, {header} is not what patches/versions.toml pins"))
+        .found(format!("SHA-256 {found}"))
+        .expected(if pinned.is_empty() { "a patched_sha256; none is pinned".into() } else { format!("SHA-256 {pinned}") })
+        .remedy("if the series was changed on purpose, set patched_sha256 to what was found; otherwise restore the series")
+        .into())
+}
+
+/// git's words, with the number of the hunk, and the lines that are where it belongs.
+fn does_not_apply(patch: &Patch, work: &Path, told: &str) -> Result<Refusal> {
+    let mut found = told.to_owned();
+    let failed = told.lines().find_map(|line| {
+        let (path, line) = line
+            .strip_prefix("error: patch failed: ")?
+            .rsplit_once(':')?;
+        Some((path, line.parse::<usize>().ok()?))
+    });
+    if let Some((path, line)) = failed {
+        let text = series::text(&patch.path)?;
+        let diffs = series::diffs(&text)?;
+        let hunks = diffs.iter().filter(|it| it.path == path);
+        let mut hunks = hunks.flat_map(|it| it.patch.hunks()).zip(1..);
+        let hunk = hunks.find(|(hunk, _)| hunk.old_range().start() == line);
+        if let Some((hunk, number)) = hunk {
+            let bytes = read_below(work, path)?.unwrap_or_default();
+            if bytes.windows(2).any(|pair| pair == b"\r\n") {
+                found += &format!("\n{path} has CR LF at the ends of lines, and the patch LF");
+            }
+            let there = String::from_utf8_lossy(&bytes);
+            let there = there.lines().skip(line - 1).take(hunk.old_range().len());
+            let there = there.map(|it| format!("\n{it}")).collect::<String>();
+            found +=
+                &format!("\nhunk {number} is for line {line} of {path}, where there is:{there}");
+        }
+    }
+    Ok(refuse(format!("{} does not apply", patch.name))
+        .found(found)
+        .expected("every hunk's lines as the patch has them, in LF: no fuzz, no three-way merge; nothing was changed")
+        .remedy("restore the release's own files (patches/versions.toml has the header's SHA-256), or carry the series over: cargo xtask patch rebase --from VERSION --source DIR"))
+}
+
+/// A file below a folder, where there is one.
+pub fn read_below(folder: &Path, path: &str) -> Result<Option<Vec<u8>>> {
+    let path = folder.join(path);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+/// Writes the files below a folder, and removes those that have no contents.
+pub fn write(files: &Files, folder: &Path) -> Result<()> {
+    for (path, bytes) in files {
+        let file = folder.join(path);
+        let done = match bytes {
+            Some(bytes) => fs::create_dir_all(file.parent().unwrap_or(folder))
+                .and_then(|()| fs::write(&file, bytes)),
+            None if file.exists() => fs::remove_file(&file),
+            None => Ok(()),
+        };
+        done.with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
