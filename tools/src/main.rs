@@ -9,7 +9,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pinbuddy_tools::cli::{Cli, Command};
-use pinbuddy_tools::{advise, completions, doctor, explain, output, place, plan, report, simulate, top, verify_wheel, workloads};
+use pinbuddy_tools::{
+    advise, completions, doctor, explain, output, place, plan, report, simulate, top, verify_wheel,
+    workloads,
+};
 
 fn main() -> ExitCode {
     match parsed().map_or_else(|said| said_by_clap(&said), |cli| run(&cli)) {
