@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::*;
 use crate::support::progress::Step;
-use crate::wheel::provenance::{Inputs, Named};
+use crate::wheel::provenance::{self, Inputs, Named};
 
 fn library(torch: &str, platform: &str) -> Library {
     let bytes = format!("a library for {torch}").into_bytes();
@@ -149,8 +149,17 @@ fn pip_replaces_a_plug_in_by_one_that_was_built_anew() {
                 &wheel,
             ],
         );
-        let ask = "from importlib.metadata import version; print(version('pinbuddy'))";
-        assert_eq!(run(&python, &["-c", ask]).trim(), name.version);
+        let ask = format!(
+            "from importlib.metadata import distribution as of; print(of('pinbuddy').read_text('{}'), end='')",
+            provenance::NAME
+        );
+        let path = format!("pinbuddy-{}.dist-info/{}", name.version, provenance::NAME);
+        let built = &contents.files[&path].bytes;
+        assert_eq!(
+            run(&python, &["-c", &ask]).as_bytes(),
+            built,
+            "{wheel} is not what is installed"
+        );
     }
 }
 
