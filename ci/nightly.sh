@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the README's two commands like a new user, with no crates or wheels cached, and what proves a release rather
-# than a change (`cargo xtask test --help`); then fuzzes each reader of what comes from outside for 30 seconds.
+# Runs the README's two commands like a new user, with no crates or wheels cached, and what proves a release rather than a change
+# (`cargo xtask test --help`); then fuzzes each reader of what comes from outside for 30 seconds. The second command takes
+# PyTorch's tests as ci/test.sh does.
 #
 # usage: ci/nightly.sh     (fetches some 6 GB)
 set -euo pipefail
@@ -10,5 +11,5 @@ source ci/fresh.sh
 fresh_cargo_home "$PWD/target/fresh/cargo"
 fresh_cache "$PWD/target/fresh/cache"
 cargo xtask build-wheel
-cargo xtask test --nightly
+ci/test.sh --nightly
 EACH=30 ci/explore.sh fuzz

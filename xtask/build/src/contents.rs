@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::inputs;
+use crate::{inputs, licences};
 use xtask_support::paths;
 use xtask_wheel::writer::NewFile;
 
@@ -32,7 +32,12 @@ pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
         ("LICENSE", format!("{dist_info}/licenses/pinbuddy/LICENSE")),
         ("NOTICE", format!("{dist_info}/licenses/pinbuddy/NOTICE")),
     ];
-    gather(root, &moves)
+    let mut files = gather(root, &moves)?;
+    files.extend(licences::of_crates(
+        root,
+        &format!("{dist_info}/licenses/pinbuddy/crates"),
+    )?);
+    Ok(files)
 }
 
 /// Maps each folder of this repository to its folder in the wheel.

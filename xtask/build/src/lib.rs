@@ -11,6 +11,7 @@ pub mod fetch;
 pub mod fits;
 pub mod inputs;
 pub mod library;
+pub mod licences;
 pub mod plan;
 pub mod prepare;
 pub mod program;

@@ -1,7 +1,7 @@
 //! The crates that are linked into our library and our program, and our own folders among them, according to cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use cargo_metadata::{
@@ -42,6 +42,19 @@ fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
     let mut crates: Vec<_> = crates.collect();
     crates.sort();
     Ok(crates)
+}
+
+/// The crates of others in the library and in the program beside it: name and version, and the folder of its source.
+pub fn foreign_sources(root: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let linked = Linked::of(&ask(root)?, &[BRIDGE, PROGRAM])?;
+    let foreign = linked.0.iter().filter(|(it, _)| it.source.is_some());
+    foreign
+        .map(|(it, _)| {
+            let folder = it.manifest_path.parent();
+            let folder = folder.context("a manifest has a folder")?.as_std_path();
+            Ok((format!("{}-{}", it.name, it.version), folder.to_path_buf()))
+        })
+        .collect()
 }
 
 /// The folders of our own crates in the library and the program, relative to `root`.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::contents::{AUTOLOAD, BACKENDS, EXAMPLE, SCRIPT};
-use crate::build_wheel::{contents, library, program};
+use crate::build_wheel::{contents, library, licences, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::wheel::name::WheelName;
@@ -56,6 +56,15 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         ("NOTICE", format!("{dist_info}/licenses/NOTICE")),
     ];
     let mut files = contents::gather(root, &moves)?;
+    files.extend(licences::of_crates(
+        root,
+        &format!("{dist_info}/licenses/crates"),
+    )?);
+    let prefix = format!("{dist_info}/licenses/");
+    let licences: Vec<String> = files
+        .keys()
+        .filter_map(|it| Some(it.strip_prefix(&prefix)?.to_owned()))
+        .collect();
     files.insert(
         program::IN_WHEEL.to_owned(),
         NewFile::library(program.bytes.clone()),
@@ -84,7 +93,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         (MANIFEST.to_owned(), lines(&manifest)?),
         (
             format!("{dist_info}/METADATA"),
-            metadata(name, libraries)?.into(),
+            metadata(name, libraries, &licences)?.into(),
         ),
         (format!("{dist_info}/WHEEL"), wheel(name).into()),
         (
@@ -113,16 +122,17 @@ fn lines(value: &serde_json::Value) -> Result<Vec<u8>> {
 }
 
 /// torch is not required: the user chooses it, and pip might replace it.
-fn metadata(name: &WheelName, libraries: &[Library]) -> Result<String> {
+fn metadata(name: &WheelName, libraries: &[Library], licences: &[String]) -> Result<String> {
+    let listed = licences.iter().map(|it| format!("License-File: {it}\n"));
+    let listed: String = listed.collect();
     let mut text = format!(
         "Metadata-Version: 2.4\nName: {}\nVersion: {}\n\
          Summary: Pinned memory for PyTorch that is warm and fits\n\
-         License-Expression: BSD-3-Clause\nLicense-File: LICENSE\nLicense-File: NOTICE\n\
-         Requires-Python: >=3.10\nDescription-Content-Type: text/plain\n\n\
+         License-Expression: BSD-3-Clause\n{}Requires-Python: >=3.10\nDescription-Content-Type: text/plain\n\n\
          Gives an official PyTorch a pinned-memory allocator that pins ahead of need, fits exactly and\n\
          splits and merges blocks. torch loads it when it is imported. It fits these versions of torch,\n\
          and leaves every other one as it is:\n\n",
-        name.name, name.version
+        name.name, name.version, listed
     );
     for library in libraries {
         writeln!(text, "    {}", library.provenance.torch_version)?;

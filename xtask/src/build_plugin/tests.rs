@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::*;
 use crate::support::progress::Step;
-use crate::wheel::provenance::{Inputs, Named};
+use crate::wheel::provenance::{self, Inputs, Named};
 
 fn library(torch: &str, platform: &str) -> Library {
     let bytes = format!("a library for {torch}").into_bytes();
@@ -63,6 +63,14 @@ fn name(libraries: &[Library]) -> WheelName {
     }
 }
 
+/// Whose versions change.
+fn without_crates(metadata: &str) -> String {
+    let lines = metadata
+        .lines()
+        .filter(|it| !it.starts_with("License-File: crates/"));
+    lines.map(|it| format!("{it}\n")).collect()
+}
+
 #[test]
 fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let libraries = two();
@@ -74,10 +82,18 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
         [
             format!("{name}\n"),
             text(contents::MANIFEST),
-            text(&format!("{info}/METADATA")),
+            without_crates(&text(&format!("{info}/METADATA"))),
             text(&format!("{info}/WHEEL")),
         ]
         .join("--\n")
+    );
+    let licence = "crates/libc-";
+    assert!(text(&format!("{info}/METADATA")).contains(&format!("\nLicense-File: {licence}")));
+    assert!(
+        contents
+            .files
+            .keys()
+            .any(|it| it.starts_with(&format!("{info}/licenses/{licence}")))
     );
     let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
     assert!(contents.files[package].executable);
@@ -133,8 +149,17 @@ fn pip_replaces_a_plug_in_by_one_that_was_built_anew() {
                 &wheel,
             ],
         );
-        let ask = "from importlib.metadata import version; print(version('pinbuddy'))";
-        assert_eq!(run(&python, &["-c", ask]).trim(), name.version);
+        let ask = format!(
+            "from importlib.metadata import distribution as of; print(of('pinbuddy').read_text('{}'), end='')",
+            provenance::NAME
+        );
+        let path = format!("pinbuddy-{}.dist-info/{}", name.version, provenance::NAME);
+        let built = &contents.files[&path].bytes;
+        assert_eq!(
+            run(&python, &["-c", &ask]).as_bytes(),
+            built,
+            "{wheel} is not what is installed"
+        );
     }
 }
 

@@ -1,0 +1,76 @@
+//! The licence texts of the crates that are linked into our library and our program, as their sources have them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::library;
+use xtask_wheel::writer::NewFile;
+
+/// How the names of such files begin, in capitals.
+const BEGINNINGS: [&str; 6] = [
+    "LICENSE",
+    "LICENCE",
+    "UNLICENSE",
+    "COPYING",
+    "COPYRIGHT",
+    "NOTICE",
+];
+
+/// The files by path in the wheel, in `folder`.
+pub fn of_crates(root: &Path, folder: &str) -> Result<BTreeMap<String, NewFile>> {
+    let mut files = BTreeMap::new();
+    for (name, source) in library::foreign_sources(root)? {
+        let before = files.len();
+        let entries =
+            fs::read_dir(&source).with_context(|| format!("reading {}", source.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            let file = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let capitals = file.to_uppercase();
+            if path.is_file() && BEGINNINGS.iter().any(|it| capitals.starts_with(it)) {
+                let bytes =
+                    fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+                files.insert(format!("{folder}/{name}/{file}"), NewFile::text(bytes));
+            }
+        }
+        ensure!(
+            files.len() > before,
+            "{name} is in the wheel's bill of materials, and its source in {} has no licence text (a file whose name begins with \
+             one of {BEGINNINGS:?})",
+            source.display()
+        );
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_support::paths;
+
+    #[test]
+    fn every_foreign_crate_of_the_bill_has_its_texts() {
+        let root = paths::root();
+        let files = of_crates(root, "crates").unwrap();
+        let foreign = library::crates_in_wheel(root).unwrap();
+        let foreign = foreign.iter().filter(|it| it.sha256.is_some());
+        let mut crates = 0;
+        for it in foreign {
+            let folder = format!("crates/{}-{}/", it.name, it.version);
+            let texts = files.iter().filter(|(path, _)| path.starts_with(&folder));
+            assert!(
+                texts.map(|(_, it)| it.bytes.len()).sum::<usize>() > 500,
+                "{folder}"
+            );
+            crates += 1;
+        }
+        assert!(crates > 10, "{crates}");
+    }
+}
