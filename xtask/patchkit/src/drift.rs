@@ -2,8 +2,6 @@
 //!
 //! Reports only: a hunk that moved or is gone is no error.
 
-use std::fmt::Write as _;
-
 use anyhow::{Context, Result};
 use serde::Serialize;
 
@@ -22,17 +20,16 @@ pub struct Drift {
     version: Option<String>,
     /// The release whose series it is.
     release: String,
-    /// `shipped`, `patched`, `other` or `missing`.
+    /// What the tree's header is.
     header: &'static str,
     patches: Vec<Tried>,
 }
 
-/// One patch.
+/// One patch: whether it applies, and git's words, for each hunk that moved or whose lines are gone.
 #[derive(Debug, Serialize)]
 struct Tried {
     patch: String,
     applies: bool,
-    /// git's words: a line for each hunk that moved, and the lines of those that are gone.
     git: String,
 }
 
@@ -43,60 +40,56 @@ pub fn look(tree: Tree, release: &Release, series: &[Patch]) -> Result<Drift> {
         &fit::read_all(series, &|path| tree.read(path))?,
         work.path(),
     )?;
-    let mut patches = Vec::new();
-    for patch in series {
-        let tried = git::apply_partly(&patch.path, work.path())?;
-        patches.push(Tried {
-            patch: patch.name.clone(),
-            applies: tried.is_ok(),
-            git: tried.unwrap_or_else(|told| told),
-        });
-    }
-    let header = match &tree.header {
-        None => "missing",
-        Some(it) if *it == release.header_sha256 => "shipped",
-        Some(it) if *it == release.patched_sha256 => "patched",
-        Some(_) => "other",
-    };
+    let tried = series.iter().map(|Patch { name, path, .. }| {
+        let tried = git::apply_partly(path, work.path())?;
+        let (applies, git) = (tried.is_ok(), tried.unwrap_or_else(|told| told));
+        Ok(Tried {
+            patch: name.clone(),
+            applies,
+            git,
+        })
+    });
     Ok(Drift {
         on: tree.root.display().to_string(),
-        version: tree.version,
         release: release.version.clone(),
-        header,
-        patches,
+        header: match tree.header {
+            None => "not there",
+            Some(it) if it == release.header_sha256 => "the one that the release ships",
+            Some(it) if it == release.patched_sha256 => "the one with the series in it",
+            Some(_) => "not the one that the release ships",
+        },
+        patches: tried.collect::<Result<_>>()?,
+        version: tree.version,
     })
 }
 
 /// The report for people.
 pub fn describe(drift: &Drift) -> String {
-    let version = drift.version.as_deref().unwrap_or("not there");
+    let Drift {
+        on,
+        version,
+        release,
+        header,
+        patches,
+    } = drift;
+    let version = version.as_deref().unwrap_or("not there");
     let mut text = format!(
-        "{} (version.txt: {version}), against the series for torch {}\n",
-        drift.on, drift.release
+        "{on} (version.txt: {version}), against the series for torch {release}\nthe header is {header}\n"
     );
-    text += match drift.header {
-        "shipped" => "the header is the one that the release ships\n",
-        "patched" => "the header has the series in it already\n",
-        "missing" => "the header is not there\n",
-        _ => "the header is not the one that the release ships\n",
-    };
     for Tried {
         patch,
         applies,
         git,
-    } in &drift.patches
+    } in patches
     {
         let word = if *applies {
             "applies"
         } else {
             "does not apply"
         };
-        let _ = writeln!(text, "{patch}: {word}");
-        for line in git.lines() {
-            let _ = writeln!(text, "  {line}");
-        }
+        text += &format!("{patch}: {word}\n");
+        text.extend(git.lines().map(|line| format!("  {line}\n")));
     }
-    let fitting = drift.patches.iter().filter(|it| it.applies).count();
-    let _ = writeln!(text, "{fitting} of {} patches apply", drift.patches.len());
-    text
+    let fitting = patches.iter().filter(|it| it.applies).count();
+    text + &format!("{fitting} of {} patches apply\n", patches.len())
 }

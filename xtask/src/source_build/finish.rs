@@ -32,20 +32,14 @@ pub struct Made {
     pub name: WheelName,
     /// The system requirements of our library.
     pub floors: Floors,
-    /// Hash of our library.
+    /// The size of our library.
     pub library_bytes: u64,
+    /// Of the whole wheel.
+    pub sha256: String,
 }
 
-/// A written wheel that is not verified yet.
-pub struct Written {
-    unfinished: Scratch,
-    made: Made,
-    header: String,
-    provenance: Provenance,
-}
-
-/// Writes it.
-pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Written> {
+/// Writes it, reads it back, and only then gives it its name.
+pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Made> {
     let file_name = built.file_name().unwrap_or_default().to_string_lossy();
     let name = WheelName::parse(&file_name)?;
     let mut base = verify::open(built)?;
@@ -74,34 +68,12 @@ pub fn write(plan: &Plan, built: &Path, step: &Step) -> Result<Written> {
     let unfinished = Scratch::file(&path)?;
     writer::write(&mut base, &contents, unfinished.path(), step)
         .with_context(|| format!("writing {}", path.display()))?;
-    let made = Made {
-        path,
-        name,
-        floors,
-        library_bytes: library.len() as u64,
-    };
-    Ok(Written {
-        unfinished,
-        made,
-        header,
-        provenance,
-    })
-}
-
-/// Verifies it, gives it its name, and returns its hash.
-pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, String)> {
-    let Written {
-        unfinished,
-        made,
-        header,
-        provenance,
-    } = written;
-    let name = WheelName {
+    let promised = WheelName {
         version: plan.version.clone(),
-        ..made.name.clone()
+        ..name.clone()
     };
     let promise = Promise {
-        name: &name,
+        name: &promised,
         header: (&header, &plan.release.patched_sha256),
         provenance: &provenance,
         library: LIBRARY,
@@ -111,8 +83,15 @@ pub fn read_back(plan: &Plan, written: Written, step: &Step) -> Result<(Made, St
     result::verify(unfinished.path(), &promise, step)
         .context("the wheel is not what was promised")?;
     let sha256 = Digest::of_file(unfinished.path())?.hex();
-    unfinished.publish(&made.path)?;
-    Ok((made, sha256))
+    unfinished.publish(&path)?;
+    let library_bytes = library.len() as u64;
+    Ok(Made {
+        path,
+        name,
+        floors,
+        library_bytes,
+        sha256,
+    })
 }
 
 /// Our files, and PyTorch's texts that list them.

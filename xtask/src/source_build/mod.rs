@@ -31,7 +31,7 @@ use xtask_patchkit::release::Versions;
 use xtask_patchkit::tree::Tree;
 use xtask_patchkit::{apply, git};
 
-const STEPS: usize = 5;
+const STEPS: usize = 4;
 /// Disk space for a tree with submodules, objects and libraries for several GPUs, and two wheels, in bytes.
 const ROOM: u64 = 45_000_000_000;
 /// How many of the log's last lines a failure shows.
@@ -74,11 +74,8 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     progress.step("lay out the tree, with the series", |_| lay_out(plan))?;
     progress.step("make the build's environment", |_| make_environment(plan))?;
     let built = progress.step("run PyTorch's own build", |step| build(plan, step))?;
-    let written = progress.step("write the fork wheel", |step| {
+    let made = progress.step("write the fork wheel, and read it back", |step| {
         finish::write(plan, &built, step)
-    })?;
-    let (made, sha256) = progress.step("read it back", |step| {
-        finish::read_back(plan, written, step)
     })?;
     if !plan.keep {
         fs::remove_dir_all(&plan.work)
@@ -88,7 +85,7 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
         bytes: fs::metadata(&made.path)?.len(),
         install: summary::install(&plan.python.executable, &made.path),
         path: made.path,
-        sha256,
+        sha256: made.sha256,
         version: plan.version.clone(),
         series: plan.release.series.clone(),
         floors: made.floors,
@@ -195,7 +192,7 @@ fn build(plan: &Plan, step: &Step) -> Result<PathBuf> {
     writeln!(file, "{}", words.join(" "))?;
     step.note(&format!("its output: tail -f {}", paths::show(&log)));
     let mut command = Command::new(&words[0]);
-    for name in plan::REMOVED {
+    for name in plan::REMOVED.split_ascii_whitespace() {
         command.env_remove(name);
     }
     let status = command

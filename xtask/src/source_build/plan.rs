@@ -20,18 +20,8 @@ use xtask_patchkit::series::{self, Patch};
 use xtask_patchkit::tree::Tree;
 
 /// The caller's variables that do not reach the build: other Python packages, and cargo's for this program.
-pub const REMOVED: [&str; 10] = [
-    "CARGO_BUILD_TARGET",
-    "CARGO_ENCODED_RUSTFLAGS",
-    "CARGO_MAKEFLAGS",
-    "CARGO_TARGET_DIR",
-    "LD_PRELOAD",
-    "MAKEFLAGS",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "RUSTFLAGS",
-    "VIRTUAL_ENV",
-];
+pub const REMOVED: &str = "CARGO_BUILD_TARGET CARGO_ENCODED_RUSTFLAGS CARGO_MAKEFLAGS CARGO_TARGET_DIR LD_PRELOAD MAKEFLAGS \
+                           PYTHONHOME PYTHONPATH RUSTFLAGS VIRTUAL_ENV";
 /// Memory of one compiler with template-heavy kernels, in bytes.
 const PER_JOB: u64 = 4 << 30;
 const LEGACY: &str = "setuptools.build_meta:__legacy__";
@@ -235,12 +225,9 @@ impl Plan {
         for (name, value) in &self.variables {
             let _ = writeln!(text, "  {name}={value}");
         }
-        let _ = writeln!(
-            text,
-            "\nAll others of the caller's reach the build, but for {}.\nNothing was done (--dry-run).",
-            REMOVED.join(" ")
-        );
-        text
+        text + &format!(
+            "\nAll others of the caller's reach the build, but for {REMOVED}.\nNothing was done (--dry-run).\n"
+        )
     }
 }
 
@@ -302,23 +289,25 @@ fn variables(
 ) -> Vec<(String, String)> {
     let mut set = Vec::new();
     let mut put = |name: &str, value: String| set.push((name.to_owned(), value));
-    put("PYTORCH_BUILD_VERSION", version.to_owned());
-    put("PYTORCH_BUILD_NUMBER", "1".to_owned());
-    put("USE_CUDA", "1".to_owned());
-    put("USE_PINBUDDY", "1".to_owned());
-    put("PINBUDDY_ROOT", root.display().to_string());
-    put("PINBUDDY_FORK_VERSION", version.to_owned());
-    put(
-        "MAX_JOBS",
-        args.building.jobs.unwrap_or_else(jobs).to_string(),
-    );
-    put("CMAKE_GENERATOR", "Ninja".to_owned());
-    put("PYTHONNOUSERSITE", "1".to_owned());
     let path = env::var("PATH").unwrap_or_default();
-    put(
-        "PATH",
-        format!("{}:{path}", work.join("venv/bin").display()),
-    );
+    let jobs = args.building.jobs.unwrap_or_else(jobs);
+    for (name, value) in [
+        ("PYTORCH_BUILD_VERSION", version),
+        ("PYTORCH_BUILD_NUMBER", "1"),
+        ("USE_CUDA", "1"),
+        ("USE_PINBUDDY", "1"),
+        ("PINBUDDY_ROOT", &root.display().to_string()),
+        ("PINBUDDY_FORK_VERSION", version),
+        ("MAX_JOBS", &jobs.to_string()),
+        ("CMAKE_GENERATOR", "Ninja"),
+        ("PYTHONNOUSERSITE", "1"),
+        (
+            "PATH",
+            &format!("{}:{path}", work.join("venv/bin").display()),
+        ),
+    ] {
+        put(name, value.to_owned());
+    }
     if let Some((nvcc, _)) = nvcc {
         put("CUDACXX", nvcc.display().to_string());
     }

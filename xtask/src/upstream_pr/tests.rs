@@ -124,7 +124,9 @@ fn a_branch_and_patches_and_nothing_else_changes() {
         "--format=%an <%ae> %cn%n%B",
         "main..host-allocator-subclass",
     ];
-    insta::assert_snapshot!("messages", git(&tree, &messages));
+    let said = "Some One <some@one> Some One\nSUBJECT\n\nWhy.\n\n";
+    let each = ["Say five", "Add a half", "Note it"].map(|it| said.replace("SUBJECT", it));
+    assert_eq!(git(&tree, &messages), each.concat());
     let branch = |path: &str| git(&tree, &["show", &format!("host-allocator-subclass:{path}")]);
     assert_eq!(branch(HEADER), patched());
     assert_eq!(branch(ADDED), "new\n");
@@ -155,7 +157,16 @@ fn a_branch_and_patches_and_nothing_else_changes() {
         git(&tree, &["rev-parse", "host-allocator-subclass"]),
         "the patches make the same commits"
     );
-    insta::assert_snapshot!("body", fs::read_to_string(&paths[3]).unwrap());
+    let body = fs::read_to_string(&paths[3]).unwrap();
+    for part in [
+        "Related to #181094.\n",
+        "## What\n\n**Say five**\n\nWhy.\n\n**Add a half**\n\nWhy.\n\n**Note it**\n\nWhy.\n\n## What stays as it is\n",
+        "```\n\nNot run on these patches yet: `cargo xtask test-upstream --seam`.\n\n## Benchmark\n",
+        "beside the built-in allocator. Measured on 2026-11-22: P, 2 cores, 4 MiB, CUDA simulated, torch 2.15.0+f;",
+        "| allocate + free, 8 MiB, time, over stock's | 0.25 (0.20 to 0.30) |\n\ncc\n",
+    ] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
 }
 
 #[test]
