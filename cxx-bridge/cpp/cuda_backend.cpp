@@ -24,6 +24,9 @@ int64_t microseconds_of(Act act) {
       .count();
 }
 
+// Whether this thread's request is not to pin memory.
+thread_local bool only_reserved = false;
+
 // Frees are called from tensors' destructors, where an exception would end the program.
 template <typename Act>
 void forgiven(Act act) {
@@ -118,14 +121,29 @@ void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
   auto& reserve = reserve_segment();
   *ptr = reserve.initialized() ? reserve.allocate(size) : nullptr;
   if (*ptr == nullptr) {
+    if (only_reserved) {
+      throw NothingReserved{};
+    }
     *ptr = pin_counted(size);
   }
 }
 
+CudaBackend::OnlyReserved::OnlyReserved() {
+  only_reserved = true;
+}
+
+CudaBackend::OnlyReserved::~OnlyReserved() {
+  only_reserved = false;
+}
+
+bool CudaBackend::is_reserved(const Block& block) {
+  auto& reserve = reserve_segment();
+  return reserve.initialized() && reserve.owns(block.ptr_);
+}
+
 void CudaBackend::free_block(Block* block) {
   // The reserve segment only ever moves its pointer up.
-  auto& reserve = reserve_segment();
-  if (reserve.initialized() && reserve.owns(block->ptr_)) {
+  if (is_reserved(*block)) {
     return;
   }
   Lock guard(doomed_mutex_);
