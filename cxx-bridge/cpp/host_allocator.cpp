@@ -95,6 +95,15 @@ int32_t current_device() {
   }
 }
 
+bool has_context() {
+  try {
+    return c10::cuda::getDeviceIndexWithPrimaryContext().has_value();
+  } catch (const std::exception&) {
+    // The driver is not started yet, or is gone.
+    return false;
+  }
+}
+
 bool adopt_context() {
   try {
     const auto device = c10::cuda::getDeviceIndexWithPrimaryContext();
@@ -103,7 +112,6 @@ bool adopt_context() {
     }
     return device.has_value();
   } catch (const std::exception&) {
-    // The driver is not started yet, or is gone.
     return false;
   }
 }

@@ -20,6 +20,9 @@ int32_t device_count();
 // This thread's current device; -1 if there is none.
 int32_t current_device();
 
+// Whether the process has a context on a device. Makes none, and does not start the driver.
+bool has_context();
+
 // Makes a device on which the process has a context this thread's; false if there is none. Makes none, and does not start
 // the driver.
 bool adopt_context();
