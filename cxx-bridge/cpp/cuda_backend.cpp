@@ -50,7 +50,7 @@ void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
   const auto elapsed = microseconds_of([&] { region = pin(bytes, fallback); });
   {
     Lock guard(regions_mutex_);
-    regions_[region.address] = region.by;
+    regions_[region.address] = region;
   }
   count_pin(elapsed);
   return region.address;
@@ -62,7 +62,7 @@ void CudaBackend::unpin_counted(void* address) {
     Lock guard(regions_mutex_);
     const auto found = regions_.find(address);
     TORCH_INTERNAL_ASSERT(found != regions_.end(), "no region was pinned at ", address);
-    region.by = found->second;
+    region = found->second;
     // Before it is unpinned: another region may be at this address as soon as this one is gone.
     regions_.erase(found);
   }
@@ -70,7 +70,7 @@ void CudaBackend::unpin_counted(void* address) {
     count_unpin(microseconds_of([&] { unpin(region); }));
   } catch (...) {
     Lock guard(regions_mutex_);
-    regions_[address] = region.by;
+    regions_[address] = region;
     throw;
   }
 }

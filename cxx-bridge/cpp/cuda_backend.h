@@ -92,7 +92,7 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
 
   // Programs may change the settings while they run, so each region remembers how it was pinned.
   std::mutex regions_mutex_;
-  std::unordered_map<void*, PinnedBy> regions_;
+  std::unordered_map<void*, PinnedRegion> regions_;
 };
 
 } // namespace pinbuddy

@@ -143,8 +143,8 @@ void check_piece(std::size_t address) {
   require_one_address(reinterpret_cast<void*>(address));
 }
 
-void unregister_piece(std::size_t address) {
-  unregister_memory(reinterpret_cast<void*>(address));
+bool unregister_piece(std::size_t address) {
+  return unregister_memory(reinterpret_cast<void*>(address));
 }
 
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {

@@ -252,7 +252,7 @@ mod ffi {
         fn pci_address(device: i32) -> Result<String>;
         fn register_piece(address: usize, bytes: usize, device: i32) -> Result<()>;
         fn check_piece(address: usize) -> Result<()>;
-        fn unregister_piece(address: usize) -> Result<()>;
+        fn unregister_piece(address: usize) -> Result<bool>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;
         fn segment_goes(address: usize, bytes: usize) -> Result<()>;
         fn count_unpin(microseconds: i64);
