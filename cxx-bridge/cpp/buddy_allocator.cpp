@@ -68,6 +68,12 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (is_child() || !serves_default_pool()) {
     return QuickBackend::allocate(size);
   }
+  if (C10_UNLIKELY(may_have_reserved())) {
+    // What the program has asked PyTorch to reserve is pinned already.
+    if (const auto made = serve_reserved(size); made.second != nullptr) {
+      return made;
+    }
+  }
   const bool tracing = isHistoryEnabled();
   // Before any lock is taken: it may need Python's lock.
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
@@ -90,6 +96,13 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   return {reinterpret_cast<void*>(block->grant.address), block};
 }
 
+[[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::serve_reserved(std::size_t size) {
+  if (!pending_.empty()) {
+    reap_beside(size);
+  }
+  return allocate_reserved(size);
+}
+
 [[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::allocate_recorded(std::size_t size) {
   // First, so that the recording has begun when the first request waits for the driver.
   if (C10_UNLIKELY(!recording::begun.load(std::memory_order_relaxed)) && !recording::begun.exchange(true)) {
@@ -97,9 +110,11 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   }
   const auto made = serve(size);
   if (made.second != nullptr) {
-    const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size();
+    auto* block = static_cast<Block*>(made.second);
+    const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size() ||
+        (!block->engine_owned && is_reserved(*block));
     const auto kind = is_private ? recording::Kind::kPrivateRequest : recording::Kind::kRequest;
-    recording::request(static_cast<Block*>(made.second), kind, size);
+    recording::request(block, kind, size);
   }
   return made;
 }

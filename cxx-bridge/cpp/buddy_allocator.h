@@ -89,6 +89,8 @@ class BuddyAllocator final : public QuickBackend {
   // As `allocate`, and records nothing.
   std::pair<void*, void*> serve(std::size_t size);
   std::pair<void*, void*> allocate_recorded(std::size_t size);
+  // As `allocate_reserved`.
+  std::pair<void*, void*> serve_reserved(std::size_t size);
   void free_recorded(Block* block);
   // The events of a freed block are complete.
   static void end_record(Block* block);

@@ -24,6 +24,9 @@ int64_t microseconds_of(Act act) {
       .count();
 }
 
+// Whether this thread's request is not to pin memory.
+thread_local bool only_reserved = false;
+
 // Frees are called from tensors' destructors, where an exception would end the program.
 template <typename Act>
 void forgiven(Act act) {
@@ -47,7 +50,7 @@ void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
   const auto elapsed = microseconds_of([&] { region = pin(bytes, fallback); });
   {
     Lock guard(regions_mutex_);
-    regions_[region.address] = region.by;
+    regions_[region.address] = region;
   }
   count_pin(elapsed);
   return region.address;
@@ -59,7 +62,7 @@ void CudaBackend::unpin_counted(void* address) {
     Lock guard(regions_mutex_);
     const auto found = regions_.find(address);
     TORCH_INTERNAL_ASSERT(found != regions_.end(), "no region was pinned at ", address);
-    region.by = found->second;
+    region = found->second;
     // Before it is unpinned: another region may be at this address as soon as this one is gone.
     regions_.erase(found);
   }
@@ -67,7 +70,7 @@ void CudaBackend::unpin_counted(void* address) {
     count_unpin(microseconds_of([&] { unpin(region); }));
   } catch (...) {
     Lock guard(regions_mutex_);
-    regions_[address] = region.by;
+    regions_[address] = region;
     throw;
   }
 }
@@ -118,14 +121,29 @@ void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
   auto& reserve = reserve_segment();
   *ptr = reserve.initialized() ? reserve.allocate(size) : nullptr;
   if (*ptr == nullptr) {
+    if (only_reserved) {
+      throw NothingReserved{};
+    }
     *ptr = pin_counted(size);
   }
 }
 
+CudaBackend::OnlyReserved::OnlyReserved() {
+  only_reserved = true;
+}
+
+CudaBackend::OnlyReserved::~OnlyReserved() {
+  only_reserved = false;
+}
+
+bool CudaBackend::is_reserved(const Block& block) {
+  auto& reserve = reserve_segment();
+  return reserve.initialized() && reserve.owns(block.ptr_);
+}
+
 void CudaBackend::free_block(Block* block) {
   // The reserve segment only ever moves its pointer up.
-  auto& reserve = reserve_segment();
-  if (reserve.initialized() && reserve.owns(block->ptr_)) {
+  if (is_reserved(*block)) {
     return;
   }
   Lock guard(doomed_mutex_);

@@ -16,6 +16,7 @@
 #include "block.h"
 #include "event_pool.h"
 #include "host_memory.h"
+#include "reserved.h"
 #include "upstream.h"
 
 namespace pinbuddy {
@@ -54,6 +55,19 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   }
   void finish_frees();
 
+  // While one lives, this thread's requests get what is cached or reserved, and throw NothingReserved where memory
+  // would have to be pinned for them.
+  class OnlyReserved {
+   public:
+    OnlyReserved();
+    ~OnlyReserved();
+    OnlyReserved(const OnlyReserved&) = delete;
+    OnlyReserved& operator=(const OnlyReserved&) = delete;
+  };
+
+  // Whether a block of upstream's lies in the segment that pinned_reserve_segment_size_mb asks for.
+  bool is_reserved(const Block& block);
+
   // Whether unpins were put aside: one relaxed load.
   bool has_doomed() const {
     return any_doomed_.load(std::memory_order_relaxed);
@@ -78,7 +92,7 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
 
   // Programs may change the settings while they run, so each region remembers how it was pinned.
   std::mutex regions_mutex_;
-  std::unordered_map<void*, PinnedBy> regions_;
+  std::unordered_map<void*, PinnedRegion> regions_;
 };
 
 } // namespace pinbuddy

@@ -95,6 +95,15 @@ int32_t current_device() {
   }
 }
 
+bool has_context() {
+  try {
+    return c10::cuda::getDeviceIndexWithPrimaryContext().has_value();
+  } catch (const std::exception&) {
+    // The driver is not started yet, or is gone.
+    return false;
+  }
+}
+
 bool adopt_context() {
   try {
     const auto device = c10::cuda::getDeviceIndexWithPrimaryContext();
@@ -103,7 +112,6 @@ bool adopt_context() {
     }
     return device.has_value();
   } catch (const std::exception&) {
-    // The driver is not started yet, or is gone.
     return false;
   }
 }
@@ -135,8 +143,8 @@ void check_piece(std::size_t address) {
   require_one_address(reinterpret_cast<void*>(address));
 }
 
-void unregister_piece(std::size_t address) {
-  unregister_memory(reinterpret_cast<void*>(address));
+bool unregister_piece(std::size_t address) {
+  return unregister_memory(reinterpret_cast<void*>(address));
 }
 
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {

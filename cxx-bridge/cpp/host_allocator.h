@@ -20,6 +20,9 @@ int32_t device_count();
 // This thread's current device; -1 if there is none.
 int32_t current_device();
 
+// Whether the process has a context on a device. Makes none, and does not start the driver.
+bool has_context();
+
 // Makes a device on which the process has a context this thread's; false if there is none. Makes none, and does not start
 // the driver.
 bool adopt_context();
@@ -43,8 +46,8 @@ void register_piece(std::size_t address, std::size_t bytes, int32_t device);
 // Throws c10::Error where the device sees what was registered at another address.
 void check_piece(std::size_t address);
 
-// Undoes `register_piece`. Throws c10::Error.
-void unregister_piece(std::size_t address);
+// Undoes `register_piece`. False if somebody else has. Throws c10::Error.
+bool unregister_piece(std::size_t address);
 
 // Counts and traces a segment that Rust mapped and registered, and the time that it took.
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds);

@@ -60,13 +60,18 @@ struct Free {
   }
 };
 
-void* pin_by_register(std::size_t bytes) {
+// Below so many bytes a page more would be felt: such memory is registered at its beginning, as by stock.
+constexpr std::size_t kLeast = 1 << 20;
+
+PinnedRegion pin_by_register(std::size_t asked) {
+  const std::size_t lead = asked < kLeast ? 0 : kPage;
+  const std::size_t bytes = asked + lead;
   std::unique_ptr<void, Free> memory(std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage));
-  TORCH_CHECK(memory, "Not enough host memory for ", bytes, " bytes to register with CUDA");
+  TORCH_CHECK(memory, "Not enough host memory for ", asked, " bytes to register with CUDA");
   touch_in_parallel(
       static_cast<char*>(memory.get()), bytes, settings::pinned_num_register_threads());
   C10_CUDA_CHECK(cudaHostRegister(memory.get(), bytes, cudaHostRegisterDefault));
-  return memory.release();
+  return {static_cast<char*>(memory.release()) + lead, PinnedBy::HostRegister, lead};
 }
 
 // Makes a device current that the process already uses or, if it uses none yet, `fallback`.
@@ -95,7 +100,7 @@ PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
   const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (settings::pinned_use_cuda_host_register()) {
-    return {pin_by_register(bytes), PinnedBy::HostRegister};
+    return pin_by_register(bytes);
   }
   void* address = nullptr;
   C10_CUDA_CHECK(cudaHostAlloc(&address, bytes, cudaHostAllocDefault));
@@ -114,8 +119,9 @@ void unpin(const PinnedRegion& region) {
   const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (region.by == PinnedBy::HostRegister) {
-    C10_CUDA_CHECK(cudaHostUnregister(region.address));
-    std::free(region.address);
+    void* begin = static_cast<char*>(region.address) - region.lead;
+    C10_CUDA_CHECK(cudaHostUnregister(begin));
+    std::free(begin);
   } else {
     C10_CUDA_CHECK(cudaFreeHost(region.address));
   }
@@ -136,11 +142,18 @@ void require_one_address(void* address) {
   TORCH_CHECK(on_device == address, "the device sees registered memory at an address of its own");
 }
 
-void unregister_memory(void* address) {
+bool unregister_memory(void* address) {
   assert_no_lock_held("unregistering");
   const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  C10_CUDA_CHECK(cudaHostUnregister(address));
+  const cudaError_t outcome = cudaHostUnregister(address);
+  if (outcome == cudaErrorHostMemoryNotRegistered) {
+    // No later call is to meet it.
+    (void)cudaGetLastError();
+    return false;
+  }
+  C10_CUDA_CHECK(outcome);
+  return true;
 }
 
 std::string pci_address_of(c10::DeviceIndex device) {

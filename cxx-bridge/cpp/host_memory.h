@@ -17,6 +17,9 @@ enum class PinnedBy { HostAlloc, HostRegister };
 struct PinnedRegion {
   void* address;
   PinnedBy by;
+  // So many bytes before it are registered with it. CUDA unregisters by the address at which a registration begins, for
+  // whoever asks, so that should not be one that a program has.
+  std::size_t lead = 0;
 };
 
 // Pins `bytes` bytes, with the context of a device that the process already uses or, if there is none yet,
@@ -37,8 +40,8 @@ void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback
 // Tensors have one address, for the host and for kernels: throws c10::Error where registered memory has another.
 void require_one_address(void* address);
 
-// Undoes `register_memory`. Throws c10::Error.
-void unregister_memory(void* address);
+// Undoes `register_memory`. False if it is undone already: somebody else has. Throws c10::Error.
+bool unregister_memory(void* address);
 
 // The address of a device on its bus, for instance 0000:1B:00.0. Throws c10::Error.
 std::string pci_address_of(c10::DeviceIndex device);

@@ -69,8 +69,37 @@ std::pair<void*, void*> QuickBackend::allocate_to_cache(std::size_t size) {
   return made;
 }
 
+std::pair<void*, void*> QuickBackend::allocate_reserved(std::size_t size) {
+  if (settings::pinned_reserve_segment_size() == 0) {
+    reserves_.store(false, std::memory_order_relaxed);
+    return {nullptr, nullptr};
+  }
+  reserved_.begin();
+  if (!reserved_.may_have(size)) {
+    return {nullptr, nullptr};
+  }
+  // A block whose events are outstanding comes back unseen.
+  const bool may_come_back = !lists_are_quiet();
+  const auto before = reserved_.frees();
+  try {
+    const OnlyReserved scope;
+    return QuickBackend::allocate(size);
+  } catch (const NothingReserved&) {
+    if (!may_come_back) {
+      reserved_.has_nothing(size, before);
+    }
+    return {nullptr, nullptr};
+  }
+}
+
 void QuickBackend::free(void* context) {
   auto* block = static_cast<Block*>(context);
+  const std::size_t bytes = block != nullptr ? block->size_ : 0;
+  free_or_cache(block);
+  reserved_.freed(bytes);
+}
+
+void QuickBackend::free_or_cache(Block* block) {
   if (block != nullptr && can_be_cached(*block)) {
     // As upstream does, so that later misuse is noticed.
     block->set_allocated(false);
@@ -81,7 +110,7 @@ void QuickBackend::free(void* context) {
   // In the order in which they were freed.
   flush_any();
   frees_of_default_pool = block != nullptr && block->is_of_default_pool();
-  CudaBackend::free(context);
+  CudaBackend::free(block);
 }
 
 bool QuickBackend::can_be_cached(const Block& block) const {

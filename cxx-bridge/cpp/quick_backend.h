@@ -43,6 +43,16 @@ class QuickBackend : public CudaBackend {
   virtual void after_fork(bool in_child);
 
  protected:
+  // A block for a request that the engine serves as well, from what pinned_reserve_segment_size_mb reserves or upstream's
+  // lists have; null if memory would have to be pinned for it, and without that setting. The first call pins what is
+  // reserved. Throws c10::Error.
+  std::pair<void*, void*> allocate_reserved(std::size_t size);
+
+  // Whether `allocate_reserved` may return a block: one relaxed load.
+  bool may_have_reserved() const {
+    return reserves_.load(std::memory_order_relaxed);
+  }
+
   void record_stream(
       std::optional<std::vector<PooledEvent>>& events,
       c10::cuda::CUDAStream stream) override;
@@ -50,6 +60,7 @@ class QuickBackend : public CudaBackend {
 
  private:
   void query_outstanding();
+  void free_or_cache(Block* block);
 
   // Whether no event is outstanding that may return a block to the lists, and no unpin.
   bool lists_are_quiet() const {
@@ -73,6 +84,10 @@ class QuickBackend : public CudaBackend {
   void flush_any();
 
   BlockCache cache_;
+
+  // Whether a segment is reserved; true until the setting was read, by the first request that might be served from it.
+  std::atomic<bool> reserves_{true};
+  Reserved reserved_;
 
   // The largest request that is rounded and cached, as of the last request that read it: programs may change
   // PyTorch's settings, and reading them costs a fifth of a pair.

@@ -13,7 +13,7 @@ use crate::device::process::enable;
 use crate::ffi;
 use crate::log;
 use crate::process::{
-    cuda_is_up, flushed_handle, handle, iteration, report, start_trace, stop_trace,
+    cuda_is_up, flushed_handle, handle, iteration, report, start_trace, stop_trace, warm_up,
 };
 
 /// Whether this process's engine serves requests: 1 or 0.
@@ -56,10 +56,11 @@ pub unsafe extern "C" fn pinbuddy_audit(buffer: *mut c_char, capacity: usize) ->
 }
 
 /// Starts pinning the warm-up's deficit, in a thread of its own; unless `wait` is 0, returns when that
-/// has ended. 1, or 0 if the engine is off or there is no GPU.
+/// has ended. Where the process has a context on none of several GPUs, it waits for the first one, in that thread. 1, or 0 if
+/// the engine is off or there is no GPU.
 #[unsafe(no_mangle)]
 pub extern "C" fn pinbuddy_warm_up(wait: c_int) -> c_int {
-    catch_unwind(|| c_int::from(handle().is_on() && handle().warm_up(wait != 0))).unwrap_or(0)
+    catch_unwind(|| c_int::from(handle().is_on() && warm_up(wait != 0))).unwrap_or(0)
 }
 
 /// Says that CUDA is initialised in this process. A plan's memory is pinned once there is a context.

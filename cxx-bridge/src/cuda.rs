@@ -1,12 +1,13 @@
 //! CUDA, through the C++ side. Decides nothing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pinbuddy_core::Region;
 
 use crate::backing::{Completions, Device, Driver};
 use crate::ffi;
-use crate::log;
+use crate::log::{self, Bytes};
 use crate::process::show;
 
 /// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
@@ -67,7 +68,24 @@ impl Driver for Cuda {
     }
 
     fn unregister(&self, piece: Region) -> Result<(), String> {
-        ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))
+        let was_registered =
+            ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))?;
+        if !was_registered {
+            // No device uses it any more, so it may go.
+            let Region { base, bytes } = piece;
+            let bytes = Bytes(bytes as u64);
+            static SAID: AtomicBool = AtomicBool::new(false);
+            if SAID.swap(true, Ordering::Relaxed) {
+                return Ok(());
+            }
+            log::warn(|| {
+                format!(
+                    "{bytes} of memory at {base:#x}, which pinbuddy had registered with CUDA, were unregistered by the program or \
+                     by one of its libraries: copies of tensors there have not been from pinned memory since"
+                )
+            });
+        }
+        Ok(())
     }
 
     fn pinned(&self, region: Region, taken: Duration) {

@@ -244,6 +244,7 @@ mod ffi {
 
         fn device_count() -> i32;
         fn current_device() -> i32;
+        fn has_context() -> bool;
         fn adopt_context() -> bool;
         fn pin_region(bytes: usize, device: i32) -> Result<usize>;
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
@@ -251,7 +252,7 @@ mod ffi {
         fn pci_address(device: i32) -> Result<String>;
         fn register_piece(address: usize, bytes: usize, device: i32) -> Result<()>;
         fn check_piece(address: usize) -> Result<()>;
-        fn unregister_piece(address: usize) -> Result<()>;
+        fn unregister_piece(address: usize) -> Result<bool>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;
         fn segment_goes(address: usize, bytes: usize) -> Result<()>;
         fn count_unpin(microseconds: i64);

@@ -162,6 +162,22 @@ pub(crate) fn cuda_is_up() {
     handle().warm_up_early(ffi::adopt_context);
 }
 
+/// Pins what `BUDDY_BLOCK_COUNT` asks for, for a device that the program has chosen: by a context, or since there is no other.
+/// Otherwise once it has chosen one. False where nothing can be pinned.
+pub(crate) fn warm_up(wait: bool) -> bool {
+    if ffi::device_count() <= 1 || ffi::has_context() {
+        return handle().warm_up(wait);
+    }
+    if wait && handle().is_on() {
+        log::warn(|| {
+            "warm_up(wait=True) does not wait: the program has used none of several GPUs, and blocks are pinned once it has. \
+             Call it after the first use of a GPU, or as warm_up(wait=True, device=...)"
+                .to_owned()
+        });
+    }
+    handle().warm_up_in_context(false, ffi::adopt_context)
+}
+
 /// The program says that an iteration is over.
 pub(crate) fn iteration() {
     ffi::record_iteration();

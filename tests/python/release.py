@@ -5,7 +5,7 @@ Programs that tests run import it too, with stock's Python as with the fork's. K
 
 from importlib.metadata import version
 
-__all__ = ["COUNTS_WHAT_IS_ACTIVE", "from_minor", "host_stats"]
+__all__ = ["COUNTS_WHAT_IS_ACTIVE", "block_bytes", "from_minor", "host_stats"]
 
 MAJOR, MINOR = (int(part) for part in version("torch").split("+")[0].split(".")[:2])
 
@@ -25,6 +25,12 @@ def from_minor(minor: int) -> bool:
 
 # From 2.10 to 2.12 stock does not count frees without an event, so active memory only grows.
 COUNTS_WHAT_IS_ACTIVE = not from_minor(10) or from_minor(13)
+
+
+def block_bytes(simulated: dict, kind: str = "pinned_bytes") -> int:
+    """What blocks have of the bytes that the simulator's counters call pinned: the fork registers a page before each region, so
+    that no registration begins where a block does. For programs that register nothing by themselves."""
+    return simulated[kind] - 4096 * (simulated["host_registers"] - simulated["host_unregisters"])
 
 
 def host_stats() -> dict:

@@ -15,7 +15,7 @@ import json
 import sys
 
 import torch
-from release import host_stats
+from release import block_bytes, host_stats
 
 
 VERSIONS = range(1, 6)
@@ -24,7 +24,7 @@ VERSIONS = range(1, 6)
 def by_simulator() -> int:
     text = ctypes.create_string_buffer(4096)
     ctypes.CDLL(None).pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
-    return json.loads(text.value)["pinned_bytes"]
+    return block_bytes(json.loads(text.value))
 
 
 def by_statistics() -> int:

@@ -51,6 +51,13 @@ def test_disabled_is_the_reason_even_where_there_is_no_gpu():
     assert done.returncode == 1 and "BUDDY_DISABLE=1 leaves it in place" in done.stdout
 
 
+def test_a_setting_of_stocks_that_does_not_hold_for_blocks_is_a_note():
+    done = doctor(PYTORCH_CUDA_ALLOC_CONF="pinned_use_background_threads:True")
+    (note,) = [line for line in done.stdout.splitlines() if line.startswith("Note: ")]
+    assert note.startswith("Note: BUDDY_THRESHOLD_MB: pinned_use_background_threads holds for requests below 4 MiB")
+    assert done.returncode == 0
+
+
 @pytest.mark.fork_wheel
 def test_a_fork_with_the_plug_in_beside_it_says_how_to_mend_it(tmp_path):
     """As pip leaves it: the plug-in's own record, whoever's files the package has."""

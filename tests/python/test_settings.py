@@ -169,6 +169,81 @@ def test_stocks_own_settings_are_honoured(run, settings):
     run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, **SMALL)
 
 
+RESERVED = """
+    from program import *
+    use_gpu()
+    MB = lambda: sim()["pinned_bytes"] >> 20
+    beside = lambda: [of_engine(it) for it in kept]
+    kept = [pinned(size) for size in (3, 40, 100, 130)]
+    seen = [MB(), beside()]
+    # 60 MiB are left of it, and 100 are rounded to 128.
+    kept.append(pinned(100).fill_(5))
+    seen.append(beside())
+    place = kept[2].data_ptr()
+    del kept[2]
+    for _ in range(3):
+        again = pinned(110)
+        seen.append(again.data_ptr() == place)
+        del again
+    # While a stream uses it, it cannot serve; later it can.
+    used = pinned(110)
+    torch.cuda._sleep(2 * 10**8)
+    used.to("cuda", non_blocking=True)
+    del used
+    seen.append(of_engine(pinned(110)))
+    torch.cuda.synchronize()
+    again = pinned(110)
+    seen += [again.data_ptr() == place, bool((kept[-1] == 5).all())]
+    answer(*seen)
+"""
+
+
+@pytest.mark.release
+@needs(10, "this setting")
+def test_what_is_reserved_serves_first(run):
+    """Once 128 + 64 + 4 + 256 MiB of 512 are in use, blocks serve what does not fit."""
+    outcome = run(RESERVED, PYTORCH_ALLOC_CONF="pinned_reserve_segment_size_mb:512", PINBUDDY_SIM_LOCK=0)
+    assert outcome.value == [512, 4 * [False], 4 * [False] + [True], True, True, True, True, True, True]
+    assert outcome.warnings == []
+
+
+@needs(10, "this setting")
+def test_a_plan_is_made_of_what_is_not_reserved(run, tmp_path):
+    program = """
+    from program import *
+    import pinbuddy
+    use_gpu()
+    for _ in range(12):
+        live = [pinned(size) for size in (40, 2, 100, 16)]
+        beside = [of_engine(it) for it in live]
+        del live
+    plan = pinbuddy.stats()["plan"]
+    answer(beside, plan and plan["misses"], sim()["pinned_peak_bytes"] >> 20)
+    """
+    settings = {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:128", "PINBUDDY_SIM_LOCK": "0"}
+    settings["BUDDY_PLAN"] = str(tmp_path / "run.plan")
+    run(program, **settings)
+    beside, misses, peak = run(program, **settings).value
+    # 64 + 2 + 16 MiB are reserved; 100 are the plan's.
+    assert (beside, misses) == ([False, False, True, False], 0) and 228 <= peak < 232
+
+
+@pytest.mark.release
+@when_imported
+@pytest.mark.parametrize(
+    "pytorch, ours, said",
+    [
+        ("pinned_use_background_threads:True", {}, ["pinned_use_background_threads holds for requests below 4 MiB"]),
+        ("pinned_use_cuda_host_register:True,pinned_num_register_threads:4", {}, ["BUDDY_PIN_THREADS sets"]),
+        ("pinned_use_cuda_host_register:True,pinned_num_register_threads:4", {"BUDDY_PIN_THREADS": "4"}, []),
+        ("pinned_use_background_threads:True", {"BUDDY_DISABLE": "1"}, []),
+    ],
+)
+def test_what_stocks_settings_cannot_mean_is_said_when_torch_is_imported(run, pytorch, ours, said):
+    warnings = run(ONLY_IMPORTED, PYTORCH_CUDA_ALLOC_CONF=pytorch, **ours).warnings
+    assert len(warnings) == len(said) and all(text in line for text, line in zip(said, warnings, strict=True))
+
+
 # #192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's.
 LONGER = """
     from program import *

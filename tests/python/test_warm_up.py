@@ -31,6 +31,38 @@ def test_in_sync_the_first_request_pins_every_block(run):
     assert outcome.warnings == []
 
 
+CONTEXTS = """
+    from program import *
+    import pinbuddy
+    contexts = lambda: [torch._C._cuda_hasPrimaryContext(it) for it in range(2)]
+    asked = pinbuddy.warm_up(wait=WAIT, device=DEVICE)
+    time.sleep(0.3)
+    states = [asked, contexts(), segments()]
+    torch.cuda.set_device(1)
+    on_device = torch.zeros(1, device="cuda")
+    until(lambda: segments() == [32, 32])
+    answer(*states, contexts())
+"""
+TWO = {"PINBUDDY_SIM_DEVICES": 2, "BUDDY_BLOCK_SIZE_MB": 32, "BUDDY_BLOCK_COUNT": 2}
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_warm_up_makes_no_context_on_a_gpu_that_the_program_has_not_chosen(run, wait):
+    outcome = run(CONTEXTS.replace("WAIT", str(wait)).replace("DEVICE", "None"), **TWO)
+    assert outcome.value == [True, [False, False], [], [False, True]]
+    assert [line for line in outcome.warnings if "warm_up(wait=True) does not wait" in line] == outcome.warnings
+    assert len(outcome.warnings) == wait
+
+
+@pytest.mark.parametrize("device, contexts", [("0", [True, False]), ("'cuda:1'", [False, True])])
+def test_a_warm_up_takes_the_gpu_that_is_named(run, device, contexts):
+    outcome = run(CONTEXTS.replace("WAIT", "True").replace("DEVICE", device), **TWO)
+    asked, before, pinned, after = outcome.value
+    assert asked and before == contexts and pinned == [32, 32] and after[1]
+    assert outcome.warnings == []
+
+
 FIRST = """
     from program import *
     torch.cuda.init()

@@ -14,8 +14,9 @@ extern "C" {
 int pinbuddy_enabled(void);
 
 /* Starts pinning the blocks that BUDDY_BLOCK_COUNT asks for, and those that empty_cache unpinned, in a
- * thread of its own; unless `wait` is 0, returns when that has ended. 1, or 0 where the engine is off or
- * there is no GPU. */
+ * thread of its own; unless `wait` is 0, returns when that has ended. Makes a context only where there is one GPU:
+ * with several, that thread waits until the process has one, and the call does not. 1, or 0 where the engine is off
+ * or there is no GPU. */
 int pinbuddy_warm_up(int wait);
 
 /* Says that CUDA is initialised in this process: once it has a context on a device, the memory that the plan of BUDDY_PLAN

@@ -1,10 +1,12 @@
 """Actions: pin memory ahead of need, unpin idle memory, and say where an iteration ends."""
 
+from typing import Any
+
 from pinbuddy import _library
 from pinbuddy._read import enabled, stats
 
 
-def warm_up(wait: bool = False) -> bool:
+def warm_up(wait: bool = False, device: Any = None) -> bool:
     """Starts pinning the blocks that ``BUDDY_BLOCK_COUNT`` asks for, and those that ``empty_cache``
     unpinned.
 
@@ -12,6 +14,10 @@ def warm_up(wait: bool = False) -> bool:
     With ``wait`` the call returns when the thread has ended; other Python threads run on. Does
     nothing if all of them are pinned already. Where no count is set, it pins as much as 8 blocks,
     within the budget, in regions that are short at first.
+
+    May be called before the program has chosen a GPU: with several of them the thread waits until the
+    program uses one, and ``wait`` does not. With ``device``, which is what ``torch.cuda.device`` takes,
+    that GPU is used at once.
 
     Returns ``True``, or ``False`` if nothing can be pinned: on a machine with no GPU, and if the
     engine is off. ``stats()["warm_up"]`` says what was pinned; a pin that fails is no error here,
@@ -26,7 +32,13 @@ def warm_up(wait: bool = False) -> bool:
     # Pinning starts CUDA in this process. PyTorch must know: from now on it refuses CUDA in children
     # of a fork, where CUDA would fail less clearly.
     torch.cuda.init()
-    return bool(_library.load().pinbuddy_warm_up(wait))
+    library = _library.load()
+    if device is None:
+        return bool(library.pinbuddy_warm_up(wait))
+    with torch.cuda.device(device):
+        # Makes the context, which being current does not.
+        torch.cuda.synchronize()
+        return bool(library.pinbuddy_warm_up(wait))
 
 
 def empty_cache() -> None:

@@ -165,6 +165,9 @@ def _notes(report: Report) -> list[str]:
             f"pinned_max_cached_size_mb (pytorch/pytorch#192722, in torch {', '.join(_OVERFLOWING)}); "
             "pinbuddy does not"
         )
+    if report.state == "on":
+        remarks = {name: it["remark"] for name, it in _read.config().items() if it["remark"]}
+        notes += [f"{name}: {remark}" for name, remark in remarks.items()]
     return notes
 
 

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A region takes two areas: itself and the guard page behind it. What lies before it is one area with
-/// its neighbour's guard page.
-const EACH: usize = 2;
+/// A region takes three areas: the page registered before it, itself and the guard page behind it. What lies before them is one
+/// area with their neighbour's guard page.
+const EACH: usize = 3;
 /// The kernel's default limit.
 const DEFAULT: usize = 65_530;
 /// Regions take at most one part of so many.
@@ -58,25 +58,25 @@ mod tests {
 
     #[test]
     fn half_of_them_are_left_to_the_program() {
-        let (machine, folder) = made_up(&[("proc/sys/vm/max_map_count", "11\n")]);
+        let (machine, folder) = made_up(&[("proc/sys/vm/max_map_count", "13\n")]);
         let areas = Areas::default();
         assert!(areas.take(&machine.root).is_ok() && areas.take(&machine.root).is_ok());
         assert_eq!(
             areas.take(&machine.root).unwrap_err(),
-            "4 of this process's 11 memory areas (vm.max_map_count) are blocks already, and the other \
+            "6 of this process's 13 memory areas (vm.max_map_count) are blocks already, and the other \
              half is left to the program"
         );
         areas.put();
         assert!(areas.take(&machine.root).is_ok());
         // An administrator may raise it while the program runs.
-        fs::write(folder.path().join("proc/sys/vm/max_map_count"), "12").unwrap();
+        fs::write(folder.path().join("proc/sys/vm/max_map_count"), "18").unwrap();
         assert!(areas.take(&machine.root).is_ok());
-        assert_eq!(areas.taken(), 6);
+        assert_eq!(areas.taken(), 9);
     }
 
     #[test]
     fn a_limit_that_cannot_be_read_is_the_kernels_own() {
-        let areas = Areas(AtomicUsize::new(DEFAULT / 2 - 2));
+        let areas = Areas(AtomicUsize::new(DEFAULT / 2 - EACH));
         assert!(areas.take("/nowhere".as_ref()).is_ok());
         assert!(areas.take("/nowhere".as_ref()).is_err());
     }

@@ -2,8 +2,9 @@
 //!
 //! Makes the system calls and has no policy. Knows nothing of CUDA. Invariants: a mapping is unmapped
 //! once, whole, by `unmap` only; dropping one leaks it, which is right for memory that a device may
-//! still use. An ordinary mapping ends in a guard page, so that the kernel never merges the areas of
-//! two neighbours, and `smaps` describes each region by itself. No mapping is in a core dump, and none
+//! still use. A mapping ends in a guard page, so that the kernel never merges the areas of
+//! two neighbours, and `smaps` describes each region by itself. Before the body lies a page that is registered with it and
+//! never handed out ([`LEAD`]). No mapping is in a core dump, and none
 //! is copied at a fork: children share it or do not have it.
 
 #![allow(unsafe_code)]
@@ -17,10 +18,14 @@ use libc::{c_int, c_long, c_ulong, c_void};
 use super::pages::{GIANT, LARGE, PAGE, Pages};
 use crate::config::memory::Fork;
 
+/// So many bytes before the body are registered with it. CUDA unregisters by the address at which a registration begins, for
+/// whoever asks: so none may begin where a block can.
+pub(super) const LEAD: usize = PAGE;
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// All of it, including the guard page.
+    /// All of it, including the lead and the guard page.
     whole: Range<usize>,
     /// The usable part, in whole units.
     body: Range<usize>,
@@ -39,14 +44,10 @@ impl Mapping {
         let mapping = match pages {
             Pages::Giant | Pages::Large => {
                 let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
-                let flags = sharing(fork) | libc::MAP_HUGETLB | size;
-                let start = map(length, READ_WRITE, flags)?;
-                let body = start..start + length;
-                let whole = body.clone();
-                Self { whole, body, fork }
+                Self::fenced(length, unit, libc::MAP_HUGETLB | size, fork)?
             }
-            Pages::Transparent | Pages::Collapsed => Self::fenced(length, LARGE, fork)?,
-            Pages::Small => Self::fenced(length, PAGE, fork)?,
+            Pages::Transparent | Pages::Collapsed => Self::fenced(length, LARGE, 0, fork)?,
+            Pages::Small => Self::fenced(length, PAGE, 0, fork)?,
         };
         match pages {
             Pages::Giant | Pages::Large => {}
@@ -65,23 +66,22 @@ impl Mapping {
         }
     }
 
-    fn fenced(length: usize, alignment: usize, fork: Fork) -> io::Result<Self> {
-        let room = length + alignment;
+    fn fenced(length: usize, alignment: usize, of_pool: c_int, fork: Fork) -> io::Result<Self> {
+        let room = length + alignment + PAGE;
         let start = map(room, libc::PROT_NONE, libc::MAP_PRIVATE)?;
-        let body = start.next_multiple_of(alignment);
+        let body = (start + LEAD).next_multiple_of(alignment);
         let mapping = Self {
             whole: start..start + room,
-            // `room` is one alignment more, and the start takes less of it: a guard page is left.
+            // The lead and the start take one alignment of `room` at most: a guard page is left.
             body: body..body + length,
             fork,
         };
-        let flags = sharing(fork) | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         // Mapped anew, not by mprotect: the kernel makes huge pages of shared memory only if the
-        // memory object itself begins at a huge-page boundary.
-        // SAFETY: the range lies in a mapping made just now, which nobody else knows.
-        let opened = unsafe { libc::mmap(at(body), length, READ_WRITE, flags, -1, 0) };
-        if opened == libc::MAP_FAILED {
-            let why = io::Error::last_os_error();
+        // memory object itself begins at a huge-page boundary. The lead is an object of its own, too: its pages are small, and
+        // it is never merged with the body.
+        let opened = open(body, length, sharing(fork) | of_pool)
+            .and_then(|()| open(body - LEAD, LEAD, libc::MAP_SHARED | libc::MAP_POPULATE));
+        if let Err(why) = opened {
             let _ = mapping.unmap();
             return Err(why);
         }
@@ -275,6 +275,17 @@ fn map(length: usize, protection: c_int, flags: c_int) -> io::Result<usize> {
     } else {
         Ok(address.expose_provenance())
     }
+}
+
+/// Has a part of a mapping made just now, which nobody else knows, be memory.
+fn open(start: usize, length: usize, flags: c_int) -> io::Result<()> {
+    let flags = libc::MAP_ANONYMOUS | libc::MAP_FIXED | flags;
+    // SAFETY: the range lies in that mapping, by the caller's promise.
+    let opened = unsafe { libc::mmap(at(start), length, READ_WRITE, flags, -1, 0) };
+    if opened == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 fn at(address: usize) -> *mut c_void {

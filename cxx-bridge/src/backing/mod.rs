@@ -20,6 +20,7 @@ mod numa;
 mod pages;
 mod pieces;
 mod placement;
+mod refusal;
 mod region;
 mod register;
 mod said;

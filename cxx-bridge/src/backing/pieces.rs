@@ -1,5 +1,8 @@
 //! Registers a region with CUDA, whole or in pieces, all of them or none.
 //!
+//! CUDA unregisters by the address at which a registration begins, for whoever asks. So a page that is never handed out is
+//! registered first: pieces begin a page before multiples of their length, where blocks of usual sizes do not.
+//!
 //! Invariant: if the caller is told that nothing is registered, it may unmap the region. If a piece
 //! cannot be unregistered, a device may still write to it: the caller gets the [`Rest`], to try again.
 
@@ -9,8 +12,9 @@ use std::time::{Duration, Instant};
 use pinbuddy_core::Region;
 
 use super::driver::Driver;
+use super::mapping::LEAD;
 use super::{Control, Device};
-use crate::log::Bytes;
+use crate::log::{self, Bytes};
 
 /// A single registration of so many bytes fails (NVIDIA/open-gpu-kernel-modules#1234).
 const TOO_LONG: usize = 512 << 30;
@@ -51,6 +55,33 @@ pub(super) fn length(bytes: usize, chunk: usize) -> Result<usize, String> {
         0 => Ok(bytes),
         chunk => Ok(chunk.min(bytes)),
     }
+}
+
+/// Registers a region together with the page before it, so that no registration begins where a block does. Where the
+/// driver refuses that, the region alone. Returns what is registered, and how long the driver took.
+pub(super) fn register_with_lead(
+    driver: &impl Driver,
+    region: Region,
+    length: usize,
+    device: Device,
+    control: &dyn Control,
+) -> Result<(Region, Duration), Unregistered> {
+    let register = |it| register(driver, it, length, device, control).map(|taken| (it, taken));
+    let with_lead = Region {
+        base: region.base - LEAD,
+        bytes: region.bytes + LEAD,
+    };
+    register(with_lead).or_else(|failed| match failed {
+        Unregistered {
+            why: Some(why),
+            rest: None,
+        } => {
+            let alone = register(region)?;
+            log::info(|| format!("the page before a block is not registered with it: {why}"));
+            Ok(alone)
+        }
+        failed => Err(failed),
+    })
 }
 
 /// Registers `region` in pieces of `length` bytes, as long as `control` lets it. Returns how long the

@@ -13,9 +13,10 @@ use pinbuddy_core::{Region, Settings};
 
 use super::driver::Driver;
 use super::machine::Machine;
-use super::mapping::Mapping;
+use super::mapping::{LEAD, Mapping};
 use super::pieces::{self, Rest};
 use super::placement::{Placement, look};
+use super::refusal::{Refusal, unless_stopped};
 use super::region::{Made, Maker, Unmade};
 use super::said::Said;
 use super::{Control, Device, Memory, Pinned, Source, Unpinned};
@@ -29,6 +30,8 @@ use crate::log::{self, Bytes};
 struct Held {
     /// `None` if CUDA allocated it.
     mapping: Option<Mapping>,
+    /// What is registered: more than the region.
+    registered: Region,
     /// How much of it one registration covers.
     piece: usize,
     source: Source,
@@ -37,19 +40,6 @@ struct Held {
     /// where not all could be.
     goes: bool,
     gone: BTreeSet<usize>,
-}
-
-/// Why a region could not be made from memory of our own.
-#[derive(Debug)]
-enum Refusal {
-    /// The pin was stopped.
-    Stopped,
-    /// Memory is used up, for CUDA as well.
-    Short(String),
-    /// This region cannot be made here; others may.
-    NotThis(String),
-    /// CUDA does not register it. If it allocates instead, it gets every region from then on.
-    NotRegistered(String),
 }
 
 /// See the module's documentation.
@@ -101,7 +91,7 @@ impl<D: Driver> Chain<D> {
         source: Source,
         control: &dyn Control,
     ) -> Result<Pinned, Refusal> {
-        let piece = pieces::length(bytes, self.chunk).map_err(Refusal::NotThis)?;
+        let piece = pieces::length(bytes + LEAD, self.chunk).map_err(Refusal::NotThis)?;
         if !control.go_on() {
             return Err(Refusal::Stopped);
         }
@@ -121,9 +111,14 @@ impl<D: Driver> Chain<D> {
         let Made { mapping, taken } = made;
         let (base, filling) = (mapping.base(), taken);
         let region = Region { base, bytes };
-        let registered = pieces::register(&self.driver, region, piece, device, control);
-        let registering = match registered {
-            Ok(taken) => taken,
+        let (registered, registering) = match pieces::register_with_lead(
+            &self.driver,
+            region,
+            piece,
+            device,
+            control,
+        ) {
+            Ok(registered) => registered,
             Err(failed) => {
                 match failed.rest {
                     None => self.maker.unmap(mapping),
@@ -154,7 +149,7 @@ impl<D: Driver> Chain<D> {
                 "{size} mapped and touched in {filling:.1?} (threads: {threads}), then registered"
             )
         });
-        self.remember(base, Some(mapping), piece, source);
+        self.remember(region, Some(mapping), (registered, piece), source);
         Ok(Pinned {
             base,
             filling,
@@ -191,7 +186,9 @@ impl<D: Driver> Chain<D> {
             _ => {}
         }
         let pinned = self.allocate(bytes, device, control)?;
-        self.remember(pinned.base, None, bytes, source);
+        let base = pinned.base;
+        let region = Region { base, bytes };
+        self.remember(region, None, (region, bytes), source);
         match refusal {
             None | Some(Refusal::Short(_) | Refusal::Stopped) => {}
             Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
@@ -231,32 +228,35 @@ impl<D: Driver> Chain<D> {
         }
     }
 
-    fn remember(&self, base: usize, mapping: Option<Mapping>, piece: usize, source: Source) {
+    fn remember(
+        &self,
+        region: Region,
+        mapping: Option<Mapping>,
+        (registered, piece): (Region, usize),
+        source: Source,
+    ) {
         let held = Held {
             mapping,
+            registered,
             piece,
             source,
             placement: None,
             goes: false,
             gone: BTreeSet::new(),
         };
-        self.regions.lock().insert(base, held);
+        self.regions.lock().insert(region.base, held);
     }
 
     fn unregister(&self, region: Region, pinned: &mut Held) -> Result<(), String> {
         if !std::mem::replace(&mut pinned.goes, true) {
             self.driver.goes(region);
         }
-        pieces::unregister(&self.driver, region, pinned.piece, &mut pinned.gone)
-    }
-}
-
-/// The driver's error to a stopped pin is no refusal: when the process ends, the driver may be gone.
-fn unless_stopped(control: &dyn Control, refusal: Refusal) -> Refusal {
-    if control.go_on() {
-        refusal
-    } else {
-        Refusal::Stopped
+        pieces::unregister(
+            &self.driver,
+            pinned.registered,
+            pinned.piece,
+            &mut pinned.gone,
+        )
     }
 }
 
@@ -381,6 +381,8 @@ impl<D: Driver> Memory for Chain<D> {
     }
 }
 
+#[cfg(test)]
+mod leads;
 #[cfg(test)]
 mod rests;
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 pub mod memory;
 mod parse;
+mod pytorch;
 pub mod variables;
 
 use std::ffi::OsString;
@@ -31,7 +32,7 @@ pub struct Setting<T> {
     pub value: T,
     /// Where it came from.
     pub origin: Origin,
-    /// What is wrong with what was set, for people; completes "... is rejected: ".
+    /// What is wrong with what was set, or what a setting of PyTorch's does not mean beside it, for people.
     pub remark: Option<String>,
 }
 
@@ -167,9 +168,10 @@ impl Config {
 
     /// Reads the process environment, and looks for misspelt names.
     pub fn from_environment() -> (Self, Vec<String>) {
-        let (config, mut warnings) = Self::read(|name| std::env::var_os(name));
+        let (mut config, mut warnings) = Self::read(|name| std::env::var_os(name));
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         warnings.extend(variables::misspelt(names));
+        warnings.extend(config.compare_with_pytorch(|name| std::env::var_os(name)));
         (config, warnings)
     }
 

@@ -1,8 +1,8 @@
-//! What a plan asks for is pinned before the first request: as soon as the program uses a device.
+//! What a plan or `warm_up` asks for is pinned before the first request: as soon as the program uses a device.
 //!
 //! The program says that CUDA is up. Its first context comes later, on the device that it chooses by then; a pin before
 //! that would make one on a device that the program may never want (D28). So a thread waits for the context. Knows neither
-//! regions nor requests. Invariant: nothing is pinned without a plan, since other programs may never pin at all.
+//! regions nor requests. Invariant: nothing is pinned without a plan unless the program asks, since it may never pin at all.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -29,25 +29,44 @@ impl<M: Memory> Handle<M> {
     /// never gets a context, requests pin as they would have.
     pub fn warm_up_early(&'static self, adopt_context: impl Fn() -> bool + Send + 'static) {
         let wanted = self.is_planned && self.settings.warm_up != WarmUp::Off && self.is_on();
-        if !wanted || self.early.swap(true, Ordering::Relaxed) {
-            return;
+        if wanted {
+            // At full speed: the program needs all of it, and its first request would wait for what is left.
+            let full_speed = self.settings.warm_up != WarmUp::Background;
+            self.warm_up_in_context(full_speed, adopt_context);
+        }
+    }
+
+    /// As [`Self::warm_up`], by a thread that waits until `adopt_context` is true: for a program that has not chosen a device
+    /// yet. One such thread waits; false if it cannot be started, and where nothing can be pinned.
+    pub fn warm_up_in_context(
+        &'static self,
+        full_speed: bool,
+        adopt_context: impl Fn() -> bool + Send + 'static,
+    ) -> bool {
+        if !self.is_on() {
+            return false;
+        }
+        if self.early.swap(true, Ordering::Relaxed) {
+            return true;
         }
         let wait = move || {
             let began = Instant::now();
             while !self.cell.is_closed() {
                 if adopt_context() {
-                    // At full speed: the program needs all of it, and its first request would wait for what is left.
-                    self.warm_up(self.settings.warm_up != WarmUp::Background);
+                    self.warm_up(full_speed);
                     return;
                 }
                 let Some(rest) = next_rest(began.elapsed()) else {
+                    self.early.store(false, Ordering::Relaxed);
                     return;
                 };
                 thread::sleep(rest);
             }
         };
         let thread = thread::Builder::new().name("pinbuddy-early".to_owned());
-        drop(thread.spawn(wait));
+        let started = thread.spawn(wait).is_ok();
+        self.early.store(started, Ordering::Relaxed);
+        started
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: once closed, no pin begins, no refusal is reported, and no thread returns from a wait into
 //! an interpreter or a driver that is gone; a child takes no lock that a thread of its parent may hold.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Handle;
@@ -41,6 +42,9 @@ impl<M: Memory> Handle<M> {
         let off = self.cell.enter_child(self.pinner.was_used() || busy);
         if off {
             self.pinner.memory.enter_child();
+        } else {
+            // No thread waits here.
+            self.early.store(false, Ordering::Relaxed);
         }
         off
     }

@@ -17,6 +17,7 @@ from faults.cases import with_all
 from faults.programs import HEAD, PROGRAMS, SLOTS
 from measure import environment, torch_folder
 from plugin import for_cpp
+from release import block_bytes
 from start import start
 
 # Seconds for a program, and for a second try: on a busy machine one that takes a second may take a minute.
@@ -122,7 +123,7 @@ def _run(python: str, program: str, plan: str, device: Path | None) -> Outcome:
     return Outcome(
         done.returncode, done.stderr, told["steps"], calls_of(before),
         {name: calls_of(it) for name, it in told["reached"].items()}, before["injected"], told["audit"],
-        left["hazards"], left["pinned_bytes"] - told["known"],
+        left["hazards"], block_bytes(left) - told["known"],
     )
 
 

@@ -155,7 +155,7 @@ fn waits_delay_a_pin_and_are_no_part_of_its_pace() {
 
 #[test]
 fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
-    let (machine, _folder) = made_up(&[("proc/sys/vm/max_map_count", "8\n")]);
+    let (machine, _folder) = made_up(&[("proc/sys/vm/max_map_count", "12\n")]);
     let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
     let pin = || {
         let pinned = chain.pin(MIB, DEVICE, Source::Ordinary, &Foreground);
@@ -167,7 +167,7 @@ fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     let Err(Unpinned::Refused(why)) = refused else {
         panic!("{refused:?}")
     };
-    assert!(why.contains("4 of this process's 8 memory areas"), "{why}");
+    assert!(why.contains("6 of this process's 12 memory areas"), "{why}");
     assert_eq!(chain.driver.allocated(), 0);
     assert_eq!(areas(bytes), 0);
     for base in [first, second] {

@@ -20,6 +20,8 @@ pub(in crate::backing) struct Fake {
     pub(in crate::backing) refuses_to_unregister: AtomicBool,
     pub(in crate::backing) sees_it_elsewhere: AtomicBool,
     refuses_to_allocate: AtomicBool,
+    /// It registers only what one mapping holds.
+    pub(super) takes_one_mapping: AtomicBool,
     unpins: AtomicUsize,
 }
 
@@ -61,6 +63,9 @@ impl Driver for Fake {
     }
 
     fn register(&self, piece: Region, _device: Device) -> Result<(), String> {
+        if self.takes_one_mapping.load(Ordering::Relaxed) && is_mapped(piece.base + LEAD) {
+            return Err("CUDA error: invalid argument".to_owned());
+        }
         let spend = |left: usize| left.checked_sub(1);
         self.registrations_left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
@@ -135,12 +140,13 @@ impl Default for Fake {
             refuses_to_unregister: AtomicBool::new(false),
             sees_it_elsewhere: AtomicBool::new(false),
             refuses_to_allocate: AtomicBool::new(false),
+            takes_one_mapping: AtomicBool::new(false),
             unpins: AtomicUsize::new(0),
         }
     }
 }
 
-fn pin(chain: &Chain<Fake>, bytes: usize) -> usize {
+pub(super) fn pin(chain: &Chain<Fake>, bytes: usize) -> usize {
     let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
     pinned.unwrap().base
 }
@@ -181,7 +187,11 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
         let bytes = 2 * MIB;
         let base = pin(&chain, bytes);
         let region = Region { base, bytes };
-        assert_eq!(*chain.driver.registered.lock().unwrap(), [region]);
+        let registered = Region {
+            base: base - LEAD,
+            bytes: bytes + LEAD,
+        };
+        assert_eq!(*chain.driver.registered.lock().unwrap(), [registered]);
         let (placement, again) = (chain.placements(&[region]), chain.placements(&[region]));
         assert_eq!(placement, again);
         assert_eq!(placement[0].backing, "pages");
@@ -310,7 +320,7 @@ fn pieces_are_registered_and_unregistered_alike() {
         .iter()
         .map(|it| it.bytes)
         .collect();
-    assert_eq!(lengths, [MIB, MIB, 4096]);
+    assert_eq!(lengths, [MIB, MIB, 2 * 4096], "with the page before it");
     assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);
     chain.unpin(region).unwrap();
     assert!(chain.driver.registered.lock().unwrap().is_empty());

@@ -54,6 +54,21 @@ fn nothing_is_pinned_early_without_a_plan_or_where_warm_ups_are_off() {
 }
 
 #[test]
+fn what_the_program_asks_for_waits_for_its_device_too_with_one_thread() {
+    static CONTEXT: AtomicBool = AtomicBool::new(false);
+    let handle = ahead(2);
+    for _ in 0..3 {
+        assert!(handle.warm_up_in_context(false, || CONTEXT.load(Ordering::Relaxed)));
+    }
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(pinned(handle), NONE, "there is no context");
+    CONTEXT.store(true, Ordering::Relaxed);
+    until("both are pinned", || pinned(handle).len() == 2);
+    let disabled = with(&[("BUDDY_DISABLE", "1")]);
+    assert!(!disabled.warm_up_in_context(false, || panic!("nobody may ask")));
+}
+
+#[test]
 fn the_end_of_the_process_ends_the_wait_for_a_context() {
     static LOOKS: AtomicUsize = AtomicUsize::new(0);
     let handle = on(&layout(), WarmUp::Sync, 1 << 20);
