@@ -81,6 +81,7 @@ asan() {
 }
 
 sanitized() {
+    python3 tests/sanitize/run.py "$1" --seconds "$each"
     PINBUDDY_SANITIZER=$1 PINBUDDY_SANITIZE_SECONDS=$each cargo xtask test --nightly --only library
 }
 

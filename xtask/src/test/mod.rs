@@ -53,7 +53,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
         table.row("scripts and workflows", rules);
         if args.quick {
             table.row(RUST, rust::all);
-            table.row(SANITIZED, sanitize::quick);
+            table.row(SANITIZED, sanitize::by_itself);
         } else {
             whole(&mut table, args.nightly, source);
         }
@@ -81,7 +81,7 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
     thread::scope(|scope| {
         scope.spawn(|| venv::ensure(None, true, &args.python));
         table.row(RUST, rust::all);
-        table.row(SANITIZED, sanitize::quick);
+        table.row(SANITIZED, sanitize::by_itself);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
     table.row(PAGE, || page::in_a_browser(&args.python, source));
@@ -93,7 +93,7 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
     with_torch(table, &args, &scope);
     if nightly {
         table.row(CMAKE, || source::cmake(&args));
-        table.row(SANITIZED_LIBRARY, sanitize::nightly);
+        table.row(SANITIZED_LIBRARY, sanitize::library);
     }
     table.row(SEAM, || seam_tests(source));
 }
