@@ -38,7 +38,7 @@ ELSEWHERE = {
     "cargo xtask test-clients": Elsewhere(_ROWS, 'CLIENTS: &str = "three clients beside stock"'),
     "cargo xtask test-upstream --seam": _SEAM,
     "cargo xtask upstream-pr": _PROPOSAL,
-    "pinbuddy verify-wheel": Elsewhere("tools/src/verify_wheel.rs", "fn every_changed_byte_is_refused"),
+    "pinbuddy verify-wheel": Elsewhere("tests/python/test_verify.py", "def test_every_changed_byte_is_refused"),
     "cargo xtask bench": _BENCH,
     "pinbuddy simulate": Elsewhere("tools/src/simulate/tests.rs", "fn tables"),
     "pinbuddy simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),
@@ -65,7 +65,7 @@ ELSEWHERE = {
 
 def all_documents() -> list[Path]:
     """Those for users and developers, except what tells of the past."""
-    texts = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md"), ROOT / "ci/README.md"]
+    texts = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/decisions/*.md"), *ROOT.glob("examples/*.md"), ROOT / "ci/README.md"]
     return [it for it in sorted(texts) if it.name != "CHANGELOG.md"]
 
 

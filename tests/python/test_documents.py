@@ -113,7 +113,7 @@ def test_every_command_that_is_not_run_here_is_run_by_somebody():
 PICTURES = {
     "  torch.empty(n": "the layers",
     "  xtask ──> build": "the build tool's crates",
-    "Cargo.toml  ": "the folders",
+    "rust-core/engine  ": "the rooms",
     "|=====": "test_summary.py has the table's shape",
     "pinbuddy top: 2 processes": "test_top.py has the screen",
     "                                        seconds": "a run of the clients",

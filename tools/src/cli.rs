@@ -39,8 +39,6 @@ pub enum Command {
     Simulate(Simulate),
     /// Say whether pinbuddy is in place, and what this machine offers for pinned memory
     Doctor(Doctor),
-    /// Verify every byte of a wheel, and name the file that differs
-    VerifyWheel(VerifyWheel),
     /// Print a script that completes commands and options in bash, zsh or fish
     Completions(Completions),
 }
@@ -204,20 +202,6 @@ pub struct Doctor {
     /// The version of CUDA that torch was built for: whether the driver serves it
     #[arg(long, value_name = "VERSION", hide = true)]
     pub cuda: Option<CudaVersion>,
-}
-
-/// Options of `verify-wheel`.
-#[derive(Clone, Debug, Args)]
-pub struct VerifyWheel {
-    /// The wheel: a fork, a plug-in, or any other
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// The SHA-256 that the whole file is to have [default: that in FILE.sha256, if it is there]
-    #[arg(long, value_name = "HASH")]
-    pub sha256: Option<String>,
-    /// A wheel known to be good, the same or the official one that a fork was made of: names the first byte that differs
-    #[arg(long, value_name = "WHEEL")]
-    pub like: Option<PathBuf>,
 }
 
 /// Options of `completions`.

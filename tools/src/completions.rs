@@ -30,10 +30,17 @@ fn whole() -> Command {
     let path = |name: &'static str, hint| Arg::new(name).long(name).value_hint(hint);
     let json = || flag("json", "Print one line of JSON");
     let library = Command::new("library").about("Print the library for a C++ program to load");
+    let verify = Command::new("verify-wheel")
+        .about("Verify every byte of a wheel, and name the file that differs");
     let example = Command::new("try")
         .about("Run a small program that offloads activations, and see when memory is pinned");
     Cli::command()
         .arg(json())
+        .subcommand(
+            verify
+                .arg(Arg::new("sha256").long("sha256"))
+                .arg(path("like", ValueHint::FilePath)),
+        )
         .subcommand(library.arg(path("torch", ValueHint::DirPath)))
         .subcommand(example.arg(path("plan", ValueHint::FilePath)))
 }
@@ -49,7 +56,7 @@ mod tests {
             "/../cxx-bridge/python/pinbuddy/"
         );
         let text = |file: &str| std::fs::read_to_string(format!("{package}{file}")).unwrap();
-        let (main, example) = (text("__main__.py"), text("_try.py"));
+        let (main, example, verify) = (text("__main__.py"), text("_try.py"), text("_verify.py"));
         let whole = whole();
         let about = |name: &str| {
             let command = whole.find_subcommand(name).unwrap();
@@ -60,10 +67,14 @@ mod tests {
         let mut parsers = 0;
         for line in main.lines().filter_map(|it| it.split_once("add_parser(\"")) {
             let name = line.1.split('"').next().unwrap();
-            let told = if name == "try" { &example } else { &main };
+            let told = match name {
+                "try" => &example,
+                "verify-wheel" => &verify,
+                _ => &main,
+            };
             assert!(told.contains(&about(name)), "{name}: {}", about(name));
             parsers += 1;
         }
-        assert_eq!(parsers, 3);
+        assert_eq!(parsers, 4);
     }
 }

@@ -12,7 +12,6 @@
 //!   workloads  a workload's name in, a trace out (`trace`)
 //!   simulate  traces in, what models of allocators pin for them out (`simulate`)
 //!   doctor   a machine in, what it offers for pinned memory out (`doctor`)
-//!   verify_wheel  a wheel in, whether each of its bytes is as promised out (`verify-wheel`)
 //!   completions  a shell in, a script that completes command lines out (`completions`)
 //! ```
 //!
@@ -38,6 +37,5 @@ pub mod report;
 mod show;
 pub mod simulate;
 pub mod top;
-pub mod verify_wheel;
 mod waited;
 pub mod workloads;

@@ -10,8 +10,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pinbuddy_tools::cli::{Cli, Command};
 use pinbuddy_tools::{
-    advise, completions, doctor, explain, output, place, plan, report, simulate, top, verify_wheel,
-    workloads,
+    advise, completions, doctor, explain, output, place, plan, report, simulate, top, workloads,
 };
 
 fn main() -> ExitCode {
@@ -63,7 +62,6 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Command::Report(args) => report::run(args),
         Command::Trace(args) => workloads::run(args),
         Command::Simulate(args) => simulate::run(args),
-        Command::VerifyWheel(args) => verify_wheel::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Plan(args) => match &args.instance {
             Some(file) => place::run(file, args),

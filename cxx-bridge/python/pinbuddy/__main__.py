@@ -1,5 +1,5 @@
 """``python -m pinbuddy``: the version, the settings, and how its memory stands; whether it is in
-place (``doctor``); an example to run (``try``); where the library for a C++ program is (``library``); and, without
+place (``doctor``); an example to run (``try``); whether a wheel is whole (``verify-wheel``); where the library for a C++ program is (``library``); and, without
 torch, plans and advice from traces (``plan``, ``advise``, ``report``), what other processes show (``top``), and what a
 message means (``explain``). Also installed as the command ``pinbuddy``."""
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pinbuddy
-from pinbuddy import _doctor, _match, _output, _tools, _try
+from pinbuddy import _doctor, _match, _output, _tools, _try, _verify
 from pinbuddy._types import Setting
 
 
@@ -23,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _tools.become(words, typed)
     if words and words[0] == "try":
         return _try.become(words[1:], typed)
+    if words and words[0] == "verify-wheel":
+        return _verify.run(words[1:], typed)
     parser = _output.Parser(
         prog=typed,
         description="What pinbuddy's pinned-memory allocator is set to, and how its memory stands "
@@ -34,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and what this machine offers for pinned memory")
     doctor.add_argument("--json", action="store_true", default=SUPPRESS)
     commands.add_parser("try", help=_try.ABOUT, add_help=False)
+    commands.add_parser("verify-wheel", help=_verify.ABOUT, add_help=False)
     library = commands.add_parser("library", help="print the library for a C++ program to load")
     library.add_argument(
         "--torch",

@@ -17,7 +17,6 @@ COMMANDS = {
     "explain": "say what a message of pinbuddy's means, and what to do about it",
     "trace": "write workloads as traces of pinned-memory requests, for replays",
     "simulate": "replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin",
-    "verify-wheel": "verify every byte of a wheel, and name the file that differs",
     "completions": "print a script that completes commands and options in bash, zsh or fish",
 }
 """Its commands that need nothing of Python's, each in a line."""

@@ -1,6 +1,5 @@
 //! Reads untrusted wheels and writes new ones. Knows nothing of how the library is built.
 
-pub mod differ;
 pub mod header;
 pub mod metadata;
 pub mod name;

@@ -8,7 +8,6 @@ use std::path::Path;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::differ;
 use crate::record::{self, Row};
 use crate::verify;
 use xtask_support::progress::Step;
@@ -307,50 +306,4 @@ fn headers_that_disagree_are_refused() {
         std::fs::write(&file, &bytes).unwrap();
         assert!(verify_file(&file).is_err(), "byte {at}");
     }
-}
-
-#[test]
-fn the_first_byte_that_differs_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let [good, file] = ["good.whl", "torch-1-py3-none-any.whl"].map(|it| folder.path().join(it));
-    let whole = [
-        Entry::stored("torch/a", b"text"),
-        record(&[Row::of("torch/a", b"text")]),
-    ];
-    let bytes = archive(&whole);
-    std::fs::write(&good, &bytes).unwrap();
-    let place = |bytes: &[u8]| {
-        std::fs::write(&file, bytes).unwrap();
-        differ::first(&file, &good).unwrap()
-    };
-    assert_eq!(place(&bytes), None);
-    let changed = |at: usize| {
-        let mut bytes = bytes.clone();
-        bytes[at] ^= 1;
-        place(&bytes).unwrap()
-    };
-    let header = 30 + "torch/a".len();
-    for (at, said) in [
-        (4, "byte 4 of the file, in the header of torch/a"),
-        (header, "byte 0 of the 4 of torch/a: 0x75, expected 0x74"),
-        (
-            header + 2,
-            "byte 2 of the 4 of torch/a: 0x79, expected 0x78",
-        ),
-        (bytes.len() - 1, "in the list of entries at its end"),
-    ] {
-        assert!(changed(at).ends_with(said), "{at}: {}", changed(at));
-    }
-    // Whoever changes RECORD with it is found out all the same.
-    let other = [
-        Entry::stored("torch/a", b"test"),
-        record(&[Row::of("torch/a", b"test")]),
-    ];
-    let said = place(&archive(&other)).unwrap();
-    assert!(said.contains("in the header of torch/a"), "{said}");
-    let said = place(&bytes[..bytes.len() - 3]).unwrap();
-    assert!(
-        said.contains(&format!("byte {} of the file", bytes.len() - 3)),
-        "{said}"
-    );
 }
