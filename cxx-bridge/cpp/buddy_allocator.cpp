@@ -97,6 +97,9 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 }
 
 [[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::serve_reserved(std::size_t size) {
+  if (!may_be_reserved(size)) {
+    return {nullptr, nullptr};
+  }
   if (!pending_.empty()) {
     reap_beside(size);
   }
@@ -197,6 +200,11 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
+  if (C10_UNLIKELY(OnlyReserved::is_on())) {
+    // Pins nothing, so that nobody waits, or goes on without it.
+    CudaBackend::allocate_host_memory(size, ptr);
+    return;
+  }
   const driver_wait::Wait wait(/*in_request=*/true);
   for (bool first = true;; first = false) {
     try {

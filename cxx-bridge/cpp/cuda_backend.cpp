@@ -136,6 +136,10 @@ CudaBackend::OnlyReserved::~OnlyReserved() {
   only_reserved = false;
 }
 
+bool CudaBackend::OnlyReserved::is_on() {
+  return only_reserved;
+}
+
 bool CudaBackend::is_reserved(const Block& block) {
   auto& reserve = reserve_segment();
   return reserve.initialized() && reserve.owns(block.ptr_);

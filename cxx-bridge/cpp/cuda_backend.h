@@ -63,6 +63,7 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
     ~OnlyReserved();
     OnlyReserved(const OnlyReserved&) = delete;
     OnlyReserved& operator=(const OnlyReserved&) = delete;
+    static bool is_on();
   };
 
   // Whether a block of upstream's lies in the segment that pinned_reserve_segment_size_mb asks for.

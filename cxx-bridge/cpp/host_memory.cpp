@@ -74,6 +74,18 @@ PinnedRegion pin_by_register(std::size_t asked) {
   return {static_cast<char*>(memory.release()) + lead, PinnedBy::HostRegister, lead};
 }
 
+// Whether it was registered: libraries unregister what is not theirs.
+bool unregister_if_registered(void* address) {
+  const cudaError_t outcome = cudaHostUnregister(address);
+  if (outcome == cudaErrorHostMemoryNotRegistered) {
+    // No later call is to meet it.
+    (void)cudaGetLastError();
+    return false;
+  }
+  C10_CUDA_CHECK(outcome);
+  return true;
+}
+
 // Makes a device current that the process already uses or, if it uses none yet, `fallback`.
 //
 // With unified addressing pinned memory is usable from every device, whichever context pins it, and any
@@ -120,7 +132,7 @@ void unpin(const PinnedRegion& region) {
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (region.by == PinnedBy::HostRegister) {
     void* begin = static_cast<char*>(region.address) - region.lead;
-    C10_CUDA_CHECK(cudaHostUnregister(begin));
+    unregister_if_registered(begin);
     std::free(begin);
   } else {
     C10_CUDA_CHECK(cudaFreeHost(region.address));
@@ -146,14 +158,7 @@ bool unregister_memory(void* address) {
   assert_no_lock_held("unregistering");
   const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  const cudaError_t outcome = cudaHostUnregister(address);
-  if (outcome == cudaErrorHostMemoryNotRegistered) {
-    // No later call is to meet it.
-    (void)cudaGetLastError();
-    return false;
-  }
-  C10_CUDA_CHECK(outcome);
-  return true;
+  return unregister_if_registered(address);
 }
 
 std::string pci_address_of(c10::DeviceIndex device) {

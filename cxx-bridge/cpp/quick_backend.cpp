@@ -69,18 +69,19 @@ std::pair<void*, void*> QuickBackend::allocate_to_cache(std::size_t size) {
   return made;
 }
 
-std::pair<void*, void*> QuickBackend::allocate_reserved(std::size_t size) {
+bool QuickBackend::may_be_reserved(std::size_t size) {
   if (settings::pinned_reserve_segment_size() == 0) {
     reserves_.store(false, std::memory_order_relaxed);
-    return {nullptr, nullptr};
+    return false;
   }
   reserved_.begin();
-  if (!reserved_.may_have(size)) {
-    return {nullptr, nullptr};
-  }
+  return reserved_.may_have(size);
+}
+
+std::pair<void*, void*> QuickBackend::allocate_reserved(std::size_t size) {
+  const auto before = reserved_.frees();
   // A block whose events are outstanding comes back unseen.
   const bool may_come_back = !lists_are_quiet();
-  const auto before = reserved_.frees();
   try {
     const OnlyReserved scope;
     return QuickBackend::allocate(size);
@@ -88,6 +89,10 @@ std::pair<void*, void*> QuickBackend::allocate_reserved(std::size_t size) {
     if (!may_come_back) {
       reserved_.has_nothing(size, before);
     }
+    return {nullptr, nullptr};
+  } catch (const c10::Error&) {
+    // The segment itself cannot be pinned: who needs upstream's memory is told by it.
+    reserved_.has_nothing(size, before);
     return {nullptr, nullptr};
   }
 }

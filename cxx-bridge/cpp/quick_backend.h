@@ -45,8 +45,11 @@ class QuickBackend : public CudaBackend {
  protected:
   // A block for a request that the engine serves as well, from what pinned_reserve_segment_size_mb reserves or upstream's
   // lists have; null if memory would have to be pinned for it, and without that setting. The first call pins what is
-  // reserved. Throws c10::Error.
+  // reserved; null if that fails.
   std::pair<void*, void*> allocate_reserved(std::size_t size);
+
+  // Whether that may have something.
+  bool may_be_reserved(std::size_t size);
 
   // Whether `allocate_reserved` may return a block: one relaxed load.
   bool may_have_reserved() const {

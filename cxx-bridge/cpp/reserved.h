@@ -49,7 +49,9 @@ class Reserved {
 
   // From now on frees count: called before the first request asks.
   void begin() {
-    asked_.store(true);
+    if (C10_UNLIKELY(!asked_.load(std::memory_order_relaxed))) {
+      asked_.store(true);
+    }
   }
 
  private:

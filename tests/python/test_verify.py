@@ -111,6 +111,7 @@ def test_a_forks_provenance_names_its_library_and_program(tmp_path, capsys, key)
         "torch-1.dist-info/RECORD,,\n",  # a file that RECORD lacks
         "torch/a.py,,\ntorch-1.dist-info/RECORD,,\n",  # without a hash
         "torch/a.py,sha256=x,6\ntorch/a.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n",
+        "torch/a.py,sha256=x,-2\ntorch-1.dist-info/RECORD,,\n",
         "torch/a.py,sha256=x,six\ntorch-1.dist-info/RECORD,,\n",
         "",
     ],
@@ -125,6 +126,27 @@ def test_what_is_no_wheel_is_said(tmp_path, capsys):
     (tmp_path / "text.whl").write_text("text")
     assert "is no wheel" in said(capsys, tmp_path / "text.whl")[1]
     assert "No such file" in said(capsys, tmp_path / "none.whl")[1]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_is_unpacked_whole_is_not_unpacked(tmp_path, capsys, method):
+    file = wheel(tmp_path / "torch-1.whl")
+    with zipfile.ZipFile(file, "a", method) as archive:
+        archive.writestr("torch/c.py", bytes(1 << 20))
+    status, text = said(capsys, file)
+    assert status == 1 and "is packed in a way that wheels are not" in text
+
+
+def test_names_do_nothing_to_a_terminal(tmp_path, capsys):
+    rows = "torch/\x1b[2Ka.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n"
+    status, text = said(capsys, wheel(tmp_path / "torch-1.whl", {"torch/\x1b[2Ka.py": b"a = 1\n"}, rows=rows))
+    assert status == 1 and "torch/\\x1b[2Ka.py in " in text and "\x1b" not in text
+
+
+def test_both_are_said_where_the_wheel_and_the_one_to_compare_with_are_wrong(tmp_path, capsys):
+    file = wheel(tmp_path / "torch-1.whl")
+    status, text = said(capsys, file, "--sha256", "0" * 64, "--like", tmp_path / "none.whl")
+    assert status == 1 and "speaks of" in text and "No such file" in text
 
 
 def test_a_file_that_unpacks_to_more_than_was_promised_is_not_read_on(tmp_path):

@@ -36,8 +36,9 @@ def warm_up(wait: bool = False, device: Any = None) -> bool:
     if device is None:
         return bool(library.pinbuddy_warm_up(wait))
     with torch.cuda.device(device):
-        # Makes the context, which being current does not.
-        torch.cuda.synchronize()
+        if not torch._C._cuda_hasPrimaryContext(torch.cuda.current_device()):
+            # Makes the context, which being current does not.
+            torch.cuda.synchronize()
         return bool(library.pinbuddy_warm_up(wait))
 
 

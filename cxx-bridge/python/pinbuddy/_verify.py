@@ -37,8 +37,10 @@ class Refused(Exception):
     """What is wrong; what was found, expected and to be done, as far as there is more to say."""
 
     def __init__(self, what: str, **more: str):
-        lines = [f"  {name.replace('_', ' '):<10}{text}" for name, text in more.items()]
-        super().__init__("\n".join([what, *lines]))
+        lines = [what, *(f"  {name.replace('_', ' '):<10}{text}" for name, text in more.items())]
+        # Names in a wheel are whatever its maker likes; nothing but text reaches a terminal.
+        shown = ["".join(it if it.isprintable() else ascii(it)[1:-1] for it in line) for line in lines]
+        super().__init__("\n".join(shown))
 
 
 class Row(NamedTuple):
@@ -61,11 +63,16 @@ class Wheel:
             (record,) = [it for it in self.entries if it.filename.count("/") == 1 and it.filename.endswith(".dist-info/RECORD")]
             if len(set(names)) != len(names) or record.file_size > _LONGEST_LIST:
                 raise ValueError
+            # Others are unpacked whole at once, however little is read.
+            if any(it.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for it in self.entries):
+                raise ValueError("it is packed in a way that wheels are not")
             text = self.zip.read(record).decode()
             rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
             self.record = record.filename
             self.rows = {name: Row(digest, int(size)) for name, digest, size in rows if digest}
             if len(self.rows) + 1 != len(rows) or {name for name, *_ in rows} != set(names):
+                raise ValueError
+            if any(row.size < 0 for row in self.rows.values()):
                 raise ValueError
         except _BROKEN as why:
             found = str(why) or "no RECORD, or one that does not list each file once with its hash"
@@ -113,14 +120,16 @@ class Wheel:
         if name not in self.rows or not promised.keys() & self.rows.keys():
             return
         try:
+            if self.rows[name].size > _LONGEST_LIST:
+                raise ValueError("it is too long")
             provenance = dict(json.loads(b"".join(self.chunks(name))))
         except (*_BROKEN, TypeError) as why:
             raise Refused(f"{name} in {self.path} is no provenance", found=str(why), to_do="fetch it again") from why
         for file, key in promised.items():
             if file in self.rows and key in provenance:
-                found = hashlib.sha256(b"".join(self.chunks(file))).hexdigest()
+                found = _digest(self.chunks(file))
                 if found != provenance[key]:
-                    raise Refused(f"{file} is not the file that {name} names", found=found, expected=provenance[key])
+                    raise Refused(f"{file} is not the file that {name} names", found=found, expected=str(provenance[key]))
 
 
 def verify(file: Path, sha256: str | None) -> str:
@@ -132,12 +141,9 @@ def verify(file: Path, sha256: str | None) -> str:
     promised, source = sha256 and sha256.lower(), "--sha256"
     beside = file.with_name(file.name + ".sha256")
     if promised is None and beside.is_file():
-        promised, source = (beside.read_text().split() or [""])[0].lower(), str(beside)
-    whole = hashlib.sha256()
+        promised, source = (beside.read_text(errors="replace").split() or [""])[0].lower(), str(beside)
     with file.open("rb") as opened:
-        for part in _parts(opened):
-            whole.update(part)
-    found = whole.hexdigest()
+        found = _digest(_parts(opened))
     # Also where the whole is known to be another: RECORD says which part.
     Wheel(file).check()
     if promised is None:
@@ -179,6 +185,13 @@ def difference(file: Path, good: Path) -> str | None:
     return f"{at} of the file, in {entry}"
 
 
+def _digest(parts: Iterator[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
 def _parts(file: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: file.read(_CHUNK), b"")
 
@@ -217,17 +230,15 @@ def run(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     parser.add_argument("--like", type=Path, metavar="WHEEL", help=like_help)
     options = parser.parse_args(arguments)
     try:
-        refused = None
-        try:
-            said = verify(options.file, options.sha256)
-        except Refused as why:
-            refused = why
-        if options.like and (place := difference(options.file, options.like)):
-            more = f"\n  because   {refused}" if refused else ""
-            raise Refused(f"{options.file} differs from {options.like}", found=place + more, to_do="fetch it again, or build it again")
-        if refused:
-            raise refused
+        said, wrong = verify(options.file, options.sha256), []
     except (Refused, OSError) as why:
-        print(f"error: {why}", file=sys.stderr)
-        return 1
-    return _output.put(said)
+        wrong = [str(why)]
+    try:
+        if options.like and (place := difference(options.file, options.like)):
+            differs = f"{options.file} differs from {options.like}"
+            wrong.insert(0, str(Refused(differs, found=place, to_do="fetch it again, or build it again")))
+    except (Refused, OSError) as why:
+        wrong.append(str(why))
+    for text in wrong:
+        print(f"error: {text}", file=sys.stderr)
+    return 1 if wrong else _output.put(said)

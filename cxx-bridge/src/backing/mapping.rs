@@ -79,13 +79,43 @@ impl Mapping {
         // Mapped anew, not by mprotect: the kernel makes huge pages of shared memory only if the
         // memory object itself begins at a huge-page boundary. The lead is an object of its own, too: its pages are small, and
         // it is never merged with the body.
-        let opened = open(body, length, sharing(fork) | of_pool)
-            .and_then(|()| open(body - LEAD, LEAD, libc::MAP_SHARED | libc::MAP_POPULATE));
-        if let Err(why) = opened {
-            let _ = mapping.unmap();
-            return Err(why);
+        let parts = [
+            (body..body + length, sharing(fork) | of_pool),
+            (body - LEAD..body, libc::MAP_SHARED | libc::MAP_POPULATE),
+        ];
+        for (part, flags) in parts {
+            if let Err(why) = open(&part, flags) {
+                mapping.unmap_around(part);
+                return Err(why);
+            }
         }
+        // If that fails, core dumps are longer.
+        let _ = mapping.advise(&(body - LEAD..body), libc::MADV_DONTDUMP);
         Ok(mapping)
+    }
+
+    /// Unmaps it after `part` could not be opened. The kernel may have left a hole there, in which another thread's memory
+    /// may lie by now: so the part is taken again where nobody has it, and left alone otherwise.
+    fn unmap_around(self, part: Range<usize>) {
+        let flags = libc::MAP_ANONYMOUS | libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: the kernel replaces nothing that is mapped.
+        let taken =
+            unsafe { libc::mmap(at(part.start), part.len(), libc::PROT_NONE, flags, -1, 0) };
+        if taken == at(part.start) {
+            let _ = self.unmap();
+            return;
+        }
+        if taken != libc::MAP_FAILED {
+            // A kernel that does not know the flag (before 4.17) has mapped it elsewhere.
+            // SAFETY: it was mapped just now, and nobody knows it.
+            unsafe { libc::munmap(taken, part.len()) };
+        }
+        for rest in [self.whole.start..part.start, part.end..self.whole.end] {
+            if !rest.is_empty() {
+                // SAFETY: `fenced` mapped this range just now, and nobody knows it.
+                unsafe { libc::munmap(at(rest.start), rest.len()) };
+            }
+        }
     }
 
     pub(super) fn base(&self) -> usize {
@@ -278,10 +308,10 @@ fn map(length: usize, protection: c_int, flags: c_int) -> io::Result<usize> {
 }
 
 /// Has a part of a mapping made just now, which nobody else knows, be memory.
-fn open(start: usize, length: usize, flags: c_int) -> io::Result<()> {
+fn open(part: &Range<usize>, flags: c_int) -> io::Result<()> {
     let flags = libc::MAP_ANONYMOUS | libc::MAP_FIXED | flags;
     // SAFETY: the range lies in that mapping, by the caller's promise.
-    let opened = unsafe { libc::mmap(at(start), length, READ_WRITE, flags, -1, 0) };
+    let opened = unsafe { libc::mmap(at(part.start), part.len(), READ_WRITE, flags, -1, 0) };
     if opened == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -315,6 +345,23 @@ mod tests {
             Err(io::Error::from_raw_os_error(error))
         });
         (made, outcome)
+    }
+
+    #[test]
+    fn what_another_thread_has_mapped_where_a_part_failed_stays() {
+        let mapping = Mapping::fenced(4 * PAGE, PAGE, 0, Fork::Share).unwrap();
+        let body = mapping.body.clone();
+        // SAFETY: nobody uses it; so the kernel leaves a mapping that it could not replace.
+        unsafe { libc::munmap(at(body.start), body.len()) };
+        open(&body, libc::MAP_PRIVATE).unwrap();
+        let theirs = at(body.start).cast::<u8>();
+        // SAFETY: it was opened just now.
+        unsafe { theirs.write(7) };
+        mapping.unmap_around(body.clone());
+        // SAFETY: as above, if it is still there; otherwise this process ends, as theirs would.
+        assert_eq!(unsafe { theirs.read() }, 7);
+        // SAFETY: nobody uses it any more.
+        unsafe { libc::munmap(at(body.start), body.len()) };
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Registers a region with CUDA, whole or in pieces, all of them or none.
 //!
 //! CUDA unregisters by the address at which a registration begins, for whoever asks. So a page that is never handed out is
-//! registered first: pieces begin a page before multiples of their length, where blocks of usual sizes do not.
+//! registered with a region that is one piece. Several pieces begin at multiples of their length, where blocks may begin, too:
+//! a block should lie in one of them.
 //!
 //! Invariant: if the caller is told that nothing is registered, it may unmap the region. If a piece
 //! cannot be unregistered, a device may still write to it: the caller gets the [`Rest`], to try again.
@@ -57,8 +58,9 @@ pub(super) fn length(bytes: usize, chunk: usize) -> Result<usize, String> {
     }
 }
 
-/// Registers a region together with the page before it, so that no registration begins where a block does. Where the
-/// driver refuses that, the region alone. Returns what is registered, and how long the driver took.
+/// Registers a region that is one piece together with the page before it, so that no registration begins where a block does.
+/// Where the driver refuses that, and of several pieces, the region alone. Returns what is registered, and how long the driver
+/// took; the error is the first.
 pub(super) fn register_with_lead(
     driver: &impl Driver,
     region: Region,
@@ -71,16 +73,21 @@ pub(super) fn register_with_lead(
         base: region.base - LEAD,
         bytes: region.bytes + LEAD,
     };
-    register(with_lead).or_else(|failed| match failed {
-        Unregistered {
-            why: Some(why),
-            rest: None,
-        } => {
-            let alone = register(region)?;
-            log::info(|| format!("the page before a block is not registered with it: {why}"));
-            Ok(alone)
+    if length < with_lead.bytes {
+        return register(region);
+    }
+    register(with_lead).or_else(|failed| {
+        let (Some(why), None) = (&failed.why, &failed.rest) else {
+            return Err(failed);
+        };
+        match register(region) {
+            Ok(alone) => {
+                log::info(|| format!("the page before a block is not registered with it: {why}"));
+                Ok(alone)
+            }
+            Err(Unregistered { rest: None, .. }) => Err(failed),
+            Err(stays) => Err(stays),
         }
-        failed => Err(failed),
     })
 }
 

@@ -4,20 +4,36 @@ use super::tests::{chain, is_mapped, pin};
 use super::*;
 
 #[test]
-fn no_registration_begins_where_a_block_of_a_usual_size_does() {
-    for pieces in ["0", "1"] {
-        let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", pieces)]);
-        let bases = [MIB, 4 * MIB].map(|bytes| (pin(&chain, bytes), bytes));
-        let registered = chain.driver.registered.lock().unwrap().clone();
-        for (base, bytes) in bases {
-            let begins = |at: usize| registered.iter().any(|it| it.base == at);
-            assert!((0..bytes).step_by(MIB / 2).all(|at| !begins(base + at)));
-        }
-        for (base, bytes) in bases {
-            chain.unpin(Region { base, bytes }).unwrap();
-        }
-        assert!(chain.driver.registered.lock().unwrap().is_empty());
+fn no_registration_begins_in_a_region() {
+    let chain = chain(&[]);
+    let regions = [MIB, 4 * MIB].map(|bytes| Region {
+        base: pin(&chain, bytes),
+        bytes,
+    });
+    let registered = chain.driver.registered.lock().unwrap().clone();
+    for Region { base, bytes } in regions {
+        let inside = base..base + bytes;
+        assert!(!registered.iter().any(|it| inside.contains(&it.base)));
     }
+    for region in regions {
+        chain.unpin(region).unwrap();
+    }
+    assert!(chain.driver.registered.lock().unwrap().is_empty());
+}
+
+#[test]
+fn blocks_up_to_a_piece_lie_in_one() {
+    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
+    let bytes = 4 * MIB;
+    let base = pin(&chain, bytes);
+    let registered = chain.driver.registered.lock().unwrap().clone();
+    let pieces: Vec<_> = registered
+        .iter()
+        .map(|it| (it.base - base, it.bytes))
+        .collect();
+    assert_eq!(pieces, [0, 1, 2, 3].map(|at| (at * MIB, MIB)));
+    chain.unpin(Region { base, bytes }).unwrap();
+    assert!(chain.driver.registered.lock().unwrap().is_empty());
 }
 
 #[test]
