@@ -20,9 +20,9 @@ missing() {
 
 # Runs one file of tests/python with the plug-in that asserts, and adds up the figures that its tests write.
 python_tests() {
-    local figures
+    local figures status=0
     figures=$(mktemp)
-    PYTEST_ADDOPTS=$1 PINBUDDY_FIGURES=$figures cargo xtask test --only assertions
+    PYTEST_ADDOPTS=$1 PINBUDDY_FIGURES=$figures cargo xtask test --only assertions || status=$?
     python3 - "$figures" <<'PYTHON'
 import collections, json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -30,6 +30,7 @@ assert lines, "the tests explored nothing"
 print(json.dumps(sum(map(collections.Counter, lines), collections.Counter())))
 PYTHON
     rm "$figures"
+    return "$status"
 }
 
 # Engine and provisioner against bitmaps, audited after each action.
@@ -53,7 +54,8 @@ fuzz() {
         echo "fuzz: $name"
         if ! PINBUDDY_FUZZ_TARGET=$name "$program" "$found/$name" "tests/fuzz/corpus/$name" \
             -artifact_prefix="$failed/$name-" -max_total_time="$each" -max_len=4096 -rss_limit_mb=1024 -timeout=10 \
-            -print_final_stats=1 -verbosity=0; then
+            -print_final_stats=1 -verbosity=0 2>&1 | tee /dev/stderr |
+            grep '^stat::number_of_executed_units: *[1-9]' >/dev/null; then
             bad+=("$name")
         fi
     done
@@ -120,7 +122,8 @@ faults() {
 # Defects that were put there on purpose are found: BUDDY_GUARD=1, hazards, the audit.
 defects() {
     python_tests test_guard.py
-    cargo test --locked --package pinbuddy-core --package pinbuddy-slots --lib -- audit:: seeded::
+    cargo test --locked --package pinbuddy-core --package pinbuddy-slots --lib -- audit:: seeded:: | tee /dev/stderr |
+        awk '/^test result: ok. [1-9]/ { good += 1 } END { exit good != 2 }'
 }
 
 # PyTorch's own tests, equal with stock and the fork.

@@ -5,8 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=ci/tools.sh
 source ci/tools.sh
 
-mapfile -t scripts < <(git ls-files -z --cached --others --exclude-standard |
-    xargs -0 awk 'FNR == 1 && /^#!.*bash$/ { print FILENAME } { nextfile }' 2>/dev/null)
+list=$(python3 tests/checkout/rules.py)
+mapfile -t scripts <<<"$list"
 echo "rules: ${#scripts[@]} scripts"
 shellcheck --norc "${scripts[@]}"
 actionlint -no-color -shellcheck shellcheck -pyflakes=

@@ -130,3 +130,8 @@ def documents(files: Files) -> Iterator[str]:
             for name in re.findall(r"(?<![\w./-])ci/[\w/.-]+\.sh", line):
                 if name not in files:
                     yield f"{path}:{number}: there is no {name}"
+
+
+if __name__ == "__main__":
+    # For shellcheck.
+    print("\n".join(path for path, text in checkout().items() if is_script(text)))

@@ -152,6 +152,8 @@ class Sanitizer:
         seed(every, sources)
         library = self.library("seeded", [HERE / "seeded.h"], sources)
         mine = [it for it in every if it["finds"] == self.name]
+        if not mine or any(it["finds"] not in ALL for it in every):
+            raise Failure(f"defects.toml: expected defects for each of {', '.join(ALL)}, and for nobody else")
         for name in {it.get("program", "churn") for it in mine}:
             # With none of them awake it ends well.
             self.run_well(self.program(name, "seeded-", library), PROGRAMS[name][1], {})
@@ -235,10 +237,12 @@ ALL = {
 
 
 def look(name: str, asked: argparse.Namespace) -> int:
-    sanitizer, start, number = ALL[name](), time.monotonic(), 1
+    sanitizer, number = ALL[name](), 1
     if not asked.library:
         sanitizer.programs()
         sanitizer.defects()
+    # Of these alone are there to be so many seconds.
+    start = time.monotonic()
     while asked.library or time.monotonic() - start < asked.seconds:
         if asked.library:
             sanitizer.under_torch(asked, number)

@@ -288,6 +288,8 @@ mod tests {
             "report",
             "top",
             "explain",
+            "trace",
+            "simulate",
             "doctor",
             "completions",
         ] {

@@ -15,7 +15,7 @@
 //!   completions  a shell in, a script that completes command lines out (`completions`)
 //! ```
 //!
-//! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` and `cargo xtask` start it.
+//! The program `pinbuddy-tools` travels in the wheel and in the plug-in; `python -m pinbuddy` starts it, and `cargo pinbuddy` in a checkout.
 //! Knows no torch, no CUDA and no checkout. What is decided comes from rust-core; here are files, clocks, texts.
 
 // Calls of CUDA's driver alone are not safe (`doctor/driver.rs`).

@@ -22,16 +22,16 @@ pub struct Program {
     what: &'static str,
 }
 
-/// The benchmark, replays and plots.
+/// The benchmark and plots.
 pub const BENCH: Program = Program {
     package: "xtask-bench",
-    what: "the benchmark and the replay",
+    what: "the benchmark",
 };
 
-/// Plans and advice: as it is in wheels.
+/// The users' program, as it is in wheels.
 pub const TOOLS: Program = Program {
     package: "pinbuddy-tools",
-    what: "the planner",
+    what: "pinbuddy's tools",
 };
 
 impl Program {
@@ -49,7 +49,7 @@ impl Program {
             env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
             self.package,
         );
-        // With this program's own profile, so that `cargo run --release -p xtask -- simulate` measures speeds.
+        // With this program's own profile, so that `cargo run --release -p xtask -- bench` measures speeds.
         let profile = if cfg!(debug_assertions) {
             "dev"
         } else {

@@ -8,7 +8,9 @@ use anyhow::{Context as _, Result};
 use crate::programs::TOOLS;
 pub use crate::python::runtime::Runtime;
 use crate::sim;
+use crate::support::paths;
 use crate::support::refusal::refuse;
+use xtask_patchkit::release::Versions;
 
 /// This machine's own if `real`, refused if it has no usable GPU; otherwise the simulator.
 pub fn choose(real: bool) -> Result<Runtime> {
@@ -21,8 +23,11 @@ pub fn choose(real: bool) -> Result<Runtime> {
 
 /// What `pinbuddy doctor` says of this machine, if programs cannot pin memory here.
 fn require_gpu(tools: &Path) -> Result<()> {
+    // The newest that a wheel here is for; no simulator can stand in.
+    let cuda = Versions::read(paths::root())?.newest_cuda();
     let doctor = Command::new(tools)
-        .arg("doctor")
+        .args(["doctor", "--cuda", &cuda])
+        .env_remove("PINBUDDY_SIM_DEVICES")
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("running {}", tools.display()))?;

@@ -66,7 +66,10 @@ class Wheel:
             # Others are unpacked whole at once, however little is read.
             if any(it.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for it in self.entries):
                 raise ValueError("it is packed in a way that wheels are not")
-            text = self.zip.read(record).decode()
+            with self.zip.open(record) as opened:
+                text = opened.read(_LONGEST_LIST + 1).decode()
+            if len(text) > _LONGEST_LIST:
+                raise ValueError("its RECORD is too long")
             rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
             self.record = record.filename
             self.rows = {name: Row(digest, int(size)) for name, digest, size in rows if digest}

@@ -54,7 +54,7 @@ pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -
     let (root, version) = (tree.root.display(), &release.version);
     match fit::fit(header, release, series, &|path| tree.read(path))? {
         Fit::Applied => Ok(format!("{root} has the series for torch {version} already; nothing was changed\n")),
-        Fit::Drifted(found, _) => Err(refuse(format!("the series for torch {version} was not applied to {root}"))
+        Fit::Drifted(found) => Err(refuse(format!("the series for torch {version} was not applied to {root}"))
             .found(format!("{header} with SHA-256 {found}"))
             .expected(format!("SHA-256 {}, as the release ships it; nothing was changed", release.header_sha256))
             .remedy(format!(

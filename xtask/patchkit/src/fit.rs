@@ -27,8 +27,8 @@ pub enum Fit {
     Clean(Files),
     /// The header is the pinned result before the series is applied.
     Applied,
-    /// The series applies to a header that is not the release's own: its SHA-256, and the files after the series.
-    Drifted(String, Files),
+    /// The series applies to a header that is not the release's own: its SHA-256.
+    Drifted(String),
 }
 
 /// Tries a release's series on the files that `read` returns.
@@ -44,7 +44,7 @@ pub fn fit(header: &str, release: &Release, series: &[Patch], read: &Reader<'_>)
     }
     let after = apply(series, &before)?;
     if found != release.header_sha256 {
-        return Ok(Fit::Drifted(found, after));
+        return Ok(Fit::Drifted(found));
     }
     check_pinned(&hash(&after), release, header)?;
     Ok(Fit::Clean(after))

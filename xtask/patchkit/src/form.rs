@@ -1,6 +1,7 @@
 //! What a patch and a series have to look like, in `cargo xtask patch verify` and in a test of the checked-in ones.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
@@ -32,7 +33,14 @@ pub fn check(patches: &Path, versions: &Versions) -> Result<Vec<String>> {
     let sources: BTreeSet<_> = sources.chain(&versions.pull_request).collect();
     for name in headers.union(&sources) {
         let mut changed = 0;
-        for patch in series::read(&patches.join(name))? {
+        let listed = series::read(&patches.join(name))?;
+        for file in fs::read_dir(patches.join(name))? {
+            let file = file?.file_name().to_string_lossy().into_owned();
+            if file.ends_with(".patch") && !listed.iter().any(|it| it.name == file) {
+                wrong.push(format!("patches/{name}/{file}: series does not name it"));
+            }
+        }
+        for patch in listed {
             let text = series::text(&patch.path)?;
             let diffs = series::diffs(&text)?;
             let mut found = check_message(&patch.name, &text);

@@ -30,6 +30,16 @@ pub struct Versions {
     pub cuda: BTreeMap<String, Cuda>,
 }
 
+impl Versions {
+    /// The newest CUDA that a wheel is for, such as `13.2`.
+    pub fn newest_cuda(&self) -> String {
+        let numbers =
+            |text: &String| -> Vec<u32> { text.split('.').flat_map(str::parse).collect() };
+        let newest = self.cuda.keys().max_by_key(|it| numbers(it));
+        newest.cloned().unwrap_or_default()
+    }
+}
+
 /// One supported release.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

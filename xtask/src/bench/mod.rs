@@ -1,6 +1,6 @@
-//! `cargo xtask bench`, `simulate`, `trace` and `gpu plot`: handed on to the program `xtask-bench`.
+//! `cargo xtask bench` and `gpu plot`: handed on to the program `xtask-bench`.
 //!
-//! The program has the options, measures, replays and draws. This module makes the environments, the simulator and the
+//! The program has the options, measures and draws. This module makes the environments, the simulator and the
 //! harness.
 
 pub mod harness;

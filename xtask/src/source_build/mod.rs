@@ -36,9 +36,16 @@ const STEPS: usize = 4;
 const ROOM: u64 = 45_000_000_000;
 /// How many of the log's last lines a failure shows.
 const LAST: usize = 30;
-/// A tree without git's folders and build results. What is newer in the copy stays: it is patched.
-const COPY: &str = "set -o pipefail; tar --create --exclude=.git --exclude=./build --exclude=./dist . | \
-                    tar --extract --keep-newer-files --warning=none --directory \"$0\"";
+/// A tree without git's folders and build results: of a checkout, what git tracks or would add. What is newer in the copy
+/// stays: it is patched.
+const COPY: &str = r#"set -o pipefail
+if [ -e .git ]; then
+    { git ls-files -z --cached --recurse-submodules && git ls-files -z --others --exclude-standard; } |
+        while IFS= read -r -d '' it; do if [ -e "$it" ] || [ -L "$it" ]; then printf '%s\0' "$it"; fi; done
+else
+    find . \( -name .git -o -path ./build -o -path ./dist \) -prune -o ! -type d -print0
+fi | tar --create --null --no-recursion --files-from=- |
+    tar --extract --keep-newer-files --warning=none --directory "$0""#;
 
 pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let root = paths::root();
@@ -103,7 +110,7 @@ fn patched(plan: &Plan, tree: &Tree) -> Result<Files> {
     let mut all = match fit::fit(&plan.header, release, &plan.series, &|path| tree.read(path))? {
         Fit::Clean(after) => after,
         Fit::Applied => Files::new(),
-        Fit::Drifted(found, _) => {
+        Fit::Drifted(found) => {
             return Err(refuse(format!(
                 "{} is not torch {}",
                 tree.root.display(),
@@ -146,7 +153,7 @@ fn lay_out(plan: &Plan) -> Result<()> {
         fs::create_dir_all(&build_tree)?;
         let shell = Shell::new()?;
         shell.change_dir(&plan.tree.root);
-        let copy = cmd!(shell, "bash -c {COPY} {build_tree}");
+        let copy = git::unbound(cmd!(shell, "bash -c {COPY} {build_tree}"));
         copy.quiet().run().context("copying the tree")?;
     }
     let tree = Tree {

@@ -158,6 +158,9 @@ impl Plan {
     /// What PyTorch's build needs and is not there, each with what to do.
     pub fn missing(&self) -> Result<Vec<String>> {
         let mut missing = Vec::new();
+        if let Err(why) = crate::build_wheel::compile::compilers() {
+            missing.push(why.to_string());
+        }
         if !self.python.has_headers() {
             missing.push(format!(
                 "Python.h of {}: install python3-dev",
@@ -168,6 +171,9 @@ impl Plan {
             missing.push("nvcc (CUDACXX, CUDA_HOME, PATH, /usr/local/cuda): export CUDA_HOME=DIR, where a toolkit is".to_owned());
         }
         let root = &self.tree.root;
+        if self.source_series.is_empty() {
+            missing.push("the series of this release for source builds: nobody has made one (patches/versions.toml)".to_owned());
+        }
         if root.join(".gitmodules").exists() && root.join(".git").exists() {
             let shell = Shell::new()?;
             let status = git::text(git::unbound(cmd!(shell, "git -C {root} submodule status")))?;

@@ -65,6 +65,11 @@ pub fn run(args: &cli::Test) -> Result<()> {
     if let Some(only) = &args.only {
         eprintln!("\nonly rows with {only:?} in their names were run");
     }
+    if let Some(only) = args.only.as_deref().filter(|_| !table.has_found()) {
+        return Err(refuse(format!("no row has {only:?} in its name"))
+            .remedy("cargo xtask test --help")
+            .into());
+    }
     let total = table.total();
     println!("{} passed, {} failed", total.passed, total.failed);
     if total.failed == 0 {

@@ -1,35 +1,23 @@
 //! Checks for free disk space before gigabytes are written.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::Result;
 
 use crate::refusal::refuse;
 
-/// Free space of a file system.
-#[derive(Clone, Copy, Debug)]
-pub struct Free {
-    /// Free bytes for users other than root.
-    pub bytes: u64,
-    /// The device number.
-    pub device: u64,
-}
-
-/// The file system of `folder`, which need not exist yet. None if the system call fails.
-pub fn free(folder: &Path) -> Option<Free> {
+/// Bytes that users other than root have left on the file system of `folder`, which need not exist yet. None if the system call
+/// fails.
+fn free(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|it| it.is_dir())?;
     let status = rustix::fs::statvfs(existing).ok()?;
-    Some(Free {
-        bytes: status.f_bavail.saturating_mul(status.f_frsize),
-        device: std::fs::metadata(existing).ok()?.dev(),
-    })
+    Some(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
 /// Refuses if the file system of `folder`, which need not exist yet, has less than `bytes` free.
 pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
     // If this cannot be told, the write itself will fail.
-    let Some(Free { bytes: free, .. }) = free(folder) else {
+    let Some(free) = free(folder) else {
         return Ok(());
     };
     if free >= bytes {

@@ -18,7 +18,6 @@ const PREFIX: &str = ".pinbuddy-";
 /// So often another run may take a new path for one that was left behind, since it is not locked yet.
 const TRIES: usize = 3;
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-static UNDISTURBED: Mutex<()> = Mutex::new(());
 
 /// Removes every live scratch path when the user or the system asks us to stop.
 pub fn clean_up_when_interrupted() -> Result<()> {
@@ -33,7 +32,6 @@ pub fn clean_up_when_interrupted() -> Result<()> {
 }
 
 fn clean_up(signal: i32) -> ! {
-    let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
     // Keeps the lock for ever, so that no new scratch path appears before the exit.
     let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
     stop_children();
@@ -43,12 +41,6 @@ fn clean_up(signal: i32) -> ! {
     }
     eprintln!("\ninterrupted: nothing half-made was left behind");
     std::process::exit(128 + signal);
-}
-
-/// Runs a short operation that must not be interrupted; a signal is handled after it.
-pub fn undisturbed<T>(run: impl FnOnce() -> T) -> T {
-    let _whole = UNDISTURBED.lock().unwrap_or_else(PoisonError::into_inner);
-    run()
 }
 
 /// A terminal's Ctrl-C reaches our children too; a signal sent to us alone does not.

@@ -13,6 +13,8 @@ pub struct Table {
     rows: Vec<Row>,
     /// Only rows whose names contain it are run.
     only: Option<String>,
+    /// Whether a row's name does.
+    found: bool,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,13 @@ impl Table {
         Self {
             rows: Vec::new(),
             only: only.map(str::to_owned),
+            found: false,
         }
+    }
+
+    /// Whether a row was asked for that there is.
+    pub fn has_found(&self) -> bool {
+        self.found
     }
 
     /// Adds a row for a step that counts its own tests; an error is one failure.
@@ -37,6 +45,7 @@ impl Table {
         if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
             return;
         }
+        self.found = true;
         let mut tally = Tally::default();
         if self
             .value(name, || run().map(|counted| tally = counted))
