@@ -195,7 +195,7 @@ def test_a_full_disk_is_said_and_a_reader_may_leave(arguments):
         (["--json", "docter"], "there is no command 'docter'; did you mean 'doctor'?"),
         (["advice"], "there is no command 'advice'; did you mean 'advise'?"),
         ([__file__], f"to look at a trace or a snapshot: report {__file__}"),
-        (["xyz"], "there is no command 'xyz'; there are doctor, try, library, plan, "),
+        (["xyz"], "there is no command 'xyz'; there are doctor, try, verify-wheel, library, plan, "),
     ],
 )
 def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, said, capsys):
