@@ -2,8 +2,8 @@
 //!
 //! Each workload goes on for 24 hours and for as many requests as are asked for. What is pinned is at
 //! no time more than the allowance (1.2 times the largest set of blocks, and a quarter of it or 64 MiB, at most
-//! half a segment; or what stock pins for the same) and a tenth, since the engine counts what caches hold as live; and over the largest set it is in the second half of the day no more than
-//! it was in the first, and a twentieth. One line of JSON at the end.
+//! half a segment; or what stock pins for the same) and a tenth, since the engine counts what caches hold as live; and over
+//! the largest set it is in the second half of the day no more than it was in the first, and a twentieth. One line of JSON at the end.
 //!
 //! usage: day [MILLIONS]     (of requests for each workload and setting; default: 10)
 
