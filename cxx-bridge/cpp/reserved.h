@@ -5,10 +5,8 @@
 // that power asks again.
 #pragma once
 
-#include <c10/macros/Macros.h>
-#include <c10/util/llvmMathExtras.h>
-
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,7 +39,7 @@ class Reserved {
 
   // A block of so many bytes is in upstream's lists, or soon will be.
   void freed(std::size_t bytes) {
-    if (C10_UNLIKELY(asked_.load(std::memory_order_relaxed))) {
+    if (asked_.load(std::memory_order_relaxed)) [[unlikely]] {
       frees_.fetch_add(1);
       nothing_.fetch_and(~power_of(bytes));
     }
@@ -49,14 +47,14 @@ class Reserved {
 
   // From now on frees count: called before the first request asks.
   void begin() {
-    if (C10_UNLIKELY(!asked_.load(std::memory_order_relaxed))) {
+    if (!asked_.load(std::memory_order_relaxed)) [[unlikely]] {
       asked_.store(true);
     }
   }
 
  private:
   static std::uint64_t power_of(std::size_t bytes) {
-    return std::uint64_t{1} << (c10::llvm::Log2_64_Ceil(bytes) & 63);
+    return std::uint64_t{1} << (std::bit_width(bytes - 1) & 63);
   }
 
   std::atomic<std::uint64_t> nothing_{0};

@@ -13,7 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNotReady = 600,
+  cudaErrorHostMemoryNotRegistered = 713,
+};
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 constexpr unsigned cudaEventDisableTiming = 2;
