@@ -31,7 +31,6 @@ STRAY = """
         {"BUDDY_THRESHOLD_MB": "0"},
         {"BUDDY_HUGE_PAGES": "thp"},
         {"BUDDY_FORK": "hide"},
-        {"BUDDY_REGISTER_CHUNK_MB": "8"},
         {"BUDDY_BACKING": "cuda"},
         {"BUDDY_BACKING": "cuda", ALLOC_CONF: "pinned_use_cuda_host_register:True"},
     ],
