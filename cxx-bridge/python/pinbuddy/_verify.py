@@ -65,11 +65,11 @@ class Wheel:
                 raise ValueError
             # Others are unpacked whole at once, however little is read.
             if any(it.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for it in self.entries):
-                raise ValueError("it is packed in a way that wheels are not")
+                raise zipfile.BadZipFile("it is packed in a way that wheels are not")
             with self.zip.open(record) as opened:
                 text = opened.read(_LONGEST_LIST + 1).decode()
             if len(text) > _LONGEST_LIST:
-                raise ValueError("its RECORD is too long")
+                raise zipfile.BadZipFile("its RECORD is too long")
             rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
             self.record = record.filename
             self.rows = {name: Row(digest, int(size)) for name, digest, size in rows if digest}
@@ -124,7 +124,7 @@ class Wheel:
             return
         try:
             if self.rows[name].size > _LONGEST_LIST:
-                raise ValueError("it is too long")
+                raise zipfile.BadZipFile("it is too long")
             provenance = dict(json.loads(b"".join(self.chunks(name))))
         except (*_BROKEN, TypeError) as why:
             raise Refused(f"{name} in {self.path} is no provenance", found=str(why), to_do="fetch it again") from why
