@@ -89,12 +89,11 @@ std::pair<void*, void*> QuickBackend::allocate_reserved(std::size_t size) {
     if (!may_come_back) {
       reserved_.has_nothing(size, before);
     }
-    return {nullptr, nullptr};
   } catch (const c10::Error&) {
     // The segment itself cannot be pinned: who needs upstream's memory is told by it.
     reserved_.has_nothing(size, before);
-    return {nullptr, nullptr};
   }
+  return {nullptr, nullptr};
 }
 
 void QuickBackend::free(void* context) {

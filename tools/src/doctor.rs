@@ -5,7 +5,7 @@
 //! machines. Invariant: changes nothing on the machine.
 //!
 //! The torch of an environment, and whether pinbuddy is in place in it, are what the Python package looks at; it prints
-//! this below.
+//! this above.
 
 #[allow(unsafe_code, reason = "CUDA's driver is a C library")]
 mod driver;

@@ -69,17 +69,17 @@ pub struct Against<'a> {
 
 /// A build tool, and the packages that contain it.
 #[derive(Clone, Copy, Debug)]
-pub struct Tool {
+struct Tool {
     /// Its file name.
-    pub name: &'static str,
+    name: &'static str,
     /// The package on Debian-like systems.
-    pub apt: &'static str,
+    apt: &'static str,
     /// The package on Red Hat-like systems.
-    pub dnf: &'static str,
+    dnf: &'static str,
 }
 
 /// All of them.
-pub const TOOLS: [Tool; 4] = [
+const TOOLS: [Tool; 4] = [
     tool("g++", "g++", "gcc-c++"),
     tool("cargo", "cargo", "cargo"),
     tool("rustc", "rustc", "rust"),
@@ -92,7 +92,7 @@ const fn tool(name: &'static str, apt: &'static str, dnf: &'static str) -> Tool 
 
 impl Tool {
     /// The first line of `--version`, if it runs.
-    pub fn version(self) -> Option<String> {
+    fn version(self) -> Option<String> {
         let shell = Shell::new().ok()?;
         let name = self.name;
         let text = cmd!(shell, "{name} --version")

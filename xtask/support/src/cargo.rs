@@ -44,7 +44,7 @@ pub fn executable(messages: &str, name: &str) -> Result<PathBuf> {
 }
 
 /// All programs among cargo's messages.
-pub fn executables(messages: &str) -> Vec<PathBuf> {
+fn executables(messages: &str) -> Vec<PathBuf> {
     all(messages)
         .filter_map(|message| message.executable)
         .collect()
