@@ -3,15 +3,20 @@
     BUDDY_DISABLE=1 python examples/offload.py            # as stock
     python examples/offload.py                            # as pinbuddy comes
     BUDDY_PLAN=offload.plan python examples/offload.py    # the first run makes a plan, the next start with it
+    python examples/offload.py --beside-stock             # with stock in a process of its own, then as above, side by side
 
-It is in the wheel, too: `pinbuddy try`, and `pinbuddy try --plan offload.plan`.
+It is in the wheel, too: `pinbuddy try`, and `pinbuddy try --plan offload.plan`, both beside stock.
 
 Each step copies what its layers made to the host, and back. Sequences have as many tokens as they have, so that sizes
 vary from step to step; a new size may have to be pinned by the driver, and that is where a step waits.
 """
 
 import argparse
+import json
+import os
 import random
+import subprocess
+import sys
 import time
 
 import torch
@@ -24,33 +29,66 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--beside-stock", action="store_true", help="run the same with stock first, in a process of its own")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit(
             "there is no GPU here. Run it on a machine with one; what needs none: pinbuddy report, advise and plan, of a trace that "
             "was recorded elsewhere. With pinbuddy's sources, on a simulated GPU: cargo xtask sim -- pinbuddy try"
         )
+    runs = {"stock": with_stock()} if options.beside_stock else {}
+    runs["pinbuddy" if runs else "here"] = run(options)
+    print(json.dumps(runs) if options.json else table(runs))
+
+
+def with_stock() -> dict:
+    """What the same command gives with PyTorch's own allocator."""
+    print("with stock first …", file=sys.stderr)
+    words = [it for it in sys.argv[1:] if it not in ("--beside-stock", "--json")]
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")}
+    done = subprocess.run(
+        [sys.executable, __file__, *words, "--json"], env=settings | {"BUDDY_DISABLE": "1"}, stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode:
+        raise SystemExit(f"the run with stock ended with {done.returncode}, as its last lines say; without it: python {__file__}")
+    return json.loads(done.stdout)["here"]
+
+
+def run(options: argparse.Namespace) -> dict:
+    """Of each step: tokens, MiB offloaded, how often the driver pinned, ms until the memory was there. And MiB pinned at most."""
     lengths = random.Random(0)
     torch.zeros(1, device="cuda")
-    most = waited = 0
-    before = pins()
-    print("step  tokens  MiB offloaded  pins  ms to have the memory")
-    for step in range(options.steps):
+    rows, before = [], pins()
+    for _ in range(options.steps):
         tokens = 128 * lengths.randint(4, 24)
         made = torch.empty(tokens, options.width, dtype=torch.bfloat16, device="cuda")
         start = time.perf_counter()
         kept = [torch.empty_like(made, device="cpu", pin_memory=True) for _ in range(options.layers)]
-        waited_now = time.perf_counter() - start
+        waited = time.perf_counter() - start
         for place in kept:
             place.copy_(made, non_blocking=True)
         for place in reversed(kept):
             made.copy_(place, non_blocking=True)
         torch.cuda.synchronize()
-        mib = sum(place.nbytes for place in kept) / MIB
-        print(f"{step:4}  {tokens:6}  {mib:13.0f}  {pins() - before:4}  {waited_now * 1e3:22.1f}")
-        before, most, waited = pins(), max(most, mib), waited + waited_now
+        rows.append({"tokens": tokens, "mib": sum(it.nbytes for it in kept) / MIB, "pins": pins() - before, "ms": waited * 1e3})
+        before = pins()
         del kept
-    print(f"waited {waited * 1e3:.1f} ms; pinned {pinned() / most:.2f} times the largest step")
+    return {"steps": rows, "pinned_mib": pinned()}
+
+
+def table(runs: dict) -> str:
+    """A line a step, the runs side by side, and what each waited and pinned in all."""
+    lines = [" " * 20 + "".join(f"{name:>21}" for name in runs)] if len(runs) > 1 else []
+    lines.append("step  tokens     MiB" + "    pins    ms waited" * len(runs))
+    for step, rows in enumerate(zip(*(it["steps"] for it in runs.values()))):
+        places = "".join(f"{it['pins']:8}  {it['ms']:11.1f}" for it in rows)
+        lines.append(f"{step:4}  {rows[0]['tokens']:6}  {rows[0]['mib']:6.0f}{places}")
+    for name, it in runs.items():
+        waited, most = sum(row["ms"] for row in it["steps"]), max(row["mib"] for row in it["steps"])
+        who = f"{name:8}  " if len(runs) > 1 else ""
+        lines.append(f"{who}waited {waited / 1e3:.2f} s; pinned {it['pinned_mib'] / 1024:.2f} GiB, {it['pinned_mib'] / most:.2f} times the largest step")
+    return "\n".join(lines)
 
 
 def pins() -> int:

@@ -33,7 +33,7 @@ fn whole() -> Command {
     let verify = Command::new("verify-wheel")
         .about("Verify every byte of a wheel, and name the file that differs");
     let example = Command::new("try")
-        .about("Run a small program that offloads activations, and see when memory is pinned");
+        .about("Run a small program that offloads activations, with stock and with pinbuddy, and see when memory is pinned");
     Cli::command()
         .arg(json())
         .subcommand(

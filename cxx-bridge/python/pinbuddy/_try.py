@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pinbuddy import _output
 
-ABOUT = "run a small program that offloads activations, and see when memory is pinned"
+ABOUT = "run a small program that offloads activations, with stock and with pinbuddy, and see when memory is pinned"
 """The command, in a line."""
 
 PROGRAM = Path(__file__).parent / "examples" / "offload.py"
@@ -21,7 +21,8 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     """Replaces this process with the program. Returns only if it or torch is not there, with the exit status."""
     parser = _output.Parser(
         prog=f"{typed} try",
-        description="Runs a small program whose activations wait in pinned memory, in sizes that vary from step to step. "
+        description="Runs a small program whose activations wait in pinned memory, in sizes that vary from step to step, "
+        "with PyTorch's own allocator first and then with pinbuddy. "
         f"It is {PROGRAM}: read it, or copy it.",
         epilog="Further arguments are the program's: --steps, --layers, --width.",
         allow_abbrev=False,
@@ -44,4 +45,4 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     if options.plan is not None:
         variables["BUDDY_PLAN"] = options.plan
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, os.fspath(PROGRAM), *rest], variables)
+    os.execve(sys.executable, [sys.executable, os.fspath(PROGRAM), "--beside-stock", *rest], variables)

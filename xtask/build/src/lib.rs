@@ -29,6 +29,7 @@ use crate::plan::Plan;
 use assemble::Made;
 use compile::Flavour;
 use prepare::Prepared;
+use program::Compiling;
 use summary::{StepTime, Summary};
 use xtask_support::hash::{self, Digest};
 use xtask_support::progress::Progress;
@@ -124,14 +125,13 @@ pub fn link(
     progress: &Progress,
     reached: Observer<'_>,
 ) -> Result<(Prepared, Made)> {
+    let program = Compiling::start(paths::root(), cargo)?;
     let ready = prepare::prepare_observed(plan, progress, reached)?;
     let library = progress.step("compile the library", |step| {
         let against = ready.against();
         compile::compile(paths::root(), cargo, &against, Flavour::Wheel, step)
     })?;
-    let program = progress.step("compile the program", |step| {
-        program::compile(paths::root(), cargo, step)
-    })?;
+    let program = progress.step("compile the program", |_| program.wait())?;
     reached(Reached::Compiled);
     let work = Scratch::folder(&paths::target().join("wheel/work"))?;
     let made = progress.step("link it in", |_| {

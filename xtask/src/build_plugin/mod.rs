@@ -16,7 +16,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{self, assemble, prepare};
+use crate::build_wheel::program::Compiling;
+use crate::build_wheel::{assemble, prepare};
 use crate::cli;
 use crate::support::hash::{self, Digest};
 use crate::support::progress::Progress;
@@ -62,6 +63,8 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     disk::require_writable(&args.out)?;
     disk::require(&args.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
+    let wheels = paths::target().join(Flavour::Wheel.target());
+    let compiling = Compiling::start(paths::root(), &wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
     let mut times = Vec::new();
     for build in &wanted {
@@ -85,7 +88,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
         }
     }
     let progress = Progress::new(3);
-    let program = program(&progress)?;
+    let program = program(compiling, &progress)?;
     let (path, sha256) = write(&libraries, &program, &args.out, &progress)?;
     times.extend(progress.times());
     Summary::new(&path, sha256, &libraries, times)
@@ -139,11 +142,8 @@ pub struct Program {
     floors: Floors,
 }
 
-fn program(progress: &Progress) -> Result<Program> {
-    let path = progress.step("compile the program", |step| {
-        let target = paths::target().join(Flavour::Wheel.target());
-        build_wheel::program::compile(paths::root(), &target, step)
-    })?;
+fn program(compiling: Compiling, progress: &Progress) -> Result<Program> {
+    let path = progress.step("compile the program", |_| compiling.wait())?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = Floors::of(&bytes)?;
     Ok(Program { bytes, floors })
