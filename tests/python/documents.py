@@ -58,8 +58,6 @@ ELSEWHERE = {
     "torchrun ": _RANKS,
     "BUDDY_LIVE=1 torchrun ": _RANKS,
     "git clone ": _SOURCE,
-    "cd tests/python": Elsewhere("ci/explore.sh", "PINBUDDY_TEST_SWEEP=all"),
-    "PINBUDDY_TEST_SWEEP=": Elsewhere("ci/explore.sh", "PINBUDDY_TEST_SWEEP=all", "an hour"),
 }
 
 
