@@ -52,14 +52,11 @@ ELSEWHERE = {
     "ci/gpu/pack.sh": Elsewhere("tests/gpu/test_parts.py", "ways.of_pack(", "builds everything; what it lays out is tested"),
     "gpu-pack/": _GPU,
     "PYTHON=": _GPU,
-    "cargo run -p pinbuddy-replay --example device": Elsewhere("rust-core/replay/tests/real_allocator.rs", "History"),
     "pip install ": Elsewhere("xtask/src/test/plugin.rs", "plugin.path.display()"),
     "pinbuddy top --all ": Elsewhere("tools/src/top/prometheus/tests.rs", "fn samples_are_text_that_prometheus_reads", "runs until it is stopped"),
     "torchrun ": _RANKS,
     "BUDDY_LIVE=1 torchrun ": _RANKS,
     "git clone ": _SOURCE,
-    "cd tests/python": Elsewhere("ci/explore.sh", "PINBUDDY_TEST_SWEEP=all"),
-    "PINBUDDY_TEST_SWEEP=": Elsewhere("ci/explore.sh", "PINBUDDY_TEST_SWEEP=all", "an hour"),
 }
 
 

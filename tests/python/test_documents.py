@@ -116,7 +116,6 @@ PICTURES = {
     "rust-core/engine  ": "the rooms",
     "|=====": "test_summary.py has the table's shape",
     "pinbuddy top: 2 processes": "test_top.py has the screen",
-    "                                        seconds": "a run of the clients",
     "72 requests; peak 492.00 MiB": "a plan of pinned memory; its command's tests have the shape",
     "3853 requests, of which plans": "a plan of device memory; its command's tests have the shape",
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The document, how the table's head begins, and the reason.
-const UNMARKED: [(&str, &str, &str); 8] = [
+const UNMARKED: [(&str, &str, &str); 7] = [
     ("docs/bench.md", "| figure |", "targets, which the code has"),
     (
         "docs/device.md",
@@ -29,11 +29,6 @@ const UNMARKED: [(&str, &str, &str); 8] = [
         "docs/releases.md",
         "| torch | CUDA |",
         "versions of torch and of CUDA, no measurement",
-    ),
-    (
-        "docs/simulate.md",
-        "| workload | stock |",
-        "replays on models, the same each time: `pinbuddy simulate`",
     ),
     (
         "docs/variables.md",
