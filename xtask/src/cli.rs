@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
 pub use source_build::{Launcher, SourceBuild};
-pub use test::{Test, TestClients, TestUpstream};
+pub use test::Test;
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
@@ -43,10 +43,6 @@ pub enum Command {
     Test(Test),
     /// Build and try the fork of every supported release, one after the other
     Matrix(Matrix),
-    /// Run PyTorch's own pinned-memory tests against the fork wheel
-    TestUpstream(TestUpstream),
-    /// Run client programs with stock, the fork and the plug-in, and compare what they can observe
-    TestClients(TestClients),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
     /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results

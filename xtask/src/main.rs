@@ -8,7 +8,6 @@
 mod bench;
 mod build_plugin;
 mod cli;
-mod clients;
 mod gpu;
 mod matrix;
 mod patch;
@@ -18,7 +17,6 @@ mod sanitize;
 mod sim;
 mod source_build;
 mod test;
-mod upstream;
 mod upstream_pr;
 mod venv;
 
@@ -51,8 +49,6 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(args),
         Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
-        Command::TestUpstream(args) => upstream::run(args),
-        Command::TestClients(args) => clients::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),
         Command::Gpu(args) => gpu::run(args),
         Command::Bench(words) => match bench::run(words)? {},

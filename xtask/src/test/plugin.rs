@@ -80,7 +80,7 @@ pub fn python_tests(
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
     let runtime = runtime::choose(false)?;
-    fork::pytest(Pass::Behaviour, &environment, stock, &runtime, |command| {
+    fork::run(Pass::Behaviour, &environment, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
