@@ -3,6 +3,8 @@
 # fetched once. FILE (target/clients.xml) gets each run's figures, as JUnit.
 #
 # usage: ci/clients.sh [FILE [OPTION...]]     (OPTION: pytest's, such as -k kv-pool, or test_faults.py; about ten minutes on two cores)
+#
+# TORCH names another release than the newest. REAL=1 runs them on this machine's GPU instead of the simulator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -15,11 +17,12 @@ if [[ ${1:-} == test_*.py ]]; then
     tests=$1
     shift
 fi
-fork=$(cargo xtask venv)/bin/python
-stock=$(cargo xtask venv --stock)/bin/python
+release=(${TORCH:+--torch "$TORCH"})
+fork=$(cargo xtask venv "${release[@]}")/bin/python
+stock=$(cargo xtask venv --stock "${release[@]}")/bin/python
 plugin=target/clients/plugin
 rm -rf "$plugin"
-cargo xtask build-plugin --out target/clients/dist --json >target/clients/plugin.json
+cargo xtask build-plugin "${release[@]}" --out target/clients/dist --json >target/clients/plugin.json
 wheel=$(python3 -c 'import json; print(json.load(open("target/clients/plugin.json"))["path"])')
 python3 -m zipfile --extract "$wheel" "$plugin"
 
@@ -33,5 +36,9 @@ if [[ ! -d $libraries ]]; then
 fi
 "$fork" -m pip install --quiet pytest pytest-xdist
 cd tests/clients
-cargo xtask sim -- "$fork" -m pytest -p no:cacheprovider --junitxml "$file" --stock "$stock" --plugin "$root/$plugin" \
+runtime=(cargo xtask sim -- env)
+if [[ ${REAL:-} == 1 ]]; then
+    runtime=(env PINBUDDY_TEST_REAL=1)
+fi
+"${runtime[@]}" "$fork" -m pytest -p no:cacheprovider --junitxml "$file" --stock "$stock" --plugin "$root/$plugin" \
     --libraries "$root/$libraries" "$tests" "$@"

@@ -9,7 +9,6 @@ mod bench;
 mod build_plugin;
 mod cli;
 mod gpu;
-mod matrix;
 mod patch;
 mod programs;
 mod runtime;
@@ -47,7 +46,6 @@ fn main() -> ExitCode {
         Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
-        Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),
         Command::Gpu(args) => gpu::run(args),

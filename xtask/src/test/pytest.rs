@@ -26,10 +26,7 @@ pub fn command(mut python: Command, folder: &str) -> Command {
 /// Runs it. A run that counts nothing has failed.
 pub fn counted(command: &mut Command) -> Result<Tally> {
     let report = Scratch::file(&paths::target().join("test/pytest.xml"))?;
-    run(
-        command.arg("--junitxml").arg(report.path()),
-        report.path(),
-    )
+    run(command.arg("--junitxml").arg(report.path()), report.path())
 }
 
 /// Runs a command that writes this JUnit file, and counts what is in it.

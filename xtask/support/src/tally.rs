@@ -64,7 +64,11 @@ pub fn junit(text: &str) -> Tally {
             passed: number("tests").saturating_sub(failed + skipped),
             failed,
             skipped,
-            timed: cases.split("<testcase ").skip(1).filter_map(timed).collect(),
+            timed: cases
+                .split("<testcase ")
+                .skip(1)
+                .filter_map(timed)
+                .collect(),
         });
     }
     tally
@@ -73,7 +77,11 @@ pub fn junit(text: &str) -> Tally {
 /// `classname="test_file" name="test_it" time="2.5"`, in any order.
 fn timed(case: &str) -> Option<Timed> {
     Some(Timed {
-        name: format!("{}::{}", attribute(case, "classname"), attribute(case, "name")),
+        name: format!(
+            "{}::{}",
+            attribute(case, "classname"),
+            attribute(case, "name")
+        ),
         took: Duration::try_from_secs_f64(attribute(case, "time").parse().ok()?).ok()?,
     })
 }
@@ -105,13 +113,23 @@ mod tests {
             <testsuite name="core::model" tests="1" disabled="0" errors="0" failures="1"></testsuite></testsuites>"#;
         let seen = |text: &str| {
             let tally = junit(text);
-            let names: Vec<_> = tally.timed.iter().map(|it| format!("{} {:?}", it.name, it.took)).collect();
+            let names: Vec<_> = tally
+                .timed
+                .iter()
+                .map(|it| format!("{} {:?}", it.name, it.took))
+                .collect();
             ((tally.passed, tally.failed, tally.skipped), names)
         };
         let names = ["test_a::test_b[a&gt;b] 2.5s", "test_a::test_c 250ms"];
-        assert_eq!(seen(pytest), ((14, 3, 3), names.map(str::to_owned).to_vec()));
+        assert_eq!(
+            seen(pytest),
+            ((14, 3, 3), names.map(str::to_owned).to_vec())
+        );
         let names = ["core::it_holds 1.25s", "core::other 500ms"];
-        assert_eq!(seen(nextest), ((2, 1, 0), names.map(str::to_owned).to_vec()));
+        assert_eq!(
+            seen(nextest),
+            ((2, 1, 0), names.map(str::to_owned).to_vec())
+        );
         assert_eq!(seen("killed"), ((0, 0, 0), Vec::new()));
     }
 
