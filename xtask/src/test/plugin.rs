@@ -72,7 +72,7 @@ pub fn python_tests(
     fork::require(fork, stock, python)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
-    let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
+    let environment = beside::copy(stock, &folder, &Python::probe(python)?)?;
     let wheel = plugin.path.display().to_string();
     venv::require(
         &environment,
