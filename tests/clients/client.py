@@ -1,4 +1,4 @@
-"""What the client programs share: the report that each prints at its end, for `cargo xtask test-clients` to
+"""What the client programs share: the report that each prints at its end, for test_clients.py to
 compare.
 
 A program does one thing as users do it, with fixed seeds and any torch. It knows nothing of the fork; warnings and
@@ -37,7 +37,7 @@ def run(program: Callable[[], dict]) -> None:
     gc.collect()
     torch.cuda.synchronize()
     # Any request makes the allocator notice finished copies. It is not the program's: where pins are made to fail, only
-    # those of the program count (`xtask/src/clients/faults.rs`).
+    # those of the program count (test_faults.py).
     with contextlib.suppress(RuntimeError):
         torch.empty(1, pin_memory=True)
     stats = host_stats()

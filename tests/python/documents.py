@@ -22,7 +22,7 @@ class Elsewhere:
 _ROWS = "xtask/src/test/mod.rs"
 _FORK = Elsewhere(_ROWS, '"build the fork wheel"')
 _BENCH = Elsewhere(_ROWS, 'BENCH: &str = "a few turns of the benchmark"')
-_SEAM = Elsewhere(_ROWS, 'SEAM: &str = "the same with the seam alone, no fork"')
+_SEAM = Elsewhere("xtask/src/test/mod.rs", 'SEAM => pytorch.own(&["test_seam.py"])')
 _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
 _PROPOSAL = Elsewhere("xtask/src/upstream_pr/tests.rs", "fn a_branch_and_patches_and_nothing_else_changes")
 _RANKS = Elsewhere("tests/python/test_ranks.py", '("ddp", "fork"), ("fsdp", "fork")', "a GPU for each rank, with NCCL")
@@ -35,8 +35,8 @@ ELSEWHERE = {
     "cargo xtask build-wheel --source": _SOURCE,
     "cargo xtask build-plugin": Elsewhere(_ROWS, 'PLUGIN: &str = "the plug-in as a wheel"'),
     "cargo xtask test ": Elsewhere("ci/test.sh", "cargo xtask test"),
-    "cargo xtask test-clients": Elsewhere(_ROWS, 'CLIENTS: &str = "three clients beside stock"'),
-    "cargo xtask test-upstream --seam": _SEAM,
+    "cargo xtask test --only seam": _SEAM,
+    "ci/clients.sh": Elsewhere(".github/workflows/clients.yml", "run: ci/clients.sh"),
     "cargo xtask upstream-pr": _PROPOSAL,
     "pinbuddy verify-wheel": Elsewhere("tests/python/test_verify.py", "def test_every_changed_byte_is_refused"),
     "cargo xtask bench": _BENCH,

@@ -1,4 +1,4 @@
-"""A smoke test of a fork, for any release: `cargo xtask matrix` runs it in the simulator.
+"""A smoke test of a fork, for any release: `ci/matrix.sh` runs it in the simulator.
 
 With the default settings but for the size of a block. Says what is wrong by failing.
 """

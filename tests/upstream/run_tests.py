@@ -9,7 +9,7 @@ happened in: {"test", "id", "outcome", "detail"}, outcome being one of started, 
 skipped. In a fork the last line says what its engine served, and the plan of its device memory: {"served": N,
 "planned": N}. Tests that REPORT names
 already are left out, so that the same command goes on after a crash. The exit status says nothing; the
-report does.
+report does. With `--list` in REPORT's place the tests are only listed, as JSON, on the last line of standard output.
 """
 
 import gc
@@ -113,22 +113,22 @@ def main(file, patterns, report, last="", without=""):
     spec.loader.exec_module(module)
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{it}*" for it in patterns.split(",")]
-    done = reported(report)
     left_out = without.split(",")
+    # Not loadTestsFromModule, which would ask upstream's own load_tests for a shard.
+    # A dictionary, because a class can have two names, and each is to run once.
+    cases = {it: None for it in vars(module).values() if isinstance(it, type)}
+    tests = [list(loader.loadTestsFromTestCase(it)) for it in cases if issubclass(it, unittest.TestCase)]
+    tests = [[it for it in of_one if it.id().rsplit(".", 1)[-1] not in left_out] for of_one in tests]
+    if report == "--list":
+        print(json.dumps([it.id() for of_one in tests for it in of_one]))
+        return
+    done = reported(report)
     with open(report, "a") as lines:
         result = Report(lines)
-        # Not loadTestsFromModule, which would ask upstream's own load_tests for a shard.
-        # A dictionary, because a class can have two names, and each is to run once.
-        cases = {it: None for it in vars(module).values() if isinstance(it, type)}
-        tests = [list(loader.loadTestsFromTestCase(it)) for it in cases if issubclass(it, unittest.TestCase)]
         for late in (False, True):
             for of_one_class in tests:
                 unittest.TestSuite(
-                    it
-                    for it in of_one_class
-                    if named(it, last.split(",")) == late
-                    and it.id() not in done
-                    and it.id().rsplit(".", 1)[-1] not in left_out
+                    it for it in of_one_class if named(it, last.split(",")) == late and it.id() not in done
                 ).run(result)
         counts = served()
         if counts is not None:

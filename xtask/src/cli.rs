@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
 pub use source_build::{Launcher, SourceBuild};
-pub use test::{Test, TestClients, TestUpstream};
+pub use test::Test;
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
 #[derive(Debug, Parser)]
@@ -41,12 +41,6 @@ pub enum Command {
     Sim(Sim),
     /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
     Test(Test),
-    /// Build and try the fork of every supported release, one after the other
-    Matrix(Matrix),
-    /// Run PyTorch's own pinned-memory tests against the fork wheel
-    TestUpstream(TestUpstream),
-    /// Run client programs with stock, the fork and the plug-in, and compare what they can observe
-    TestClients(TestClients),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
     /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results
@@ -177,27 +171,6 @@ pub struct Sim {
     /// The command to run and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
-}
-
-/// Options of `matrix`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Official wheels that are not in the cache are fetched one at a time and removed afterwards; \
-                  headers and libraries stay in the cache."
-)]
-pub struct Matrix {
-    /// Only this release, any number of times [default: the last patch release of each minor one]
-    #[arg(long, value_name = "VERSION")]
-    pub torch: Vec<String>,
-    /// Stop after linking the library: write no wheel and install nothing
-    #[arg(long)]
-    pub quick: bool,
-    /// Write the table as JSON to FILE
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// The Python to build for
-    #[arg(long, value_name = "PY", default_value = "python3")]
-    pub python: PathBuf,
 }
 
 #[cfg(test)]

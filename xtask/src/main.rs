@@ -8,9 +8,7 @@
 mod bench;
 mod build_plugin;
 mod cli;
-mod clients;
 mod gpu;
-mod matrix;
 mod patch;
 mod programs;
 mod runtime;
@@ -18,7 +16,6 @@ mod sanitize;
 mod sim;
 mod source_build;
 mod test;
-mod upstream;
 mod upstream_pr;
 mod venv;
 
@@ -49,10 +46,7 @@ fn main() -> ExitCode {
         Command::Patch(args) => patch::run(args),
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
-        Command::Matrix(args) => matrix::run(args),
         Command::Test(args) => test::run(args),
-        Command::TestUpstream(args) => upstream::run(args),
-        Command::TestClients(args) => clients::run(args),
         Command::UpstreamPr(args) => upstream_pr::run(args),
         Command::Gpu(args) => gpu::run(args),
         Command::Bench(words) => match bench::run(words)? {},

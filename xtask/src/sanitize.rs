@@ -17,8 +17,10 @@ use crate::build_wheel::plan::Plan;
 use crate::build_wheel::prepare;
 use crate::cli;
 use crate::support::progress::Progress;
-use crate::support::tally::{self, Tally};
-use crate::support::{lock, paths, relay};
+use crate::support::scratch::Scratch;
+use crate::support::tally::Tally;
+use crate::support::{lock, paths};
+use crate::test::pytest;
 use crate::{sim, venv};
 
 /// A sanitizer's name, the library's flavour, and a function that instrumented code calls.
@@ -78,12 +80,14 @@ pub fn library() -> Result<Tally> {
 }
 
 fn run(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Tally> {
+    let report = Scratch::file(&paths::target().join("test/sanitize.xml"))?;
     let mut command = Command::new("python3");
     command
         .arg(paths::root().join("tests/sanitize/run.py"))
-        .args(arguments);
-    let (text, success) = relay::run(&mut command)?;
-    Ok(tally::unittest(&text).checked(success))
+        .args(arguments)
+        .arg("--junitxml")
+        .arg(report.path());
+    pytest::run(&mut command, report.path())
 }
 
 /// The library with a sanitizer in it, and CUDA's headers.

@@ -26,7 +26,7 @@ const MARKER: &str = "pinbuddy-venv.json";
 /// Packages that programs with torch expect.
 const BESIDE: [&str; 1] = ["numpy"];
 /// Disk space of an environment: 5.4 GB; only torch itself if another environment exists.
-pub const ROOM: u64 = 7_000_000_000;
+const ROOM: u64 = 7_000_000_000;
 const ROOM_BESIDE: u64 = 2_500_000_000;
 
 /// The marker, written last.
@@ -97,19 +97,6 @@ pub fn open(folder: &Path, stock: bool) -> Result<Environment> {
         false => "cargo xtask venv",
     };
     Environment::open(folder, made_by)
-}
-
-/// Recreates a folder as an environment with `wheel` and its dependencies.
-pub fn fresh(
-    python: &Python,
-    tools: &Tools,
-    folder: &Path,
-    wheel: &Path,
-    step: &Step,
-) -> Result<()> {
-    disk::require(folder, ROOM, "install torch")?;
-    tools::make_environment(&python.executable, folder)?;
-    install(tools, folder, wheel, false, step)
 }
 
 /// Installs packages for tests unless they are there.

@@ -172,14 +172,6 @@ fn download(
     })
 }
 
-/// Removes the matching wheel from the cache, if it is there.
-pub fn forget(cache: &Path, release: &Release, python: &Python) {
-    if let Some((wheel, _)) = cached(cache, release, python) {
-        let _ = fs::remove_file(sidecar(&wheel));
-        let _ = fs::remove_file(wheel);
-    }
-}
-
 fn sidecar(wheel: &Path) -> PathBuf {
     let mut name = wheel.file_name().unwrap_or_default().to_os_string();
     name.push(".sha256");

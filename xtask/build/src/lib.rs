@@ -79,7 +79,7 @@ pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
     disk::require(&plan.out, size + ROOM, "write the fork wheel")?;
     let _lock = lock::take("build")?;
     let progress = Progress::new(STEPS);
-    let (ready, made) = link(&plan, cargo, &progress, &mut |_| {})?;
+    let (ready, made) = link(&plan, cargo, &progress)?;
     let (out, sha256) = write(&plan, &ready, &made, &progress)?;
     hash::write_beside(&out, &sha256)?;
     Ok(Summary {
@@ -97,42 +97,18 @@ pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
     })
 }
 
-/// How many steps [`link`] reports.
-pub const LINK_STEPS: usize = prepare::STEPS + 3;
 /// How many steps [`link`] and [`write`] report together.
-pub const STEPS: usize = LINK_STEPS + 2;
-
-/// The progress of a build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// The official wheel is the one that the series is for.
-    Verified,
-    /// The series applies.
-    Patched,
-    /// The library is compiled.
-    Compiled,
-    /// The library is linked.
-    Linked,
-}
-
-/// Called at each stage that a build reaches.
-pub type Observer<'a> = &'a mut dyn FnMut(Reached);
+const STEPS: usize = prepare::STEPS + 5;
 
 /// Everything up to the linked library; the caller holds the lock `build`.
-pub fn link(
-    plan: &Plan,
-    cargo: &Path,
-    progress: &Progress,
-    reached: Observer<'_>,
-) -> Result<(Prepared, Made)> {
+fn link(plan: &Plan, cargo: &Path, progress: &Progress) -> Result<(Prepared, Made)> {
     let program = Compiling::start(paths::root(), cargo)?;
-    let ready = prepare::prepare_observed(plan, progress, reached)?;
+    let ready = prepare::prepare(plan, progress)?;
     let library = progress.step("compile the library", |step| {
         let against = ready.against();
         compile::compile(paths::root(), cargo, &against, Flavour::Wheel, step)
     })?;
     let program = progress.step("compile the program", |_| program.wait())?;
-    reached(Reached::Compiled);
     let work = Scratch::folder(&paths::target().join("wheel/work"))?;
     let made = progress.step("link it in", |_| {
         let libtorch = compile::add_needed(
@@ -152,12 +128,11 @@ pub fn link(
             tag,
         })
     })?;
-    reached(Reached::Linked);
     Ok((ready, made))
 }
 
 /// Writes the fork wheel and reads it back before it gets its name. Returns its path and SHA-256.
-pub fn write(
+fn write(
     plan: &Plan,
     ready: &Prepared,
     made: &Made,

@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use crate::compile::Against;
 use crate::fetch::Base;
 use crate::plan::Plan;
-use crate::{Observer, Reached};
 use crate::{compile, fetch, inputs, tree};
 use xtask_patchkit::apply::{self, Headers};
 use xtask_python::tools::{self, Tools};
@@ -60,15 +59,6 @@ impl Prepared {
 /// Prepares everything, and reuses earlier results after a check. The caller holds the lock `build`, since all
 /// builds share one overlay.
 pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
-    prepare_observed(plan, progress, &mut |_| {})
-}
-
-/// The same, with a callback for each stage.
-pub fn prepare_observed(
-    plan: &Plan,
-    progress: &Progress,
-    reached: Observer<'_>,
-) -> Result<Prepared> {
     let (compilers, tools) = progress.step("check the compilers and tools", |_| {
         Ok((compile::compilers()?, tools::ensure(&plan.python)?))
     })?;
@@ -83,7 +73,6 @@ pub fn prepare_observed(
     let (tree, facts) = progress.step("verify it", |step| {
         tree::ensure(&plan.cache, &base, &expected, step)
     })?;
-    reached(Reached::Verified);
     let cuda = plan.versions.cuda(&facts.cuda)?;
     let cuda_include = progress.step("get CUDA's headers", |step| {
         tree::ensure_cuda(&plan.cache, cuda, &tools, step)
@@ -95,7 +84,6 @@ pub fn prepare_observed(
         lay_over(&overlay, &headers)?;
         Ok(headers)
     })?;
-    reached(Reached::Patched);
     let inputs = inputs::gather(plan, &base, cuda, &compilers, &tools)?;
     let fork_version = TorchVersion {
         version: facts.torch_version.clone(),

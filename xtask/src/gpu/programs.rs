@@ -1,25 +1,44 @@
 //! Compiles the C++ programs of a run and PyTorch's tests against the official wheel, without fixed paths.
 
+use std::env;
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::bench::harness;
 use crate::cli::gpu::Programs;
-use crate::python::{Python, tools};
 use crate::support::paths;
 use crate::support::progress::Progress;
-use crate::upstream::portable;
+use crate::support::refusal::refuse;
+use crate::test::pytorch;
 use crate::venv;
 
 pub fn run(args: &Programs) -> Result<()> {
-    let python = Python::probe(&args.python)?;
     let stock = venv::ensure(Some(&args.torch), true, &args.python)?;
-    let tools = tools::ensure(&python)?;
     let bin = args.out.join("bin");
     fs::create_dir_all(&bin).with_context(|| format!("creating {}", bin.display()))?;
-    let progress = Progress::new(1 + portable::STEPS);
-    portable::write(&stock, args.source.as_deref(), &tools, &progress, &args.out)?;
+    let progress = Progress::new(2);
+    let include = pytorch::cuda_include(&stock, &args.python)?;
+    progress.step("compile PyTorch's C++ test", |_| {
+        let mut command = Command::new(&args.python);
+        command
+            .arg(paths::root().join("tests/upstream/compiled.py"))
+            .arg("--stock")
+            .arg(stock.python())
+            .arg("--include")
+            .arg(env::join_paths(include)?);
+        if let Some(source) = &args.source {
+            command.arg("--source").arg(std::path::absolute(source)?);
+        }
+        let status = command.arg(&args.out).status()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(refuse("PyTorch's tests cannot be packed")
+            .found("the error above")
+            .into())
+    })?;
     progress.step("compile the harness of the benchmark", |_| {
         harness::build(&stock, &bin.join("harness"))
     })?;

@@ -1,15 +1,13 @@
 //! Python tests of the fork, in the simulator or on a real GPU.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
+use super::pytest;
 use crate::runtime::Runtime;
-use crate::support::scratch::Scratch;
-use crate::support::tally::{self, Tally};
-use crate::support::{paths, relay};
+use crate::support::tally::Tally;
 use crate::venv;
 
 /// A set of tests, by their marks (`tests/python/conftest.py`).
@@ -48,7 +46,7 @@ pub fn python_tests(
     require(fork, stock, python)?;
     let mut tally = Tally::default();
     for pass in [pass, Pass::Timing] {
-        tally.add(pytest(pass, fork, stock, runtime, |command| {
+        tally.add(run(pass, fork, stock, runtime, |command| {
             command.env_remove("PINBUDDY_EXPECT_DEBUG");
         })?);
     }
@@ -62,22 +60,17 @@ pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
 }
 
 /// pytest on `tests/python` in an environment with our library; `adjust` changes the command.
-pub fn pytest(
+pub fn run(
     pass: Pass,
     environment: &Path,
     stock: &Path,
     runtime: &Runtime,
     adjust: impl FnOnce(&mut Command),
 ) -> Result<Tally> {
-    let report = Scratch::file(&paths::target().join("wheel/pytest.xml"))?;
-    let mut command = runtime.command(environment.join("bin/python"))?;
+    let python = runtime.command(environment.join("bin/python"))?;
+    let mut command = pytest::command(python, "tests/python");
     command
-        .current_dir(paths::root().join("tests/python"))
-        .args(["-m", "pytest", "--color=auto", "-p", "no:cacheprovider"])
-        .args(["--strict-markers", "-m", &pass.marks()])
-        .arg("--junitxml")
-        .arg(report.path())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .args(["-m", &pass.marks()])
         .env(
             "PINBUDDY_TEST_REAL",
             if runtime.is_real() { "1" } else { "0" },
@@ -89,15 +82,15 @@ pub fn pytest(
         command.args(["--numprocesses", "3", "--dist", "worksteal"]);
     }
     adjust(&mut command);
-    let (_, success) = relay::run(&mut command)?;
-    let text = fs::read_to_string(report.path()).context("reading pytest's report")?;
-    ensure!(!text.is_empty(), "pytest wrote no report");
-    Ok(tally::junit(&text)?.checked(success))
+    pytest::counted(&mut command)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::support::paths;
 
     #[test]
     fn a_test_measures_time_or_is_in_the_pass_of_all_others() {

@@ -1,15 +1,16 @@
-//! `cargo xtask test`: all tests, in one table. `--quick` runs what needs no torch wheel. What proves a release
-//! rather than a change runs only with `--nightly`, and the table says so.
+//! `cargo xtask test`: all tests, in one table. nextest runs Rust, pytest whatever imports torch, and rows are counted by their
+//! JUnit files. `--quick` runs what needs no torch wheel. What proves a release rather than a change runs only with
+//! `--nightly`, and the table says so.
 
 mod fork;
 mod gpu;
-mod npm;
 mod page;
 mod plugin;
+pub mod pytest;
+pub mod pytorch;
 mod rust;
 mod simulator;
 mod source;
-mod unittest;
 mod wheel;
 
 use std::path::Path;
@@ -21,17 +22,16 @@ use anyhow::Result;
 use crate::bench;
 use crate::build_wheel::{self, plan::Plan};
 use crate::cli;
-use crate::clients;
 use crate::python::environment::Environment;
 use crate::runtime;
 use crate::sanitize;
+use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::table::Table;
-use crate::support::tally::{self, Tally};
-use crate::support::{paths, relay};
-use crate::upstream;
+use crate::support::tally::Tally;
 use crate::venv;
 use fork::Pass;
+use pytorch::Pytorch;
 
 pub fn run(args: &cli::Test) -> Result<()> {
     if !args.quick {
@@ -41,7 +41,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
     let mut table = Table::of(args.only.as_deref());
     let source = args.source.as_deref();
     if args.real {
-        on_gpu(&mut table)?;
+        on_gpu(&mut table, source)?;
     } else if let Some(torch) = &args.torch {
         let scope = Scope {
             newest: false,
@@ -100,7 +100,6 @@ fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
         table.row(CMAKE, || source::cmake(&args));
         table.row(SANITIZED_LIBRARY, sanitize::library);
     }
-    table.row(SEAM, || seam_tests(source));
 }
 
 const RUST: &str = "Rust tests";
@@ -122,14 +121,15 @@ const CMAKE: &str = "the CMake of source builds";
 const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, \
                        the library under sanitizers, and real starts of the Python tests' programs";
 
-/// The rules of `tests/checkout`, and linters of scripts, workflows and dependencies.
+/// The rules of `tests/checkout`, and linters of scripts, workflows and dependencies: one test, since a script has no report.
 fn rules() -> Result<Tally> {
-    let (text, success) = relay::run(&mut Command::new(paths::root().join("ci/rules.sh")))?;
-    Ok(tally::unittest(&text).checked(success))
+    let mut command = Command::new(paths::root().join("ci/rules.sh"));
+    let status = command.stdout(std::io::stderr()).status()?;
+    Ok(Tally::one().checked(status.success()))
 }
 
-/// Only the tests that use a GPU.
-fn on_gpu(table: &mut Table) -> Result<()> {
+/// Only the tests that use a GPU; PyTorch's own with a tree of them, which has to be of the release.
+fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
     let args = build_args(None);
     let runtime = runtime::choose(true)?;
     let python = args.python.as_path();
@@ -137,6 +137,16 @@ fn on_gpu(table: &mut Table) -> Result<()> {
         table.row("the fork on this machine", || {
             fork::python_tests(Pass::Behaviour, &fork, &stock, python, &runtime)
         });
+        if source.is_some() {
+            let pytorch = Pytorch {
+                fork: &fork,
+                stock: &stock,
+                python,
+                runtime: &runtime,
+                source,
+            };
+            table.row(UPSTREAM, || pytorch.own(&["test_pinned.py"]));
+        }
     }
     Ok(())
 }
@@ -153,18 +163,17 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn has(&self, row: &str) -> bool {
-        let newest = self.newest || ![MODEL, BENCH, GPU, CLIENTS, UPSTREAM_DEVICE].contains(&row);
+        let of_newest = [MODEL, BENCH, GPU, CLIENTS, UPSTREAM_DEVICE, SEAM];
+        let newest = self.newest || !of_newest.contains(&row);
         newest && (self.nightly || ![SAME_BYTES, GPU].contains(&row))
     }
 }
 
 /// Tests of the wheel: its contents and its behaviour.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
-    let in_environments = [SIMULATOR, MODEL, FORK, BENCH, GPU, CLIENTS, ASSERTING];
     let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
         let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
-        let last = [UPSTREAM, UPSTREAM_DEVICE];
-        let rows = first.into_iter().chain(in_environments).chain(last);
+        let rows = first.into_iter().chain(IN_ENVIRONMENTS);
         for row in rows.filter(|row| scope.has(row)) {
             table.not_run(row, "there is no fork wheel");
         }
@@ -178,41 +187,39 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     table.row(PLUGIN, || {
         plugin::wheel(torch, python, &built, scope.nightly)
     });
-    match table.value(ENVIRONMENTS, || environments(args, python)) {
-        Some((fork, stock)) => {
-            table.row(SIMULATOR, || simulator::under_stock(&stock));
-            if scope.has(MODEL) {
-                table.row(MODEL, || simulator::model_beside(&stock));
-            }
-            table.row(FORK, || {
-                let runtime = runtime::choose(false)?;
-                fork::python_tests(Pass::Release, &fork, &stock, python, &runtime)
-            });
-            if scope.has(BENCH) {
-                table.row(BENCH, || bench::smoke(&fork, &stock));
-            }
-            if scope.has(GPU) {
-                table.row(GPU, || gpu::trial(&fork, &stock, python));
-            }
-            if scope.has(CLIENTS) {
-                table.row(CLIENTS, || {
-                    let runtime = runtime::choose(false)?;
-                    clients::quick(&fork, &stock, &runtime)
-                });
-            }
-            table.row(ASSERTING, || {
-                plugin::python_tests(torch, &fork, &stock, python, scope.nightly)
-            });
+    let ready = table.value(ENVIRONMENTS, || {
+        Ok((environments(args, python)?, runtime::choose(false)?))
+    });
+    let Some(((fork, stock), runtime)) = ready else {
+        for row in IN_ENVIRONMENTS.into_iter().filter(|row| scope.has(row)) {
+            table.not_run(row, "there are no environments");
         }
-        None => {
-            for row in in_environments.into_iter().filter(|row| scope.has(row)) {
-                table.not_run(row, "there are no environments");
-            }
+        return;
+    };
+    let pytorch = Pytorch {
+        fork: &fork,
+        stock: &stock,
+        python,
+        runtime: &runtime,
+        source: scope.source,
+    };
+    let runs = |row: &str| -> Result<Tally> {
+        match row {
+            SIMULATOR => simulator::under_stock(&stock, python),
+            MODEL => simulator::model_beside(&stock),
+            FORK => fork::python_tests(Pass::Release, &fork, &stock, python, &runtime),
+            BENCH => bench::smoke(&fork, &stock),
+            GPU => gpu::trial(&fork, &stock, python),
+            CLIENTS => pytorch.clients(),
+            ASSERTING => plugin::python_tests(torch, &fork, &stock, python, scope.nightly),
+            UPSTREAM => pytorch.own(&["test_outcomes.py", "test_pinned.py"]),
+            UPSTREAM_DEVICE => pytorch.own(&["test_device.py"]),
+            SEAM => pytorch.own(&["test_seam.py"]),
+            _ => anyhow::bail!("nobody runs it"),
         }
-    }
-    table.row(UPSTREAM, || upstream_tests(torch, scope.source));
-    if scope.has(UPSTREAM_DEVICE) {
-        table.row(UPSTREAM_DEVICE, || upstream::device::count(scope.source));
+    };
+    for row in IN_ENVIRONMENTS.into_iter().filter(|row| scope.has(row)) {
+        table.row(row, || runs(row));
     }
 }
 
@@ -229,31 +236,21 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 const UPSTREAM: &str = "PyTorch's own tests";
 const UPSTREAM_DEVICE: &str = "PyTorch's own tests of device memory";
 const PAGE: &str = "reports in a browser";
-const SEAM: &str = "the same with the seam alone, no fork";
+const SEAM: &str = "PyTorch's own tests with the seam alone, no fork";
 
-/// PyTorch's own tests. Known failures of the official wheel are listed there and are not counted.
-fn upstream_tests(torch: Option<&str>, source: Option<&Path>) -> Result<Tally> {
-    upstream::count(&cli::TestUpstream {
-        source: source.map(Path::to_path_buf),
-        torch: torch.map(str::to_owned),
-        stock: false,
-        real: false,
-        seam: false,
-        device: false,
-    })
-}
-
-/// The extension points that a pull request proposes, without the fork.
-fn seam_tests(source: Option<&Path>) -> Result<Tally> {
-    upstream::count(&cli::TestUpstream {
-        source: source.map(Path::to_path_buf),
-        torch: None,
-        stock: false,
-        real: false,
-        seam: true,
-        device: false,
-    })
-}
+/// Rows of what runs in environments, in their order.
+const IN_ENVIRONMENTS: [&str; 10] = [
+    SIMULATOR,
+    MODEL,
+    FORK,
+    BENCH,
+    GPU,
+    CLIENTS,
+    ASSERTING,
+    UPSTREAM,
+    UPSTREAM_DEVICE,
+    SEAM,
+];
 
 #[cfg(test)]
 mod tests {

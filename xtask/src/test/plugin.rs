@@ -72,7 +72,7 @@ pub fn python_tests(
     fork::require(fork, stock, python)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
-    let environment = beside::copy(stock, &folder, &Python::probe(python)?, None)?;
+    let environment = beside::copy(stock, &folder, &Python::probe(python)?)?;
     let wheel = plugin.path.display().to_string();
     venv::require(
         &environment,
@@ -80,7 +80,7 @@ pub fn python_tests(
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
     let runtime = runtime::choose(false)?;
-    fork::pytest(Pass::Behaviour, &environment, stock, &runtime, |command| {
+    fork::run(Pass::Behaviour, &environment, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));

@@ -14,7 +14,7 @@ use crate::support::progress::Progress;
 use crate::support::tally::Tally;
 use xtask_patchkit::release::Versions;
 
-use super::unittest;
+use super::pytest;
 
 /// Reads C headers for bindgen. Pinned, since the output is compared byte for byte.
 const LIBCLANG: &str = "libclang==18.1.1";
@@ -60,9 +60,11 @@ fn joined(folders: &[PathBuf]) -> Result<String> {
 }
 
 /// Copies, streams, events and pinned memory with the official wheel, on two simulated GPUs.
-pub fn under_stock(stock: &Path) -> Result<Tally> {
-    let python = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
-    unittest::discover(python, "tests/cuda-sim/python")
+pub fn under_stock(stock: &Path, python: &Path) -> Result<Tally> {
+    let interpreter = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
+    let mut command = pytest::command(interpreter, "tests/cuda-sim/python");
+    let packages = pytest::packages(python, &["pytest"])?;
+    pytest::counted(command.env("PYTHONPATH", packages))
 }
 
 /// The model of PyTorch's device allocator replays what programs did with the official wheel.

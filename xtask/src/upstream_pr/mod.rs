@@ -5,6 +5,7 @@
 
 mod benchmark;
 mod checkout;
+mod tested;
 #[cfg(test)]
 mod tests;
 mod vendor;
@@ -20,8 +21,8 @@ use crate::cli::upstream_pr::{Kind, UpstreamPr};
 use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
-use crate::upstream::tested::Tested;
 use checkout::Checkout;
+use tested::Tested;
 use xtask_patchkit::fit::{self, Fit};
 use xtask_patchkit::form;
 use xtask_patchkit::release::{Release, Versions};
@@ -104,7 +105,7 @@ fn make(root: &Path, versions: &Versions, args: &UpstreamPr) -> Result<String> {
     })?;
     if args.kind == Kind::Seam {
         if tested.is_none() {
-            said += "not tested: cargo xtask test-upstream --seam, then run this again\n";
+            said += "not tested: cargo xtask test --only seam, then run this again\n";
         }
         said += "before it is opened: PyTorch takes pull requests for issues that are labelled actionable; see #181094\n";
     }
@@ -253,7 +254,7 @@ fn body(
             )
         }
         (None, Kind::Seam) => {
-            "Not run on these patches yet: `cargo xtask test-upstream --seam`.\n".to_owned()
+            "Not run on these patches yet: `cargo xtask test --only seam`.\n".to_owned()
         }
         (None, Kind::Full) => "Not run in this tree.\n".to_owned(),
     };

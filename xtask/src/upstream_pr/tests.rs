@@ -161,7 +161,7 @@ fn a_branch_and_patches_and_nothing_else_changes() {
     for part in [
         "Related to #181094.\n",
         "## What\n\n**Say five**\n\nWhy.\n\n**Add a half**\n\nWhy.\n\n**Note it**\n\nWhy.\n\n## What stays as it is\n",
-        "```\n\nNot run on these patches yet: `cargo xtask test-upstream --seam`.\n\n## Benchmark\n",
+        "```\n\nNot run on these patches yet: `cargo xtask test --only seam`.\n\n## Benchmark\n",
         "beside the built-in allocator. Measured on 2026-11-22: P, 2 cores, 4 MiB, CUDA simulated, torch 2.15.0+f;",
         "| allocate + free, 8 MiB, time, over stock's | 0.25 (0.20 to 0.30) |\n\ncc\n",
     ] {

@@ -1,0 +1,72 @@
+//! PyTorch's own tests, and client programs: `tests/upstream` and `tests/clients`, with stock and the fork.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::{fork, pytest};
+use crate::build_wheel::tree;
+use crate::python::environment::Environment;
+use crate::python::{Python, tools};
+use crate::runtime::Runtime;
+use crate::support::paths;
+use crate::support::progress::Progress;
+use crate::support::tally::Tally;
+use xtask_patchkit::release::Versions;
+
+/// The imports of test_cuda.py and torch.testing besides torch.
+const PACKAGES: [&str; 4] = ["expecttest", "hypothesis", "numpy", "psutil"];
+
+/// Environments, the runtime, and a tree of PyTorch's tests.
+#[derive(Debug)]
+pub struct Pytorch<'a> {
+    pub fork: &'a Environment,
+    pub stock: &'a Environment,
+    pub python: &'a Path,
+    pub runtime: &'a Runtime,
+    pub source: Option<&'a Path>,
+}
+
+impl Pytorch<'_> {
+    /// Files of `tests/upstream`.
+    pub fn own(&self, files: &[&str]) -> Result<Tally> {
+        let include = cuda_include(self.stock, self.python)?;
+        let mut command = self.command("tests/upstream")?;
+        command
+            .arg("--packages")
+            .arg(pytest::packages(self.python, &PACKAGES)?)
+            .arg("--include")
+            .arg(env::join_paths(include)?);
+        if let Some(source) = self.source {
+            command.arg("--source").arg(std::path::absolute(source)?);
+        }
+        if self.runtime.is_real() {
+            command.arg("--real");
+        }
+        pytest::counted(command.args(files))
+    }
+
+    /// The clients that are quick and need torch alone.
+    pub fn clients(&self) -> Result<Tally> {
+        pytest::counted(self.command("tests/clients")?.args(["-m", "quick"]))
+    }
+
+    fn command(&self, folder: &str) -> Result<std::process::Command> {
+        fork::require(self.fork, self.stock, self.python)?;
+        let python = self.runtime.command(self.fork.python())?;
+        let mut command = pytest::command(python, folder);
+        command.arg("--stock").arg(self.stock.python());
+        Ok(command)
+    }
+}
+
+/// Folders of the headers of an environment's CUDA, fetched if missing.
+pub fn cuda_include(stock: &Environment, python: &Path) -> Result<Vec<PathBuf>> {
+    let tools = tools::ensure(&Python::probe(python)?)?;
+    let versions = Versions::read(paths::root())?;
+    let cuda = versions.cuda(&stock.cuda()?)?;
+    Progress::new(1).step("get CUDA's headers", |step| {
+        tree::ensure_cuda(&paths::cache(), cuda, &tools, step)
+    })
+}
