@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use crate::bench::harness;
+use crate::bench;
 use crate::cli::gpu::Programs;
 use crate::python::{Python, tools};
 use crate::support::paths;
@@ -21,7 +21,7 @@ pub fn run(args: &Programs) -> Result<()> {
     let progress = Progress::new(1 + portable::STEPS);
     portable::write(&stock, args.source.as_deref(), &tools, &progress, &args.out)?;
     progress.step("compile the harness of the benchmark", |_| {
-        harness::build(&stock, &bin.join("harness"))
+        bench::build(&stock, &bin.join("harness"))
     })?;
     println!("{}", paths::show(&args.out));
     Ok(())
