@@ -104,9 +104,9 @@ def table(title: str, columns: list, rows: list) -> str:
     def shown(cell) -> str:
         return "-" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
-    all_rows = [(title, list(columns))] + [(str(name), [shown(it) for it in cells]) for name, cells in rows]
+    all_rows = [(title, [str(it) for it in columns])] + [(str(name), [shown(it) for it in cells]) for name, cells in rows]
     first = max(len(name) for name, _ in all_rows)
-    widths = [max(8, *(len(cells[at]) for _, cells in all_rows)) for at in range(len(columns))]
+    widths = [max(8, *(len(cells[at]) for _, cells in all_rows)) for at in range(len(all_rows[0][1]))]
     lines = (name.ljust(first) + "".join(f"   {it:>{width}}" for it, width in zip(cells, widths))
              for name, cells in all_rows)
     return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -182,7 +182,9 @@ def run_part(name: str, args: argparse.Namespace, machine: Machine, results: Res
             worst.worst(machine, results, programs)
         case "build":
             scripts.build(machine, results, xtask)
-        case "trainings" | "warm-up" | "overhead" | "production":
+        case "production":
+            scripts.of_production(machine, results)
+        case "trainings" | "warm-up" | "overhead":
             getattr(scripts, name.replace("-", "_"))(machine, results)
         case _:
             getattr(pairs, name)(machine, results)

@@ -1,6 +1,8 @@
-"""The parts that are programs of their own: Python programs of tests/python, trainings, and the build of a wheel."""
+"""The parts that have programs of their own: those of tests/python, trainings, and the build of a wheel."""
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,30 +14,34 @@ from results import Failed, Results, at_least, at_most, table
 
 ROOT = Path(__file__).parent.parent.parent
 PYTHON = ROOT / "tests/python"
+sys.path.append(str(PYTHON))
+import cold_start  # noqa: E402
+import measure  # noqa: E402
+import production  # noqa: E402
 
 
-def measured(machine: Machine, name: str) -> dict:
-    """What `tests/python/NAME.py` measures with both environments; it prints its own tables."""
-    with machine.folder() as folder:
-        found = folder / "found.json"
-        command = [machine.python(False), f"{name}.py", machine.python(False), machine.python(True), "--json", str(found)]
-        environ = {**machine.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=PYTHON, env=environ, capture_output=True, text=True)
-        if done.returncode:
-            raise Failed(
-                f"tests/python/{name}.py failed:\n{done.stderr.strip()}\n"
-                "  expected  two working environments, and memory for what it pins\n"
-                "  to do     pinbuddy doctor says what this machine has")
-        print(done.stdout)
-        return json.loads(found.read_text())
+@contextlib.contextmanager
+def in_python_tests(machine: Machine):
+    """Functions of tests/python start their programs with this process's variables."""
+    own = dict(os.environ)
+    try:
+        os.environ.clear()
+        os.environ.update({**machine.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        yield machine.python(False), machine.python(True)
+    except (RuntimeError, OSError, subprocess.CalledProcessError) as why:
+        raise Failed(f"{why}\n  to do     pinbuddy doctor says what this machine has") from None
+    finally:
+        os.environ.clear()
+        os.environ.update(own)
 
 
 def warm_up(machine: Machine, results: Results) -> None:
     """A cold start by backing and page size, and a program beside a warm-up."""
-    found = results.details["warm_up"] = measured(machine, "cold_start")
+    with in_python_tests(machine) as (_, fork):
+        found = results.details["warm_up"] = {"warm_up": cold_start.warm_up(fork), "beside": cold_start.beside(fork)}
 
     def rounds(part: str, pages: str) -> list | None:
-        return found.get(part, {}).get(f"pages, {pages}", {}).get("rounds")
+        return found[part].get(f"pages, {pages}", {}).get("rounds")
 
     thp = rounds("warm_up", "transparent")
     for name, own, target in [
@@ -48,17 +54,33 @@ def warm_up(machine: Machine, results: Results) -> None:
             results.skipped[f"warmup_speedup {name}"] = "no such pages here"
     if beside := rounds("beside", "transparent"):
         results.rounds(("beside_warm_up",), beside, at_most(1.1))
+    rows = [(way, [it["seconds"], it["times_faster"], ", ".join(map(str, it["pages"]))]) for way, it in found["warm_up"].items()]
+    print(table("warm-up of 4 GiB", ["seconds", "times faster", "pages"], rows))
+    rows = [(way, [it["beside_ns"], it["alone_ns"], it["ratio"]]) for way, it in found["beside"].items()]
+    print(table("allocate + free, ns", ["beside", "alone", "ratio"], rows))
 
 
 def overhead(machine: Machine, results: Results) -> None:
     """Requests below the threshold, and imports."""
-    found = results.details["overhead"] = measured(machine, "measure")
+    with in_python_tests(machine) as pythons:
+        found = results.details["overhead"] = measure.overhead(*pythons)
     results.value(("import_ms_delta",), found["import"]["delta_ms"], at_most(20.0))
+    rows = [(name, [it["stock_ns"], it["fork_ns"], it["ratio"]]) for name, it in found.items() if "ratio" in it]
+    print(table("allocate + free, ns", ["stock", "fork", "ratio"], rows))
+    rows = [(name, [found[name]["stock_ms"], found[name]["delta_ms"]]) for name in ("import", "loading")]
+    print(table("ms", ["stock", "fork, more"], rows))
 
 
-def production(machine: Machine, results: Results) -> None:
+def of_production(machine: Machine, results: Results) -> None:
     """Requirements of a production allocator."""
-    results.details["production"] = measured(machine, "production")
+    with in_python_tests(machine) as pythons:
+        found = {name: getattr(production, name)(*pythons) for name in ("clear", "fit", "step", "first")}
+    results.details["production"] = found
+    rows = [(way, [it["before"] / 1e9, it["after"] / 1e9, it["after"] / it["live"]]) for way, it in found["clear"].items()]
+    print(table("pinned, GB", ["before", "after", "after / live"], rows))
+    print(table("pinned over requested", found["fit"]["4 to 900 MiB"], [(name, by.values()) for name, by in found["fit"].items()]))
+    print(table("calls to the driver, step", range(1, 6), found["step"].items()))
+    print(table("the first 64 MiB", ["stock, s", "fork, s", "ratio"], [("", [found["first"][it] for it in ("stock", "fork", "ratio")])]))
 
 
 TRAININGS = ["gpt2", "gpt2-for-each", "gpt2-recompute", "gpt2-accumulated", "resnet50", "resnet50-large"]
