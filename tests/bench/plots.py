@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "pinbuddy"  # the same charts give the same bytes
+matplotlib.rcParams.update({"svg.hashsalt": "pinbuddy", "svg.fonttype": "none"})  # the same charts give the same bytes; text is text
 from matplotlib import pyplot  # noqa: E402
 
 # Names as documents have them, and colours that colour-blind readers can distinguish (Okabe and Ito).
