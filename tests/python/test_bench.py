@@ -17,6 +17,7 @@ import gpu_charts  # noqa: E402
 import harness  # noqa: E402
 import results  # noqa: E402
 import run as bench  # noqa: E402
+import scripts  # noqa: E402
 import traces  # noqa: E402
 import worst  # noqa: E402
 
@@ -172,6 +173,27 @@ def test_a_round_is_judged_against_its_own(monkeypatch, tmp_path):
     assert details == {"worst/captures": {"stock": {"seconds": 0.6, "slowest": 0.02}, "fork": {"seconds": 0.8, "slowest": 1.15}}}
     # Alone, it is as it is; stock takes no time, the fork has a hiccup; a count may be nought.
     assert worst.HOW["ours"](9.0, 1.1) == 1.1 and worst.HOW["allowed"](1e-5, 0.02) < 1 and worst.HOW["more"](0, 0) == 0
+
+
+def test_what_programs_measure_becomes_figures(monkeypatch, tmp_path, capsys):
+    """With what they measured in the committed run, the figures are those of the committed run."""
+    run = json.loads((ROOT / "docs/results/2026-11-22-bench.json").read_text())
+    told = run["context"]["details"]
+    machine = harness.Machine(tmp_path, tmp_path, tmp_path, {}, True, tmp_path)
+    for name in ("warm_up", "beside"):
+        monkeypatch.setattr(scripts.cold_start, name, lambda fork, name=name: told["warm_up"][name])
+    monkeypatch.setattr(scripts.measure, "overhead", lambda *pythons: {k: v for k, v in told["overhead"].items() if k != "context"})
+    for name in ("clear", "fit", "step", "first"):
+        monkeypatch.setattr(scripts.production, name, lambda *pythons, name=name: told["production"][name])
+    seen = results.Results()
+    for part in (scripts.warm_up, scripts.overhead, scripts.of_production):
+        part(machine, seen)
+    found = seen.json({})
+    for key in ("warmup_speedup", "beside_warm_up", "import_ms_delta"):
+        assert found[key] == run[key]
+    assert [str(it.target) for it in seen.judged()][0] == ">= 3.0" and len(seen.judged()) == 4
+    assert found["context"]["details"]["production"].keys() == {"clear", "fit", "step", "first"}
+    assert "pages, transparent" in capsys.readouterr().out
 
 
 def test_command_lines_of_scripts_and_documents_are_taken():
