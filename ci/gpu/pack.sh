@@ -42,9 +42,6 @@ rm -rf "$work/wheel"
 
 # The harness of the benchmark, PyTorch's C++ test of the allocator, and its Python tests.
 cargo xtask gpu programs --torch "$torch" "${source[@]}" --out "$work"
-# Draws the plots.
-cargo build --quiet --locked --release --package xtask-bench
-cp "${CARGO_TARGET_DIR:-target}/release/xtask-bench" "$work/bin/"
 strip "$work"/bin/*
 
 cp -r ci/gpu "$work/ci/"

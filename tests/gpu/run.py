@@ -1,14 +1,13 @@
 """Runs everything that only a GPU can show, within thirteen minutes: `run.py --out DIR`, or ci/gpu/run.sh.
 
 Each stage has a time budget; a stage that exceeds it is stopped and reported, and the others continue. results.json
-is written after every stage; results.md, which is printed, and plots at the end. Exits with 1 if a test fails that
+is written after every stage; results.md, which is printed, at the end. Exits with 1 if a test fails that
 stock passes, or if a stage does not end; with --strict also if a target is missed.
 """
 
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tarfile
 import threading
@@ -210,29 +209,16 @@ def main() -> int:
 
 
 def conclude(run: Run) -> None:
-    """The table, the plots, and one file of all that was said."""
+    """The table, and one file of all that was said."""
     out = run.options.out
     text = report.markdown(run.results)
     (out / "results.md").write_text(text)
     print(text)
-    plot(out, run.options.programs / "xtask-bench")
+    print(f"plots: cargo xtask bench --plot {out / 'results.json'} --out {out}, in a checkout")
     with tarfile.open(out / "logs.tar.gz", "w:gz") as logs:
         for file in sorted(run.work.glob("*.txt")):
             logs.add(file, arcname=file.name)
     shutil.rmtree(run.work)
-
-
-def plot(out: Path, program: Path) -> None:
-    """Drawn by the packed program; results.json has all that it takes."""
-    later = f"cargo xtask gpu plot {out / 'results.json'} --out {out}"
-    try:
-        command = [program, "gpu", "plot", out / "results.json", "--out", out]
-        done = subprocess.run(command, capture_output=True, text=True)
-        said, drawn = done.stderr.strip(), done.returncode == 0
-    except OSError as error:
-        said, drawn = str(error), False
-    if not drawn:
-        print(f"no plots yet: {said}\n  to do     {later}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The cost of a cold start by backing and page size, and the cost of a warm-up to a program beside it.
 
-usage: cold_start.py STOCK_PYTHON FORK_PYTHON [--json FILE]  (in the simulator: cargo xtask sim -- ...)
+The part `warm-up` of `cargo xtask bench`.
 
 warm-up  4 GiB in blocks of 1 GiB, with two threads: `cuda` (the simulator's mmap and mlock of 4 KiB
          pages), and memory of our own, which forked children share, in pages of 4 KiB, transparent
@@ -17,7 +17,6 @@ and gives it back to the kernel, just before the clock starts.
 import statistics
 from pathlib import Path
 
-from measure import arguments, save
 from production import run
 
 ROUNDS = 5
@@ -151,28 +150,3 @@ def beside(fork: str) -> dict:
         }
     return result
 
-
-def main() -> None:
-    options = arguments(__doc__)
-    results = {"warm_up": warm_up(options.fork)}
-    print(f"{'warm-up of 4 GiB':28}{'seconds':>10}{'times faster':>14}   {'spread':16}pages")
-    for way, it in results["warm_up"].items():
-        low, high = it["spread"]
-        pages = ", ".join("unknown" if page is None else str(page) for page in it["pages"])
-        print(
-            f"{way:28}{it['seconds']:10.3f}{it['times_faster']:14.1f}   "
-            f"{f'{low:.1f} to {high:.1f}':16}{pages}"
-        )
-    results["beside"] = beside(options.fork)
-    print(f"\n{'allocate + free, ns':24}{'beside':>10}{'alone':>10}{'ratio':>8}")
-    for way, it in results["beside"].items():
-        low, high = it["spread"]
-        print(
-            f"{way:24}{it['beside_ns']:10.0f}{it['alone_ns']:10.0f}{it['ratio']:8.3f}"
-            f"   ({low:.3f} to {high:.3f})"
-        )
-    save(options, results)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,18 +1,11 @@
 """Compares the fork with the official wheel in one run: interleaved processes, medians, ratios.
 
-usage: measure.py STOCK_PYTHON FORK_PYTHON [--json FILE]   (in the simulator: cargo xtask sim -- ...)
-
-Times are of one machine at one time; the ratios are the result. Used by `test_overhead.py` and by
-people.
+Times are of one machine at one time; the ratios are the result. Used by timing tests and by `cargo xtask bench --only overhead`.
 """
 
-import argparse
-import datetime
 import itertools
-import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import time
@@ -28,30 +21,6 @@ def torch_folder(python: str) -> Path:
     program = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     done = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True)
     return Path(done.stdout.strip())
-
-
-def context(stock: str, fork: str) -> dict:
-    """The machine and the versions that figures belong to."""
-    versions = [
-        subprocess.run(
-            [python, "-c", "import torch; print(torch.__version__)"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for python in (stock, fork)
-    ]
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((it.split(":", 1)[1].strip() for it in lines if it.startswith("model name")), "")
-    return {
-        "date": datetime.date.today().isoformat(),
-        "processor": model,
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "simulated": "libpinbuddy_cuda_sim" in os.environ.get("LD_PRELOAD", ""),
-        "stock": versions[0],
-        "fork": versions[1],
-    }
 
 
 def in_turn(turn: int, stock, fork) -> tuple:
@@ -230,46 +199,18 @@ def at_least(samples: list[float]) -> float:
     return sorted(samples)[k - 1]
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The command line of a comparison."""
-    parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("stock", metavar="STOCK_PYTHON")
-    parser.add_argument("fork", metavar="FORK_PYTHON")
-    parser.add_argument("--json", metavar="FILE", type=Path)
-    return parser.parse_args()
 
-
-def save(options: argparse.Namespace, results: dict) -> None:
-    """Writes the results with their context where `--json` asks for it."""
-    if options.json:
-        results = {"context": context(options.stock, options.fork)} | results
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
-
-
-def main() -> None:
-    options = arguments(__doc__)
-    stock, fork = torch_folder(options.stock), torch_folder(options.fork)
+def overhead(stock: str, fork: str) -> dict:
+    """What is left to upstream, and imports: the part `overhead` of the benchmark."""
+    theirs, ours = torch_folder(stock), torch_folder(fork)
     small = {"BUDDY_BLOCK_SIZE_MB": 256, "BUDDY_BLOCK_COUNT": 1}
-    results = {
-        "below_threshold_64KiB": compare_pairs(stock, fork, 64 << 10, **small),
-        "below_threshold_1MiB": compare_pairs(stock, fork, MIB, **small),
-        "disabled_64KiB": compare_pairs(stock, fork, 64 << 10, BUDDY_DISABLE=1),
-        "disabled_64MiB": compare_pairs(stock, fork, 64 * MIB, BUDDY_DISABLE=1),
-        "engine_8MiB": compare_pairs(stock, fork, 8 * MIB, **small),
-        "engine_64MiB": compare_pairs(stock, fork, 64 * MIB, **small),
-        "import": compare_imports(options.stock, options.fork),
-        "loading": compare_loading(options.stock, options.fork),
+    return {
+        "below_threshold_64KiB": compare_pairs(theirs, ours, 64 << 10, **small),
+        "below_threshold_1MiB": compare_pairs(theirs, ours, MIB, **small),
+        "disabled_64KiB": compare_pairs(theirs, ours, 64 << 10, BUDDY_DISABLE=1),
+        "disabled_64MiB": compare_pairs(theirs, ours, 64 * MIB, BUDDY_DISABLE=1),
+        "engine_8MiB": compare_pairs(theirs, ours, 8 * MIB, **small),
+        "engine_64MiB": compare_pairs(theirs, ours, 64 * MIB, **small),
+        "import": compare_imports(stock, fork),
+        "loading": compare_loading(stock, fork),
     }
-    print(f"{'allocate + free':24} {'stock ns':>9} {'fork ns':>9} {'ratio':>7}")
-    for name, it in results.items():
-        if "ratio" in it:
-            print(f"{name:24} {it['stock_ns']:9.1f} {it['fork_ns']:9.1f} {it['ratio']:7.3f}")
-    for name in ("import", "loading"):
-        it = results[name]
-        low, high = it["spread_ms"]
-        print(f"{name:24} {it['stock_ms']:9.1f} ms, fork {it['delta_ms']:+.2f} ({low:+.1f} to {high:+.1f})")
-    save(options, results)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Measures the requirements of a production allocator: memory after a clear, fit, steps, first block.
 
-usage: production.py STOCK_PYTHON FORK_PYTHON [--json FILE]  (in the simulator: cargo xtask sim -- ...)
+The part of that name of `cargo xtask bench`; test_production.py has its bounds.
 
 clear    the table of pytorch/pytorch#181094: a training trace with 3.7 GB of small buffers that
          live on; pinned before and after empty_cache
@@ -17,7 +17,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from measure import arguments, environment, save
+from measure import environment
 
 HERE = Path(__file__).parent
 COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "200000"}
@@ -175,37 +175,3 @@ def first(stock: str, fork: str, pairs: int = 15) -> dict:
         "ratio_quartiles": [quartiles[0], quartiles[2]],
     }
 
-
-def main() -> None:
-    options = arguments(__doc__)
-    results = {}
-
-    results["clear"] = clear(options.stock, options.fork)
-    print(f"{'pinned, GB':34}{'before':>10}{'after':>10}{'after/live':>12}")
-    for name, it in results["clear"].items():
-        before, after = it["before"] / 1e9, it["after"] / 1e9
-        print(f"{name:34}{before:10.3f}{after:10.3f}{it['after'] / it['live']:12.3f}")
-
-    results["fit"] = fit(options.stock, options.fork)
-    titles = ["stock", *FIT_SETTINGS]
-    print(f"\n{'pinned over requested':24}" + "".join(f"{title:>28}" for title in titles))
-    for name, by in results["fit"].items():
-        print(f"{name:24}" + "".join(f"{by[title]:28.3f}" for title in titles))
-
-    results["step"] = step(options.stock, options.fork)
-    print("\ncalls to the driver in each step of 155 tensors")
-    for name, pins in results["step"].items():
-        print(f"{name:24}" + "".join(f"{count:8}" for count in pins))
-
-    results["first"] = first(options.stock, options.fork)
-    it = results["first"]
-    low, high = it["ratio_quartiles"]
-    print(
-        f"\nthe first 64 MiB: stock {it['stock'] * 1e3:.1f} ms, fork {it['fork'] * 1e3:.1f} ms, "
-        f"ratio {it['ratio']:.3f} (quartiles {low:.3f} to {high:.3f})"
-    )
-    save(options, results)
-
-
-if __name__ == "__main__":
-    main()

@@ -43,7 +43,7 @@ pub enum Command {
     Test(Test),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
-    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results
+    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu)
     Gpu(gpu::Gpu),
     /// Compare the fork with the official wheel and other allocators, in turns on the same requests
     #[command(disable_help_flag = true)]
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Includes the commands that are handed on: a test of xtask-bench compares its own texts with this table.
+    /// Includes the command that is handed on.
     #[test]
     fn the_page_lists_every_command() {
         let page = std::fs::read_to_string(crate::support::paths::root().join("docs/commands.md"));
@@ -212,7 +212,7 @@ mod tests {
 
     fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
         let all = command.get_subcommands_mut();
-        // The help of commands that are handed on is xtask-bench's.
+        // The help of the command that is handed on is tests/bench/run.py's.
         all.filter(|it| it.get_name() != "help" && !it.is_disable_help_flag_set())
     }
 }

@@ -24,7 +24,6 @@ use std::process::ExitCode;
 use build_wheel::plan::Plan;
 use clap::Parser as _;
 use cli::Command;
-use programs::BENCH;
 use support::failure;
 use xtask_build as build_wheel;
 use xtask_python as python;
@@ -60,18 +59,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Hands `help COMMAND` on for the commands of other programs, and replaces this process. Returns an error if that
-/// fails, and None for other command lines.
+/// Hands `help bench` on, and replaces this process. Returns an error if that fails, and None for other command lines.
 fn help() -> Option<anyhow::Error> {
     let typed = support::typed::arguments();
     let words: Vec<_> = typed.iter().map(String::as_str).collect();
-    let (program, path): (_, &[&str]) = match words[..] {
-        ["help", "bench"] => (BENCH, &words[1..]),
-        ["help", "gpu", "plot"] => (BENCH, &["gpu", "plot"]),
+    let words = match words[..] {
+        ["help", "bench"] => vec!["--help".into()],
         _ => return None,
     };
-    let words = vec!["--help".into()];
-    program.hand_on(path, &cli::Handed { words }).err()
+    bench::run(&cli::Handed { words }).err()
 }
 
 fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {

@@ -10,7 +10,6 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
-use crate::cli::Handed;
 use crate::sim::saying;
 use crate::support::refusal::refuse;
 use crate::support::{cargo, paths};
@@ -21,12 +20,6 @@ pub struct Program {
     /// In words.
     what: &'static str,
 }
-
-/// The benchmark and plots.
-pub const BENCH: Program = Program {
-    package: "xtask-bench",
-    what: "the benchmark",
-};
 
 /// The users' program, as it is in wheels.
 pub const TOOLS: Program = Program {
@@ -70,13 +63,6 @@ impl Program {
             .expected(format!("{package} to compile"))
             .remedy(format!("cargo build --package {package}"))
             .into())
-    }
-
-    /// Replaces this process with the program.
-    pub fn hand_on(&self, path: &[&str], handed: &Handed) -> Result<Infallible> {
-        let mut command = Command::new(self.ensure()?);
-        command.args(path).args(&handed.words);
-        become_it(command)
     }
 }
 

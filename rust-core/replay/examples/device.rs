@@ -1,7 +1,9 @@
-//! A snapshot of PyTorch's on the model of its device allocator: what each reserved.
+//! A snapshot of PyTorch's on the model of its device allocator: what each reserved, as a line of JSON. `peak` and `end` are
+//! the model's bytes and the snapshot's. `cargo xtask bench --only trainings` asks this.
 //!
 //! usage: device SNAPSHOT [expandable]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 
@@ -9,6 +11,7 @@ use pinbuddy_replay::device::history::History;
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Kind, Settings, Torch};
 use pinbuddy_snapshot::{Snapshot, Whose};
+use serde_json::json;
 
 fn main() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
@@ -21,18 +24,21 @@ fn main() -> Result<(), String> {
         expandable,
         ..Settings::default()
     };
-    let mut text = format!("{} acts\n", history.acts.len());
-    text += &format!(
-        "{:?}
-",
-        history.compare(settings)
-    );
+    let agreement = history.compare(settings);
+    let mut models = BTreeMap::new();
     for kind in Kind::ALL {
         let mut replay: Replay<Torch> = Replay::new(kind.model());
         history.acts.iter().for_each(|act| replay.step(*act));
-        text += &format!("{}: {:?}\n", kind.name(), replay.outcome());
+        models.insert(kind.name(), format!("{:?}", replay.outcome()));
     }
+    let text = json!({
+        "acts": history.acts.len(),
+        "differs": agreement.differs,
+        "peak": agreement.peak,
+        "end": agreement.end,
+        "models": models,
+    });
     // A pipe that closes early is no error.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     Ok(())
 }

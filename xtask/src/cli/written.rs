@@ -1,5 +1,5 @@
-//! Checks that the parser accepts the `cargo xtask` commands of workflows, scripts and documents. A test of xtask-bench checks
-//! the commands that are handed on.
+//! Checks that the parser accepts the `cargo xtask` commands of workflows, scripts and documents. `bench` is
+//! handed on: tests/python/test_bench.py checks it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

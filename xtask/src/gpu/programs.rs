@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::bench::harness;
+use crate::bench;
 use crate::cli::gpu::Programs;
 use crate::support::paths;
 use crate::support::progress::Progress;
@@ -40,7 +40,7 @@ pub fn run(args: &Programs) -> Result<()> {
             .into())
     })?;
     progress.step("compile the harness of the benchmark", |_| {
-        harness::build(&stock, &bin.join("harness"))
+        bench::build(&stock, &bin.join("harness"))
     })?;
     println!("{}", paths::show(&args.out));
     Ok(())

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::fork;
 use crate::bench;
-use crate::gpu::plot;
 use crate::runtime;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
@@ -53,7 +52,7 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     let file = out.path().join("results.json");
     let text = fs::read_to_string(&file).context("the run wrote no results.json")?;
     let tally = tally(&serde_json::from_str(&text)?)?.checked(success);
-    let drawn = plot::draw(&file, out.path())?;
+    let drawn = bench::plot(&file, out.path())?;
     anyhow::ensure!(drawn == PLOTS, "{drawn} plots were drawn, not {PLOTS}");
     Ok(tally)
 }

@@ -116,7 +116,7 @@ mod tests {
         }
         assert!(!folder.join("xtask").exists());
         let lock = fs::read_to_string(folder.join("Cargo.lock")).unwrap();
-        assert!(lock.contains("\"cxx\"") && !lock.contains("\"plotters\""));
+        assert!(lock.contains("\"cxx\"") && !lock.contains("\"xshell\""));
         let shell = Shell::new().unwrap();
         shell.change_dir(folder);
         let cargo = std::env::var_os("CARGO").unwrap();

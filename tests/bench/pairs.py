@@ -1,0 +1,202 @@
+"""Pairs of allocate and free: hits by size, on several threads, among many blocks, recorded, and of device memory."""
+
+import time
+from statistics import median
+
+from harness import SYNC, TIMED, Case, Machine, Process, measure, medians, ratios, requests
+from results import Failed, Results, at_least, at_most, by_name, table
+
+KIB, MIB = 1 << 10, 1 << 20
+
+# A name, the requests in the harness's words (requests.h), pairs of about a millisecond, and the most of stock's time.
+SIZES = {"4KiB": 4 * KIB, "64KiB": 64 * KIB, "1MiB": MIB, "4MiB": 4 * MIB, "8MiB": 8 * MIB, "16MiB": 16 * MIB,
+         "64MiB": 64 * MIB, "129.5MiB": 259 * MIB // 2, "512MiB": 512 * MIB}
+HITS = [(name, str(size), 8_000, 0.8) for name, size in SIZES.items()] + [
+    ("mixed", "mixed", 8_000, 0.8), ("event", "event", 1_500, 0.9), ("event-64KiB", "small-event", 1_500, 0.9)]
+P99, MISS = 1.0, 3.0
+
+
+def hit(machine: Machine, results: Results) -> None:
+    """Cached blocks; and a request that splits a block, whose free merges it, beside a hit of stock's, which splits nothing."""
+    cases = []
+    for name, pattern, pairs, _ in HITS:
+        cases.append(Case(name, f"pairs {pairs}", requests(pattern, 4 * pairs)))
+        cases.append(Case(f"{name} p99", f"single {pairs}", field="p99"))
+
+    def miss(process: Process) -> None:
+        # Each size once before, so that pins of stock-tuned are not measured.
+        requests(str(8 * MIB) if process.name == "stock" else "miss", 16_000)(process)
+
+    cases.append(Case("miss", "pairs 5000", miss))
+    seen = measure(machine, lambda: machine.start_all(TIMED, SYNC), cases)
+    ratio = {subject: {case: ratios(it, subject) for case, it in seen.items()} for subject in TIMED}
+    for name, _, _, target in HITS:
+        results.rounds(("hit_pair_ratio", name), ratio["pinbuddy"][name], at_most(target))
+        results.rounds(("p99_ratio", name), ratio["pinbuddy"][f"{name} p99"], at_most(P99))
+    results.rounds(("miss_ratio",), ratio["pinbuddy"]["miss"], at_most(MISS))
+    timed = [it for it in seen if not it.endswith("p99")]
+    times = {subject: {case: medians(seen[case], subject) for case in timed} for subject in TIMED}
+    results.details["hit"] = {
+        "pair_ns": by_name(times),
+        "ratio": by_name({subject: {case: it[case] for case in timed} for subject, it in ratio.items()}),
+        "p99_ratio": by_name({subject: {name: it[f"{name} p99"] for name, *_ in HITS} for subject, it in ratio.items()}),
+    }
+    rows = [(case, [median(times[it][case]) for it in TIMED]) for case in timed]
+    rows += [(f"{case} / stock", [median(ratio[it][case]) for it in TIMED]) for case in seen]
+    print(table("allocate + free, ns", TIMED, rows))
+    results.charts.append({
+        "file": "latency-by-size", "title": "Allocate + free of a cached block", "x": "size of the request",
+        "y": "nanoseconds a pair", "x_scale": "bytes",
+        "series": {it: [[size, median(times[it][name])] for name, size in SIZES.items()] for it in TIMED}})
+
+
+COUNTS = (1, 2, 4, 8)
+ALL_PAIRS = 40_000  # of all threads together: some milliseconds
+
+
+def threads(machine: Machine, results: Results) -> None:
+    def start() -> list:
+        processes = machine.start_all(TIMED, SYNC)
+        for it in processes:
+            it.ask(f"requests {8 * MIB}")
+        return processes
+
+    cases = [Case(str(count), f"threads {count} {ALL_PAIRS // count}") for count in COUNTS]
+    seen = measure(machine, start, cases, turns=-(-machine.turns // 2), pinned=False)
+    # Throughput is the inverse of time.
+    faster = {it: {str(count): ratios(seen[str(count)], "stock", it) for count in COUNTS} for it in TIMED}
+    times = {it: {str(count): [time / ALL_PAIRS for time in medians(seen[str(count)], it)] for count in COUNTS} for it in TIMED}
+    for count in COUNTS[1:]:
+        results.rounds(("threads_ratio", count), faster["pinbuddy"][str(count)], at_least(1.5))
+    results.details["threads"] = {"pair_ns": by_name(times), "throughput": by_name(faster)}
+    rows = [(f"{count}, ns a pair", [median(times[it][str(count)]) for it in TIMED]) for count in COUNTS]
+    rows += [(f"{count}, throughput / stock", [median(faster[it][str(count)]) for it in TIMED]) for count in COUNTS]
+    print(table("threads", TIMED, rows))
+    results.charts.append({
+        "file": "latency-by-threads", "title": "Allocate + free of 8 MiB by several threads at once", "x": "threads",
+        "y": "nanoseconds a pair, all threads together", "x_scale": "log2",
+        "series": {it: [[count, median(times[it][str(count)])] for count in COUNTS] for it in TIMED}})
+
+
+CROWDS = (100, 1_000, 10_000, 100_000, 1_000_000)
+PATIENCE = 20  # seconds that an allocator may take to make the blocks; if it takes longer, it is left out from there on
+
+
+def scaling(machine: Machine, results: Results) -> None:
+    """Split and merge among a growing number of live and free blocks."""
+    counts = CROWDS if machine.effort == "full" else CROWDS[:4]
+    # Room for a million live and a million free blocks of 4 KiB, and more.
+    room = {**SYNC, "BUDDY_THRESHOLD_MB": "0", "BUDDY_BLOCK_COUNT": "10"}
+
+    def start() -> list:
+        processes = machine.start_all(TIMED, room)
+        for it in processes:
+            it.ask("requests small-miss")
+        return processes
+
+    def crowd(count: int):
+        def prepare(process: Process) -> bool:
+            able = process.number(f"crowd {count} {PATIENCE}", "done") == 1
+            if able:
+                process.ask("pairs 1000")
+            return able
+
+        return prepare
+
+    cases = [Case(str(count), "pairs 1000", crowd(count)) for count in counts]
+    # Making the blocks takes longer than all turns.
+    seen = measure(machine, start, cases, rounds=min(machine.rounds, 5), turns=-(-machine.turns // 2))
+    times = {it: {count: medians(seen[str(count)], it) for count in counts if it in seen[str(count)]} for it in TIMED}
+    for it, own in times.items():
+        for count, rounds in own.items():
+            results.rounds(("scaling", it, count), rounds)
+    ours = [median(rounds) for rounds in times["pinbuddy"].values()]
+    results.value(("context", "scaling_slowest_over_fastest"), max(ours) / min(ours), at_most(2.0))
+    results.details["scaling"] = {"patience_s": PATIENCE, "block_bytes": 4096}
+    cell = {it: {count: median(rounds) for count, rounds in own.items()} for it, own in times.items()}
+    print(table("among blocks, ns a pair", TIMED, [(count, [cell[it].get(count) for it in TIMED]) for count in counts]))
+    results.charts.append({
+        "file": "latency-by-blocks", "title": "Allocate + free, no two sizes alike, among other blocks",
+        "x": "live blocks, and as many free ones between them", "y": "nanoseconds a pair", "x_scale": "log", "y_scale": "log",
+        "series": {it: [[count, value] for count, value in own.items()] for it, own in cell.items()}})
+
+
+RECORDED = {"64KiB": str(64 * KIB), "8MiB": str(8 * MIB), "mixed": "mixed"}
+FEW = 2_000  # no ring is full after so many
+REST = 0.012  # seconds in which the writer's thread drains the rings
+MORE_RECORDED = 30.0
+
+
+def record(machine: Machine, results: Results) -> None:
+    """Nanoseconds that a pair takes more while BUDDY_TRACE records it. Nothing may be dropped, which would be cheaper."""
+    off, rows = {}, []
+    for name, pattern in RECORDED.items():
+        without, more = [], []
+        for _ in range(machine.rounds):
+            with machine.folder() as folder:
+                trace = folder / "trace.jsonl"
+
+                def start() -> list:
+                    both = [machine.start("pinbuddy", name="off"), machine.start("pinbuddy", {"BUDDY_TRACE": str(trace)}, name="on")]
+                    for it in both:
+                        it.ask(f"requests {pattern}")
+                        for _ in range(4):
+                            time.sleep(REST)
+                            it.ask(f"pairs {FEW}")
+                    # The writer's thread is there by now, and keeps all cores.
+                    return both
+
+                case = Case(name, f"pairs {FEW}", before=lambda: time.sleep(REST))
+                seen = measure(machine, start, [case], rounds=1)[name]
+                lines = trace.read_text().splitlines()
+            lost = sum('"op":"lost"' in line for line in lines)
+            if len(lines) < 2 or lost:
+                raise Failed(f"the trace was written more slowly than it came, {lost} times: a quieter machine records all of it")
+            without += medians(seen, "off")
+            more.append(median(on - none for on, none in zip(seen["on"][0], seen["off"][0])))
+        results.rounds(("record_more_ns", name), more, at_most(MORE_RECORDED))
+        off[name] = round(median(without), 1)
+        rows.append((name, [median(without), median(without) + median(more), median(more)]))
+    results.details["record"] = {"off_ns": off}
+    print(table("allocate + free, recorded, ns", ["off", "recorded", "more"], rows))
+
+
+# A name, what is measured, and whether that is what was recorded and planned. A plan of 16 MiB has no room for 64 MiB.
+# PyTorch takes a shorter region from a segment of 20 MiB, whose rest would be one more free block that its own requests
+# look at: that is no cost of passing through.
+DEVICE = [("2MiB", str(2 * MIB), True), ("16MiB", str(16 * MIB), True), ("64MiB", str(64 * MIB), True),
+          ("large-mixed", "large-mixed", True), ("64KiB-passes", str(64 * KIB), False), ("64MiB-passes", str(64 * MIB), False)]
+DEVICE_PAIRS, DEVICE_RECORDED = 4_000, 6_000
+DEVICE_RATIO, DEVICE_MORE = 0.8, 20.0
+
+
+def device(machine: Machine, results: Results) -> None:
+    """Device memory: what is planned is judged by the ratio, what passes through beside a plan by the nanoseconds on top."""
+    rows, details = [], {"stock_ns": {}, "planned_ns": {}}
+    for name, measured, planned in DEVICE:
+        machine.say(f"{name}, the first run")
+        with machine.folder() as folder:
+            # A plan is only made where there is no file.
+            plan = {"BUDDY_DEVICE_PLAN": str(folder / "device.plan")}
+            with machine.start("pinbuddy", plan) as first:
+                first.ask(f"device {measured if planned else 16 * MIB}")
+                first.ask(f"device-pairs {DEVICE_RECORDED}")
+            if not (folder / "device.plan").is_file():
+                raise Failed("the first run wrote no plan")
+
+            def prepare(process: Process) -> None:
+                process.ask(f"device {measured}")
+                process.ask(f"device-pairs {4 * DEVICE_PAIRS}")
+
+            case = Case(name, f"device-pairs {DEVICE_PAIRS}", prepare)
+            seen = measure(machine, lambda: [machine.start("stock"), machine.start("pinbuddy", plan)], [case])[name]
+        more = [median(a - b for a, b in zip(ours, stock)) for ours, stock in zip(seen["pinbuddy"], seen["stock"])]
+        if planned:
+            results.rounds(("device_pair_ratio", name), ratios(seen, "pinbuddy"), at_most(DEVICE_RATIO))
+        else:
+            results.rounds(("device_more_ns", name), more, at_most(DEVICE_MORE))
+        cells = [median(medians(seen, "stock")), median(medians(seen, "pinbuddy")), median(ratios(seen, "pinbuddy"))]
+        details["stock_ns"][name], details["planned_ns"][name] = round(cells[0], 1), round(cells[1], 1)
+        rows.append((name, cells))
+    results.details["device"] = details
+    print(table("device memory, allocate + free", ["stock ns", "with a plan ns", "ratio"], rows))

@@ -1,0 +1,74 @@
+//! `cargo xtask bench`: handed on to `tests/bench/run.py`, which asks this program for environments and the simulator.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cli::Handed;
+use crate::programs::become_it;
+use crate::python::environment::Environment;
+use crate::support::paths;
+use crate::support::tally::Tally;
+use crate::venv;
+
+/// `bench`: replaces this process.
+pub fn run(handed: &Handed) -> Result<Infallible> {
+    let mut command = program()?;
+    command.args(&handed.words);
+    become_it(command)
+}
+
+fn program() -> Result<Command> {
+    let mut command = python("run.py");
+    command.arg("--xtask").arg(env::current_exe()?);
+    Ok(command)
+}
+
+fn python(file: &str) -> Command {
+    let mut command = Command::new("python3");
+    command.arg(paths::root().join("tests/bench").join(file));
+    command
+}
+
+/// A few turns of the parts that need the harness alone: for `cargo xtask test`.
+pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
+    let mut command = program()?;
+    command.arg("--smoke").arg("--fork").arg(&**fork);
+    succeed(command.arg("--stock").arg(&**stock))?;
+    Ok(Tally::one())
+}
+
+/// The harness, compiled unless it is current.
+pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
+    let program = paths::target().join("bench/harness");
+    let stock = venv::open(stock, true)?;
+    succeed(python("build.py").arg(stock.torch()).arg(&program))?;
+    Ok(program)
+}
+
+/// Compiles the harness to any path. It contains no path of libtorch.
+pub fn build(stock: &Environment, program: &Path) -> Result<()> {
+    let mut command = python("build.py");
+    succeed(command.arg(stock.torch()).arg(program).arg("--once"))
+}
+
+/// Draws the plots of a GPU run into a folder; returns how many it then has.
+pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
+    let mut command = program()?;
+    command.arg("--plot").arg(results).arg("--out").arg(folder);
+    succeed(&mut command)?;
+    let drawn = |path: &Path| path.extension() == Some(OsStr::new("svg"));
+    let entries = std::fs::read_dir(folder)?.flatten();
+    Ok(entries.filter(|it| drawn(&it.path())).count())
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status();
+    let status = status.with_context(|| format!("running {command:?}"))?;
+    anyhow::ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
