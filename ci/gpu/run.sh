@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows within thirteen minutes what only a GPU can, with this machine's python3 and torch: tests, measurements,
-# results.json, a table and plots. Run it in the folder that ci/gpu/pack.sh made, or in a checkout with --stock and
+# results.json and a table. Run it in the folder that ci/gpu/pack.sh made, or in a checkout with --stock and
 # --fork.
 #
 # usage: ci/gpu/run.sh [--quick] [--simulator] [--out DIR] ...     (--help says all; DIR: $OUT, or gpu-results)

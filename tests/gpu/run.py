@@ -1,14 +1,13 @@
 """Runs everything that only a GPU can show, within thirteen minutes: `run.py --out DIR`, or ci/gpu/run.sh.
 
 Each stage has a time budget; a stage that exceeds it is stopped and reported, and the others continue. results.json
-is written after every stage; results.md, which is printed, and plots at the end. Exits with 1 if a test fails that
+is written after every stage; results.md, which is printed, at the end. Exits with 1 if a test fails that
 stock passes, or if a stage does not end; with --strict also if a target is missed.
 """
 
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tarfile
 import threading
@@ -19,8 +18,8 @@ from pathlib import Path
 import machine
 import measure_clients
 import measure_questions
+import measuring
 import report
-import fixture
 import stage
 import suites
 import targets
@@ -141,14 +140,15 @@ class Run:
         slug = name.lower().replace(",", "").replace("+", "p").replace(" ", "-")
         described, out = self.work / f"{slug}.fixture.json", self.work / f"{slug}.json"
         o = self.options
-        its = fixture.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
-        described.write_text(json.dumps(fixture.describe(its)))
+        its = measuring.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
+        described.write_text(json.dumps(its.describe()))
         script, *rest = command
         line = [self.options.python, str(HERE / script), str(described), str(out), *rest]
         print(f"-- {name}, {seconds:.0f} s at most", flush=True)
-        ended = stage.run(stage.Stage(name, line, seconds), seconds, self.work / f"{slug}.txt")
-        self._keep(name, ended, json.loads(out.read_text()) if out.exists() else None, kind)
-        print(f"   {name}: {ended['outcome']} in {ended['seconds']:.0f} s {ended['detail']}", flush=True)
+        ended = stage.run(line, seconds, self.work / f"{slug}.txt")
+        told = {"outcome": ended.outcome, "seconds": ended.seconds, "budget_s": round(seconds, 1), "detail": ended.detail}
+        self._keep(name, told, json.loads(out.read_text()) if out.exists() else None, kind)
+        print(f"   {name}: {ended.outcome} in {ended.seconds:.0f} s {ended.detail}", flush=True)
 
     def _keep(self, name: str, ended: dict, written: dict | None, kind: str) -> None:
         with self.writing:
@@ -210,29 +210,15 @@ def main() -> int:
 
 
 def conclude(run: Run) -> None:
-    """The table, the plots, and one file of all that was said."""
+    """The table, and one file of all that was said."""
     out = run.options.out
     text = report.markdown(run.results)
     (out / "results.md").write_text(text)
     print(text)
-    plot(out, run.options.programs / "xtask-bench")
     with tarfile.open(out / "logs.tar.gz", "w:gz") as logs:
         for file in sorted(run.work.glob("*.txt")):
             logs.add(file, arcname=file.name)
     shutil.rmtree(run.work)
-
-
-def plot(out: Path, program: Path) -> None:
-    """Drawn by the packed program; results.json has all that it takes."""
-    later = f"cargo xtask gpu plot {out / 'results.json'} --out {out}"
-    try:
-        command = [program, "gpu", "plot", out / "results.json", "--out", out]
-        done = subprocess.run(command, capture_output=True, text=True)
-        said, drawn = done.stderr.strip(), done.returncode == 0
-    except OSError as error:
-        said, drawn = str(error), False
-    if not drawn:
-        print(f"no plots yet: {said}\n  to do     {later}")
 
 
 if __name__ == "__main__":

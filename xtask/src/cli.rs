@@ -49,7 +49,7 @@ pub enum Command {
     TestClients(TestClients),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),
-    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results
+    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu)
     Gpu(gpu::Gpu),
     /// Compare the fork with the official wheel and other allocators, in turns on the same requests
     #[command(disable_help_flag = true)]

@@ -73,7 +73,6 @@ fn help() -> Option<anyhow::Error> {
     let words: Vec<_> = typed.iter().map(String::as_str).collect();
     let (program, path): (_, &[&str]) = match words[..] {
         ["help", "bench"] => (BENCH, &words[1..]),
-        ["help", "gpu", "plot"] => (BENCH, &["gpu", "plot"]),
         _ => return None,
     };
     let words = vec!["--help".into()];

@@ -22,7 +22,7 @@ pub struct Program {
     what: &'static str,
 }
 
-/// The benchmark and plots.
+/// The benchmark.
 pub const BENCH: Program = Program {
     package: "xtask-bench",
     what: "the benchmark",
@@ -32,6 +32,12 @@ pub const BENCH: Program = Program {
 pub const TOOLS: Program = Program {
     package: "pinbuddy-tools",
     what: "pinbuddy's tools",
+};
+
+/// What a run on a GPU asks the driver.
+pub const QUESTIONS: Program = Program {
+    package: "pinbuddy-gpu-questions",
+    what: "the questions for a GPU",
 };
 
 impl Program {

@@ -18,39 +18,11 @@ pub struct Cli {
 /// What this program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu), and plot its results
-    Gpu(Gpu),
     /// Compare the fork with the official wheel and other allocators, in turns on the same requests
     Bench(Bench),
     /// Run a few turns of the parts that need the harness alone, as a test
     #[command(hide = true)]
     Smoke(Smoke),
-}
-
-/// Options of `gpu`.
-#[derive(Debug, Args)]
-pub struct Gpu {
-    /// Which part of it.
-    #[command(subcommand)]
-    pub command: GpuCommand,
-}
-
-/// What comes after ci/gpu/run.sh.
-#[derive(Debug, Subcommand)]
-pub enum GpuCommand {
-    /// Draw the plots of a run's results.json
-    Plot(Plot),
-}
-
-/// Options of `gpu plot`.
-#[derive(Debug, Args)]
-pub struct Plot {
-    /// What the run wrote
-    #[arg(value_name = "RESULTS.json")]
-    pub results: PathBuf,
-    /// Where the plots go
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub out: PathBuf,
 }
 
 /// Options of `bench`.
@@ -178,11 +150,7 @@ mod tests {
         // The table of commands has their names alone.
         let not = ["#", "echo ", "| `cargo xtask "];
         let lines = said.filter(|it| !not.iter().any(|start| it.starts_with(start)));
-        let own = |words: &Vec<String>| {
-            let name = words.first().map_or("", String::as_str);
-            let plot = words.get(1).is_some_and(|it| it == "plot");
-            name == "bench" || name == "gpu" && plot
-        };
+        let own = |words: &Vec<String>| words.first().is_some_and(|it| it == "bench");
         let mut checked = 0;
         for words in lines.flat_map(commands).filter(own) {
             let words = ["cargo xtask".to_owned()].into_iter().chain(words);

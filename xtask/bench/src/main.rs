@@ -1,6 +1,6 @@
-//! The benchmark and plots: a program that `cargo xtask` starts. It builds nothing itself.
+//! The benchmark: a program that `cargo xtask` starts. It builds nothing itself.
 //!
-//! It is given two environments with torch, the harness and the simulator. Plots need none of these.
+//! It is given two environments with torch, the harness and the simulator.
 
 #![allow(
     unreachable_pub,
@@ -9,20 +9,16 @@
 
 mod bench;
 mod cli;
-mod gpu_plot;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use cli::{Command, GpuCommand};
+use cli::Command;
 use xtask_support::{failure, scratch};
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let result = scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
-        Command::Gpu(args) => match &args.command {
-            GpuCommand::Plot(args) => gpu_plot::run(args),
-        },
         Command::Bench(args) => bench::run(args),
         Command::Smoke(args) => bench::smoke(args),
     });

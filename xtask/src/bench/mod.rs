@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `gpu plot`: handed on to the program `xtask-bench`.
+//! `cargo xtask bench`: handed on to the program `xtask-bench`.
 //!
 //! The program has the options, measures and draws. This module makes the environments, the simulator and the
 //! harness.
@@ -7,7 +7,6 @@ pub mod harness;
 
 use std::convert::Infallible;
 use std::env;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
@@ -106,16 +105,6 @@ pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
 pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
     let stock = venv::open(stock, true)?;
     Progress::new(1).step("the harness", |step| harness::ensure(&stock, step))
-}
-
-/// Draws the plots of a GPU run into a folder; returns how many it then has.
-pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
-    let mut command = Command::new(BENCH.ensure()?);
-    command.args(["gpu", "plot"]).arg(results);
-    succeed(command.arg("--out").arg(folder))?;
-    let drawn = |path: &Path| path.extension() == Some(OsStr::new("svg"));
-    let entries = std::fs::read_dir(folder)?.flatten();
-    Ok(entries.filter(|it| drawn(&it.path())).count())
 }
 
 fn succeed(command: &mut Command) -> Result<()> {

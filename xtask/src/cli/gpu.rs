@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Handed;
-
 /// Options of `gpu`.
 #[derive(Debug, Args)]
 pub struct Gpu {
@@ -14,14 +12,11 @@ pub struct Gpu {
     pub command: Command,
 }
 
-/// What ci/gpu/pack.sh needs, and what comes after ci/gpu/run.sh.
+/// What ci/gpu/pack.sh needs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile the C++ programs of a run and PyTorch's tests, for a machine with that torch and no compiler
+    /// Compile the programs of a run and PyTorch's tests, for a machine with that torch and no compiler
     Programs(Programs),
-    /// Draw the plots of a run's results.json
-    #[command(disable_help_flag = true)]
-    Plot(Handed),
 }
 
 /// Options of `gpu programs`.

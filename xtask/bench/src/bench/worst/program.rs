@@ -13,7 +13,7 @@ pub struct Program {
 /// How it runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// `tests/python/worst/NAME.py` with arguments, with stock and with the fork.
+    /// `tests/programs/NAME.py` with arguments, with stock and with the fork.
     Beside(&'static str, &'static [&'static str]),
     /// The same with the fork alone.
     Alone(&'static str, &'static [&'static str]),
@@ -209,7 +209,7 @@ mod tests {
             let (Run::Beside(file, _) | Run::Alone(file, _)) = program.run else {
                 continue;
             };
-            let path = paths::root().join(format!("tests/python/worst/{file}.py"));
+            let path = paths::root().join(format!("tests/programs/{file}.py"));
             assert!(path.is_file(), "{}", path.display());
             assert!(!program.judged.is_empty(), "{name} is judged");
         }

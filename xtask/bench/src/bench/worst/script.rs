@@ -1,4 +1,4 @@
-//! Runs a program of `tests/python/worst` once, with stock or the fork, and reads its figures.
+//! Runs a program of `tests/programs` once, with stock or the fork, and reads its figures.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub fn run(fixture: &Fixture, program: &Program, fork: bool) -> Result<Figures> 
     let environments = &fixture.environments;
     let mut command = environments.command(environments.environment(fork).python())?;
     command
-        .current_dir(paths::root().join("tests/python/worst"))
+        .current_dir(paths::root().join("tests/programs"))
         .arg(format!("{file}.py"))
         .args(arguments)
         .env("PYTHONDONTWRITEBYTECODE", "1");
@@ -39,7 +39,7 @@ pub fn run(fixture: &Fixture, program: &Program, fork: bool) -> Result<Figures> 
             Err(refuse(format!("{} failed with {which}", program.name))
                 .found(format!("{}\n{}", output.status, errors.trim()))
                 .expected("figures as one line of JSON")
-                .remedy("cargo xtask sim -- PYTHON tests/python/worst/NAME.py runs it by itself")
+                .remedy("cargo xtask sim -- PYTHON tests/programs/NAME.py runs it by itself")
                 .into())
         }
     }
