@@ -60,8 +60,9 @@ impl Cuda for StandIn {
         let mut state = self.state();
         let before = state.registered.range(..address + size).next_back();
         let free = before.is_none_or(|(low, length)| low + length <= address);
+        only_if(free, "cuMemHostRegister")?;
         state.registered.insert(address, size);
-        only_if(free, "cuMemHostRegister")
+        Ok(())
     }
 
     fn unregister(&self, address: usize) -> Result<()> {

@@ -29,7 +29,7 @@ pub enum Part {
     Overhead,
     /// Clear, fit, steps, first block (tests/python/production.py)
     Production,
-    /// Cold starts, growth, clears, shortage, exits (tests/programs); worst/NAME is one of its programs
+    /// Cold starts, growth, clears, shortage, exits (files of tests/programs); worst/NAME is one of its programs
     Worst,
     /// Building the fork wheel, with nothing compiled
     Build,
