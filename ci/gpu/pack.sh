@@ -40,12 +40,12 @@ fi
 python3 -m zipfile --extract "$plugin" "$work/plugin"
 rm -rf "$work/wheel"
 
-# The harness of the benchmark, PyTorch's C++ test of the allocator, and its Python tests.
+# The harness of the benchmark, PyTorch's C++ test of the allocator, its Python tests, and the questions for the driver.
 cargo xtask gpu programs --torch "$torch" "${source[@]}" --out "$work"
 strip "$work"/bin/*
 
 cp -r ci/gpu "$work/ci/"
-for tests in gpu gpu/questions gpu/clients python upstream; do
+for tests in gpu programs python upstream; do
     mkdir "$work/tests/$tests"
     cp tests/$tests/*.py "$work/tests/$tests/"
 done

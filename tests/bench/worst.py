@@ -13,7 +13,7 @@ from harness import SYNC, Case, Machine, measure, medians, ratios, requests
 from replays import available_memory
 from results import Failed, Results, at_most, table
 
-SCRIPTS = Path(__file__).parent.parent / "python/worst"
+SCRIPTS = Path(__file__).parent.parent / "programs"
 NEEDED = 8 << 30  # for one program: 6,000 MiB pinned for real, and what it uses besides
 MOST_ROUNDS = 5  # starting torch takes longer than most programs
 

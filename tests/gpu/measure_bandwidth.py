@@ -4,9 +4,10 @@ One process for each kind of pinned memory: stock's cudaHostAlloc; the engine's 
 registered in chunks of 64 MiB, so that each copy of 256 MiB crosses registrations.
 """
 
-import fixture
-from crew import Crew, Worker, in_order
-from ratios import ratio, spread
+import time
+
+import measuring
+from measuring import Worker, in_order, ratio, spread, together
 
 DIRECTIONS = ("h2d", "d2h")
 DEFAULT = "engine"
@@ -17,14 +18,49 @@ OURS = {
 }
 
 
-def measure(it: fixture.Fixture) -> None:
+_blocks: dict[int, tuple] = {}
+
+
+def _blocks_of(size: int) -> tuple:
+    """On the host and on the device, the same ones each time."""
+    import torch
+
+    if size not in _blocks:
+        host = torch.empty(size, dtype=torch.uint8, pin_memory=True).fill_(1)
+        _blocks[size] = host, torch.empty(size, dtype=torch.uint8, device="cuda")
+    return _blocks[size]
+
+
+def is_engines(size: int) -> bool:
+    """Whether the host's block is a part of the engine's memory."""
+    from program import of_engine
+
+    return of_engine(_blocks_of(size)[0])
+
+
+def gb_per_s(direction: str, size: int, copies: int) -> float:
+    """So many consecutive copies on a stream, `h2d` or `d2h`."""
+    import torch
+
+    host, device = _blocks_of(size)
+    to, source = (device, host) if direction == "h2d" else (host, device)
+    to.copy_(source, non_blocking=True)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(copies):
+        to.copy_(source, non_blocking=True)
+    torch.cuda.synchronize()
+    return copies * size / (time.perf_counter() - start) / 1e9
+
+
+def measure(it: measuring.Fixture) -> None:
     mib, copies = ([8, 32], 2) if it.simulated else ([16, 64, 256], 8)
     blocks = {"BUDDY_BLOCK_SIZE_MB": 128 if it.simulated else 1024, "BUDDY_BLOCK_COUNT": 1, "BUDDY_WARMUP": "sync"}
-    workers = {"stock": Worker(it.ways["stock"], "work_bandwidth")}
+    workers = {"stock": Worker(it.ways["stock"], "measure_bandwidth")}
     for name, settings in OURS.items():
-        workers[name] = Worker(it.ways["ours"], "work_bandwidth", **blocks | settings)
+        workers[name] = Worker(it.ways["ours"], "measure_bandwidth", **blocks | settings)
     sizes = {f"{it} MiB": it << 20 for it in mib}
-    with Crew(workers):
+    with together(workers):
         for name in OURS:
             if not all(workers[name].ask("is_engines", size=size) for size in sizes.values()):
                 raise RuntimeError(f"{name}: the blocks are not the engine's")
@@ -54,4 +90,4 @@ def results(seen: dict) -> dict:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

@@ -9,11 +9,11 @@ import random
 import subprocess
 from pathlib import Path
 
-import fixture
-from crew import in_order
-from ratios import ratio, spread
+import measuring
+from measuring import in_order, ratio, spread
 
 HERE = Path(__file__).parent
+PROGRAMS = HERE.parent / "programs"
 SIZES = {"words": 16000, "width": 2048, "heads": 16, "layers": 20, "batch": 4}
 SMALL = {"words": 512, "width": 256, "heads": 4, "layers": 2, "batch": 4}
 # Tokens of the batches of an epoch.
@@ -33,7 +33,7 @@ COMPARED = ("reserved_gib", "step_s")
 GIB = 1 << 30
 
 
-def measure(it: fixture.Fixture) -> None:
+def measure(it: measuring.Fixture) -> None:
     plan = it.out.with_suffix(".plan")
     plan.unlink(missing_ok=True)
     lengths = SMALL_LENGTHS if it.simulated else LENGTHS
@@ -56,11 +56,11 @@ def measure(it: fixture.Fixture) -> None:
         it.write(results(seen) | {"sizes": sizes, "parameters": recorded["parameters"]})
 
 
-def train(it: fixture.Fixture, way: str, sizes: dict, **settings) -> dict:
-    command = [it.ways[way].python, str(HERE / "train_lengths.py"), json.dumps(sizes), way]
+def train(it: measuring.Fixture, way: str, sizes: dict, **settings) -> dict:
+    command = [it.ways[way].python, str(PROGRAMS / "train_lengths.py"), json.dumps(sizes), way]
     environment = it.ways[way].environment(**settings)
-    # For `release`, which tests share.
-    environment["PYTHONPATH"] = ":".join(filter(None, [environment.get("PYTHONPATH"), str(HERE.parent / "python")]))
+    # For `worker`, and for `release`, which tests share.
+    environment["PYTHONPATH"] = ":".join(filter(None, [environment.get("PYTHONPATH"), str(HERE), str(HERE.parent / "python")]))
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} with {settings} exited with {done.returncode}")
@@ -101,4 +101,4 @@ def served(run: dict) -> dict:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

@@ -1,26 +1,36 @@
 """The time to the first block of 64 MiB, while the warm-up that it starts continues in the background.
 
-Each has its own process, with CUDA initialized and nothing pinned, which ends before the next one's turn. The
-processes of a round start together, since starting takes longest.
+Each has its own process, with CUDA initialized and nothing pinned, which ends before the next one's turn. The processes of a round start
+together, since starting takes longest.
 """
 
-import fixture
-from crew import Crew, Worker, in_order
-from ratios import ratio, spread
+import time
+
+import measuring
+from measuring import Worker, in_order, ratio, spread, together
 
 
-def measure(it: fixture.Fixture) -> None:
+def first(mib: int) -> float:
+    """Seconds until it is there."""
+    import torch
+
+    start = time.perf_counter()
+    torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
+    return time.perf_counter() - start
+
+
+def measure(it: measuring.Fixture) -> None:
     # Few enough blocks for any machine: the warm-up only has to continue behind the first one.
     settings = {"ours": {"BUDDY_BLOCK_COUNT": 1} if it.simulated else {}, "stock": {}}
     seen: dict[str, list[float]] = {name: [] for name in settings}
     pairs = 1 if it.simulated else 3
     for _ in it.rounds(5):
         workers = {
-            (pair, name): Worker(it.ways[name], "work_first", **own)
+            (pair, name): Worker(it.ways[name], "measure_first", **own)
             for pair in range(pairs)
             for name, own in settings.items()
         }
-        with Crew(workers):
+        with together(workers):
             for pair in range(pairs):
                 for name in in_order(settings, len(seen["stock"])):
                     seen[name].append(workers[pair, name].ask("first", mib=64))
@@ -34,4 +44,4 @@ def results(seen: dict[str, list[float]]) -> dict:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

@@ -8,9 +8,8 @@ import os
 import statistics
 import subprocess
 
-import fixture
-from crew import in_order
-from ratios import ratio, spread
+import measuring
+from measuring import in_order, ratio, spread
 from ways import Way
 
 PATTERNS = {"8 MiB": str(8 << 20), "64 KiB": str(64 << 10), "mixed": "mixed", "8 MiB, used on a stream": "event"}
@@ -45,7 +44,7 @@ class Harness:
         self.process.wait()
 
 
-def measure(it: fixture.Fixture) -> None:
+def measure(it: measuring.Fixture) -> None:
     turns = 4 if it.simulated else 20
     core = max(os.sched_getaffinity(0))
     # Enough segments for small and large blocks, which are kept apart.
@@ -84,4 +83,4 @@ def results(seen: dict) -> dict:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

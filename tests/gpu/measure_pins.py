@@ -5,19 +5,66 @@ released before the next turn, so that each reuses memory that another has just 
 counted. Pool pages are reserved for the stage if the system permits.
 """
 
+import contextlib
 import os
+import time
+from pathlib import Path
 
-import fixture
-from crew import Crew, Worker, in_order
-from huge_pages import set_aside
-from ratios import ratio, spread
+import measuring
+from measuring import Worker, in_order, ratio, spread, together
 
 CUDA = "cudaHostAlloc"
 PAGES = {"4 KiB": "off", "THP": "thp", "hugetlb": "2M"}
 BLOCKS = 2
+POOL = Path("/proc/sys/vm/nr_hugepages")
+PAGE_MIB = 2
 
 
-def by_way(it: fixture.Fixture, pool: bool) -> dict[str, dict]:
+def turn() -> dict:
+    """Seconds per GiB to pin the blocks, and their pages."""
+    import pinbuddy
+
+    start = time.perf_counter()
+    pinbuddy.warm_up(wait=True)
+    taken = time.perf_counter() - start
+    stats = pinbuddy.stats()
+    segments = stats["segments"]
+    pinned = sum(it["bytes"] for it in segments)
+    pinbuddy.empty_cache()
+    if pinned < wanted():
+        raise RuntimeError(f"{pinned >> 20} MiB were pinned: {stats['warm_up']} {stats['budget']}")
+    return {
+        "s_per_gib": taken / (pinned / (1 << 30)),
+        "pages": sorted({str(it["page_bytes"]) for it in segments}),
+        "huge": sum(it["huge_bytes"] or 0 for it in segments) / pinned,
+    }
+
+
+def wanted() -> int:
+    """Bytes that the settings have pinned ahead."""
+    import pinbuddy
+
+    config = pinbuddy.config()
+    size, count = (config[f"BUDDY_BLOCK_{it}"]["value"] for it in ("SIZE_MB", "COUNT"))
+    return (int(size) << 20) * int(count)
+
+
+@contextlib.contextmanager
+def set_aside(mib: int):
+    """Reserves pages, which only root may do, and yields whether there are enough. Restores the pool afterwards."""
+    try:
+        before = POOL.read_text()
+        POOL.write_text(str(int(before) + mib // PAGE_MIB))
+    except OSError:
+        yield False
+        return
+    try:
+        yield int(POOL.read_text()) >= int(before) + mib // PAGE_MIB
+    finally:
+        POOL.write_text(before)
+
+
+def by_way(it: measuring.Fixture, pool: bool) -> dict[str, dict]:
     """Settings by name; a name ends with the threads."""
     threads = [n for n in (1, 2, 4, 8, 16) if n <= len(os.sched_getaffinity(0))]
     if it.simulated:
@@ -39,13 +86,13 @@ def by_way(it: fixture.Fixture, pool: bool) -> dict[str, dict]:
     return ways
 
 
-def measure(it: fixture.Fixture) -> None:
+def measure(it: measuring.Fixture) -> None:
     with set_aside(64 if it.simulated else 2200) as pool:
         workers = {
-            name: Worker(it.ways["ours"], "work_pins", **settings)
+            name: Worker(it.ways["ours"], "measure_pins", **settings)
             for name, settings in by_way(it, pool).items()
         }
-        with Crew(workers):
+        with together(workers):
             for worker in workers.values():
                 worker.ask("turn")
             seen: dict[str, list] = {name: [] for name in workers}
@@ -67,4 +114,4 @@ def results(seen: dict[str, list], pool: bool) -> dict:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

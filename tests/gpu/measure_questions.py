@@ -1,66 +1,46 @@
-"""Design questions that only a GPU can answer: runs the programs in `questions`, one after the other.
+"""Design questions that only a GPU can answer: starts the program `questions` (tests/gpu/questions) for each, one after the other.
 
-Each runs in its own process with its own time limit, so that one that hangs or crashes does not affect the others;
-unused time goes to later ones. Answers before a crash count. The allocator takes no part: stock's interpreter calls
-CUDA directly.
+Each has its own process and time limit, so that one that hangs or crashes does not affect the others; unused time goes to later ones.
+Answers before a crash count. The allocator takes no part: the program calls CUDA's driver.
 """
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
 
-import isolated
-import fixture
+import measuring
+import stage
 
-HERE = Path(__file__).parent / "questions"
 CANNOT = "cannot be asked here"
 SIMULATED = "CUDA is simulated, and answers for no driver"
 # The share of its limit that a program may plan with.
 PLANNED = 0.8
-
-
-@dataclass(frozen=True)
-class Question:
-    program: str
-    asked: str
-    # The design decision that depends on the answer.
-    then: str
-    seconds: float
-
-
+# What is asked, the design that depends on the answer, and seconds.
 QUESTIONS = {
-    "crossing": Question(
-        "crossing.py",
+    "crossing": (
         "May one copy and one kernel's access cross two registrations side by side?",
         "if so: one arena that grows and shrinks in pieces, where a block may lie anywhere",
         13,
     ),
-    "host pieces": Question(
-        "host_pieces.py",
+    "host pieces": (
         "Is host memory in the driver's own pieces (cuMemCreate) as good, and at what price?",
         "if so: the same arena, made of the driver's pieces, with no pages of ours",
         10,
     ),
-    "pace": Question(
-        "pace.py",
+    "pace": (
         "What does cudaHostRegister cost by piece and page, alone and from four threads?",
         "how long a piece is, and whether a second thread pins anything sooner",
         22,
     ),
-    "stalls": Question(
-        "stalls.py",
+    "stalls": (
         "Do launches, copies and cudaMemGetInfo wait while a region is registered?",
         "whether pieces need pauses between them, and processes of a node turns",
         21,
     ),
-    "unpinning": Question(
-        "unpinning.py",
+    "unpinning": (
         "What does cudaHostUnregister cost, and does it wait for the device?",
         "when idle memory may be unpinned: at any time, or only while nothing runs",
         13,
     ),
-    "bandwidth": Question(
-        "bandwidth.py",
+    "bandwidth": (
         "Do copies from shared huge pages run at cudaHostAlloc's bandwidth?",
         "whether they can be what memory is made of by default",
         9,
@@ -68,32 +48,25 @@ QUESTIONS = {
 }
 
 
-def measure(it: fixture.Fixture) -> None:
-    python, way = it.ways["stock"].python, it.ways["stock"]
-    left, shares = it.seconds, sum(question.seconds for question in QUESTIONS.values())
+def measure(it: measuring.Fixture) -> None:
+    left, shares = it.seconds, sum(seconds for _, _, seconds in QUESTIONS.values())
     told: dict[str, dict] = {}
-    for name, question in QUESTIONS.items():
-        limit = left * question.seconds / shares
+    for name, (asked, then, seconds) in QUESTIONS.items():
+        limit = left * seconds / shares
         print(f"{name}, {limit:.0f} s at most", flush=True)
-        command = [python, str(HERE / question.program), "simulated" if it.simulated else "real", f"{PLANNED * limit}"]
-        log = it.out.with_suffix(f".{question.program}.log")
-        ended = isolated.run(command, way.environment(), limit, log)
+        how = "stand-in" if it.simulated else "driver"
+        command = [str(it.programs / "questions"), name, how, f"{PLANNED * limit}"]
+        log = it.out.with_suffix(f".{name.replace(' ', '-')}.log")
+        ended = stage.run(command, limit, log, keep=True)
         print(log.read_text(errors="replace"), end="", flush=True)
-        shares -= question.seconds
+        shares -= seconds
         left -= ended.seconds
-        told[name] = {
-            "asked": question.asked,
-            "then": question.then,
-            "outcome": ended.outcome,
-            "seconds": ended.seconds,
-            "limit_s": round(limit, 1),
-            "detail": ended.detail,
-            "answers": answers(ended, it.simulated),
-        }
+        told[name] = {"asked": asked, "then": then, "outcome": ended.outcome, "seconds": ended.seconds}
+        told[name] |= {"limit_s": round(limit, 1), "detail": ended.detail, "answers": answers(ended, it.simulated)}
         it.write(told)
 
 
-def answers(ended: isolated.Ended, simulated: bool) -> list[dict]:
+def answers(ended: stage.Ended, simulated: bool) -> list[dict]:
     """The answers, and the question in which the program hung or crashed."""
     found, open_question = [], None
     for line in ended.said.splitlines():
@@ -102,11 +75,8 @@ def answers(ended: isolated.Ended, simulated: bool) -> list[dict]:
         except json.JSONDecodeError:
             # The last line of a stopped program may be cut off.
             continue
-        if "asking" in said:
-            open_question = said
-        else:
-            found.append(said)
-            open_question = None
+        open_question = said if "asking" in said else None
+        found += [] if open_question else [said]
     if ended.outcome != "done":
         asking = open_question or {"asking": "the rest", "on": ""}
         found.append({"of": asking["asking"], "on": asking["on"], "answer": CANNOT, "why": ended.detail})
@@ -114,7 +84,7 @@ def answers(ended: isolated.Ended, simulated: bool) -> list[dict]:
 
 
 def of_simulator(answer: dict) -> dict:
-    """Replaces the simulator's answers by "no answer", and keeps them as what was tried."""
+    """Replaces the stand-in's answers by "no answer", and keeps them as what was tried."""
     if answer["answer"] == CANNOT:
         return answer
     kept = {"of": answer["of"], "on": answer["on"], "answer": CANNOT, "why": SIMULATED}
@@ -122,7 +92,7 @@ def of_simulator(answer: dict) -> dict:
 
 
 def broken(told: dict, simulated: bool) -> list[str]:
-    """Defective question programs. A hang or crash tells about a GPU's driver; in the simulator it is a defect."""
+    """Defective questions. A hang or crash tells about a GPU's driver; in the simulator it is a defect."""
     wrong = []
     for name, it in told.items():
         wrong += [f"{name}: {one['of']}: {one['why']}" for one in it["answers"] if one.get("fault")]
@@ -134,4 +104,4 @@ def broken(told: dict, simulated: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

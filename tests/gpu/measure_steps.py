@@ -5,12 +5,13 @@ model, without waiting; and ours with `defaults`, where the first request starts
 model and takes its first ten steps; then all take turns with steady steps.
 """
 
+import importlib
 import statistics
 import sys
+import time
 
-import fixture
-from crew import Crew, Worker, in_order
-from ratios import ratio, spread
+import measuring
+from measuring import Worker, in_order, ratio, spread, together
 
 FIRST = 10
 WAYS = {"stock": "stock", "warmed": "ours", "defaults": "ours"}
@@ -31,14 +32,99 @@ WORKLOADS = {
 SMALL = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2, "BUDDY_THRESHOLD_MB": 1}
 
 
-def measure(it: fixture.Fixture) -> None:
+class AllocationClock:
+    """Time in allocation: that of calls of `torch.empty(..., pin_memory=True)`, by which `save_on_cpu` and programs that offload
+    allocate. The wall time includes waiting for locks, for the driver and for pins. Wraps the function, for stock and ours alike."""
+
+    def __init__(self):
+        import torch
+
+        self.seconds, self.calls = 0.0, 0
+        empty = torch.empty
+
+        def timed(*arguments, **options):
+            if not options.get("pin_memory"):
+                return empty(*arguments, **options)
+            start = time.perf_counter()
+            try:
+                return empty(*arguments, **options)
+            finally:
+                self.seconds += time.perf_counter() - start
+                self.calls += 1
+
+        torch.empty = timed
+
+    def take(self) -> tuple[float, int]:
+        taken = self.seconds, self.calls
+        self.seconds, self.calls = 0.0, 0
+        return taken
+
+
+def pins() -> tuple[int, float]:
+    """How often this process's allocator called the driver for pinned memory, and for how many seconds, according
+    to torch."""
+    import torch
+
+    stats = torch.cuda.host_memory_stats()
+    return stats["num_host_alloc"], stats["host_alloc_time.total"] / 1e6
+
+
+_clock: AllocationClock | None = None
+_step = None
+
+
+def prepare(workload: str, warm_up: bool, sizes: dict) -> float:
+    """Seconds until the workload, a module with a function `make`, is ready. A warm-up continues in the background."""
+    global _clock, _step
+    import torch
+
+    start = time.perf_counter()
+    if warm_up:
+        import pinbuddy
+
+        pinbuddy.warm_up()
+    torch.manual_seed(7)
+    _step = importlib.import_module(workload).make(**sizes)
+    torch.cuda.synchronize()
+    _clock = AllocationClock()
+    return time.perf_counter() - start
+
+
+def steps(count: int) -> dict:
+    """Lists of seconds per step and of time in allocation per step; and totals of all steps."""
+    import torch
+
+    seconds, allocating, results = [], [], []
+    before, _ = pins()
+    calls = 0
+    for _ in range(count):
+        start = time.perf_counter()
+        results.append(_step())
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+        inside, asked = _clock.take()
+        allocating.append(inside)
+        calls += asked
+    now, driver_seconds = pins()
+    return {
+        "seconds": seconds,
+        "allocating": allocating,
+        "requests": calls,
+        "pins": now - before,
+        "driver_seconds": driver_seconds,
+        "peak_pinned": torch.cuda.host_memory_stats()["allocated_bytes.peak"],
+        "results": results,
+    }
+
+
+def measure(it: measuring.Fixture) -> None:
     workload = WORKLOADS[sys.argv[3]]
     sizes = workload["small" if it.simulated else "sizes"]
     steady, turns = (2, 1) if it.simulated else (5, 3)
     seen: dict[str, list[dict]] = {name: [] for name in WAYS}
     for number in it.rounds(5):
         workers = {name: worker(it, name) for name in WAYS}
-        with Crew(workers):
+        with together(workers):
             this = {}
             for name in in_order(WAYS, number):
                 ready = workers[name].ask(
@@ -53,9 +139,9 @@ def measure(it: fixture.Fixture) -> None:
         it.write(results(seen) | {"sizes": sizes})
 
 
-def worker(it: fixture.Fixture, name: str) -> Worker:
+def worker(it: measuring.Fixture, name: str) -> Worker:
     ours = WAYS[name] == "ours"
-    return Worker(it.ways[WAYS[name]], "work_steps", **(SMALL if ours and it.simulated else {}))
+    return Worker(it.ways[WAYS[name]], "measure_steps", **(SMALL if ours and it.simulated else {}))
 
 
 def results(seen: dict[str, list[dict]]) -> dict:
@@ -95,4 +181,4 @@ def by_step(rounds: list[dict]) -> list[float]:
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

@@ -1,17 +1,37 @@
 """The results as Markdown. Knows the format of results.json, and measures nothing."""
 
 import suites
-from report_questions import questions
-from tables import ranged, table
+from measure_questions import CANNOT
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table with padded columns, readable as plain text."""
+    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
+
+    return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+
+
+def ranged(it: dict | None, scale: float = 1) -> str:
+    """A median or a ratio with its quartiles; nothing where there is none."""
+    if it is None:
+        return ""
+    middle = next(it[word] for word in ("median", "ratio", "value") if word in it)
+    middle, low, high = (number(scale * value) for value in (middle, *it["quartiles"]))
+    return f"{middle} ({low} to {high})"
 
 
 def markdown(results: dict) -> str:
     """All of it; each part only where it was measured."""
     parts = [_head(results), _targets(results["targets"]), _stages(results["stages"]), _tests(results["tests"])]
-    measured = results["measured"]
-    for name, part in PARTS.items():
-        if name in measured:
-            parts.append(part(measured[name]))
+    parts += [part(results["measured"][name]) for name, part in PARTS.items() if name in results["measured"]]
     return "\n\n".join(parts) + "\n"
 
 
@@ -32,19 +52,17 @@ def _head(results: dict) -> str:
 
 
 def _targets(judged: list[dict]) -> str:
-    rows = []
-    for it in judged:
-        value = "" if it["value"] is None else ranged(it, "value")
-        rows.append([it["name"], value, it["wanted"], it["verdict"]])
-    return table(["figure", "median (quartiles)", "wanted", "verdict"], rows)
+    head = ["figure", "median (quartiles)", "wanted", "verdict"]
+    return table(head, [
+        [it["name"], "" if it["value"] is None else ranged(it), it["wanted"], it["verdict"]] for it in judged
+    ])
 
 
 def _stages(stages: list[dict]) -> str:
-    rows = [
+    return table(["stage", "outcome", "seconds", ""], [
         [it["name"], it["outcome"], f"{it['seconds']:.0f} of {it['budget_s']:.0f}", it["detail"].replace("|", "/")]
         for it in stages
-    ]
-    return table(["stage", "outcome", "seconds", ""], rows)
+    ])
 
 
 def _tests(tests: dict) -> str:
@@ -60,38 +78,44 @@ def _tests(tests: dict) -> str:
 
 
 def _pins(it: dict) -> str:
-    rows = []
-    for name, cost in it["s_per_gib"].items():
-        faster = ranged(it["times_faster"][name], "ratio") if name in it["times_faster"] else ""
-        rows.append([name, ranged(cost), faster, f"{it['huge'][name]:.0%}"])
-    return table(["pinning, by pages and threads", "s a GiB", "times faster than cudaHostAlloc", "huge pages"], rows)
+    head = ["pinning, by pages and threads", "s a GiB", "times faster than cudaHostAlloc", "huge pages"]
+    return table(head, [
+        [name, ranged(cost), ranged(it["times_faster"].get(name)), f"{it['huge'][name]:.0%}"]
+        for name, cost in it["s_per_gib"].items()
+    ])
 
 
 def _first(it: dict) -> str:
-    row = ["the first 64 MiB, ms"]
-    for way in ("stock", "ours"):
-        scaled = {"median": it["seconds"][way]["median"] * 1e3}
-        scaled["quartiles"] = [1e3 * value for value in it["seconds"][way]["quartiles"]]
-        row.append(ranged(scaled))
-    return table(["", "stock", "ours", "ratio"], [[*row, ranged(it["ratio"], "ratio")]])
+    times = [ranged(it["seconds"][way], 1e3) for way in ("stock", "ours")]
+    return table(["", "stock", "ours", "ratio"], [["the first 64 MiB, ms", *times, ranged(it["ratio"])]])
 
 
 def _pairs(it: dict) -> str:
-    rows = [
-        [pattern, ranged(own["stock"]), ranged(own["ours"]), ranged(it["ratio"][pattern], "ratio")]
+    return table(["allocate + free of a cached block, ns", "stock", "ours", "ratio"], [
+        [pattern, ranged(own["stock"]), ranged(own["ours"]), ranged(it["ratio"][pattern])]
         for pattern, own in it["ns"].items()
-    ]
-    return table(["allocate + free of a cached block, ns", "stock", "ours", "ratio"], rows)
+    ])
 
 
 def _bandwidth(it: dict) -> str:
+    return table(["copies", "memory", "GB/s", "over stock's"], [
+        [f"{direction}, {size}", name, ranged(speed), ranged(it["ratio"][direction][size].get(name))]
+        for direction, by_size in it["gb_per_s"].items()
+        for size, own in by_size.items()
+        for name, speed in own.items()
+    ])
+
+
+def _beside_stock(title: str, it: dict, words: dict[str, str]) -> str:
+    """A column for each way of running the same, each but stock's with its ratio to stock."""
     rows = []
-    for direction, by_size in it["gb_per_s"].items():
-        for size, own in by_size.items():
-            for name, speed in own.items():
-                over = it["ratio"][direction][size].get(name)
-                rows.append([f"{direction}, {size}", name, ranged(speed), ranged(over, "ratio") if over else ""])
-    return table(["copies", "memory", "GB/s", "over stock's"], rows)
+    for what, said in words.items():
+        over = {name: ranged(it["ratio"].get(name, {}).get(what)) for name in it["figures"]}
+        rows.append([said, *(
+            ranged(figures[what]) + (f"; {over[name]} of stock's" if over[name] else "")
+            for name, figures in it["figures"].items()
+        )])
+    return table([title, *it["figures"]], rows)
 
 
 STEP_ROWS = {
@@ -105,33 +129,6 @@ STEP_ROWS = {
     "pins": "pins in 10 steps",
     "peak_pinned_gib": "pinned at most, GiB",
 }
-
-
-def _steps(title: str):
-    def part(it: dict) -> str:
-        rows = []
-        for what, words in STEP_ROWS.items():
-            row = [words]
-            for name, figures in it["figures"].items():
-                over = it["ratio"].get(name, {}).get(what)
-                row.append(ranged(figures[what]) + (f"; {ranged(over, 'ratio')} of stock's" if over else ""))
-            rows.append(row)
-        return table([title, *it["figures"]], rows)
-
-    return part
-
-
-def _clients(it: dict) -> str:
-    rows, wrong = [], []
-    for name, client in it.items():
-        for figure, own in client["figures"].items():
-            over = ranged(own["ratio"], "ratio") if own["ratio"] else ""
-            rows.append([f"{name}: {figure}, {own['unit']}", ranged(own["stock"]), ranged(own["ours"]), over])
-        wrong += [f"- {name} {line.strip().splitlines()[-1]}" for line in client["wrong"]]
-    text = table(["programs of users'", "stock", "ours", "ratio"], rows)
-    return text + ("\n\nThese did not come to their end:\n\n" + "\n".join(wrong) if wrong else "")
-
-
 DEVICE_ROWS = {
     "reserved_gib": "reserved at most, GiB",
     "efficiency": "requested at most, over it",
@@ -140,20 +137,59 @@ DEVICE_ROWS = {
 
 
 def _device(it: dict) -> str:
-    rows = []
-    for what, words in DEVICE_ROWS.items():
-        row = [words]
-        for name, figures in it["figures"].items():
-            over = it["ratio"].get(name, {}).get(what)
-            row.append(ranged(figures[what]) + (f"; {ranged(over, 'ratio')} of stock's" if over else ""))
-        rows.append(row)
     title = f"device memory, {it['parameters'] / 1e9:.2f} billion parameters, six lengths"
     said = [
         f"- {name}: " + ", ".join(f"{own[what]} {what}" for what in ("hits", "misses", "unplanned", "borrowed"))
         + ("; dropped, since memory was short" if own["dropped"] else "")
         for name, own in it["served"].items()
     ]
-    return table([title, *it["figures"]], rows) + "\n\nRequests of the plan's streams:\n\n" + "\n".join(said)
+    return _beside_stock(title, it, DEVICE_ROWS) + "\n\nRequests of the plan's streams:\n\n" + "\n".join(said)
+
+
+def _clients(it: dict) -> str:
+    rows, wrong = [], []
+    for name, client in it.items():
+        for figure, own in client["figures"].items():
+            cells = [ranged(own[which]) for which in ("stock", "ours", "ratio")]
+            rows.append([f"{name}: {figure}, {own['unit']}", *cells])
+        wrong += [f"- {name} {line.strip().splitlines()[-1]}" for line in client["wrong"]]
+    text = table(["programs of users'", "stock", "ours", "ratio"], rows)
+    return text + ("\n\nThese did not come to their end:\n\n" + "\n".join(wrong) if wrong else "")
+
+
+def questions(asked: dict) -> str:
+    """First each question with its short answer, then all answers with their evidence."""
+    rows = []
+    for it in asked.values():
+        ended = "" if it["outcome"] == "done" else f"; {it['detail']}"
+        rows.append([it["asked"], counts(it["answers"]) + ended.replace("|", "/"), it["then"]])
+    parts = [table(["what only a GPU can answer", "answers", "what hangs on it"], rows)]
+    for name, it in asked.items():
+        told = [one for one in it["answers"] if one["answer"] != CANNOT]
+        rows = [[one["of"], one["on"], answered(one), one.get("why", "").replace("|", "/")] for one in told]
+        parts += [table([f"{name}: asked", "on", "answer", ""], rows)] if rows else []
+        # Why not, and what all.
+        by_why: dict[str, dict] = {}
+        for one in it["answers"]:
+            if one["answer"] == CANNOT:
+                by_why.setdefault(one["why"], {})[one["of"]] = None
+        without = [f"- {why}: {'; '.join(what)}" for why, what in by_why.items()]
+        parts += [f"{name}, {CANNOT}:\n\n" + "\n".join(without)] if without else []
+    return "\n\n".join(parts)
+
+
+def counts(answers: list[dict]) -> str:
+    """How many of which kind; `no answer` where there are none."""
+    said = [one["answer"] for one in answers]
+    words = {"yes": "yes", "no": "no", "figure": "figures", CANNOT: "that cannot be asked here"}
+    return ", ".join(f"{said.count(kind)} {word}" for kind, word in words.items() if kind in said) or "no answer"
+
+
+def answered(one: dict) -> str:
+    """A figure's median has the range in brackets: a question is mostly about the worst."""
+    if one["answer"] != "figure":
+        return one["answer"]
+    return f"{number(one['median'])} {one['unit']} ({number(one['least'])} to {number(one['most'])})"
 
 
 PARTS = {
@@ -162,8 +198,8 @@ PARTS = {
     "first": _first,
     "pairs": _pairs,
     "bandwidth": _bandwidth,
-    "transformer": _steps("a transformer, activations offloaded"),
-    "optimizer": _steps("an offloaded optimizer's step"),
+    "transformer": lambda it: _beside_stock("a transformer, activations offloaded", it, STEP_ROWS),
+    "optimizer": lambda it: _beside_stock("an offloaded optimizer's step", it, STEP_ROWS),
     "device": _device,
     "clients": _clients,
 }

@@ -18,8 +18,8 @@ from pathlib import Path
 import machine
 import measure_clients
 import measure_questions
+import measuring
 import report
-import fixture
 import stage
 import suites
 import targets
@@ -140,14 +140,15 @@ class Run:
         slug = name.lower().replace(",", "").replace("+", "p").replace(" ", "-")
         described, out = self.work / f"{slug}.fixture.json", self.work / f"{slug}.json"
         o = self.options
-        its = fixture.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
-        described.write_text(json.dumps(fixture.describe(its)))
+        its = measuring.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
+        described.write_text(json.dumps(its.describe()))
         script, *rest = command
         line = [self.options.python, str(HERE / script), str(described), str(out), *rest]
         print(f"-- {name}, {seconds:.0f} s at most", flush=True)
-        ended = stage.run(stage.Stage(name, line, seconds), seconds, self.work / f"{slug}.txt")
-        self._keep(name, ended, json.loads(out.read_text()) if out.exists() else None, kind)
-        print(f"   {name}: {ended['outcome']} in {ended['seconds']:.0f} s {ended['detail']}", flush=True)
+        ended = stage.run(line, seconds, self.work / f"{slug}.txt")
+        told = {"outcome": ended.outcome, "seconds": ended.seconds, "budget_s": round(seconds, 1), "detail": ended.detail}
+        self._keep(name, told, json.loads(out.read_text()) if out.exists() else None, kind)
+        print(f"   {name}: {ended.outcome} in {ended.seconds:.0f} s {ended.detail}", flush=True)
 
     def _keep(self, name: str, ended: dict, written: dict | None, kind: str) -> None:
         with self.writing:

@@ -1,7 +1,7 @@
-"""Stages: commands with a time budget, and their outcomes.
+"""Commands with a time limit, and how they end. A stage is one; so is each program that a stage starts and that may hang.
 
-A stage that exceeds its time is stopped with its whole process group, and the others continue. Stages write results
-to a file as they go, so that partial results are kept. Knows nothing of what a stage does.
+A command that exceeds its time is stopped with its whole session, and the caller goes on. Its output is in files, so that a child that
+keeps a pipe open does not block.
 """
 
 import os
@@ -11,71 +11,61 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-# Seconds for a stage to give back reserved pages.
+# Seconds for a stage to give back reserved pages, and for a process in a driver call to die.
 GRACE = 5.0
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A command; `seconds` is its budget."""
+class Ended:
+    """`outcome` is `done`, `failed` or `stopped`; `detail` the reason for a failure; `said` its standard output, where that was kept."""
 
-    name: str
-    command: list[str]
+    outcome: str
     seconds: float
+    detail: str
+    said: str = ""
 
 
-def run(stage: Stage, seconds: float, log: Path) -> dict:
-    """Runs it for at most its budget, with its output in `log`. Returns the outcome (`done`, `failed` or
-    `stopped`), the time and, after a failure, its last output."""
-    start = time.monotonic()
-    with log.open("wb") as output:
+def run(command: list[str], seconds: float, log: Path, environment: dict | None = None, keep: bool = False) -> Ended:
+    """Runs it for at most `seconds`, with its output in `log`; with `keep` its standard output is returned instead."""
+    start, said = time.monotonic(), log.with_suffix(".said")
+    with log.open("wb") as errors, said.open("wb") as words:
+        output = words if keep else errors
         process = subprocess.Popen(
-            stage.command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment, start_new_session=True
         )
         try:
             outcome = "done" if process.wait(seconds) == 0 else "failed"
         except subprocess.TimeoutExpired:
             outcome = "stopped"
         finally:
-            # Also ends processes that a finished stage has left.
-            _stop(process)
-    taken = time.monotonic() - start
-    said = {
+            # Ends what a finished command has left, too.
+            gone = stop(process)
+    details = {
         "done": "",
-        "failed": f"status {process.returncode}: {_last(log)}",
-        "stopped": f"stopped after {seconds:.0f} s: {_last(log)}",
+        "failed": f"status {process.returncode}: {last(log)}",
+        "stopped": f"stopped after {seconds:.0f} s{'' if gone else ', and does not die'}: {last(log)}",
     }
-    return {
-        "outcome": outcome,
-        "seconds": round(taken, 1),
-        "budget_s": round(seconds, 1),
-        "detail": said[outcome],
-    }
+    text = said.read_text(errors="replace")
+    said.unlink()
+    return Ended(outcome, round(time.monotonic() - start, 1), details[outcome], text)
 
 
-def _stop(process: subprocess.Popen) -> None:
-    """Stops the whole process group, first by SIGTERM, since it may have something to undo."""
-    if process.poll() is None:
-        _signal(process.pid, signal.SIGTERM)
+def stop(process: subprocess.Popen) -> bool:
+    """Stops the whole session, first by SIGTERM, since it may have something to undo; returns whether it is gone."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if number == signal.SIGKILL or process.poll() is None:
+            try:
+                os.killpg(process.pid, number)
+            except ProcessLookupError:
+                pass
         try:
             process.wait(GRACE)
         except subprocess.TimeoutExpired:
             pass
-    _signal(process.pid, signal.SIGKILL)
-    process.wait()
+    return process.poll() is not None
 
 
-def _signal(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        pass
-
-
-def _last(log: Path) -> str:
+def last(log: Path) -> str:
+    """The last line of a log."""
     lines = log.read_text(errors="replace").strip().splitlines()
     return lines[-1][:300] if lines else "it said nothing"

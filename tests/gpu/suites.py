@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-import fixture
+import measuring
 from ways import Way
 
 HERE = Path(__file__).parent
@@ -31,7 +31,7 @@ CONFIGURATIONS = {
 PROCESSES = 6
 
 
-def pytest(it: fixture.Fixture, folder: Path, *options: str) -> None:
+def pytest(it: measuring.Fixture, folder: Path, *options: str) -> None:
     """Runs a folder's tests with ours; they compare with stock."""
     way = it.ways["ours"]
     stock = _wrapper(it.ways["stock"], it.out.with_suffix(".stock-python"))
@@ -81,7 +81,7 @@ def _read(lines: Path) -> dict:
     return outcomes
 
 
-def cpp(it: fixture.Fixture) -> None:
+def cpp(it: measuring.Fixture) -> None:
     """PyTorch's C++ test of the allocator in each configuration."""
     program = it.programs / "cuda_caching_host_allocator_test"
     runs = {}
@@ -105,7 +105,7 @@ def of_gtest(output: str) -> dict:
     return outcomes
 
 
-def python(it: fixture.Fixture) -> None:
+def python(it: measuring.Fixture) -> None:
     """Tests of test_cuda.py, in all configurations at the same time; in the simulator only its pinned-memory tests."""
     # torch.testing imports numpy, which a pack cannot contain for every Python.
     if subprocess.run([it.ways["stock"].python, "-c", "import numpy"], env=it.ways["stock"].environment()).returncode:
@@ -128,11 +128,11 @@ def python(it: fixture.Fixture) -> None:
         raise RuntimeError(f"no test ran with {[title for title, outcomes in runs.items() if not outcomes]}")
 
 
-def _lines(it: fixture.Fixture, title: str) -> Path:
+def _lines(it: measuring.Fixture, title: str) -> Path:
     return it.out.with_suffix(f".{title.replace(',', '').replace(' ', '-')}.lines")
 
 
-def _run_python(it: fixture.Fixture, folder: Path, patterns: list[str], title: str) -> None:
+def _run_python(it: measuring.Fixture, folder: Path, patterns: list[str], title: str) -> None:
     way, settings = CONFIGURATIONS[title]
     lines = _lines(it, title)
     environment = it.ways[way].environment(**settings)
@@ -167,13 +167,13 @@ SUITES = {
 }
 
 
-def _processes(it: fixture.Fixture) -> str:
+def _processes(it: measuring.Fixture) -> str:
     return str(2 if it.simulated else max(2, min(8, len(os.sched_getaffinity(0)) // 2)))
 
 
-def measure(it: fixture.Fixture) -> None:
+def measure(it: measuring.Fixture) -> None:
     SUITES[sys.argv[3]](it)
 
 
 if __name__ == "__main__":
-    fixture.main(measure)
+    measuring.main(measure)

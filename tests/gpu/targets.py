@@ -8,8 +8,7 @@ MOST_THREADS = 8
 
 @dataclass(frozen=True)
 class Target:
-    """`figure` reads the value, and its quartiles if there are any, from the results; KeyError if it was not
-    measured."""
+    """`figure` reads the value, and its quartiles, from what was measured; KeyError if it was not."""
 
     name: str
     figure: object
@@ -20,49 +19,29 @@ class Target:
     def judge(self, results: dict) -> dict:
         line = {"name": self.name, "wanted": f"{'>=' if self.least else '<='} {self.bound:g}"}
         try:
-            value, quartiles = self.figure(results)
+            it = self.figure(results["measured"])
         except KeyError:
             return line | {"value": None, "quartiles": None, "verdict": "not measured"}
+        value = it["ratio"] if "ratio" in it else it["median"]
         met = value >= self.bound if self.least else value <= self.bound
-        verdict = "met" if met else "missed"
         # The simulator's figures are not judged.
-        verdict = "not judged" if results["simulated"] else verdict
-        return line | {"value": value, "quartiles": quartiles, "verdict": verdict}
+        verdict = "not judged" if results["simulated"] else "met" if met else "missed"
+        return line | {"value": value, "quartiles": it["quartiles"], "verdict": verdict}
 
 
 def _step(workload: str, what: str):
-    def figure(results: dict):
-        it = results["measured"][workload]["ratio"]["warmed"][what]
-        return it["ratio"], it["quartiles"]
-
-    return figure
+    return lambda measured: measured[workload]["ratio"]["warmed"][what]
 
 
 def _bandwidth(direction: str):
-    def figure(results: dict):
-        it = results["measured"]["bandwidth"]
-        it = it["ratio"][direction][it["largest"]]["engine"]
-        return it["ratio"], it["quartiles"]
-
-    return figure
+    return lambda measured: measured["bandwidth"]["ratio"][direction][measured["bandwidth"]["largest"]]["engine"]
 
 
-def _efficiency(results: dict):
-    it = results["measured"]["device"]["figures"]["planned"]["efficiency"]
-    return it["median"], it["quartiles"]
-
-
-def _reserved(results: dict):
+def _reserved(measured: dict) -> dict:
     """Over what expandable segments reserve, where that is less than stock's."""
-    it = results["measured"]["device"]["ratio"]
-    planned, expandable = it["planned"]["reserved_gib"], it["expandable segments"]["reserved_gib"]["ratio"]
-    best = min(1, expandable)
-    return planned["ratio"] / best, [value / best for value in planned["quartiles"]]
-
-
-def _device_step(results: dict):
-    it = results["measured"]["device"]["ratio"]["planned"]["step_s"]
-    return it["ratio"], it["quartiles"]
+    planned, expandable = (measured["device"]["ratio"][it]["reserved_gib"] for it in ("planned", "expandable segments"))
+    best = min(1, expandable["ratio"])
+    return {"ratio": planned["ratio"] / best, "quartiles": [value / best for value in planned["quartiles"]]}
 
 
 def default_pages(pins: dict) -> str:
@@ -71,34 +50,33 @@ def default_pages(pins: dict) -> str:
     return f"THP, {max(it for it in threads if it <= MOST_THREADS)}"
 
 
-def _pin_cost(results: dict):
-    pins = results["measured"]["pins"]
-    it = pins["s_per_gib"][default_pages(pins)]
-    return it["median"], it["quartiles"]
+def _pins(kind: str):
+    return lambda measured: measured["pins"][kind][default_pages(measured["pins"])]
 
 
-def _pin_speed(results: dict):
-    pins = results["measured"]["pins"]
-    it = pins["times_faster"][default_pages(pins)]
-    return it["ratio"], it["quartiles"]
-
-
+STEPS = {
+    "allocating_s": ("time in allocation, first 10 steps, over stock's", 0.1),
+    "first_steps_s": ("the first 10 steps, over stock's", 0.89),
+    "steady_step_s": ("a steady step, over stock's", 1.01),
+}
 TARGETS = [
-    target
+    Target(f"{workload}: {words}", _step(workload, what), bound)
     for workload in ("transformer", "optimizer")
-    for target in (
-        Target(f"{workload}: time in allocation, first 10 steps, over stock's", _step(workload, "allocating_s"), 0.1),
-        Target(f"{workload}: the first 10 steps, over stock's", _step(workload, "first_steps_s"), 0.89),
-        Target(f"{workload}: a steady step, over stock's", _step(workload, "steady_step_s"), 1.01),
-    )
+    for what, (words, bound) in STEPS.items()
 ] + [
-    Target("device memory: requested over reserved, with a plan", _efficiency, 0.99, least=True),
+    Target(
+        "device memory: requested over reserved, with a plan",
+        lambda measured: measured["device"]["figures"]["planned"]["efficiency"], 0.99, least=True,
+    ),
     Target("device memory: reserved with a plan, over the better of PyTorch's", _reserved, 1),
-    Target("device memory: a step with a plan, over stock's", _device_step, 1.01),
+    Target(
+        "device memory: a step with a plan, over stock's",
+        lambda measured: measured["device"]["ratio"]["planned"]["step_s"], 1.01,
+    ),
     Target("bandwidth to the GPU, over cudaHostAlloc's", _bandwidth("h2d"), 0.98, least=True),
     Target("bandwidth from the GPU, over cudaHostAlloc's", _bandwidth("d2h"), 0.98, least=True),
-    Target("warm-up with THP, seconds a GiB", _pin_cost, 0.1),
-    Target("warm-up with THP, times faster than cudaHostAlloc", _pin_speed, 3, least=True),
+    Target("warm-up with THP, seconds a GiB", _pins("s_per_gib"), 0.1),
+    Target("warm-up with THP, times faster than cudaHostAlloc", _pins("times_faster"), 3, least=True),
 ]
 
 

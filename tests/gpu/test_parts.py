@@ -5,12 +5,11 @@ import sys
 import time
 
 import pytest
-import ratios
-import fixture
 import measure_device
+import measuring
+import report
 import stage
 import suites
-import tables
 import targets
 import ways
 
@@ -24,8 +23,8 @@ print("going on", flush=True)
 subprocess.run([sys.executable, "-c", {child!r}])
 """
     command = [sys.executable, "-c", program]
-    ended = stage.run(stage.Stage("endless", command, 1.5), 1.5, tmp_path / "log")
-    assert ended["outcome"] == "stopped" and "going on" in ended["detail"]
+    ended = stage.run(command, 1.5, tmp_path / "log")
+    assert ended.outcome == "stopped" and "going on" in ended.detail
     time.sleep(2.5)
     assert (tmp_path / "child").exists() and not (tmp_path / "late").exists()
 
@@ -33,20 +32,20 @@ subprocess.run([sys.executable, "-c", {child!r}])
 @pytest.mark.parametrize(("status", "outcome"), [(0, "done"), (3, "failed")])
 def test_how_a_stage_ends(tmp_path, status, outcome):
     command = [sys.executable, "-c", f"print('the last words'); raise SystemExit({status})"]
-    ended = stage.run(stage.Stage("one", command, 20), 20, tmp_path / "log")
-    assert ended["outcome"] == outcome
-    assert ended["detail"] == ("status 3: the last words" if status else "")
+    ended = stage.run(command, 20, tmp_path / "log")
+    assert ended.outcome == outcome
+    assert ended.detail == ("status 3: the last words" if status else "")
 
 
 @pytest.fixture
 def rounds(monkeypatch):
     """``rounds(seconds, each)``: the number of rounds, by a clock that only rounds advance."""
     now = 1000.0
-    monkeypatch.setattr(fixture.time, "monotonic", lambda: now)
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: now)
 
     def rounds(seconds: float, each: float, quick: bool = False) -> int:
         nonlocal now
-        its = fixture.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
+        its = measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
         count = 0
         for _ in its.rounds(6):
             now += each
@@ -65,12 +64,12 @@ def test_rounds_fit_the_time_that_there_is(rounds):
 
 
 def test_figures_of_rounds():
-    it = ratios.ratio([1, 2, 30], [2, 4, 10])
+    it = measuring.ratio([1, 2, 30], [2, 4, 10])
     # The medians are 2 and 4; the rounds' ratios are 0.5, 0.5 and 3.
     assert (it["ratio"], it["quartiles"]) == (0.5, [0.5, 1.75])
-    assert ratios.spread([3.0])["quartiles"] == [3.0, 3.0]
+    assert measuring.spread([3.0])["quartiles"] == [3.0, 3.0]
     with pytest.raises(ValueError):
-        ratios.ratio([1], [1, 2])
+        measuring.ratio([1], [1, 2])
 
 
 def results(simulated: bool, **measured) -> dict:
@@ -160,6 +159,6 @@ def test_settings_of_the_callers_are_cleared(monkeypatch):
 
 
 def test_numbers_and_tables():
-    assert [tables.number(it) for it in (0.01234, 1.5, 123.4)] == ["0.0123", "1.50", "123"]
-    text = tables.table(["a", "long head"], [["wider than its head", "1"]])
+    assert [report.number(it) for it in (0.01234, 1.5, 123.4)] == ["0.0123", "1.50", "123"]
+    text = report.table(["a", "long head"], [["wider than its head", "1"]])
     assert [len(line) for line in text.splitlines()] == [len(text.splitlines()[0])] * 3

@@ -13,6 +13,8 @@ import traceback
 from pathlib import Path
 
 LIBRARY = "libtorch_pinbuddy.so"
+# `program` and `release`, which tests share, and programs.
+SHARED = [str(Path(__file__).parent.parent / it) for it in ("python", "programs")]
 
 
 def require(which: str) -> None:
@@ -27,6 +29,13 @@ def require(which: str) -> None:
             raise RuntimeError(f"the engine is off: {pinbuddy.stats()['state']}")
 
 
+def use_gpu() -> None:
+    """Has CUDA ready, so that it is not timed later."""
+    import torch
+
+    torch.zeros(1, device="cuda")
+
+
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -34,8 +43,7 @@ def main() -> None:
     def answer(**line) -> None:
         print(json.dumps(line), file=answers, flush=True)
 
-    # For `program` and `release`, which tests share.
-    sys.path.append(str(Path(__file__).parent.parent / "python"))
+    sys.path += SHARED
     module, which = sys.argv[1:]
     try:
         import torch

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-WORKS = Path(__file__).parents[1] / "works"
+WORKS = Path(__file__).parents[1] / "programs"
 sys.path.append(str(WORKS))
 import measure_works as measure  # noqa: E402
 
@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", measure.WORKS)
-def test_a_work_runs_and_its_waits_are_recorded(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("PINBUDDY_TEST_SMALL", "1")
-    seen = measure.run(name, {"BUDDY_TRACE": "run.{rank}.jsonl", "BUDDY_THRESHOLD_MB": "0"}, tmp_path)
+def test_a_work_runs_and_its_waits_are_recorded(name, tmp_path):
+    settings = {"BUDDY_TRACE": "run.{rank}.jsonl", "BUDDY_THRESHOLD_MB": "0"}
+    seen = measure.run(name, settings, tmp_path, quick=True)
     assert seen["pinned"] >= seen["live"] > 0
     assert 0 < seen["waits"] <= seen["requests"]
     assert seen["ms"] > 0

@@ -27,6 +27,12 @@ pub const TOOLS: Program = Program {
     what: "pinbuddy's tools",
 };
 
+/// What a run on a GPU asks the driver.
+pub const QUESTIONS: Program = Program {
+    package: "pinbuddy-gpu-questions",
+    what: "the questions for a GPU",
+};
+
 impl Program {
     /// Compiles it unless it is current; returns its path.
     pub fn ensure(&self) -> Result<PathBuf> {

@@ -15,7 +15,7 @@ pub struct Gpu {
 /// What ci/gpu/pack.sh needs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile the C++ programs of a run and PyTorch's tests, for a machine with that torch and no compiler
+    /// Compile the programs of a run and PyTorch's tests, for a machine with that torch and no compiler
     Programs(Programs),
 }
 

@@ -1,4 +1,4 @@
-//! Compiles the C++ programs of a run and PyTorch's tests against the official wheel, without fixed paths.
+//! Compiles the programs of a run and PyTorch's tests against the official wheel, without fixed paths.
 
 use std::env;
 use std::fs;
@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::bench;
 use crate::cli::gpu::Programs;
+use crate::programs::QUESTIONS;
 use crate::support::paths;
 use crate::support::progress::Progress;
 use crate::support::refusal::refuse;
@@ -42,6 +43,7 @@ pub fn run(args: &Programs) -> Result<()> {
     progress.step("compile the harness of the benchmark", |_| {
         bench::build(&stock, &bin.join("harness"))
     })?;
+    fs::copy(QUESTIONS.ensure()?, bin.join("questions")).context("copying the questions")?;
     println!("{}", paths::show(&args.out));
     Ok(())
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::fork;
 use crate::bench;
+use crate::programs::QUESTIONS;
 use crate::runtime;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
@@ -34,6 +35,10 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
     fork::require(fork, stock, python)?;
     let harness = bench::harness(fork, stock)?;
     let out = Scratch::folder(&paths::target().join("gpu-trial"))?;
+    let programs = out.path().join("bin");
+    fs::create_dir_all(&programs)?;
+    fs::copy(&harness, programs.join("harness"))?;
+    fs::copy(QUESTIONS.ensure()?, programs.join("questions"))?;
     let only = [&[SUITE][..], &MEASUREMENTS].concat().join(",");
     let mut command = runtime::choose(false)?.command(fork.join("bin/python"))?;
     command
@@ -44,7 +49,7 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
         .arg("--fork")
         .arg(fork.join("bin/python"))
         .arg("--programs")
-        .arg(harness.parent().context("the harness is in no folder")?)
+        .arg(&programs)
         .arg("--out")
         .arg(out.path())
         .env("PYTHONDONTWRITEBYTECODE", "1");

@@ -1,0 +1,302 @@
+//! The protocol of questions: lines of JSON, one before each question and one after it.
+//!
+//! An answer is yes or no, a figure, or "cannot be asked here" with a reason. Each failing call is such a reason, and the next
+//! question is asked all the same. The line before a question names it, so that a reader knows in which one a program hung.
+
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cuda::{Failure, Result, unavailable};
+
+pub const CANNOT: &str = "cannot be asked here";
+/// How cudarc begins where libcuda lacks a function.
+const MISSING: &str = "Missing symbol";
+/// More values than these are told by their median, quartiles and range.
+const LISTED: usize = 20;
+
+/// What was measured, once a round.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    pub unit: &'static str,
+    pub rounds: Vec<f64>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Told {
+    Said {
+        yes: bool,
+        why: String,
+        figures: Vec<(&'static str, Figure)>,
+    },
+    Figure(Figure),
+}
+
+impl Told {
+    pub fn said(yes: bool, why: impl Into<String>) -> Self {
+        Self::Said {
+            yes,
+            why: why.into(),
+            figures: Vec::new(),
+        }
+    }
+
+    pub fn figure(unit: &'static str, rounds: Vec<f64>) -> Self {
+        Self::Figure(Figure { unit, rounds })
+    }
+}
+
+/// What a question is told: whether CUDA is a stand-in, and about how long it may take.
+pub struct Asking {
+    pub simulated: bool,
+    pub seconds: f64,
+    start: Instant,
+    write: Box<dyn FnMut(Value)>,
+}
+
+/// Each line at once: who reads may have to stop the program.
+pub fn to_stdout() -> Box<dyn FnMut(Value)> {
+    Box::new(|line| {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{line}")
+            .and_then(|()| out.flush())
+            .unwrap_or_default();
+    })
+}
+
+impl Asking {
+    pub fn new(simulated: bool, seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
+        Self {
+            simulated,
+            seconds,
+            start: Instant::now(),
+            write,
+        }
+    }
+
+    /// Seconds during which another question may begin.
+    pub fn left(&self) -> f64 {
+        self.seconds - self.start.elapsed().as_secs_f64()
+    }
+
+    /// `small` where CUDA is a stand-in.
+    pub fn size(&self, full: usize, small: usize) -> usize {
+        if self.simulated { small } else { full }
+    }
+
+    /// Asks, and says whether there was an answer.
+    pub fn ask(&mut self, what: &str, on: &str, attempt: impl FnOnce() -> Result<Told>) -> bool {
+        self.attempt(what, on, CANNOT, true, attempt, told)
+            .is_some()
+    }
+
+    /// The same, where a failing call means no.
+    pub fn ask_whether(
+        &mut self,
+        what: &str,
+        on: &str,
+        attempt: impl FnOnce() -> Result<Told>,
+    ) -> bool {
+        self.attempt(what, on, "no", true, attempt, told).is_some()
+    }
+
+    /// Reports an answer that is already known, however late it is.
+    pub fn tell(&mut self, what: &str, on: &str, answer: Result<Told>) {
+        self.attempt(what, on, CANNOT, false, || answer, told);
+    }
+
+    /// What questions need; or nothing, after reporting that it cannot be had.
+    pub fn need<T>(&mut self, what: &str, on: &str, make: impl FnOnce() -> Result<T>) -> Option<T> {
+        self.attempt(what, on, CANNOT, true, make, |_| Ok(Value::Null))
+    }
+
+    fn attempt<T>(
+        &mut self,
+        what: &str,
+        on: &str,
+        refused: &str,
+        in_time: bool,
+        attempt: impl FnOnce() -> Result<T>,
+        told: impl FnOnce(&T) -> Result<Value>,
+    ) -> Option<T> {
+        (self.write)(json!({"asking": what, "on": on}));
+        let late = in_time && self.left() <= 0.0;
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            let result = if late {
+                unavailable("no time was left for it")
+            } else {
+                attempt()
+            }?;
+            told(&result).map(|line| (line, result))
+        }));
+        let (mut line, result) = match tried {
+            Ok(Ok((line, result))) => (line, Some(result)),
+            Ok(Err(Failure::Refused(why))) => (json!({"answer": refused, "why": why}), None),
+            Ok(Err(Failure::Unavailable(why))) => (json!({"answer": CANNOT, "why": why}), None),
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let why = words
+                    .or(panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("it panicked");
+                // Other than a function that is not there, a defect of the program: it fails the run, and no other answer is lost.
+                let fault = !why.starts_with(MISSING);
+                (json!({"answer": CANNOT, "why": why, "fault": fault}), None)
+            }
+        };
+        if let Some(fields) = line.as_object_mut() {
+            fields.insert("of".into(), what.into());
+            fields.insert("on".into(), on.into());
+            (self.write)(line);
+        }
+        result
+    }
+}
+
+fn told(answer: &Told) -> Result<Value> {
+    match answer {
+        Told::Figure(figure) => {
+            let mut line = spread(figure)?;
+            line["answer"] = "figure".into();
+            Ok(line)
+        }
+        Told::Said { yes, why, figures } => {
+            let mut line = json!({"answer": if *yes { "yes" } else { "no" }, "why": why});
+            for (name, figure) in figures {
+                line["figures"][name] = spread(figure)?;
+            }
+            Ok(line)
+        }
+    }
+}
+
+fn spread(figure: &Figure) -> Result<Value> {
+    let mut sorted = figure.rounds.clone();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
+        return unavailable("it did not happen while it was looked at");
+    };
+    let mut line = json!({
+        "unit": figure.unit, "median": quantile(&sorted, 0.5), "quartiles": [quantile(&sorted, 0.25), quantile(&sorted, 0.75)],
+        "least": least, "most": most, "count": sorted.len(),
+    });
+    if sorted.len() <= LISTED {
+        line["rounds"] = json!(figure.rounds);
+    }
+    Ok(line)
+}
+
+/// Between the two values that are nearest; there is at least one.
+pub fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let place = part * (sorted.len() - 1) as f64;
+    let (low, high) = (place.floor() as usize, place.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * place.fract()
+}
+
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    quantile(&sorted, 0.5)
+}
+
+/// How long a call takes.
+pub fn timed(call: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    call()?;
+    Ok(seconds(start.elapsed()))
+}
+
+pub fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::stand_in::StandIn;
+
+    /// What a question writes, with the stand-in.
+    pub fn lines_of(ask: impl FnOnce(&mut Asking, &StandIn)) -> Vec<Value> {
+        let lines = Rc::new(RefCell::new(Vec::new()));
+        let kept = Rc::clone(&lines);
+        let mut it = Asking::new(
+            true,
+            60.0,
+            Box::new(move |line| kept.borrow_mut().push(line)),
+        );
+        ask(&mut it, &StandIn::default());
+        lines.take()
+    }
+
+    /// Each answer and what it is of; a defect fails.
+    pub fn answers_of(ask: impl FnOnce(&mut Asking, &StandIn)) -> Vec<(String, String)> {
+        let lines = lines_of(ask);
+        assert!(lines.iter().all(|it| it["fault"] != true), "{lines:#?}");
+        let text = |it: &Value| it.as_str().unwrap().to_owned();
+        let answers = lines.iter().filter(|it| it["answer"].is_string());
+        answers
+            .map(|it| (text(&it["of"]), text(&it["answer"])))
+            .collect()
+    }
+
+    #[test]
+    fn what_fails_is_an_answer_and_the_next_is_asked() {
+        let refused = || Err(Failure::Refused("cuSomething: why".into()));
+        let lines = lines_of(|it, _| {
+            it.ask_whether("refused", "", refused);
+            it.ask("failed", "", refused);
+            it.ask("missing", "", || unavailable("not here"));
+            it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
+            it.ask("wrong", "", || panic!("mine"));
+            it.ask("never", "", || Ok(Told::figure("s", Vec::new())));
+            it.ask("figure", "", || Ok(Told::figure("s", vec![1.0, 2.0, 9.0])));
+            assert!(it.need("needed", "", || unavailable::<()>("no")).is_none());
+            assert_eq!(it.need("there", "", || Ok(7)), Some(7));
+            it.seconds = 0.0;
+            it.ask("late", "", || Ok(Told::said(true, "")));
+            it.tell("known", "", Ok(Told::said(true, "")));
+        });
+        let answer = |of: &str| {
+            lines
+                .iter()
+                .find(|it| it["of"] == of)
+                .map(|it| &it["answer"])
+        };
+        for of in [
+            "failed",
+            "missing",
+            "no function",
+            "wrong",
+            "never",
+            "needed",
+            "late",
+        ] {
+            assert_eq!(answer(of).unwrap(), CANNOT, "{of}");
+        }
+        assert_eq!(
+            (answer("refused").unwrap(), answer("known").unwrap()),
+            (&json!("no"), &json!("yes"))
+        );
+        assert_eq!(answer("there"), None);
+        let faults: Vec<&Value> = lines.iter().filter(|it| it["fault"] == true).collect();
+        assert!(
+            faults.len() == 1 && faults[0]["of"] == "wrong",
+            "{faults:?}"
+        );
+        let figure = lines.iter().find(|it| it["answer"] == "figure").unwrap();
+        assert_eq!(
+            (&figure["median"], &figure["most"]),
+            (&json!(2.0), &json!(9.0))
+        );
+        assert_eq!(
+            (&figure["quartiles"], &figure["rounds"]),
+            (&json!([1.5, 5.5]), &json!([1.0, 2.0, 9.0]))
+        );
+        assert_eq!(lines[0], json!({"asking": "refused", "on": ""}));
+    }
+}

@@ -1,0 +1,83 @@
+//! Asks CUDA's driver one question of docs/gpu.md: `questions QUESTION driver|stand-in SECONDS`.
+//!
+//! Answers are lines of JSON on standard output (`asking`). With `stand-in`, ordinary memory takes the place of the driver, sizes
+//! are small, and no answer says anything of a GPU. pinbuddy takes no part. Who starts it sets a time limit: a call may hang.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    reason = "in a program, pub says what a module offers the others"
+)]
+
+mod asking;
+mod bandwidth;
+mod crossing;
+mod cuda;
+mod driver;
+mod host_pieces;
+mod memory;
+mod pace;
+mod probe;
+mod stalls;
+mod stand_in;
+mod unpinning;
+
+use std::process::ExitCode;
+
+use asking::Asking;
+use cuda::{Cuda, Result};
+
+/// A question and the program that asks it.
+type Question = fn(&mut Asking, &dyn Cuda);
+
+const QUESTIONS: [(&str, Question); 6] = [
+    ("crossing", crossing::ask),
+    ("host pieces", host_pieces::ask),
+    ("pace", pace::ask),
+    ("stalls", stalls::ask),
+    ("unpinning", unpinning::ask),
+    ("bandwidth", bandwidth::ask),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        [probe::NEIGHBOUR, how] => {
+            return match connect(how).and_then(|cuda| probe::answer_neighbour(&*cuda)) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => complain(&failure.to_string()),
+            };
+        }
+        [name, how, seconds] => {
+            let question = QUESTIONS.iter().find(|(its, _)| *its == name);
+            if let (Some((_, question)), Ok(seconds)) = (question, seconds.parse()) {
+                let mut it = Asking::new(how == "stand-in", seconds, asking::to_stdout());
+                if let Some(cuda) = it.need("CUDA's driver", "this machine", || connect(how)) {
+                    question(&mut it, &*cuda);
+                }
+                // Without teardown, whatever is still pinned or running.
+                std::process::exit(0);
+            }
+        }
+        _ => {}
+    }
+    let names: Vec<&str> = QUESTIONS.iter().map(|(name, _)| *name).collect();
+    complain(&format!(
+        "error: no question was asked\n  found     {}\n  expected  QUESTION driver|stand-in SECONDS; QUESTION is one of {}",
+        words.join(" "),
+        names.join(", ")
+    ))
+}
+
+fn complain(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::from(2)
+}
+
+fn connect(how: &str) -> Result<Box<dyn Cuda>> {
+    Ok(match how {
+        "stand-in" => Box::new(stand_in::StandIn::default()),
+        _ => Box::new(driver::Driver::connect()?),
+    })
+}

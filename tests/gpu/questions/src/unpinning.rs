@@ -1,0 +1,157 @@
+//! What unregistering costs in seconds per GiB, and whether it and related calls wait for the device.
+//!
+//! A spinning kernel keeps its own stream busy; a call that returns while it runs has not waited.
+
+use std::cell::Cell;
+
+use crate::asking::{Asking, Told, timed};
+use crate::cuda::{Cuda, Kernel, Result, Stream, unavailable};
+use crate::memory::{GIB, Kind, MIB, Region, on};
+
+/// How long the kernel lasts, in seconds.
+const KERNEL: f64 = 0.4;
+/// A call that takes more than this part of the kernel's time has waited for it.
+const MOST: f64 = 0.5;
+
+pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
+    waiting(it, cuda);
+    let sizes = if it.simulated {
+        [16 * MIB, 32 * MIB]
+    } else {
+        [64 * MIB, GIB]
+    };
+    for kind in Kind::ALL {
+        for size in sizes {
+            it.ask("cudaHostUnregister", &on(size, kind), || {
+                pace(cuda, kind, size)
+            });
+        }
+    }
+}
+
+struct LongKernel<'a> {
+    cuda: &'a dyn Cuda,
+    stream: Stream,
+    seconds: f64,
+}
+
+impl<'a> LongKernel<'a> {
+    /// The first launch may take longer, so the second one is timed.
+    fn new(cuda: &'a dyn Cuda) -> Result<Self> {
+        let mut it = Self {
+            cuda,
+            stream: cuda.stream()?,
+            seconds: 0.0,
+        };
+        for _ in 0..2 {
+            it.seconds = timed(|| {
+                it.launch()?;
+                cuda.finish(it.stream)
+            })?;
+        }
+        if it.seconds < 0.5 * KERNEL {
+            return unavailable(format!(
+                "the kernel that should last {KERNEL} s lasts {:.3}",
+                it.seconds
+            ));
+        }
+        Ok(it)
+    }
+
+    fn launch(&self) -> Result<()> {
+        self.cuda.launch(
+            Kernel::Spin {
+                nanoseconds: (KERNEL * 1e9) as u64,
+            },
+            self.stream,
+        )
+    }
+
+    /// Whether a call returns only after the kernel.
+    fn is_waited_for(&self, call: impl FnOnce() -> Result<()>) -> Result<Told> {
+        self.launch()?;
+        let seconds = timed(call)?;
+        let over = self.cuda.is_idle(self.stream)?;
+        self.cuda.finish(self.stream)?;
+        let told = format!(
+            "it took {:.2} ms of a kernel's {:.0} ms",
+            1e3 * seconds,
+            1e3 * self.seconds
+        );
+        if over && seconds < MOST * self.seconds {
+            return unavailable(format!("the kernel was over too soon: {told}"));
+        }
+        Ok(Told::said(over, told))
+    }
+}
+
+fn waiting(it: &mut Asking, cuda: &dyn Cuda) {
+    let size = it.size(64, 8) * MIB;
+    let kernel = it.need("a kernel that lasts", &format!("{KERNEL} s"), || {
+        LongKernel::new(cuda)
+    });
+    let region = it.need("memory to register", "any kind", || {
+        Region::new(Kind::best()?, size)
+    });
+    let (Some(kernel), Some(region)) = (kernel, region) else {
+        return;
+    };
+    let own = Cell::new(0);
+    let alloc = || cuda.host_alloc(size).map(|address| own.set(address));
+    let calls: [(&str, &dyn Fn() -> Result<()>); 4] = [
+        ("cudaHostRegister", &|| cuda.register(region.address, size)),
+        ("cudaHostUnregister", &|| cuda.unregister(region.address)),
+        ("cudaHostAlloc", &alloc),
+        ("cudaFreeHost", &|| cuda.host_free(own.get())),
+    ];
+    for (name, call) in calls {
+        let on = if name.ends_with("gister") {
+            on(size, region.kind)
+        } else {
+            format!("{} MiB", size / MIB)
+        };
+        let asked = format!("does {name} wait for a kernel that does not use the memory?");
+        it.ask(&asked, &on, || kernel.is_waited_for(call));
+    }
+}
+
+fn pace(cuda: &dyn Cuda, kind: Kind, size: usize) -> Result<Told> {
+    let region = Region::new(kind, size)?;
+    let rounds = (0..3).map(|_| {
+        cuda.register(region.address, size)?;
+        Ok(timed(|| cuda.unregister(region.address))? * GIB as f64 / size as f64)
+    });
+    Ok(Told::figure("s/GiB", rounds.collect::<Result<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asking::tests::answers_of;
+    use crate::stand_in::StandIn;
+
+    #[test]
+    fn all_of_it_is_asked() {
+        let answers = answers_of(|it, cuda| ask(it, cuda));
+        let count = |begins: &str, answer: &str| {
+            answers
+                .iter()
+                .filter(|it| it.0.starts_with(begins) && it.1 == answer)
+                .count()
+        };
+        assert_eq!(
+            count("does cuda", "no"),
+            4,
+            "nothing waits for the stand-in's kernel: {answers:?}"
+        );
+        assert!(count("cudaHostUnregister", "figure") >= 4, "{answers:?}");
+    }
+
+    #[test]
+    fn a_call_that_waits_is_noticed() {
+        let cuda = StandIn::default();
+        let kernel = LongKernel::new(&cuda).unwrap();
+        let told = kernel.is_waited_for(|| cuda.finish(kernel.stream)).unwrap();
+        assert!(matches!(told, Told::Said { yes: true, .. }), "{told:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! The program as a run starts it: each question with the stand-in, and with whatever driver there is.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn run(words: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_questions");
+    Command::new(program).args(words).output().unwrap()
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn calls_of_both_processes_are_timed_beside_registering() {
+    let output = run(&["stalls", "stand-in", "3"]);
+    assert!(output.status.success());
+    let lines = lines(&output);
+    let told = lines
+        .iter()
+        .filter(|it| it["answer"] == "yes" || it["answer"] == "no");
+    let told: Vec<&str> = told.filter_map(|it| it["of"].as_str()).collect();
+    for process in ["this process", "another process"] {
+        for call in ["a kernel launch", "a copy of 1 MiB", "cudaMemGetInfo"] {
+            let begins = format!("does {call} of {process} wait");
+            assert!(
+                told.iter().any(|it| it.starts_with(&begins)),
+                "{begins}: {lines:#?}"
+            );
+        }
+    }
+    assert!(lines.iter().all(|it| it["fault"] != true));
+}
+
+#[test]
+fn without_a_driver_or_a_gpu_there_is_no_answer() {
+    for question in [
+        "crossing",
+        "host pieces",
+        "pace",
+        "stalls",
+        "unpinning",
+        "bandwidth",
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_questions"))
+            .args([question, "driver", "5"])
+            // A GPU of this machine is none of this test's.
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{question}");
+        let lines = lines(&output);
+        assert_eq!(lines.len(), 2, "{question}: {lines:?}");
+        assert_eq!(lines[1]["answer"], "cannot be asked here");
+        let why = lines[1]["why"].as_str().unwrap();
+        assert!(
+            why.contains("libcuda") || why.starts_with("cuInit returned 100"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_question_is_refused_with_those_that_there_are() {
+    let output = run(&["weather", "driver", "5"]);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        words.contains("found     weather driver 5") && words.contains("host pieces, pace"),
+        "{words}"
+    );
+}
