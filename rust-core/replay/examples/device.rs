@@ -5,10 +5,11 @@
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 
+use pinbuddy_events::Whose;
 use pinbuddy_replay::device::history::History;
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Kind, Settings, Torch};
-use pinbuddy_snapshot::{Snapshot, Whose};
+use pinbuddy_snapshot::Snapshot;
 
 fn main() -> Result<(), String> {
     let mut args = std::env::args().skip(1);

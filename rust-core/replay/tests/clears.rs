@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::{Event, Options, Record, plan};
 use pinbuddy_replay::policy::{Policy as _, stock::Stock};
 use pinbuddy_replay::workload::Workload;
 use pinbuddy_slots::Slots;
-use pinbuddy_trace::Op;
 
 /// What a run asks for. A block may be used again as soon as it is freed: streams are done by then.
 fn events(steps: u32) -> Vec<Event> {
     let workload = Workload::named("checkpoint").unwrap();
     let event = |op: Op| match op {
-        Op::Alloc { id, bytes, .. } => Some(Event::Request { id, bytes, lane: 0 }),
+        Op::Request { id, bytes, .. } => Some(Event::Request { id, bytes, lane: 0 }),
         Op::Free { id, .. } => Some(Event::Over { id }),
         Op::Clear => Some(Event::Clear),
         _ => None,

@@ -5,9 +5,9 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_plan::{Block, Event, Record};
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::{Header, Writer};
 
 /// Times and bytes of a hard instance, and the least that a piece of it has of both.
 const MOMENTS: u64 = 600;

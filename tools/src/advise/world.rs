@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::input::{Input, Item, What};
+use pinbuddy_events::{Item, MICROSECOND, Op};
+
+use crate::input::Input;
 use crate::waited::Waited;
 
 /// Thresholds whose largest live sets are counted, in MiB.
@@ -49,8 +51,8 @@ pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
     let (mut live, mut above) = (0_u64, [0_u64; 3]);
     input.each(&mut |item| {
         counts.events = item.line;
-        match item.what {
-            What::Request { bytes, .. } => {
+        match item.event.op {
+            Op::Request { bytes, .. } => {
                 counts.requests += 1;
                 counts.requests_above += u64::from(bytes >= threshold);
                 live += bytes;
@@ -62,17 +64,21 @@ pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
                     }
                 }
             }
-            What::Free { .. } => counts.frees += 1,
-            What::Use { .. } => counts.uses += 1,
-            What::Iteration => counts.iterations += 1,
-            What::Wait { took, .. } => counts.waited.get_or_insert_default().add(took),
-            What::Lost { events } => counts.lost = counts.lost.saturating_add(events),
+            Op::Free { .. } => counts.frees += 1,
+            Op::Use { .. } => counts.uses += 1,
+            Op::Iteration => counts.iterations += 1,
+            Op::Wait { took, .. } => {
+                let waited = counts.waited.get_or_insert_default();
+                waited.add(took / MICROSECOND);
+            }
+            Op::Lost { events } => counts.lost = counts.lost.saturating_add(events),
             _ => {}
         }
         // As in replays.
-        if let What::Free { block, bytes, .. } | What::Safe { block, bytes, .. } = item.what
-            && block.is_some()
+        if let Op::Free { .. } | Op::Safe { .. } = item.event.op
+            && item.block.is_some()
         {
+            let bytes = item.bytes;
             live -= bytes;
             for (at, least) in THRESHOLDS_MB.iter().enumerate() {
                 if bytes >= least << 20 {
@@ -108,8 +114,8 @@ impl World {
     pub(super) fn see(&mut self, item: &Item) {
         let line = item.line;
         self.line = line;
-        match item.what {
-            What::Request { id, bytes, .. } => {
+        match item.event.op {
+            Op::Request { id, bytes, .. } => {
                 self.live_bytes += bytes;
                 let stream = None;
                 self.live.insert(
@@ -121,16 +127,16 @@ impl World {
                     },
                 );
             }
-            What::Free { id, bytes, .. } => {
-                self.live_bytes -= bytes;
+            Op::Free { id, .. } => {
+                self.live_bytes -= item.bytes;
                 self.live.remove(&id);
             }
-            What::Use { id, stream, .. } => {
+            Op::Use { id, stream, .. } => {
                 if let Some(block) = self.live.get_mut(&id) {
                     block.stream = Some(stream);
                 }
             }
-            What::Iteration => self.iterations += 1,
+            Op::Iteration => self.iterations += 1,
             _ => {}
         }
     }

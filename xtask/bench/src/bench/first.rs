@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use pinbuddy_events::Op;
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::Op;
 use serde_json::json;
 
 use super::context;
@@ -75,7 +75,7 @@ pub fn run(fixture: &Fixture, step: &Step, results: &mut Results) -> Result<()> 
     let mut over = false;
     let first = workload.events(1, 1).take_while(|event| {
         let before = !over;
-        over = matches!(event.op, Op::Iter);
+        over = matches!(event.op, Op::Iteration);
         before
     });
     let compact = Compact::of(first)?;

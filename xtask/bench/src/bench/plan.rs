@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use pinbuddy_events::Op;
 use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
-use pinbuddy_trace::Op;
 use serde_json::{Value, json};
 
 use super::context;
@@ -168,7 +168,7 @@ fn trace(workload: &Workload, seed: u64, steps: u32, first: bool) -> Result<Comp
     let mut over = false;
     Compact::of(workload.events(seed, steps).take_while(|event| {
         let before = over;
-        over |= matches!(event.op, Op::Iter);
+        over |= matches!(event.op, Op::Iteration);
         !(first && before)
     }))
 }

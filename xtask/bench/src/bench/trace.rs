@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use pinbuddy_trace::checked::{Act, Checker};
-use pinbuddy_trace::{Event, Reader};
+use pinbuddy_events::trace::Reader;
+use pinbuddy_events::{Checker, Event};
+use pinbuddy_replay::step::{Act, Step};
 
 /// A trace for the harness.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,8 +24,9 @@ impl Compact {
         let mut checker = Checker::default();
         let mut compact = Self::default();
         for (event, line) in events.into_iter().zip(1..) {
-            let step = checker.check(line, event)?;
-            compact.push(step.at, step.act);
+            if let Some(step) = Step::checked(&mut checker, line, event)? {
+                compact.push(step.at, step.act);
+            }
             compact.live = checker.bytes();
             compact.peak_live = compact.peak_live.max(compact.live);
         }
@@ -67,7 +69,6 @@ impl Compact {
             Act::Use { block, stream } => (2, block, 0, (stream % 32) as u16),
             Act::Clear => (3, 0, 0, 0),
             Act::Iter => (4, 0, 0, 0),
-            Act::Note => return,
         };
         self.slots = self.slots.max(u64::from(block) + 1);
         self.events += 1;

@@ -12,12 +12,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use pinbuddy_events::Whose;
 use pinbuddy_plan::Options;
 use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_replay::device::history::History;
 use pinbuddy_replay::device::replay::{Outcome, Replay};
 use pinbuddy_replay::device::{Device, Kind, Settings};
-use pinbuddy_snapshot::{Snapshot, Whose};
+use pinbuddy_snapshot::Snapshot;
 use serde_json::json;
 
 use super::environments::Environments;

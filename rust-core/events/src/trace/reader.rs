@@ -6,7 +6,8 @@
 use std::io::{BufRead, ErrorKind};
 
 use super::error::{Error, Excerpt, What};
-use super::{Event, Header, header, line};
+use super::{Header, header, line};
+use crate::Event;
 
 /// The longest line of an event, in bytes and without its end. The writer's longest line has 160.
 pub const LONGEST_LINE: usize = 1024;

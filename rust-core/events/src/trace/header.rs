@@ -31,7 +31,7 @@ impl Unit {
     /// How many nanoseconds it has.
     pub const fn nanoseconds(self) -> u64 {
         match self {
-            Self::Microseconds => 1000,
+            Self::Microseconds => crate::MICROSECOND,
             Self::Nanoseconds => 1,
         }
     }

@@ -2,13 +2,13 @@
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     used: u32,
     vacant: Vec<u32>,
 }
 
 impl Numbers {
-    pub(super) fn take(&mut self) -> u32 {
+    pub(crate) fn take(&mut self) -> u32 {
         self.vacant.pop().unwrap_or_else(|| {
             let number = self.used;
             // No machine has room for as many blocks as a `u32` counts.
@@ -17,8 +17,7 @@ impl Numbers {
         })
     }
 
-    pub(super) fn give_back(&mut self, number: u32) -> u32 {
+    pub(crate) fn give_back(&mut self, number: u32) {
         self.vacant.push(number);
-        number
     }
 }
