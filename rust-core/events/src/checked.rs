@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::numbers::Numbers;
 use crate::trace::{Error, What};
 use crate::{Event, MICROSECOND, Op, Whose};
 
@@ -63,7 +62,9 @@ pub struct Checker {
     /// Blocks that were freed, and are not safe yet.
     pending: HashMap<u64, Block>,
     streams: HashMap<u32, u32>,
-    numbers: Numbers,
+    /// How many numbers there are, and those of no block, the last one on top.
+    numbers: u32,
+    vacant: Vec<u32>,
     requests: u64,
     live_bytes: u64,
     /// In nanoseconds.
@@ -88,7 +89,8 @@ impl Checker {
             live: HashMap::new(),
             pending: HashMap::new(),
             streams: HashMap::new(),
-            numbers: Numbers::default(),
+            numbers: 0,
+            vacant: Vec::new(),
             requests: 0,
             live_bytes: 0,
             at: 0,
@@ -102,50 +104,51 @@ impl Checker {
     ///
     /// What is not valid; the checker is then unchanged.
     pub fn check(&mut self, line: u64, event: Event) -> Result<Option<Item>, Error> {
+        let block = self.block(line, event).map_err(|what| what.on(line))?;
+        let Event { at, whose, op } = event;
+        self.at = at;
+        let whose = block.map_or(whose, |(block, _)| block.whose);
+        let is_wanted = match op {
+            Op::Iteration | Op::Lost { .. } => true,
+            // Without a block: its free was its end.
+            Op::Safe { .. } if block.is_none() => false,
+            _ => whose == self.whose,
+        };
+        Ok(is_wanted.then(|| self.item(line, Event { at, whose, op }, block)))
+    }
+
+    /// The block of an event that is valid, and whether a replay does something with it.
+    fn block(&mut self, line: u64, event: Event) -> Result<Option<(Block, bool)>, What> {
         let Event { at, whose, op } = event;
         if at < self.at {
-            let (before, found) = (self.at, at);
-            return Err(What::TimeWentBack { before, found }.on(line));
+            return Err(What::Other(format!(
+                "expected t to be at least {} ns, as on the line before, found {at} ns",
+                self.at
+            )));
         }
-        let checked = match op {
-            Op::Request { id, bytes, .. } => self.request(line, whose, id, bytes).map(Some),
-            Op::Free { id, pending, .. } => self.free(id, pending).map(Some),
-            Op::Use { id, .. } => match self.live.get_mut(&id) {
-                Some(block) => {
-                    block.used = true;
-                    Ok(Some((*block, !self.recorded)))
-                }
-                None => Err(What::UnknownId { op: "event", id }),
-            },
-            Op::Safe { id } if self.live.contains_key(&id) => Err(What::NotFreed { id }),
-            Op::Safe { id } => match self.pending.remove(&id) {
-                Some(block) => {
-                    block
-                        .known
-                        .iter()
-                        .for_each(|it| self.numbers.give_back(it.number));
-                    Ok(Some((block, true)))
-                }
-                // Its free was its end.
-                None => {
-                    self.at = at;
-                    return Ok(None);
-                }
-            },
-            Op::Wait { id: Some(id), .. } => match self.live.get(&id) {
-                Some(block) => Ok(Some((*block, false))),
-                None => Err(What::UnknownId { op: "wait", id }),
-            },
-            _ => Ok(None),
-        };
-        let checked = checked.map_err(|what| what.on(line))?;
-        self.at = at;
-        let is_of_none = matches!(op, Op::Iteration | Op::Lost { .. });
-        let whose = checked.map_or(whose, |(block, _)| block.whose);
-        if whose != self.whose && !is_of_none {
-            return Ok(None);
-        }
-        Ok(Some(self.item(line, Event { at, whose, op }, checked)))
+        Ok(match op {
+            Op::Request { id, bytes, .. } => Some(self.request(line, whose, id, bytes)?),
+            Op::Free { id, pending, .. } => Some(self.free(id, pending)?),
+            Op::Use { id, .. } => {
+                let block = self.live.get_mut(&id).ok_or_else(|| unknown("event", id))?;
+                block.used = true;
+                Some((*block, !self.recorded))
+            }
+            Op::Safe { id } if self.live.contains_key(&id) => {
+                return Err(What::Other(format!(
+                    "expected safe to name a block that was freed, found id {id}, which lives"
+                )));
+            }
+            Op::Safe { id } => self.pending.remove(&id).map(|block| {
+                self.give_back(&block);
+                (block, true)
+            }),
+            Op::Wait { id: Some(id), .. } => {
+                let block = self.live.get(&id).ok_or_else(|| unknown("wait", id))?;
+                Some((*block, false))
+            }
+            _ => None,
+        })
     }
 
     /// The event with what is known of its block, and whether a replay does something with it.
@@ -198,19 +201,27 @@ impl Checker {
             Entry::Vacant(entry) => entry,
             Entry::Occupied(entry) => {
                 let since = entry.get().since;
-                return Err(What::IdInUse { id, since });
+                return Err(What::Other(format!(
+                    "expected alloc to name a new block, found id {id}, which lives since line {since}"
+                )));
             }
         };
         let found = self.live_bytes.saturating_add(bytes);
         if found > MOST_LIVE {
-            let most = MOST_LIVE;
-            return Err(What::TooMuch { most, found });
+            return Err(What::Other(format!(
+                "expected at most {MOST_LIVE} bytes to live at once, found {found}"
+            )));
         }
         self.live_bytes = found;
         let known = (whose == self.whose).then(|| {
             let id = self.requests;
             self.requests += 1;
-            let number = self.numbers.take();
+            let number = self.vacant.pop().unwrap_or_else(|| {
+                let next = self.numbers;
+                // No machine has room for as many blocks as a `u32` counts.
+                self.numbers = next.saturating_add(1);
+                next
+            });
             Known { id, number }
         });
         let block = Block {
@@ -223,23 +234,31 @@ impl Checker {
         Ok((*entry.insert(block), true))
     }
 
+    fn give_back(&mut self, block: &Block) {
+        self.vacant.extend(block.known.map(|it| it.number));
+    }
+
     /// The freed block, and whether a replay frees it now.
     fn free(&mut self, id: u64, pending: bool) -> Result<(Block, bool), What> {
         let Some(block) = self.live.remove(&id) else {
-            return Err(What::UnknownId { op: "free", id });
+            return Err(unknown("free", id));
         };
         self.live_bytes -= block.bytes;
         let pending = pending || block.used && self.recorded;
         if pending {
             self.pending.insert(id, block);
         } else {
-            block
-                .known
-                .iter()
-                .for_each(|it| self.numbers.give_back(it.number));
+            self.give_back(&block);
         }
         Ok((block, !pending))
     }
+}
+
+#[cold]
+fn unknown(op: &str, id: u64) -> What {
+    What::Other(format!(
+        "expected {op} to name a block that lives, found id {id}, which does not"
+    ))
 }
 
 #[cfg(test)]

@@ -128,6 +128,15 @@ impl Op {
         }
     }
 
+    /// The same by this thread, if it is a request or a free.
+    #[must_use]
+    pub const fn on_thread(mut self, by: u32) -> Self {
+        if let Self::Request { thread, .. } | Self::Free { thread, .. } = &mut self {
+            *thread = by;
+        }
+        self
+    }
+
     /// The block that it is about.
     pub const fn id(&self) -> Option<u64> {
         match *self {

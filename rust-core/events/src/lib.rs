@@ -8,7 +8,6 @@
 
 mod checked;
 mod event;
-mod numbers;
 pub mod trace;
 
 pub use checked::{Checker, Item, MOST_LIVE};

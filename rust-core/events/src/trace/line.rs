@@ -1,99 +1,39 @@
 //! Parses one line into one event, and trusts nothing. Knows no other line.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{self, Deserializer, Visitor};
+use serde_json::value::RawValue;
 
 use super::error::{Excerpt, What};
 use crate::{Event, LATEST, MOST_BYTES, Op, Whose};
 
-/// A line's object before its fields are checked: each may be absent, or a scalar of another kind.
+/// A line's object before its fields are checked: each may be absent, or be anything.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with t and op")]
 struct Fields<'a> {
     #[serde(borrow)]
-    t: Option<Scalar<'a>>,
+    t: Field<'a>,
     #[serde(borrow)]
-    op: Option<Scalar<'a>>,
+    op: Field<'a>,
     #[serde(borrow)]
-    id: Option<Scalar<'a>>,
+    id: Field<'a>,
     #[serde(borrow)]
-    bytes: Option<Scalar<'a>>,
+    bytes: Field<'a>,
     #[serde(borrow)]
-    stream: Option<Scalar<'a>>,
+    stream: Field<'a>,
     #[serde(borrow)]
-    thread: Option<Scalar<'a>>,
+    thread: Field<'a>,
     #[serde(borrow)]
-    events: Option<Scalar<'a>>,
+    events: Field<'a>,
     #[serde(borrow)]
-    private: Option<Scalar<'a>>,
+    private: Field<'a>,
     #[serde(borrow)]
-    device: Option<Scalar<'a>>,
+    device: Field<'a>,
     #[serde(borrow)]
-    took: Option<Scalar<'a>>,
+    took: Field<'a>,
 }
 
-/// A number, or anything else that was found instead.
-enum Scalar<'a> {
-    Number(u64),
-    Text(Cow<'a, str>),
-    Other(String),
-}
-
-impl Scalar<'_> {
-    /// As it was written.
-    fn found(&self) -> Excerpt {
-        match self {
-            Self::Number(number) => Excerpt::of(&number.to_string()),
-            Self::Text(text) => Excerpt::of(&format!("\"{text}\"")),
-            Self::Other(text) => Excerpt::of(text),
-        }
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Scalar<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number or a text")
-            }
-
-            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Scalar::Number(number))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-                Ok(Scalar::Other(number.to_string()))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-                Ok(Scalar::Other(number.to_string()))
-            }
-
-            fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-                Ok(Scalar::Other(value.to_string()))
-            }
-
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Scalar::Other("null".to_owned()))
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Scalar::Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Scalar::Text(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_any(Any)
-    }
-}
+/// A field as it was written.
+type Field<'a> = Option<&'a RawValue>;
 
 /// The ops, each with the fields that it may have.
 const OPS: [(&str, &[&str]); 10] = [
@@ -123,13 +63,13 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
     // An array would do as well for serde: the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(What::NotAnEvent {
-            expected: "a JSON object of an event".to_owned(),
+            why: String::new(),
             found: Excerpt::of(text),
         });
     }
     let fields = serde_json::from_str(text).map_err(|why| not_an_event(text, &why))?;
     let line = Line::of(fields)?;
-    let at = line.number(&line.fields.t, "t", 0, LATEST / unit)? * unit;
+    let at = line.number(line.fields.t, "t", 0, LATEST / unit)? * unit;
     let op = line.what(at, unit)?;
     let whose = match line.op {
         "alloc" | "segment_alloc" | "segment_free" => line.whose()?,
@@ -140,32 +80,34 @@ pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
 
 impl<'a> Line<'a> {
     fn of(fields: Fields<'a>) -> Result<Self, What> {
-        let unknown = |found| Err(What::UnknownOp { found });
-        let name = match fields.op.as_ref() {
-            Some(Scalar::Text(name)) => name.as_ref(),
-            Some(other) => return unknown(other.found()),
-            None => {
-                let (op, field) = ("an event", "op");
-                return Err(What::Missing { op, field });
-            }
+        let Some(written) = fields.op.map(RawValue::get) else {
+            return Err(missing("an event", "op"));
         };
-        let Some((op, has)) = OPS.iter().find(|(op, _)| *op == name) else {
-            return unknown(Excerpt::of(&format!("\"{name}\"")));
+        let is_written = |op: &str| match written.contains('\\') {
+            true => serde_json::from_str::<String>(written).is_ok_and(|it| it == op),
+            false => written.trim_matches('"') == op,
+        };
+        let Some((op, has)) = OPS.iter().find(|(op, _)| is_written(op)) else {
+            return Err(What::Other(format!(
+                "expected op to be alloc, free, event, safe, wait, clear, iter or lost, found {}",
+                Excerpt::of(written)
+            )));
         };
         let of_pinned = *op == "alloc" && fields.device.is_none();
         for (field, value) in [
-            ("id", &fields.id),
-            ("bytes", &fields.bytes),
-            ("stream", &fields.stream),
-            ("thread", &fields.thread),
-            ("events", &fields.events),
-            ("private", &fields.private),
-            ("device", &fields.device),
-            ("took", &fields.took),
+            ("id", fields.id),
+            ("bytes", fields.bytes),
+            ("stream", fields.stream),
+            ("thread", fields.thread),
+            ("events", fields.events),
+            ("private", fields.private),
+            ("device", fields.device),
+            ("took", fields.took),
         ] {
             let may_have = has.contains(&field) && !(of_pinned && field == "stream");
             if value.is_some() && !may_have {
-                return Err(What::Superfluous { op, field });
+                let said = format!("expected {op} to have no {field}, found one");
+                return Err(What::Other(said));
             }
         }
         Ok(Self { op, fields })
@@ -179,10 +121,10 @@ impl<'a> Line<'a> {
                 id: self.id()?,
                 bytes: self.bytes()?,
                 thread: self.thread()?,
-                private: self.or_0(&fields.private, "private", 1)? == 1,
+                private: self.or_0(fields.private, "private", 1)? == 1,
                 stream: match fields.device {
                     None => 0,
-                    Some(_) => self.index(&fields.stream, "stream")?,
+                    Some(_) => self.index(fields.stream, "stream")?,
                 },
             },
             "free" => Op::Free {
@@ -192,17 +134,17 @@ impl<'a> Line<'a> {
             },
             "event" => Op::Use {
                 id: self.id()?,
-                stream: self.index(&fields.stream, "stream")?,
+                stream: self.index(fields.stream, "stream")?,
             },
             "safe" => Op::Safe { id: self.id()? },
             "wait" => Op::Wait {
                 id: fields.id.is_some().then(|| self.id()).transpose()?,
                 // It is over at `at`.
-                took: self.number(&fields.took, "took", 0, at / unit)? * unit,
+                took: self.number(fields.took, "took", 0, at / unit)? * unit,
                 thread: self.thread()?,
             },
             "lost" => Op::Lost {
-                events: self.number(&fields.events, "events", 1, u64::MAX)?,
+                events: self.number(fields.events, "events", 1, u64::MAX)?,
             },
             "segment_alloc" => Op::SegmentAlloc {
                 bytes: self.bytes()?,
@@ -219,33 +161,28 @@ impl<'a> Line<'a> {
         if self.op == "alloc" && self.fields.device.is_none() {
             return Ok(Whose::Host);
         }
-        self.index(&self.fields.device, "device").map(Whose::Device)
+        self.index(self.fields.device, "device").map(Whose::Device)
     }
 
     fn id(&self) -> Result<u64, What> {
-        self.number(&self.fields.id, "id", 0, u64::MAX)
+        self.number(self.fields.id, "id", 0, u64::MAX)
     }
 
     fn bytes(&self) -> Result<u64, What> {
-        self.number(&self.fields.bytes, "bytes", 1, MOST_BYTES)
+        self.number(self.fields.bytes, "bytes", 1, MOST_BYTES)
     }
 
     fn thread(&self) -> Result<u32, What> {
-        let thread = self.or_0(&self.fields.thread, "thread", u32::MAX.into());
+        let thread = self.or_0(self.fields.thread, "thread", u32::MAX.into());
         thread.map(|number| number as u32) // in bounds, so nothing is lost
     }
 
-    fn index(&self, value: &Option<Scalar<'_>>, field: &'static str) -> Result<u32, What> {
+    fn index(&self, value: Field<'_>, field: &'static str) -> Result<u32, What> {
         let number = self.number(value, field, 0, u32::MAX.into());
         number.map(|number| number as u32) // in bounds, so nothing is lost
     }
 
-    fn or_0(
-        &self,
-        value: &Option<Scalar<'_>>,
-        field: &'static str,
-        most: u64,
-    ) -> Result<u64, What> {
+    fn or_0(&self, value: Field<'_>, field: &'static str, most: u64) -> Result<u64, What> {
         match value {
             None => Ok(0),
             some => self.number(some, field, 0, most),
@@ -254,25 +191,32 @@ impl<'a> Line<'a> {
 
     fn number(
         &self,
-        value: &Option<Scalar<'_>>,
+        value: Field<'_>,
         field: &'static str,
         least: u64,
         most: u64,
     ) -> Result<u64, What> {
-        match value {
-            Some(Scalar::Number(number)) if (least..=most).contains(number) => Ok(*number),
-            Some(other) => Err(What::OutOfBounds {
-                field,
-                least,
-                most,
-                found: other.found(),
-            }),
-            None => {
-                let op = self.op;
-                Err(What::Missing { op, field })
-            }
-        }
+        let Some(value) = value.map(RawValue::get) else {
+            return Err(missing(self.op, field));
+        };
+        let number = value.parse().ok();
+        let number = number.filter(|it| (least..=most).contains(it));
+        number.ok_or_else(|| out_of_bounds(field, least, most, value))
     }
+}
+
+#[cold]
+fn missing(op: &str, field: &str) -> What {
+    What::Other(format!("expected {op} to have {field}, found none"))
+}
+
+/// The value that was written is not a number from `least` to `most`.
+#[cold]
+pub(super) fn out_of_bounds(field: &str, least: u64, most: u64, written: &str) -> What {
+    let found = Excerpt::of(written);
+    What::Other(format!(
+        "expected {field} to be a whole number from {least} to {most}, found {found}"
+    ))
 }
 
 /// The JSON parser's message about a line that it refuses.
@@ -291,10 +235,7 @@ fn not_an_event(text: &str, why: &serde_json::Error) -> What {
     let rest = text.get(from..).unwrap_or_default();
     let found = if rest.is_empty() { text } else { rest };
     What::NotAnEvent {
-        expected: format!(
-            "a JSON object of an event ({said}, column {})",
-            why.column()
-        ),
+        why: format!(" ({said}, column {})", why.column()),
         found: Excerpt::of(found),
     }
 }

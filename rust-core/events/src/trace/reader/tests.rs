@@ -223,7 +223,7 @@ fn a_line_that_was_cut_off() {
     for end in first + 1..whole.len() {
         let items = read(&whole[..end]);
         let last = items.last().unwrap().as_ref().unwrap_err();
-        assert!(matches!(last.what, What::CutOff { .. }), "{end}: {last}");
+        assert!(matches!(last.what, What::CutOff(_)), "{end}: {last}");
         assert_eq!((last.line, items.len()), (2, 2));
     }
 }
@@ -242,7 +242,7 @@ fn a_line_of_any_length_takes_no_memory() {
     // A line of a gibibyte, of which only the beginning is read.
     let mut reader = Reader::new(BufReader::new(io::repeat(b' ').take(1 << 30)));
     let error = reader.next().unwrap().unwrap_err();
-    assert!(matches!(error.what, What::TooLong { .. }));
+    assert!(error.to_string().contains("at most 16384 bytes"), "{error}");
     assert!(reader.text.capacity() <= 2 * LONGEST_HEADER && reader.next().is_none());
 }
 
