@@ -6,7 +6,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use pinbuddy_plan::Event;
 use pinbuddy_replay::streams::Streams;
 
 use pinbuddy_events::{Item, Op};
@@ -72,12 +71,12 @@ impl Lifetimes {
     }
 
     /// The events that an event comes to, in their order.
-    pub(crate) fn push(&mut self, item: &Item, to: &mut dyn FnMut(Event)) {
+    pub(crate) fn push(&mut self, item: &Item, to: &mut dyn FnMut(Op)) {
         while let Some(Reverse((at, id))) = self.pending.peek().copied()
             && at <= item.at()
         {
             self.pending.pop();
-            to(Event::Over { id });
+            to(Op::Safe { id });
         }
         if !self.keeps(item) {
             self.left_out += u64::from(matches!(item.event.op, Op::Request { .. }));
@@ -94,7 +93,7 @@ impl Lifetimes {
                 // No more than there are threads.
                 let lane = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
                 let lane = *self.lanes.entry(thread).or_insert(lane);
-                to(Event::Request { id, bytes, lane });
+                to(Op::request(id, bytes).on_thread(lane));
             }
             Op::Free { id, pending, .. } => {
                 let done = item.block.and_then(|block| {
@@ -104,19 +103,17 @@ impl Lifetimes {
                 match done {
                     _ if pending => {}
                     Some(done) if done > item.at() => self.pending.push(Reverse((done, id))),
-                    _ => to(Event::Over { id }),
+                    _ => to(Op::Safe { id }),
                 }
             }
             // No engine serves it.
             Op::Request { .. } => {}
-            Op::Safe { id, .. } => to(Event::Over { id }),
             Op::Use { stream, .. } => {
                 if let Some(block) = item.block {
                     self.streams.copy(item.at(), block, item.bytes, stream);
                 }
             }
-            Op::Clear => to(Event::Clear),
-            Op::Iteration => to(Event::Iteration),
+            Op::Safe { .. } | Op::Clear | Op::Iteration => to(item.event.op),
             Op::SegmentAlloc { .. }
             | Op::SegmentFree { .. }
             | Op::Wait { .. }
@@ -125,16 +122,16 @@ impl Lifetimes {
     }
 
     /// What was freed and whose streams are done later.
-    pub(crate) fn end(&mut self, to: &mut dyn FnMut(Event)) {
+    pub(crate) fn end(&mut self, to: &mut dyn FnMut(Op)) {
         while let Some(Reverse((_, id))) = self.pending.pop() {
-            to(Event::Over { id });
+            to(Op::Safe { id });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pinbuddy_events::MICROSECOND;
+    use pinbuddy_events::{Event, MICROSECOND};
 
     use super::*;
 
@@ -175,15 +172,15 @@ mod tests {
         for (line, (at, op, block, bytes)) in (1..).zip(events) {
             let item = Item {
                 line,
-                event: pinbuddy_events::Event::host(at * MICROSECOND, op),
+                event: Event::host(at * MICROSECOND, op),
                 block: Some(block),
                 bytes,
             };
             lifetimes.push(&item, &mut |event| all.push(event));
         }
         lifetimes.end(&mut |event| all.push(event));
-        let made = |id, bytes, lane| Event::Request { id, bytes, lane };
-        let over = |id| Event::Over { id };
+        let made = |id, bytes, lane| Op::request(id, bytes).on_thread(lane);
+        let over = |id| Op::Safe { id };
         assert_eq!(
             all,
             [
@@ -193,7 +190,7 @@ mod tests {
                 made(3, 50, 1),
                 over(0),
                 made(4, 60, 0),
-                Event::Iteration,
+                Op::Iteration,
                 over(4),
             ]
         );

@@ -141,7 +141,8 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
-    use pinbuddy_plan::{Event, Options, Record, plan};
+    use pinbuddy_events::Op;
+    use pinbuddy_plan::{Options, Record, plan};
 
     use super::*;
 
@@ -151,8 +152,8 @@ mod tests {
     fn of(sizes: &[u64]) -> Plan {
         let mut record = Record::new(10_000);
         for (id, bytes) in (1..).zip(sizes.iter().map(|it| it * MIB)) {
-            record.push(Event::Request { id, bytes, lane: 0 });
-            record.push(Event::Over { id });
+            record.push(Op::request(id, bytes));
+            record.push(Op::free(id));
         }
         plan(&record, &Options::default(), &|| false)
     }

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use pinbuddy_events::{Event, Op, Whose};
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::record::{Event as Recorded, Record};
-use pinbuddy_plan::{Options, Plan, plan};
+use pinbuddy_plan::{Options, Plan, Record, plan};
 
 use super::ToRecord;
 use super::fit::{Served, Trial};
@@ -98,24 +97,16 @@ impl Recording {
     }
 
     fn push(&mut self, op: Op) {
-        let event = match op {
+        let own = match op {
             Op::Request { private: true, .. } => return,
             Op::Request { bytes, .. } if bytes < self.planner.threshold().max(1) => return,
-            Op::Request {
-                id, bytes, thread, ..
-            } => {
+            Op::Request { thread, .. } => {
                 let many = self.lanes.len() as u32;
-                let lane = *self.lanes.entry(thread).or_insert(many);
-                Recorded::Request { id, bytes, lane }
+                op.on_thread(*self.lanes.entry(thread).or_insert(many))
             }
-            Op::Iteration => Recorded::Iteration,
-            Op::Clear => Recorded::Clear,
-            op => match op.over() {
-                Some(id) => Recorded::Over { id },
-                None => return,
-            },
+            op => op,
         };
-        self.record.push(event);
+        self.record.push(own);
         if let Some(mut trial) = self.trial.take() {
             trial.event(op);
             match trial.is_over() {

@@ -7,25 +7,16 @@ use std::collections::HashMap;
 
 use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_events::Op;
-use pinbuddy_plan::{Event, Options, Plan, Record, plan};
+use pinbuddy_plan::{Options, Plan, Record, plan};
 use pinbuddy_replay::workload::Workload;
 
 /// The plan of a run with these inputs.
 fn planned(workload: &Workload, steps: u32, seed: u64) -> Plan {
     let mut record = Record::new(u32::MAX);
     for event in workload.events(seed, steps) {
-        match event.op {
-            Op::Request {
-                id, bytes, thread, ..
-            } => record.push(Event::Request {
-                id,
-                bytes,
-                lane: thread,
-            }),
-            Op::Free { id, .. } => record.push(Event::Over { id }),
-            Op::Clear => record.push(Event::Clear),
-            _ => true,
-        };
+        if event.op != Op::Iteration {
+            record.push(event.op);
+        }
     }
     plan(&record, &Options::default(), &|| true)
 }

@@ -1,6 +1,7 @@
 //! What is known of a program at a moment of its trace, and what there is in the whole of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -41,6 +42,11 @@ pub struct Counts {
     pub(super) largest_above: [u64; 3],
 }
 
+/// The thresholds that a request is at or above.
+fn thresholds_up_to(bytes: u64) -> Range<usize> {
+    0..THRESHOLDS_MB.partition_point(|least| least << 20 <= bytes)
+}
+
 /// Passes over a trace once.
 pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
     let mut counts = Counts {
@@ -57,11 +63,9 @@ pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
                 counts.requests_above += u64::from(bytes >= threshold);
                 live += bytes;
                 counts.largest_live = counts.largest_live.max(live);
-                for (at, least) in THRESHOLDS_MB.iter().enumerate() {
-                    if bytes >= least << 20 {
-                        above[at] += bytes;
-                        counts.largest_above[at] = counts.largest_above[at].max(above[at]);
-                    }
+                for at in thresholds_up_to(bytes) {
+                    above[at] += bytes;
+                    counts.largest_above[at] = counts.largest_above[at].max(above[at]);
                 }
             }
             Op::Free { .. } => counts.frees += 1,
@@ -78,12 +82,9 @@ pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
         if let Op::Free { .. } | Op::Safe { .. } = item.event.op
             && item.block.is_some()
         {
-            let bytes = item.bytes;
-            live -= bytes;
-            for (at, least) in THRESHOLDS_MB.iter().enumerate() {
-                if bytes >= least << 20 {
-                    above[at] -= bytes;
-                }
+            live -= item.bytes;
+            for at in thresholds_up_to(item.bytes) {
+                above[at] -= item.bytes;
             }
         }
         Ok(())
