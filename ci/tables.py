@@ -108,7 +108,7 @@ def written(text: str, tables: dict, used: set) -> str:
 
 def is_figure(text: str) -> bool:
     """`0.36`, `1,024 MiB`, `0.36 (0.35 to 0.36)`, `5.3 to 8.9`, `2, 1`: a number, with units at most."""
-    words = [it.rstrip(",") for it in re.sub(r"[*()]", " ", text).split()]
+    words = [it.rstrip(",;") for it in re.sub(r"[*()]", " ", text).split()]
     numbers = [bool(re.fullmatch(r"-*\d[\d,.]*", it)) for it in words]
     return bool(words) and numbers[0] and all(number or it in UNITS for number, it in zip(numbers, words))
 

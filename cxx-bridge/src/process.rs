@@ -22,8 +22,8 @@ use crate::log;
 use crate::plan::{self, Choice};
 use crate::record::{self, FileSink, Recorder};
 use crate::rings::Rings;
+use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
-use pinbuddy_trace::Memory;
 
 /// Memory is about to be pinned: other programs see it from now on, where the settings say so.
 pub(crate) fn show(device: Device) {

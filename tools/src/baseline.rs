@@ -1,11 +1,11 @@
 //! What allocators that do not know the future would have pinned for the same requests.
 
+use pinbuddy_events::MOST_BYTES;
 use pinbuddy_plan::Block;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay::{self, Outcome, Run};
-use pinbuddy_trace::MOST_BYTES;
-use pinbuddy_trace::checked::{Act, Step};
+use pinbuddy_replay::step::{Act, Step};
 use serde::Serialize;
 
 use crate::effort::gap_percent;

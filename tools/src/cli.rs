@@ -70,7 +70,7 @@ pub struct Plan {
     pub json: bool,
     /// The memory of device N [default: pinned memory, or where there is none, the device with most requests]
     #[arg(long, value_name = "N", conflicts_with = "instance")]
-    pub device: Option<usize>,
+    pub device: Option<u32>,
     /// The torch version that the plan is for [default: as the trace says]
     #[arg(long, value_name = "VERSION", conflicts_with = "instance")]
     pub torch: Option<String>,
@@ -100,7 +100,7 @@ pub struct Advise {
     pub json: bool,
     /// The memory of device N [default: pinned memory, or where there is none, the device with most requests]
     #[arg(long, value_name = "N")]
-    pub device: Option<usize>,
+    pub device: Option<u32>,
     /// Stop searching for a plan after S seconds
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: f64,
@@ -133,7 +133,7 @@ pub struct Report {
     pub format: Format,
     /// The memory of device N [default: pinned memory, or where there is none, the device with most requests]
     #[arg(long, value_name = "N")]
-    pub device: Option<usize>,
+    pub device: Option<u32>,
     /// Stop each search, for a plan and among settings, after S seconds
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: f64,

@@ -8,16 +8,19 @@ mod summary;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use pinbuddy_events::Whose;
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::{Options, Plan, Record, plan_watched};
 use pinbuddy_replay::replay::Outcome;
-use pinbuddy_snapshot::Whose;
 
 use crate::baseline::{self, Replays};
 use crate::cli;
 use crate::effort::{Limits, threads};
-use crate::flow::{Beside, Lifetimes, step};
-use crate::input::{Input, What};
+use crate::flow::{Beside, Lifetimes};
+use pinbuddy_events::Op;
+use pinbuddy_replay::step::Step;
+
+use crate::input::Input;
 use crate::output::{self, Output};
 use crate::show;
 use device_summary::DevicePlanned;
@@ -44,7 +47,7 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let input = Input::open(file, args.device)?;
     let made_for = made_for(&input, args)?;
     if let Whose::Device(number) = input.whose() {
-        return run_device(&input, number as u32, args, made_for, out.as_ref());
+        return run_device(&input, number, args, made_for, out.as_ref());
     }
     let begun = std::time::Instant::now();
     let read = read(&input, made_for.threshold)?;
@@ -190,14 +193,14 @@ pub fn read(input: &Input, threshold: u64) -> Result<Read> {
     let mut push = |event| full |= !record.push(event);
     input.each(&mut |item| {
         lifetimes.push(&item, &mut push);
-        if !beside.has(&item.what)
-            && let Some(step) = step(&item)
+        if !beside.has(&item)
+            && let Some(step) = Step::of(&item)
         {
             replays.push(step);
         }
-        match item.what {
-            What::Pin { bytes } => has = has.saturating_add(bytes),
-            What::Unpin { bytes } => has = has.saturating_sub(bytes),
+        match item.event.op {
+            Op::SegmentAlloc { bytes } => has = has.saturating_add(bytes),
+            Op::SegmentFree { bytes } => has = has.saturating_sub(bytes),
             _ => {}
         }
         run_peak = run_peak.max(has);

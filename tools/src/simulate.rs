@@ -15,7 +15,7 @@ use std::io::Write as _;
 use anyhow::Result;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::replay::{self, Outcome, Run, processor_seconds};
-use pinbuddy_trace::checked::Step;
+use pinbuddy_replay::step::Step;
 use serde::Serialize;
 
 use crate::advise::Advice;
@@ -115,12 +115,12 @@ fn compare(mut input: Input, kinds: &[Kind], args: &cli::Simulate) -> Result<Com
     let (mut events, mut reading) = (0, 0.0);
     loop {
         let start = processor_seconds();
-        input.read(&mut steps, BATCH)?;
+        let read = input.read(&mut steps, BATCH)?;
         reading += processor_seconds() - start;
-        if steps.is_empty() {
+        if read == 0 {
             break;
         }
-        events += steps.len() as u64;
+        events += read;
         for run in &mut runs {
             run.batch(&steps);
         }

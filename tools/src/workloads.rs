@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use pinbuddy_events::trace::Writer;
 use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
-use pinbuddy_trace::Writer;
 
 use crate::cli;
 use crate::output::{self, Output};

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use pinbuddy_trace::Header;
+use pinbuddy_events::trace::Header;
 use tempfile::TempDir;
 
 mod started;

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pinbuddy_events::trace::Header;
 use pinbuddy_plan::{Block, Plan, check};
-use pinbuddy_trace::Header;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -5,8 +5,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pinbuddy_snapshot::{Snapshot, Whose};
-use pinbuddy_trace::Header;
+use pinbuddy_events::trace::Header;
+use pinbuddy_events::{Op, Whose};
+use pinbuddy_snapshot::Snapshot;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -182,7 +183,7 @@ fn other_programs_get_every_block() {
     let snapshot = Snapshot::read(BufReader::new(File::open(&path).unwrap())).unwrap();
     let allocations = snapshot
         .events(Whose::Device(0))
-        .filter(|it| matches!(it.op, pinbuddy_snapshot::Op::Alloc { .. }))
+        .filter(|it| matches!(it.op, Op::Request { .. }))
         .count();
     assert_eq!(allocations, requests);
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use pinbuddy_trace::Header;
+use pinbuddy_events::trace::Header;
 use serde_json::Value;
 use tempfile::TempDir;
 

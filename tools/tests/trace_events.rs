@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use pinbuddy_trace::Header;
+use pinbuddy_events::trace::Header;
 use serde_json::Value;
 
 mod started;

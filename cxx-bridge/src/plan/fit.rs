@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::Plan;
 use pinbuddy_slots::Slots;
 
 use super::WHOLE;
-use crate::record::What;
 
 /// A plan that serves fewer than one in so many of its own number of requests is another program's.
 const ONE_IN: usize = 2;
@@ -85,18 +85,18 @@ impl Trial {
     }
 
     /// What the program did; what is no plan's was left out.
-    pub(super) fn event(&mut self, what: What) {
-        match what {
-            What::Request {
+    pub(super) fn event(&mut self, op: Op) {
+        match op {
+            Op::Request {
                 id, bytes, thread, ..
             } => self.request(id, bytes, thread),
-            What::Iteration => {
+            Op::Iteration => {
                 if let Some(slots) = &mut self.slots {
                     (0..self.threads).for_each(|thread| slots.iteration(thread));
                 }
             }
-            what => {
-                if let Some((slot, bytes)) = what.over().and_then(|id| self.live.remove(&id)) {
+            op => {
+                if let Some((slot, bytes)) = op.over().and_then(|id| self.live.remove(&id)) {
                     self.live_bytes -= bytes;
                     if let (Some(slots), Some(slot)) = (&mut self.slots, slot) {
                         slots.release(slot);
@@ -141,7 +141,8 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
-    use pinbuddy_plan::{Event, Options, Record, plan};
+    use pinbuddy_events::Op;
+    use pinbuddy_plan::{Options, Record, plan};
 
     use super::*;
 
@@ -151,8 +152,8 @@ mod tests {
     fn of(sizes: &[u64]) -> Plan {
         let mut record = Record::new(10_000);
         for (id, bytes) in (1..).zip(sizes.iter().map(|it| it * MIB)) {
-            record.push(Event::Request { id, bytes, lane: 0 });
-            record.push(Event::Over { id });
+            record.push(Op::request(id, bytes));
+            record.push(Op::free(id));
         }
         plan(&record, &Options::default(), &|| false)
     }
@@ -163,19 +164,8 @@ mod tests {
             if trial.is_over() {
                 break;
             }
-            let (thread, private) = (0, false);
-            trial.event(What::Request {
-                id,
-                bytes,
-                thread,
-                private,
-            });
-            let pending = false;
-            trial.event(What::Free {
-                id,
-                thread,
-                pending,
-            });
+            trial.event(Op::request(id, bytes));
+            trial.event(Op::free(id));
         }
         trial
     }

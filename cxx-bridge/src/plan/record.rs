@@ -7,15 +7,15 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
+use pinbuddy_events::{Event, Op, Whose};
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::record::{Event as Recorded, Record};
-use pinbuddy_plan::{Options, Plan, plan};
+use pinbuddy_plan::{Options, Plan, Record, plan};
 
 use super::ToRecord;
 use super::fit::{Served, Trial};
 use super::planner::{Made, Plannable, Planner};
 use crate::log::{self, Bytes};
-use crate::record::{Event, Lost, Sink, What};
+use crate::record::{Lost, Sink};
 
 /// So many events are recorded; with them, less than 100 MiB are in use.
 pub(crate) const MOST_EVENTS: u32 = 2_000_000;
@@ -96,27 +96,19 @@ impl Recording {
         self.is_torn || self.record.is_full()
     }
 
-    fn push(&mut self, what: What) {
-        let event = match what {
-            What::Request { private: true, .. } => return,
-            What::Request { bytes, .. } if bytes < self.planner.threshold().max(1) => return,
-            What::Request {
-                id, bytes, thread, ..
-            } => {
+    fn push(&mut self, op: Op) {
+        let own = match op {
+            Op::Request { private: true, .. } => return,
+            Op::Request { bytes, .. } if bytes < self.planner.threshold().max(1) => return,
+            Op::Request { thread, .. } => {
                 let many = self.lanes.len() as u32;
-                let lane = *self.lanes.entry(thread).or_insert(many);
-                Recorded::Request { id, bytes, lane }
+                op.on_thread(*self.lanes.entry(thread).or_insert(many))
             }
-            What::Iteration => Recorded::Iteration,
-            What::Clear => Recorded::Clear,
-            what => match what.over() {
-                Some(id) => Recorded::Over { id },
-                None => return,
-            },
+            op => op,
         };
-        self.record.push(event);
+        self.record.push(own);
         if let Some(mut trial) = self.trial.take() {
-            trial.event(what);
+            trial.event(op);
             match trial.is_over() {
                 true => self.judge(&trial),
                 false => self.trial = Some(trial),
@@ -127,8 +119,8 @@ impl Recording {
 
 impl Sink for Recording {
     fn event(&mut self, event: Event) {
-        if !self.is_torn && !self.is_over && !event.device {
-            self.push(event.what);
+        if !self.is_torn && !self.is_over && event.whose == Whose::Host {
+            self.push(event.op);
         }
     }
 
@@ -232,12 +224,7 @@ mod tests {
             };
             recording.planner.in_a_thread(0, copy);
             for id in 1..=8 {
-                recording.push(What::Request {
-                    id,
-                    bytes: 1 << 20,
-                    thread: 0,
-                    private: false,
-                });
+                recording.push(Op::request(id, 1 << 20));
             }
             let pinned = u64::from(is_torn);
             recording.lost(Lost { pinned, device: 0 });
@@ -259,23 +246,9 @@ mod tests {
     fn run(mut recording: Recording, sizes: &[u64], requests: u64) {
         let asked = sizes.iter().copied().cycle();
         for (id, mib) in (1..=requests).zip(asked) {
-            let (thread, private, pending) = (0, false, false);
-            let bytes = mib * MIB;
-            let request = What::Request {
-                id,
-                bytes,
-                thread,
-                private,
-            };
-            let free = What::Free {
-                id,
-                thread,
-                pending,
-            };
-            for what in [request, free] {
+            for op in [Op::request(id, mib * MIB), Op::free(id)] {
                 if recording.wants_more() {
-                    let (at, device) = (id, false);
-                    recording.event(Event { at, device, what });
+                    recording.event(Event::host(id, op));
                 }
             }
         }

@@ -7,10 +7,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use pinbuddy_trace::{Event as Line, Header, Memory, Op, Writer};
+use pinbuddy_events::trace::{Header, Memory, Writer};
+use pinbuddy_events::{Event, Op, Whose};
 
 use super::place;
-use super::sink::{Event, Sink, What};
+use super::sink::Sink;
 use super::source::Lost;
 use crate::log;
 
@@ -71,9 +72,9 @@ impl FileSink {
         }
     }
 
-    fn line(&mut self, op: Op) {
+    fn line(&mut self, event: &Event) {
         // Into memory, so it cannot fail.
-        let _ = self.lines.write(&Line { t: self.at, op });
+        let _ = self.lines.write(event);
         if self.lines.stream().len() >= CHUNK {
             self.flush();
         }
@@ -82,55 +83,15 @@ impl FileSink {
 
 impl Sink for FileSink {
     fn event(&mut self, event: Event) {
-        let other = match self.memory {
-            Memory::Pinned => event.device,
-            Memory::Device => !event.device && event.what != What::Iteration,
-            Memory::Both => false,
+        let wanted = match self.memory {
+            Memory::Pinned => event.whose == Whose::Host,
+            Memory::Device => event.whose != Whose::Host || event.op == Op::Iteration,
+            Memory::Both => true,
         };
-        if other {
-            return;
+        if wanted {
+            self.at = event.at;
+            self.line(&event);
         }
-        self.at = event.at;
-        self.line(match event.what {
-            What::Request {
-                id,
-                bytes,
-                thread,
-                private,
-            } => Op::Alloc {
-                id,
-                bytes,
-                thread,
-                private,
-            },
-            What::DeviceRequest {
-                id,
-                bytes,
-                thread,
-                private,
-                device,
-                stream,
-            } => Op::DeviceAlloc {
-                id,
-                bytes,
-                thread,
-                private,
-                device,
-                stream,
-            },
-            What::Segment {
-                device,
-                bytes,
-                gone: false,
-            } => Op::SegmentAlloc { device, bytes },
-            What::Segment { device, bytes, .. } => Op::SegmentFree { device, bytes },
-            What::Free { id, thread, .. } => Op::Free { id, thread },
-            What::Safe { id } => Op::Safe { id },
-            What::Use { id, stream } => Op::Event { id, stream },
-            What::Wait { id, took, thread } => Op::Wait { id, took, thread },
-            What::Clear => Op::Clear,
-            What::Iteration => Op::Iter,
-        });
     }
 
     fn lost(&mut self, lost: Lost) {
@@ -140,7 +101,7 @@ impl Sink for FileSink {
             Memory::Both => lost.pinned + lost.device,
         };
         if events > 0 {
-            self.line(Op::Lost { events });
+            self.line(&Event::host(self.at, Op::Lost { events }));
         }
     }
 
@@ -166,8 +127,8 @@ impl Sink for FileSink {
 mod tests {
     use std::fs;
 
-    use pinbuddy_trace::checked::{Act, Checker};
-    use pinbuddy_trace::{Reader, Unit};
+    use pinbuddy_events::Checker;
+    use pinbuddy_events::trace::{Reader, Unit};
 
     use super::*;
 
@@ -184,37 +145,32 @@ mod tests {
     fn events() -> Vec<Event> {
         let block = |id| {
             let (bytes, thread) = (id * 100, id as u32 % 3);
-            let pending = true;
             [
-                What::Request {
+                Op::Request {
                     id,
                     bytes,
                     thread,
+                    stream: 0,
                     private: id % 5 == 0,
                 },
-                What::Wait {
+                Op::Wait {
                     id: (id % 2 == 0).then_some(id),
                     took: 0,
                     thread,
                 },
-                What::Use { id, stream: 1 },
-                What::Free {
+                Op::Use { id, stream: 1 },
+                Op::Free {
                     id,
                     thread,
-                    pending,
+                    pending: true,
                 },
-                What::Safe { id },
-                What::Iteration,
-                What::Clear,
+                Op::Safe { id },
+                Op::Iteration,
+                Op::Clear,
             ]
         };
         let all = (1..2000).flat_map(block);
-        let event = |(what, at)| Event {
-            at,
-            device: false,
-            what,
-        };
-        all.zip(0..).map(event).collect()
+        (0..).zip(all).map(|(at, op)| Event::host(at, op)).collect()
     }
 
     #[test]
@@ -237,18 +193,28 @@ mod tests {
         sink.end();
         let text = fs::read(&path).unwrap();
         let mut reader = Reader::new(text.as_slice());
-        let (mut checker, mut seen, mut acts) = (Checker::default(), Vec::new(), 0);
+        let (mut checker, mut seen) = (Checker::new(Whose::Host, true), Vec::new());
         for item in reader.by_ref() {
             let (line, event) = item.unwrap();
-            acts += u64::from(checker.check(line, event).unwrap().act != Act::Note);
+            // A block's id is the number of requests before it.
+            let mut event = checker.check(line, event).unwrap().unwrap().event;
+            if let Op::Request { id, .. }
+            | Op::Use { id, .. }
+            | Op::Free { id, .. }
+            | Op::Safe { id }
+            | Op::Wait { id: Some(id), .. } = &mut event.op
+            {
+                *id += 1;
+            }
+            if let Op::Use { stream, .. } = &mut event.op {
+                *stream += 1;
+            }
             seen.push(event);
         }
         assert_eq!(reader.header().rank, Some(3));
-        assert_eq!((checker.blocks(), acts), (0, 5 * 1999));
         let lost = seen.pop().unwrap();
         assert_eq!(lost.op, Op::Lost { events: 7 });
-        let times = events().into_iter().map(|it| it.at);
-        assert!(seen.iter().map(|it| it.t).eq(times));
+        assert_eq!((checker.blocks(), seen), (0, events()));
     }
 
     #[test]
@@ -261,76 +227,40 @@ mod tests {
                 ..Header::default()
             };
             let mut sink = FileSink::create(path.to_str().unwrap(), &header).unwrap();
-            let (thread, bytes, private, pending) = (0, 9, false, false);
-            let (device, stream) = (1, 2);
-            for (device, what) in [
-                (
-                    false,
-                    What::Request {
-                        id: 1,
-                        bytes,
-                        thread,
-                        private,
-                    },
-                ),
-                (
-                    true,
-                    What::DeviceRequest {
-                        id: 2,
-                        bytes,
-                        thread,
-                        private,
-                        device,
-                        stream,
-                    },
-                ),
-                (
-                    false,
-                    What::Free {
-                        id: 1,
-                        thread,
-                        pending,
-                    },
-                ),
-                (true, What::Safe { id: 2 }),
-                (false, What::Clear),
-                (false, What::Iteration),
+            let device = Whose::Device(1);
+            let on_stream = Op::Request {
+                id: 2,
+                bytes: 9,
+                thread: 0,
+                stream: 2,
+                private: false,
+            };
+            for (whose, op) in [
+                (Whose::Host, Op::request(1, 9)),
+                (device, on_stream),
+                (Whose::Host, Op::free(1)),
+                (device, Op::Safe { id: 2 }),
+                (Whose::Host, Op::Clear),
+                (Whose::Host, Op::Iteration),
             ] {
-                let at = 0;
-                sink.event(Event { at, device, what });
+                sink.event(Event { at: 0, whose, op });
             }
             sink.end();
             let text = fs::read(&path).unwrap();
             let mut reader = Reader::new(text.as_slice());
-            let all: Vec<Op> = reader.by_ref().map(|it| it.unwrap().1.op).collect();
+            let all: Vec<Event> = reader.by_ref().map(|it| it.unwrap().1).collect();
             assert_eq!(reader.header().memory, memory);
             all
         };
-        let (pinned, both) = (ops(Memory::Pinned), ops(Memory::Both));
-        assert_eq!((pinned.len(), both.len()), (4, 6));
-        assert!(matches!(
-            pinned[..],
-            [
-                Op::Alloc { id: 1, .. },
-                Op::Free { id: 1, .. },
-                Op::Clear,
-                Op::Iter
-            ]
-        ));
-        let device = ops(Memory::Device);
-        assert!(matches!(
-            device[..],
-            [
-                Op::DeviceAlloc {
-                    id: 2,
-                    device: 1,
-                    stream: 2,
-                    ..
-                },
-                Op::Safe { id: 2 },
-                Op::Iter
-            ]
-        ));
+        let named =
+            |memory| -> Vec<Option<u64>> { ops(memory).iter().map(|it| it.op.id()).collect() };
+        let (one, two) = (Some(1), Some(2));
+        assert_eq!(named(Memory::Pinned), [one, one, None, None]);
+        assert_eq!(named(Memory::Both), [one, two, one, two, None, None]);
+        assert_eq!(named(Memory::Device), [two, two, None]);
+        let first = ops(Memory::Device)[0];
+        assert_eq!(first.whose, Whose::Device(1));
+        assert!(matches!(first.op, Op::Request { stream: 2, .. }));
     }
 
     #[test]

@@ -5,18 +5,16 @@
 //! Knows no sink. Memory: what is live or pending, at most [`MOST_BLOCKS`], and one drain. Invariants: those of
 //! [`super::sink`].
 
+use pinbuddy_events::{Event, MOST_BYTES, Op, Whose};
 use rustc_hash::FxHashMap;
 
 use super::clock::{Clock, Moment};
-use super::sink::{Event, What};
 use super::source::{Allocation, Entry, Kind, Lost, Source};
 
 /// The most blocks that are followed at once; requests beyond are dropped.
 const MOST_BLOCKS: usize = 1 << 20;
 /// Streams beyond are one.
 const MOST_STREAMS: u32 = 1 << 16;
-/// The largest request that a trace may hold.
-const MOST_BYTES: u64 = 1 << 40;
 
 /// How far entries stay behind the time of a drain, in nanoseconds: processors read their counters a little early, and
 /// not all at once.
@@ -40,15 +38,21 @@ struct Timed {
 
 /// A block between its request and its end.
 #[derive(Clone, Copy, Debug)]
-enum Block {
-    Live {
-        id: u64,
-    },
-    /// Freed, and so many events are outstanding.
-    Pending {
-        id: u64,
-        events: u64,
-    },
+struct Block {
+    id: u64,
+    whose: Whose,
+    /// Outstanding events, once it was freed.
+    pending: Option<u64>,
+}
+
+/// What an entry came to.
+enum Applied {
+    Event(Whose, Op),
+    Nothing,
+    /// What it depends on was not seen yet.
+    Early,
+    /// It cannot be followed.
+    Lost,
 }
 
 /// See the module's documentation.
@@ -151,7 +155,7 @@ impl Merger {
         let mut dropped = Lost::default();
         for timed in before {
             if !self.apply(timed, to) {
-                dropped += Lost::one(timed.entry.kind);
+                dropped += Lost::one(timed.entry.whose);
             }
         }
         if dropped != Lost::default() {
@@ -171,8 +175,8 @@ impl Merger {
         let same = |it: &mut Timed| it.entry.allocation == timed.entry.allocation;
         let mut waiting: Vec<Timed> = self.early.extract_if(.., same).collect();
         waiting.sort_by_key(|it| match it.entry.kind {
-            Kind::Use(_) | Kind::DeviceUse(_) => 0,
-            Kind::Free(_) | Kind::DeviceFree(_) => 1,
+            Kind::Use { .. } => 0,
+            Kind::Free { .. } => 1,
             _ => 2,
         });
         for timed in waiting {
@@ -184,111 +188,121 @@ impl Merger {
 
     /// False if it came too early.
     fn apply(&mut self, timed: Timed, to: &mut impl Output) -> bool {
-        let Timed { at, thread, entry } = timed;
-        let known = self.blocks.get_mut(&entry.allocation);
-        let what = match (entry.kind, known) {
-            // Never early: its request is before it in the same ring.
-            (Kind::Wait(took), known) => {
-                // It may have begun before the recording did, or been over before that.
-                let took = took.min(self.at.max(at));
-                if took == 0 {
-                    return true;
-                }
-                let id = match known {
-                    Some(Block::Live { id }) => Some(*id),
-                    _ => None,
-                };
-                What::Wait { id, took, thread }
+        match self.applied(&timed) {
+            Applied::Event(whose, op) => {
+                self.at = self.at.max(timed.at);
+                let at = self.at;
+                to.event(Event { at, whose, op });
             }
-            (Kind::Clear, _) => What::Clear,
-            (Kind::Iteration, _) => What::Iteration,
-            (Kind::SegmentAlloc { bytes, device }, _) => What::Segment {
-                device,
-                bytes,
-                gone: false,
-            },
-            (Kind::SegmentFree { bytes, device }, _) => What::Segment {
-                device,
-                bytes,
-                gone: true,
-            },
-            (kind @ (Kind::Request(bytes) | Kind::PrivateRequest(bytes)), None) => {
-                let Some(id) = self.begin(&entry, bytes) else {
-                    to.lost(Lost::one(kind));
-                    return true;
-                };
-                What::Request {
-                    id,
-                    bytes,
-                    thread,
-                    private: matches!(kind, Kind::PrivateRequest(_)),
-                }
+            Applied::Nothing => {}
+            Applied::Early => return false,
+            Applied::Lost => to.lost(Lost::one(timed.entry.whose)),
+        }
+        true
+    }
+
+    fn applied(&mut self, timed: &Timed) -> Applied {
+        let &Timed { at, thread, entry } = timed;
+        let known = self.blocks.get_mut(&entry.allocation);
+        match (entry.kind, known) {
+            (Kind::Event(Op::Request { .. }), Some(_)) => Applied::Early,
+            (Kind::Event(op), known) => {
+                let waiting = known.filter(|it| it.pending.is_none()).map(|it| it.id);
+                self.event(at, thread, &entry, op, waiting)
             }
             (
-                kind @ Kind::DeviceRequest {
-                    bytes,
-                    stream,
-                    device,
-                    private,
-                },
-                None,
-            ) => {
-                let Some(id) = self.begin(&entry, bytes) else {
-                    to.lost(Lost::one(kind));
-                    return true;
-                };
-                What::DeviceRequest {
+                Kind::Use { stream },
+                Some(&mut Block {
                     id,
-                    bytes,
-                    thread,
-                    private,
-                    device,
-                    stream,
-                }
-            }
-            (Kind::DeviceUse(stream), Some(Block::Live { id })) => What::Use { id: *id, stream },
-            (Kind::Use(stream), Some(Block::Live { id })) => {
-                let id = *id;
-                let next = (self.streams.len() as u32).min(MOST_STREAMS);
-                let stream = if next < MOST_STREAMS {
-                    *self.streams.entry(stream).or_insert(next)
-                } else {
-                    self.streams.get(&stream).copied().unwrap_or(next)
+                    whose,
+                    pending: None,
+                }),
+            ) => {
+                let stream = match whose {
+                    Whose::Host => self.stream(stream),
+                    Whose::Device(_) => stream as u32,
                 };
-                What::Use { id, stream }
+                Applied::Event(whose, Op::Use { id, stream })
             }
-            (Kind::Free(events) | Kind::DeviceFree(events), Some(block @ Block::Live { .. })) => {
-                let Block::Live { id } = *block else {
-                    return false;
-                };
+            (Kind::Free { events }, Some(block @ Block { pending: None, .. })) => {
+                let &mut Block { id, whose, .. } = block;
                 let pending = events > 0;
                 if pending {
-                    *block = Block::Pending { id, events };
+                    block.pending = Some(events);
                 } else {
                     self.blocks.remove(&entry.allocation);
                 }
-                What::Free {
+                let op = Op::Free {
                     id,
                     thread,
                     pending,
-                }
+                };
+                Applied::Event(whose, op)
             }
-            (Kind::Done | Kind::DeviceDone, Some(Block::Pending { id, events })) => {
+            (Kind::Done, Some(block)) => {
+                let &mut Block { id, whose, .. } = block;
+                let Some(events) = &mut block.pending else {
+                    return Applied::Early;
+                };
                 *events -= 1;
                 if *events > 0 {
-                    return true;
+                    return Applied::Nothing;
                 }
-                let id = *id;
                 self.blocks.remove(&entry.allocation);
-                What::Safe { id }
+                Applied::Event(whose, Op::Safe { id })
             }
-            _ => return false,
-        };
-        let device = entry.kind.is_device();
-        self.at = self.at.max(at);
-        let at = self.at;
-        to.event(Event { at, device, what });
-        true
+            _ => Applied::Early,
+        }
+    }
+
+    /// What is an event already, but for its ids and thread. `waiting`: the live block that it is about.
+    fn event(
+        &mut self,
+        at: u64,
+        thread: u32,
+        entry: &Entry,
+        mut op: Op,
+        waiting: Option<u64>,
+    ) -> Applied {
+        match &mut op {
+            Op::Request {
+                id,
+                bytes,
+                thread: by,
+                ..
+            } => {
+                *by = thread;
+                match self.begin(entry, *bytes) {
+                    Some(number) => *id = number,
+                    None => return Applied::Lost,
+                }
+            }
+            // Never early: its request is before it in the same ring.
+            Op::Wait {
+                id,
+                took,
+                thread: by,
+            } => {
+                (*id, *by) = (waiting, thread);
+                // It may have begun before the recording did, or been over before that.
+                *took = (*took).min(self.at.max(at));
+                if *took == 0 {
+                    return Applied::Nothing;
+                }
+            }
+            _ => {}
+        }
+        Applied::Event(entry.whose, op)
+    }
+
+    /// The number of the stream of this name; streams beyond [`MOST_STREAMS`] share one.
+    fn stream(&mut self, name: u64) -> u32 {
+        let next = (self.streams.len() as u32).min(MOST_STREAMS);
+        if next < MOST_STREAMS {
+            *self.streams.entry(name).or_insert(next)
+        } else {
+            self.streams.get(&name).copied().unwrap_or(next)
+        }
     }
 
     /// The number of a new block; `None` if it cannot be followed.
@@ -297,9 +311,13 @@ impl Merger {
             return None;
         }
         self.ids += 1;
-        let id = self.ids;
-        self.blocks.insert(entry.allocation, Block::Live { id });
-        Some(id)
+        let block = Block {
+            id: self.ids,
+            whose: entry.whose,
+            pending: None,
+        };
+        self.blocks.insert(entry.allocation, block);
+        Some(self.ids)
     }
 }
 

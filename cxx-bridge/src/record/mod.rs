@@ -18,13 +18,13 @@ mod takers;
 
 pub use file::FileSink;
 pub use recorder::Recorder;
-pub use sink::{Event, Sink, What};
+pub use sink::Sink;
 pub use source::{Allocation, Drained, Entry, Kind, Lost, Source};
 
 use std::path::Path;
 
+use pinbuddy_events::trace::{Header, Memory, Unit};
 use pinbuddy_machine::{Cgroup, Files};
-use pinbuddy_trace::{Header, Memory, Unit};
 use serde_json::{Map, Value};
 
 use crate::config::Config;

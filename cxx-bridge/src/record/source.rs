@@ -4,6 +4,8 @@
 
 use std::ops::AddAssign;
 
+use pinbuddy_events::{Op, Whose};
+
 /// What a thread recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -11,6 +13,8 @@ pub struct Entry {
     pub ticks: u64,
     /// The recording and the allocation.
     pub allocation: Allocation,
+    /// Whose memory. Of the end and the uses of a block the device is not said: 0.
+    pub whose: Whose,
     /// What happened.
     pub kind: Kind,
 }
@@ -29,75 +33,21 @@ impl Allocation {
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A request of so many bytes.
-    Request(u64),
-    /// The same; the engine never serves it.
-    PrivateRequest(u64),
-    /// A free, after which so many `Done` follow.
-    Free(u64),
+    /// A request, a wait for the driver, an iteration and all else that is an event already, but for ids and threads. A wait
+    /// is that of the request that the entry is about, or of no request.
+    Event(Op),
+    /// A free, after which as many `Done` follow.
+    Free {
+        /// Outstanding events.
+        events: u64,
+    },
     /// One of a freed block's events is complete.
     Done,
-    /// A use on the stream of this name.
-    Use(u64),
-    /// The thread waited for the driver, so many nanoseconds: in the request that it is about, or in no request.
-    Wait(u64),
-    /// The cache was emptied.
-    Clear,
-    /// An iteration is over.
-    Iteration,
-    /// A request for device memory.
-    DeviceRequest {
-        /// Its bytes.
-        bytes: u64,
-        /// The stream that it was asked for, as a number of the device's.
-        stream: u32,
-        /// Whose memory.
-        device: u32,
-        /// No plan serves it.
-        private: bool,
+    /// A use on a stream.
+    Use {
+        /// Of pinned memory the stream's name, of device memory its number.
+        stream: u64,
     },
-    /// A use of device memory on the stream of this number.
-    DeviceUse(u32),
-    /// A free of device memory, after which so many `DeviceDone` follow.
-    DeviceFree(u64),
-    /// One of the uses of freed device memory is over.
-    DeviceDone,
-    /// A device's allocator got so many bytes from the driver.
-    SegmentAlloc {
-        /// Its bytes.
-        bytes: u64,
-        /// Which device's.
-        device: u32,
-    },
-    /// It gave so many bytes back.
-    SegmentFree {
-        /// Its bytes.
-        bytes: u64,
-        /// Which device's.
-        device: u32,
-    },
-}
-
-impl Kind {
-    /// Whether it is about device memory; of an iteration, no.
-    pub fn is_device(self) -> bool {
-        match self {
-            Self::Request(_)
-            | Self::PrivateRequest(_)
-            | Self::Free(_)
-            | Self::Done
-            | Self::Use(_)
-            | Self::Wait(_)
-            | Self::Clear
-            | Self::Iteration => false,
-            Self::DeviceRequest { .. }
-            | Self::DeviceUse(_)
-            | Self::DeviceFree(_)
-            | Self::DeviceDone
-            | Self::SegmentAlloc { .. }
-            | Self::SegmentFree { .. } => true,
-        }
-    }
 }
 
 /// How many entries were dropped, by the memory that they are about.
@@ -110,9 +60,9 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// One entry of this kind.
-    pub fn one(kind: Kind) -> Self {
-        let device = u64::from(kind.is_device());
+    /// One entry about this memory.
+    pub fn one(whose: Whose) -> Self {
+        let device = u64::from(whose != Whose::Host);
         Self {
             pinned: 1 - device,
             device,
@@ -133,32 +83,45 @@ impl Entry {
         let value = what & ((1 << 60) - 1);
         let part = |from: u32, bits: u32| value >> from & ((1 << bits) - 1);
         // As `cpp/device/device_trace.cpp` packs them.
-        let (bytes, stream, device) = (part(0, 41), part(41, 12) as u32, part(53, 6) as u32);
-        let kind = match what >> 60 {
-            0 => Kind::Wait(value),
-            1 => Kind::Request(value),
-            2 => Kind::Free(value),
-            3 => Kind::Done,
-            4 => Kind::Use(value),
-            5 => Kind::Clear,
-            6 => Kind::Iteration,
-            7 => Kind::PrivateRequest(value),
-            8 => Kind::DeviceRequest {
-                bytes,
-                stream,
-                device,
-                private: part(59, 1) == 1,
-            },
-            9 => Kind::DeviceUse(value as u32),
-            10 => Kind::SegmentAlloc { bytes, device },
-            11 => Kind::SegmentFree { bytes, device },
-            12 => Kind::DeviceFree(value),
-            13 => Kind::DeviceDone,
+        let (packed_bytes, packed_device) = (part(0, 41), Whose::Device(part(53, 6) as u32));
+        let (host, device) = (Whose::Host, Whose::Device(0));
+        let request = |bytes, stream, private| Op::Request {
+            id: 0,
+            bytes,
+            thread: 0,
+            stream,
+            private,
+        };
+        let wait = Op::Wait {
+            id: None,
+            took: value,
+            thread: 0,
+        };
+        let bytes = packed_bytes;
+        let (whose, kind) = match what >> 60 {
+            0 => (host, Kind::Event(wait)),
+            1 => (host, Kind::Event(request(value, 0, false))),
+            2 => (host, Kind::Free { events: value }),
+            3 => (host, Kind::Done),
+            4 => (host, Kind::Use { stream: value }),
+            5 => (host, Kind::Event(Op::Clear)),
+            6 => (host, Kind::Event(Op::Iteration)),
+            7 => (host, Kind::Event(request(value, 0, true))),
+            8 => {
+                let op = request(bytes, part(41, 12) as u32, part(59, 1) == 1);
+                (packed_device, Kind::Event(op))
+            }
+            9 => (device, Kind::Use { stream: value }),
+            10 => (packed_device, Kind::Event(Op::SegmentAlloc { bytes })),
+            11 => (packed_device, Kind::Event(Op::SegmentFree { bytes })),
+            12 => (device, Kind::Free { events: value }),
+            13 => (device, Kind::Done),
             _ => return None,
         };
         Some(Self {
             ticks,
             allocation: Allocation(allocation),
+            whose,
             kind,
         })
     }
@@ -193,28 +156,39 @@ mod tests {
 
     #[test]
     fn what_cpp_packs_is_unpacked() {
+        let of = |what| Entry::of(1, 2, what).map(|it| (it.whose, it.kind));
+        let request = |bytes, stream, private| {
+            let (id, thread) = (0, 0);
+            Kind::Event(Op::Request {
+                id,
+                bytes,
+                thread,
+                stream,
+                private,
+            })
+        };
         let packed = 8 << 60 | 1 << 59 | 63 << 53 | 4095 << 41 | 1 << 40;
-        let kind = Kind::DeviceRequest {
-            bytes: 1 << 40,
-            stream: 4095,
-            device: 63,
-            private: true,
-        };
-        assert_eq!(Entry::of(1, 2, packed).unwrap().kind, kind);
-        let packed = 11 << 60 | 2 << 53 | 7;
-        let kind = Kind::SegmentFree {
-            bytes: 7,
-            device: 2,
-        };
-        assert_eq!(Entry::of(1, 2, packed).unwrap().kind, kind);
-        let of = |kind: u64| Entry::of(1, 2, kind << 60 | 5).map(|it| it.kind);
-        assert_eq!(of(0), Some(Kind::Wait(5)));
-        assert_eq!(of(12), Some(Kind::DeviceFree(5)));
-        assert_eq!(of(13), Some(Kind::DeviceDone));
-        assert_eq!(of(15), None);
+        let expected = (Whose::Device(63), request(1 << 40, 4095, true));
+        assert_eq!(of(packed), Some(expected));
+        let given_back = Kind::Event(Op::SegmentFree { bytes: 7 });
+        assert_eq!(
+            of(11 << 60 | 2 << 53 | 7),
+            Some((Whose::Device(2), given_back))
+        );
+        let (id, took, thread) = (None, 5, 0);
+        let wait = Kind::Event(Op::Wait { id, took, thread });
+        let of_kind = |kind: u64| of(kind << 60 | 5);
+        assert_eq!(of_kind(0), Some((Whose::Host, wait)));
+        assert_eq!(of_kind(7), Some((Whose::Host, request(5, 0, true))));
+        assert_eq!(
+            of_kind(12),
+            Some((Whose::Device(0), Kind::Free { events: 5 }))
+        );
+        assert_eq!(of_kind(13), Some((Whose::Device(0), Kind::Done)));
+        assert_eq!(of_kind(15), None);
         // What C++ counts as lost is about the same memory.
-        for (kind, known) in (0..16).filter_map(|it| Some((it, of(it)?))) {
-            assert_eq!(known.is_device(), kind >= 8, "{known:?}");
+        for (kind, (whose, _)) in (0..16).filter_map(|it| Some((it, of_kind(it)?))) {
+            assert_eq!(whose != Whose::Host, kind >= 8, "{kind}");
         }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Invariant: a sink hears of no block that was requested before it was added. Knows no thread.
 
+use pinbuddy_events::Event;
+
 use super::merge::Output;
-use super::sink::{Event, Sink, What};
+use super::sink::Sink;
 use super::source::Lost;
 
 struct Taker {
@@ -49,17 +51,7 @@ impl Takers {
 
 impl Output for Takers {
     fn event(&mut self, event: Event) {
-        let id = match event.what {
-            What::Request { id, .. }
-            | What::DeviceRequest { id, .. }
-            | What::Free { id, .. }
-            | What::Safe { id }
-            | What::Use { id, .. }
-            | What::Wait { id: Some(id), .. } => id,
-            What::Wait { id: None, .. } | What::Clear | What::Iteration | What::Segment { .. } => {
-                u64::MAX
-            }
-        };
+        let id = event.op.id().unwrap_or(u64::MAX);
         for taker in self.0.iter_mut().filter(|it| id >= it.from) {
             taker.sink.event(event);
         }

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, check_plan, plan};
 
 #[path = "../tests/programs/mod.rs"]
@@ -146,7 +147,7 @@ fn main() {
             ..training
         }
         .events();
-        let hits = |events: &[pinbuddy_plan::Event]| {
+        let hits = |events: &[Op]| {
             let recorded = record(events);
             let replayed = check_plan(&recorded, &made);
             100.0 * replayed.hits as f64 / recorded.len() as f64
@@ -170,12 +171,12 @@ fn main() {
 }
 
 /// The most bytes that some requests have at once.
-fn live(events: &[pinbuddy_plan::Event], some: &[u32]) -> u64 {
+fn live(events: &[Op], some: &[u32]) -> u64 {
     let mut bytes = std::collections::HashMap::new();
     let (mut number, mut live, mut most) = (0, 0, 0);
     for event in events {
         match *event {
-            pinbuddy_plan::Event::Request { id, bytes: own, .. } => {
+            Op::Request { id, bytes: own, .. } => {
                 if some.binary_search(&number).is_ok() {
                     bytes.insert(id, own);
                     live += own;
@@ -183,7 +184,7 @@ fn live(events: &[pinbuddy_plan::Event], some: &[u32]) -> u64 {
                 }
                 number += 1;
             }
-            pinbuddy_plan::Event::Over { id } => live -= bytes.remove(&id).unwrap_or(0),
+            Op::Free { id, .. } => live -= bytes.remove(&id).unwrap_or(0),
             _ => {}
         }
     }

@@ -74,7 +74,7 @@ impl Classes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Event;
+    use pinbuddy_events::Op;
 
     #[test]
     fn a_doubling_has_so_many_sizes() {
@@ -97,9 +97,9 @@ mod tests {
     fn record(sizes: impl Iterator<Item = u64>, live: usize) -> Record {
         let mut record = Record::new(u32::MAX);
         for (id, bytes) in (0..).zip(sizes) {
-            record.push(Event::Request { id, bytes, lane: 0 });
+            record.push(Op::request(id, bytes));
             if let Some(id) = id.checked_sub(live as u64) {
-                record.push(Event::Over { id });
+                record.push(Op::free(id));
             }
         }
         record

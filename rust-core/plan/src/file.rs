@@ -23,7 +23,7 @@ pub use error::{Error, Mismatch};
 use text::{FORMAT, Text};
 
 /// Sizes and offsets in a plan are multiples of this: 4 KiB.
-pub const GRANULE: u64 = 4096;
+pub const GRANULE: u64 = pinbuddy_core::GRANULE as u64;
 
 /// The longest region: 64 GiB.
 pub const MOST_REGION: u64 = 64 << 30;

@@ -42,7 +42,7 @@ mod trial;
 pub use check::{Overlap, check};
 pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
-pub use record::{Event, Record};
+pub use record::Record;
 pub use replay::{Replayed, check_plan, places};
 pub use script::{How, Options, Seen, Watch, plan, plan_watched};
 pub use solve::{Effort, Solution, solve};

@@ -9,33 +9,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use pinbuddy_events::{MOST_BYTES, Op};
+
 use crate::Block;
 use crate::file::{GRANULE, MOST_REGION};
 use crate::random::Random;
-
-/// Something that happened. Events are pushed in the order in which they happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A thread asks for memory.
-    Request {
-        /// Names the request until it is over.
-        id: u64,
-        /// As asked for.
-        bytes: u64,
-        /// Of the thread: how many lanes there were before its first request. Threads that never live at the same time
-        /// may share one.
-        lane: u32,
-    },
-    /// The request's memory may be used again: it was freed, and its events are complete.
-    Over {
-        /// Of the request.
-        id: u64,
-    },
-    /// An iteration begins, as the program says.
-    Iteration,
-    /// The program emptied the cache.
-    Clear,
-}
 
 /// The moment of what has not happened.
 pub(crate) const NEVER: u32 = u32::MAX;
@@ -43,9 +21,6 @@ pub(crate) const NEVER: u32 = u32::MAX;
 /// How often a thread's delay changes, once in so many requests; and by how many events it is late at most.
 const ON_TIME: usize = 4;
 const MOST_BEHIND: usize = 16;
-
-/// The most that one request may ask for: 1 TiB. Longer ones are left out.
-const MOST_BYTES: u64 = 1 << 40;
 
 /// A request in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,16 +131,23 @@ impl Record {
         }
     }
 
-    /// Takes an event; false, and nothing is taken, once the record is full.
+    /// Takes what happened next; false, and nothing is taken, once the record is full.
     ///
-    /// A request whose id still names another one ends that one. What cannot be is ignored: the end of a
-    /// request that is not in the record, a request of no bytes or of more than 1 TiB.
-    pub fn push(&mut self, event: Event) -> bool {
+    /// A thread is the number of its lane: how many lanes there were before its first request. Threads that never live at the
+    /// same time may share one. A request is over when its memory may be used again, [`Op::over`]. A request whose id still
+    /// names another one ends that one. What cannot be is ignored: the end of a request that is not in the record, a request
+    /// of no bytes or of more than 1 TiB; and so is what is neither a request, nor its end, an iteration or a clear.
+    pub fn push(&mut self, op: Op) -> bool {
         if self.is_full() {
             return false;
         }
-        match event {
-            Event::Request { id, bytes, lane } if (1..=MOST_BYTES).contains(&bytes) => {
+        match op {
+            Op::Request {
+                id,
+                bytes,
+                thread: lane,
+                ..
+            } if (1..=MOST_BYTES).contains(&bytes) => {
                 let number = self.requests.len() as u32;
                 if let Some(other) = self.live.insert(id, number) {
                     self.end(other);
@@ -181,15 +163,12 @@ impl Record {
                 self.live_bytes += u64::from(granules) * GRANULE;
                 self.peak = self.peak.max(self.live_bytes);
             }
-            Event::Over { id } => {
-                let Some(number) = self.live.remove(&id) else {
-                    return true;
-                };
-                self.end(number);
-            }
-            Event::Iteration => self.marks.push(self.now),
-            Event::Clear => self.clears.push(self.now),
-            Event::Request { .. } => return true,
+            Op::Iteration => self.marks.push(self.now),
+            Op::Clear => self.clears.push(self.now),
+            _ => match op.over().and_then(|id| self.live.remove(&id)) {
+                Some(number) => self.end(number),
+                None => return true,
+            },
         }
         self.now += 1;
         true
@@ -246,12 +225,8 @@ impl Record {
         for (_, id, begins) in events {
             let Request { granules, lane, .. } = self.requests[id as usize];
             made.push(match begins {
-                true => Event::Request {
-                    id,
-                    bytes: u64::from(granules) * GRANULE,
-                    lane,
-                },
-                false => Event::Over { id },
+                true => Op::request(id, u64::from(granules) * GRANULE).on_thread(lane),
+                false => Op::free(id),
             });
         }
         made

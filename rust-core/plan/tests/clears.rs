@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use pinbuddy_plan::{Event, Options, Plan, plan};
+use pinbuddy_events::Op;
+use pinbuddy_plan::{Options, Plan, plan};
 use pinbuddy_slots::Slots;
 
 mod programs;
@@ -18,22 +19,22 @@ fn slots(plan: &Plan) -> Slots {
 }
 
 /// Batches that are loaded ahead, and a state that is staged and freed before the cache is emptied, if it is.
-fn staging(clears: bool) -> Vec<Event> {
+fn staging(clears: bool) -> Vec<Op> {
     let (mut events, mut next) = (Vec::new(), 0);
-    let mut ask = |events: &mut Vec<Event>, bytes| {
+    let mut ask = |events: &mut Vec<Op>, bytes| {
         let id = next;
         next += 1;
-        events.push(Event::Request { id, bytes, lane: 0 });
+        events.push(Op::request(id, bytes));
         id
     };
     let mut ahead = ask(&mut events, 1 << 20);
     for _ in 0..20 {
         let batch = std::mem::replace(&mut ahead, ask(&mut events, 1 << 20));
         let staged: Vec<u64> = (0..10).map(|_| ask(&mut events, 64 << 20)).collect();
-        events.extend(staged.into_iter().map(|id| Event::Over { id }));
-        events.push(Event::Over { id: batch });
+        events.extend(staged.into_iter().map(Op::free));
+        events.push(Op::free(batch));
         if clears {
-            events.push(Event::Clear);
+            events.push(Op::Clear);
         }
     }
     events
@@ -53,18 +54,23 @@ fn what_lives_where_the_cache_is_emptied_has_regions_of_its_own() {
         let mut foreseen = 0;
         for event in staging(true) {
             match event {
-                Event::Request { id, bytes, lane } => {
+                Op::Request {
+                    id,
+                    bytes,
+                    thread: lane,
+                    ..
+                } => {
                     live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
                 }
-                Event::Over { id } => assert!(slots.release(live[&id])),
-                Event::Clear => {
+                Op::Free { id, .. } => assert!(slots.release(live[&id])),
+                Op::Clear => {
                     foreseen += u32::from(slots.foresees_a_clear());
                     if clears.next() == Some(at) {
                         break;
                     }
                     assert_eq!(slots.take_unwanted(), []);
                 }
-                Event::Iteration => {}
+                _ => {}
             }
         }
         assert_eq!(foreseen, at + 1, "each of them");
@@ -78,7 +84,7 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
     let with = |clear: usize| {
         let mut clears = 0..;
         let mut events = staging(true);
-        events.retain(|it| !matches!(it, Event::Clear) || clears.next() == Some(clear));
+        events.retain(|it| !matches!(it, Op::Clear) || clears.next() == Some(clear));
         plan(&record(&events), &Options::default(), &|| true)
     };
     assert_eq!(with(9).lanes[0].clears, with(8).lanes[0].clears);
@@ -91,15 +97,15 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
 }
 
 /// Epochs of thirteen batches, of which the last one is shorter; every five batches the cache is emptied.
-fn epochs(count: u64) -> Vec<Event> {
+fn epochs(count: u64) -> Vec<Op> {
     let (mut events, lane) = (Vec::new(), 0);
     for id in 0..13 * count {
         let bytes = if id % 13 == 12 { 5 << 20 } else { 8 << 20 };
-        events.push(Event::Request { id, bytes, lane });
+        events.push(Op::request(id, bytes).on_thread(lane));
         let before = id.checked_sub(1);
-        events.extend(before.map(|id| Event::Over { id }));
+        events.extend(before.map(Op::free));
         if id % 5 == 4 {
-            events.push(Event::Clear);
+            events.push(Op::Clear);
         }
     }
     events
@@ -113,15 +119,20 @@ fn clears_that_come_at_another_step_of_each_iteration_are_foreseen() {
     let (mut foreseen, mut clears) = (0, 0);
     for event in epochs(8) {
         match event {
-            Event::Request { id, bytes, lane } => {
+            Op::Request {
+                id,
+                bytes,
+                thread: lane,
+                ..
+            } => {
                 live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
             }
-            Event::Over { id } => assert!(slots.release(live[&id])),
-            Event::Clear => {
+            Op::Free { id, .. } => assert!(slots.release(live[&id])),
+            Op::Clear => {
                 clears += 1;
                 foreseen += u32::from(slots.foresees_a_clear());
             }
-            Event::Iteration => {}
+            _ => {}
         }
     }
     assert_eq!((foreseen, clears), (20, 20), "{:?}", plan.lanes[0].clears);
@@ -131,26 +142,28 @@ fn clears_that_come_at_another_step_of_each_iteration_are_foreseen() {
 fn a_last_clear_behind_the_loop_returns_all_but_what_lives() {
     // A batch more is asked for than at the clears of the loop.
     let mut events = staging(true);
-    let is_request = |it: &&Event| matches!(it, Event::Request { .. });
+    let is_request = |it: &&Op| matches!(it, Op::Request { .. });
     let id = events.iter().filter(is_request).count() as u64;
     let (bytes, lane) = (1 << 20, 0);
-    events.extend([
-        Event::Request { id, bytes, lane },
-        Event::Over { id: id - 11 },
-    ]);
-    events.push(Event::Clear);
+    events.extend([Op::request(id, bytes).on_thread(lane), Op::free(id - 11)]);
+    events.push(Op::Clear);
     let plan = plan(&record(&events), &Options::default(), &|| true);
     let mut slots = slots(&plan);
     let mut live = HashMap::new();
     let mut foreseen = Vec::new();
     for event in events {
         match event {
-            Event::Request { id, bytes, lane } => {
+            Op::Request {
+                id,
+                bytes,
+                thread: lane,
+                ..
+            } => {
                 live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
             }
-            Event::Over { id } => assert!(slots.release(live[&id])),
-            Event::Clear => foreseen.push(slots.foresees_a_clear()),
-            Event::Iteration => {}
+            Op::Free { id, .. } => assert!(slots.release(live[&id])),
+            Op::Clear => foreseen.push(slots.foresees_a_clear()),
+            _ => {}
         }
     }
     let (last, before) = foreseen.split_last().unwrap();

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pinbuddy_plan::{Event, Options, Plan, Record, check_plan, plan};
+use pinbuddy_events::Op;
+use pinbuddy_plan::{Options, Plan, Record, check_plan, plan};
 
 mod programs;
 use programs::record;
@@ -14,7 +15,7 @@ const MIB: u64 = 1 << 20;
 /// A program without marks.
 #[derive(Default)]
 struct Program {
-    events: Vec<Event>,
+    events: Vec<Op>,
     next: u64,
 }
 
@@ -22,12 +23,12 @@ impl Program {
     fn ask(&mut self, bytes: u64) -> u64 {
         self.next += 1;
         let id = self.next;
-        self.events.push(Event::Request { id, bytes, lane: 0 });
+        self.events.push(Op::request(id, bytes));
         id
     }
 
     fn over(&mut self, id: u64) {
-        self.events.push(Event::Over { id });
+        self.events.push(Op::free(id));
     }
 
     fn record(&self) -> Record {

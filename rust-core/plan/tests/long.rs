@@ -4,22 +4,23 @@
 use std::collections::HashMap;
 
 use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
+use pinbuddy_events::Op;
 use pinbuddy_plan::file::MOST_REGION;
-use pinbuddy_plan::{Event, Options, Plan, check_plan, plan};
+use pinbuddy_plan::{Options, Plan, check_plan, plan};
 
 mod programs;
 use programs::{Random, record};
 
 const GIB: u64 = 1 << 30;
 
-fn planned(events: &[Event]) -> Plan {
+fn planned(events: &[Op]) -> Plan {
     let plan = plan(&record(events), &Options::default(), &|| true);
     plan.check().unwrap();
     plan
 }
 
 /// Requests of random sizes, of which up to `live` bytes live at once.
-fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Event> {
+fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
     let mut random = Random::new(5);
     let (mut events, mut there) = (Vec::new(), Vec::new());
     for id in 0..60 {
@@ -28,16 +29,16 @@ fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Event> {
             let id = there
                 .swap_remove(random.below(there.len() as u64) as usize)
                 .0;
-            events.push(Event::Over { id });
+            events.push(Op::free(id));
         }
         there.push((id, bytes));
-        events.push(Event::Request { id, bytes, lane: 0 });
+        events.push(Op::request(id, bytes));
     }
     events
 }
 
 /// How many requests an engine has no room for that has the plan's regions as segments, all of them as long as is said.
-fn without_room(plan: &Plan, events: &[Event]) -> usize {
+fn without_room(plan: &Plan, events: &[Op]) -> usize {
     let bytes = plan.regions[0] as usize;
     let mut engine = Engine::new(Config {
         segment_bytes: bytes,
@@ -56,11 +57,11 @@ fn without_room(plan: &Plan, events: &[Event]) -> usize {
     let mut missed = 0;
     for event in events {
         match *event {
-            Event::Request { id, bytes, .. } => match engine.request(bytes as usize) {
+            Op::Request { id, bytes, .. } => match engine.request(bytes as usize) {
                 Decision::Block(block) => drop(live.insert(id, block)),
                 _ => missed += 1,
             },
-            Event::Over { id } => live
+            Op::Free { id, .. } => live
                 .remove(&id)
                 .into_iter()
                 .for_each(|it| engine.release(it).unwrap()),
@@ -84,7 +85,7 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
         assert!(plan.slots.is_empty());
         assert!(plan.regions.len() > 1 && plan.regions.iter().all(|it| *it == plan.regions[0]));
         let longest = events.iter().map(|it| match it {
-            Event::Request { bytes, .. } => *bytes,
+            Op::Request { bytes, .. } => *bytes,
             _ => 0,
         });
         let holding = longest.max().unwrap()..=MOST_REGION;
@@ -105,8 +106,8 @@ fn what_is_longer_than_any_region_is_in_no_amount() {
     let mut events = random(GIB..9 * GIB, 30 * GIB);
     let without = planned(&events).regions;
     let (id, bytes) = (1000, 65 * GIB);
-    events.insert(20, Event::Request { id, bytes, lane: 0 });
-    events.insert(50, Event::Over { id });
+    events.insert(20, Op::request(id, bytes));
+    events.insert(50, Op::free(id));
     let plan = planned(&events);
     assert_eq!(plan.regions, without);
     assert!(plan.facts.peak <= 30 * GIB, "{}", plan.facts.peak);
@@ -121,20 +122,16 @@ fn places_lie_within_regions_none_of_which_is_too_long() {
         let id = |at: usize| (iteration * sizes.len() + at) as u64;
         for (at, &bytes) in sizes.iter().enumerate() {
             let lane = 0;
-            events.push(Event::Request {
-                id: id(at),
-                bytes,
-                lane,
-            });
+            events.push(Op::request(id(at), bytes).on_thread(lane));
             // Each for a while of its own.
             events.extend(
                 (0..at)
                     .filter(|it| it + it % 25 == at)
-                    .map(|it| Event::Over { id: id(it) }),
+                    .map(|it| Op::free(id(it))),
             );
         }
         let left = (0..sizes.len()).filter(|it| it + it % 25 >= sizes.len() || it % 25 == 0);
-        events.extend(left.map(|it| Event::Over { id: id(it) }));
+        events.extend(left.map(|it| Op::free(id(it))));
     }
     let plan = planned(&events);
     assert!(plan.regions.len() > 1 && plan.facts.peak > MOST_REGION);

@@ -5,8 +5,9 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
-use pinbuddy_plan::{Event, Options, Plan, Record, plan, try_out};
+use pinbuddy_plan::{Options, Plan, Record, plan, try_out};
 
 mod programs;
 use programs::{Random, record};
@@ -50,7 +51,7 @@ impl Program {
         }
     }
 
-    fn events(&self, draw: u64) -> Vec<Event> {
+    fn events(&self, draw: u64) -> Vec<Op> {
         let mut sizes = Random::new(self.seed);
         let bases: Vec<u64> = (0..self.tensors)
             .map(|_| self.unit + sizes.below(16) * self.unit + sizes.below(2) * GRANULE)
@@ -59,12 +60,12 @@ impl Program {
         let mut events = Vec::new();
         let mut steps = VecDeque::new();
         for step in 0..self.steps {
-            events.extend(self.marks.then_some(Event::Iteration));
+            events.extend(self.marks.then_some(Op::Iteration));
             let mut live = Vec::new();
             for (at, base) in (0_u64..).zip(&bases) {
                 let percent = [100, 75, 50, 125, 150][random.below(self.factors) as usize];
                 let (id, bytes, lane) = (step * self.tensors + at, base * percent / 100, 0);
-                events.push(Event::Request { id, bytes, lane });
+                events.push(Op::request(id, bytes).on_thread(lane));
                 live.push(id);
                 if self.halves == 1 && live.len() > bases.len() / 2 {
                     events.push(self.over(&mut live, &mut random));
@@ -81,15 +82,13 @@ impl Program {
         events
     }
 
-    fn over(&self, live: &mut Vec<u64>, random: &mut Random) -> Event {
+    fn over(&self, live: &mut Vec<u64>, random: &mut Random) -> Op {
         let at = match self.order {
             Order::First => 0,
             Order::Last => live.len() - 1,
             Order::Any => random.below(live.len() as u64) as usize,
         };
-        Event::Over {
-            id: live.remove(at),
-        }
+        Op::free(live.remove(at))
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
-use pinbuddy_plan::{Event, Options, Plan, Record, check_plan, plan};
+use pinbuddy_plan::{Options, Plan, Record, check_plan, plan};
 use proptest::prelude::*;
 
 fn planned(record: &Record) -> Plan {
@@ -15,20 +16,20 @@ fn planned(record: &Record) -> Plan {
     plan
 }
 
-fn record(events: &[Event]) -> Record {
+fn record(events: &[Op]) -> Record {
     let mut record = Record::new(u32::MAX);
     events.iter().for_each(|&event| assert!(record.push(event)));
     record
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Op> {
     let bytes = prop_oneof![8 => 1..30 * GRANULE, 1 => any::<u64>(), 1 => Just(0)];
     let lane = prop_oneof![9 => 0_u32..3, 1 => any::<u32>()];
     prop_oneof![
-        6 => (0_u64..20, bytes, lane).prop_map(|(id, bytes, lane)| Event::Request { id, bytes, lane }),
-        5 => (0_u64..20).prop_map(|id| Event::Over { id }),
-        1 => Just(Event::Iteration),
-        1 => Just(Event::Clear),
+        6 => (0_u64..20, bytes, lane).prop_map(|(id, bytes, lane)| Op::request(id, bytes).on_thread(lane)),
+        5 => (0_u64..20).prop_map(Op::free),
+        1 => Just(Op::Iteration),
+        1 => Just(Op::Clear),
     ]
 }
 
@@ -38,13 +39,8 @@ fn body() -> impl Strategy<Value = Vec<(u64, usize)>> {
 }
 
 /// Iterations of lanes that do the same each time, one event of some lane after the other.
-fn repeated(
-    bodies: &[Vec<(u64, usize)>],
-    iterations: usize,
-    turns: &[u8],
-    marks: bool,
-) -> Vec<Event> {
-    let mut lanes: Vec<VecDeque<Event>> = (0_u32..)
+fn repeated(bodies: &[Vec<(u64, usize)>], iterations: usize, turns: &[u8], marks: bool) -> Vec<Op> {
+    let mut lanes: Vec<VecDeque<Op>> = (0_u32..)
         .zip(bodies)
         .map(|(lane, body)| {
             let mut events = VecDeque::new();
@@ -53,17 +49,13 @@ fn repeated(
             let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 100];
             for at in 0..total {
                 if marks && lane == 0 && at % body.len() == 0 {
-                    events.push_back(Event::Iteration);
+                    events.push_back(Op::Iteration);
                 }
                 let (granules, lives) = body[at % body.len()];
                 let lives = lives % (2 * body.len());
-                events.push_back(Event::Request {
-                    id: id(at),
-                    bytes: granules * GRANULE,
-                    lane,
-                });
+                events.push_back(Op::request(id(at), granules * GRANULE).on_thread(lane));
                 ends[at + lives].push(id(at));
-                events.extend(ends[at].drain(..).map(|id| Event::Over { id }));
+                events.extend(ends[at].drain(..).map(Op::free));
             }
             events
         })

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
-use pinbuddy_plan::{Event, Options, Plan, plan};
+use pinbuddy_events::Op;
+use pinbuddy_plan::{Options, Plan, plan};
 use pinbuddy_slots::Slots;
 
 mod programs;
@@ -64,13 +65,18 @@ impl Without {
 }
 
 /// The requests that slots serve, in percent. Others get what is idle, as in a run.
-fn hits(plan: &Plan, events: &[Event]) -> f64 {
+fn hits(plan: &Plan, events: &[Op]) -> f64 {
     let mut slots = slots(plan);
     let mut live = HashMap::new();
     let (mut requests, mut engine) = (0, Without::new(plan));
     for event in events {
         match *event {
-            Event::Request { id, bytes, lane } => {
+            Op::Request {
+                id,
+                bytes,
+                thread: lane,
+                ..
+            } => {
                 requests += 1;
                 if let Some(taken) = slots.request(lane, bytes as usize) {
                     live.insert(id, Place::Slot(taken.slot));
@@ -89,7 +95,7 @@ fn hits(plan: &Plan, events: &[Event]) -> f64 {
                 };
                 live.insert(id, place);
             }
-            Event::Over { id } => {
+            Op::Free { id, .. } => {
                 let released = match live.remove(&id) {
                     Some(Place::Slot(slot)) => slots.release(slot),
                     Some(Place::Borrowed(address)) => slots.give_back(address),
@@ -98,8 +104,8 @@ fn hits(plan: &Plan, events: &[Event]) -> f64 {
                 };
                 assert!(released);
             }
-            Event::Iteration => slots.iteration(0),
-            Event::Clear => {}
+            Op::Iteration => slots.iteration(0),
+            _ => {}
         }
     }
     println!(
@@ -218,23 +224,17 @@ fn requests_find_their_slots_in_a_run() {
 fn blocks_that_live_for_several_iterations_take_turns() {
     let mut events = Vec::new();
     for iteration in 0..30 {
-        events.push(Event::Iteration);
+        events.push(Op::Iteration);
         let id = iteration * 100;
         for own in 0..30 {
             let bytes = (5 + own % 11) << 20;
-            events.push(Event::Request {
-                id: id + own,
-                bytes,
-                lane: 0,
-            });
+            events.push(Op::request(id + own, bytes));
             // One in three lives for two iterations and a half.
             if own % 3 > 0 {
-                events.push(Event::Over { id: id + own });
+                events.push(Op::free(id + own));
             }
             if own == 15 && iteration >= 2 {
-                let gone = (0..30)
-                    .step_by(3)
-                    .map(|own| Event::Over { id: id - 200 + own });
+                let gone = (0..30).step_by(3).map(|own| Op::free(id - 200 + own));
                 events.extend(gone);
             }
         }
@@ -249,21 +249,21 @@ fn blocks_that_live_for_several_iterations_take_turns() {
 }
 
 /// Layers of five sizes: all of a step lives until its end, or a pipeline stage's batches take turns.
-fn layers(ahead: usize, batches: usize) -> Vec<Event> {
+fn layers(ahead: usize, batches: usize) -> Vec<Op> {
     let (mut events, mut next) = (Vec::new(), 0);
     for _ in 0..12 {
         let mut open = std::collections::VecDeque::new();
         for batch in 0..batches + ahead {
             if batch >= ahead {
                 let ids: std::ops::Range<u64> = open.pop_front().unwrap();
-                events.extend(ids.rev().map(|id| Event::Over { id }));
+                events.extend(ids.rev().map(Op::free));
             }
             if batch < batches {
                 let begin = next;
                 for at in 0..30 {
                     let bytes = [8, 12, 8, 8, 28][at % 5] << 20;
                     let (id, lane) = (next, 0);
-                    events.push(Event::Request { id, bytes, lane });
+                    events.push(Op::request(id, bytes).on_thread(lane));
                     next += 1;
                 }
                 open.push_back(begin..next);
@@ -297,21 +297,21 @@ fn what_is_freed_when_the_program_ends_is_kept_for_good() {
     // The optimizer's state is made in the first iteration; the interpreter frees it at the end.
     let mut events = Vec::new();
     let mut next = 0..;
-    let mut ask = |events: &mut Vec<Event>, mib: u64| {
+    let mut ask = |events: &mut Vec<Op>, mib: u64| {
         let (id, bytes, lane) = (next.next().unwrap(), mib << 20, 0);
-        events.push(Event::Request { id, bytes, lane });
+        events.push(Op::request(id, bytes).on_thread(lane));
         id
     };
     let mut state = Vec::new();
     for iteration in 0..8 {
         let live: Vec<u64> = [5, 9, 6, 12].map(|mib| ask(&mut events, mib)).into();
-        events.extend(live.into_iter().map(|id| Event::Over { id }));
+        events.extend(live.into_iter().map(Op::free));
         if iteration == 0 {
             state.extend([20, 31, 22].map(|mib| ask(&mut events, mib)));
         }
     }
-    let at_the_end = state.into_iter().map(|id| Event::Over { id });
-    let whole: Vec<Event> = events.iter().copied().chain(at_the_end).collect();
+    let at_the_end = state.into_iter().map(Op::free);
+    let whole: Vec<Op> = events.iter().copied().chain(at_the_end).collect();
     for events in [&events, &whole] {
         let plan = plan(&record(events), &Options::default(), &|| true);
         assert_eq!(plan.regions, [105 << 20]);

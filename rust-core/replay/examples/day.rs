@@ -9,13 +9,14 @@
 
 use std::collections::VecDeque;
 
+use pinbuddy_events::Checker;
 use pinbuddy_replay::GIB;
 use pinbuddy_replay::policy::Policy;
 use pinbuddy_replay::policy::pinbuddy::{Pinbuddy, Settings};
 use pinbuddy_replay::policy::stock::Stock;
 use pinbuddy_replay::replay::Replay;
+use pinbuddy_replay::step::Step;
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::checked::Checker;
 
 const NAMES: [&str; 5] = [
     "kv-cache",
@@ -59,7 +60,10 @@ fn run(workload: &Workload, settings: Settings, least: u64) -> Result<Day, Strin
     let mut length = 1 << 14;
     let (mut part, mut hours) = ((0, 0), 0);
     for (line, event) in (1..).zip(workload.events(7, u32::MAX)) {
-        let step = checker.check(line, event).map_err(|why| why.to_string())?;
+        let step = Step::checked(&mut checker, line, event).map_err(|why| why.to_string())?;
+        let Some(step) = step else {
+            continue;
+        };
         replay.step(step);
         stock.step(step);
         requests += 1;

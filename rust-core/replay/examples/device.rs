@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 
+use pinbuddy_events::Whose;
 use pinbuddy_replay::device::history::History;
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Kind, Settings, Torch};
-use pinbuddy_snapshot::{Snapshot, Whose};
+use pinbuddy_snapshot::Snapshot;
 use serde_json::json;
 
 fn main() -> Result<(), String> {

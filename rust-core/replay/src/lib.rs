@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   workload   generators: a seed in, the events of a training run or a server out
+//!   step       what a replay does at a time
 //!   streams    when streams are done with blocks, where a trace does not say
 //!   policy     models of allocators: stock PyTorch, the proposal of #181094, pinbuddy's engine
 //!   replay     feeds events to a policy and measures what it pinned
@@ -12,7 +13,7 @@
 //!   device     PyTorch's allocator of device memory, and what feeds it
 //! ```
 //!
-//! Each knows only those above it; `pinbuddy_trace` is the format of traces. Nothing here pins, waits,
+//! Each knows only those above it; `pinbuddy_events` says what an event is. Nothing here pins, waits,
 //! reads a clock (except to time the replay itself) or draws a random number except from a seed.
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod policy;
 pub mod prepared;
 pub mod programs;
 pub mod replay;
+pub mod step;
 pub mod streams;
 pub mod workload;
 pub mod world;

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a replay comes to what [`crate::replay`] comes to with the same settings (tested).
 
-use pinbuddy_trace::checked::{Act, Step};
+use crate::step::{Act, Step};
 
 use crate::policy::pinbuddy::{Pinbuddy, Settings};
 use crate::policy::stock::Stock;
@@ -87,7 +87,7 @@ impl Prepared {
                     let pins = ready.note(stock.pins());
                     ready.steps.push(Do::Clear { at, pins });
                 }
-                Act::Note | Act::Iter => {}
+                Act::Iter => {}
             }
         }
         ready

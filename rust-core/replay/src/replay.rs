@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::MIB;
 use crate::policy::{Change, Place, Policy};
 use crate::policy::{Kind, buddy_181094::Buddy181094, pinbuddy, pinbuddy::Pinbuddy, stock::Stock};
+use crate::step::{Act, Step};
 use crate::streams::Streams;
-use pinbuddy_trace::checked::{Act, Step};
 
 /// The outcome of a replay. Sizes are in bytes; ratios are absent if they would divide by zero.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -167,7 +167,6 @@ impl<P: Policy> Replay<P> {
                 self.streams.copy(at, block, bytes, stream);
             }
             Act::Clear => self.clear(at),
-            Act::Note => {}
             Act::Iter => {
                 let pins = self.policy.pins().pins;
                 self.first_step_pins.get_or_insert(pins);

@@ -3,36 +3,34 @@
 
 use std::collections::HashMap;
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
-use pinbuddy_plan::{Event, Options, Record, plan};
+use pinbuddy_plan::{Options, Record, plan};
 use pinbuddy_replay::policy::{Policy as _, stock::Stock};
 use pinbuddy_replay::workload::Workload;
 use pinbuddy_slots::Slots;
-use pinbuddy_trace::Op;
 
 /// What a run asks for. A block may be used again as soon as it is freed: streams are done by then.
-fn events(steps: u32) -> Vec<Event> {
+fn events(steps: u32) -> Vec<Op> {
     let workload = Workload::named("checkpoint").unwrap();
-    let event = |op: Op| match op {
-        Op::Alloc { id, bytes, .. } => Some(Event::Request { id, bytes, lane: 0 }),
-        Op::Free { id, .. } => Some(Event::Over { id }),
-        Op::Clear => Some(Event::Clear),
-        _ => None,
-    };
-    workload
-        .events(1, steps)
-        .filter_map(|it| event(it.op))
-        .collect()
+    let matters = |op: &Op| matches!(op, Op::Request { .. } | Op::Free { .. } | Op::Clear);
+    let all = workload.events(1, steps).map(|it| it.op.on_thread(0));
+    all.filter(matters).collect()
 }
 
 /// A run with slots: pins after the warm-up, and of each clear the bytes that live and those that stay pinned.
-fn second_run(events: &[Event], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
+fn second_run(events: &[Op], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
     let pin = |slots: &mut Slots, region: usize| slots.pinned(region, (region + 1) << 40);
     (0..slots.lengths().len()).for_each(|region| pin(&mut slots, region));
     let (mut live, mut clears, mut pins) = (HashMap::new(), Vec::new(), 0);
     for event in events {
         match *event {
-            Event::Request { id, bytes, lane } => {
+            Op::Request {
+                id,
+                bytes,
+                thread: lane,
+                ..
+            } => {
                 let mut taken = slots.request(lane, bytes as usize);
                 if taken.is_none() {
                     let (slot, region) = slots.take_needed(bytes as usize).unwrap();
@@ -42,8 +40,8 @@ fn second_run(events: &[Event], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
                 }
                 live.insert(id, (taken.unwrap().slot, bytes.next_multiple_of(GRANULE)));
             }
-            Event::Over { id } => assert!(slots.release(live.remove(&id).unwrap().0)),
-            Event::Clear => {
+            Op::Free { id, .. } => assert!(slots.release(live.remove(&id).unwrap().0)),
+            Op::Clear => {
                 let returned = if slots.foresees_a_clear() {
                     slots.take_unwanted()
                 } else {
@@ -55,27 +53,27 @@ fn second_run(events: &[Event], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
                 let bytes = live.values().map(|it| it.1).sum();
                 clears.push((bytes, pinned as u64));
             }
-            Event::Iteration => {}
+            _ => {}
         }
     }
     (pins, clears)
 }
 
 /// Stock's pins after the first clear.
-fn stocks_pins(events: &[Event]) -> u64 {
+fn stocks_pins(events: &[Op]) -> u64 {
     let mut stock = Stock::default();
     let mut first = None;
     for event in events {
         match *event {
-            Event::Request { id, bytes, .. } => {
+            Op::Request { id, bytes, .. } => {
                 stock.allocate(0, id as u32, bytes);
             }
-            Event::Over { id } => stock.free(id as u32, &[]),
-            Event::Clear => {
+            Op::Free { id, .. } => stock.free(id as u32, &[]),
+            Op::Clear => {
                 first.get_or_insert(stock.pins().pins);
                 stock.clear(0);
             }
-            Event::Iteration => {}
+            _ => {}
         }
     }
     stock.pins().pins - first.unwrap()

@@ -6,26 +6,17 @@
 use std::collections::HashMap;
 
 use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
-use pinbuddy_plan::{Event, Options, Plan, Record, plan};
+use pinbuddy_events::Op;
+use pinbuddy_plan::{Options, Plan, Record, plan};
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::Op;
 
 /// The plan of a run with these inputs.
 fn planned(workload: &Workload, steps: u32, seed: u64) -> Plan {
     let mut record = Record::new(u32::MAX);
     for event in workload.events(seed, steps) {
-        match event.op {
-            Op::Alloc {
-                id, bytes, thread, ..
-            } => record.push(Event::Request {
-                id,
-                bytes,
-                lane: thread,
-            }),
-            Op::Free { id, .. } => record.push(Event::Over { id }),
-            Op::Clear => record.push(Event::Clear),
-            _ => true,
-        };
+        if event.op != Op::Iteration {
+            record.push(event.op);
+        }
     }
     plan(&record, &Options::default(), &|| true)
 }
@@ -68,7 +59,7 @@ fn run(workload: &Workload, steps: u32, plan: &Plan, seed: u64) -> (f64, usize) 
     let mut now = 0;
     for event in workload.events(seed, steps) {
         match event.op {
-            Op::Alloc { id, bytes, .. } => {
+            Op::Request { id, bytes, .. } => {
                 now += bytes;
                 largest = now.max(largest);
                 let wanted = plan.size_class(bytes) as usize;

@@ -1,7 +1,8 @@
 //! Plans of trainings: nearly nothing lies idle, beside stock on the same requests, and requests find their slots again.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use pinbuddy_plan::{Event, Options, Plan, Record, check_plan, plan};
+use pinbuddy_events::Op;
+use pinbuddy_plan::{Options, Plan, Record, check_plan, plan};
 use pinbuddy_replay::policy::{Policy, stock::Stock};
 
 #[path = "../../plan/tests/programs/mod.rs"]
@@ -26,23 +27,23 @@ fn planned(record: &Record) -> Plan {
 }
 
 /// How much of what stock pins is not requested, where it needs most.
-fn stock_fragmentation(events: &[Event]) -> f64 {
+fn stock_fragmentation(events: &[Op]) -> f64 {
     let mut stock = Stock::default();
     let (mut sizes, mut live, mut peak) = (std::collections::HashMap::new(), 0, 0_u64);
     for event in events {
         match *event {
-            Event::Request { id, bytes, .. } => {
+            Op::Request { id, bytes, .. } => {
                 sizes.insert(id, bytes);
                 live += bytes;
                 peak = peak.max(live);
                 stock.allocate(0, id as u32, bytes);
             }
-            Event::Over { id } => {
+            Op::Free { id, .. } => {
                 live -= sizes.remove(&id).unwrap();
                 stock.free(id as u32, &[]);
             }
-            Event::Clear => stock.clear(0),
-            Event::Iteration => {}
+            Op::Clear => stock.clear(0),
+            _ => {}
         }
     }
     1.0 - peak as f64 / stock.pins().peak as f64
@@ -156,15 +157,11 @@ fn sizes_that_never_come_again_get_an_amount() {
         for layer in 0..24 {
             for hidden in [8 << 10, 5 << 10, 12 << 10] {
                 let bytes = length * hidden + layer % 3;
-                events.push(Event::Request {
-                    id,
-                    bytes,
-                    lane: TRAIN,
-                });
+                events.push(Op::request(id, bytes).on_thread(TRAIN));
                 id += 1;
             }
         }
-        events.extend((first..id).rev().map(|id| Event::Over { id }));
+        events.extend((first..id).rev().map(Op::free));
     }
     let plan = planned(&record(&events));
     println!(
@@ -185,15 +182,11 @@ fn an_amount_is_roomy_where_blocks_go_in_no_order() {
     let (mut events, mut live) = (Vec::new(), Vec::new());
     for id in 0..20_000 {
         let bytes = (4 << 20) + random.below(60 << 20);
-        events.push(Event::Request {
-            id,
-            bytes,
-            lane: TRAIN,
-        });
+        events.push(Op::request(id, bytes).on_thread(TRAIN));
         live.push(id);
         while live.len() > 60 + (id as usize / 100) % 40 {
             let gone = live.swap_remove(random.below(live.len() as u64) as usize);
-            events.push(Event::Over { id: gone });
+            events.push(Op::free(gone));
         }
     }
     let plan = planned(&record(&events));
@@ -209,23 +202,15 @@ fn an_amount_is_roomy_where_blocks_go_in_no_order() {
 fn blocks_that_live_for_several_iterations_take_turns() {
     let mut events = Vec::new();
     for iteration in 0..12 {
-        events.push(Event::Iteration);
+        events.push(Op::Iteration);
         let id = iteration * 10;
-        events.push(Event::Request {
-            id,
-            bytes: 6 << 20,
-            lane: LOAD,
-        });
+        events.push(Op::request(id, 6 << 20).on_thread(LOAD));
         for own in 1..4 {
-            events.push(Event::Request {
-                id: id + own,
-                bytes: (8 + own) << 20,
-                lane: TRAIN,
-            });
+            events.push(Op::request(id + own, (8 + own) << 20).on_thread(TRAIN));
         }
-        (1..4).for_each(|own| events.push(Event::Over { id: id + own }));
+        (1..4).for_each(|own| events.push(Op::free(id + own)));
         if iteration >= 2 {
-            events.push(Event::Over { id: id - 20 });
+            events.push(Op::free(id - 20));
         }
     }
     let recorded = record(&events);
@@ -242,20 +227,20 @@ fn blocks_that_live_for_several_iterations_take_turns() {
 #[test]
 fn threads_with_no_order_between_them_do_not_share() {
     let mut random = Random::new(11);
-    let mut scripts: Vec<std::collections::VecDeque<Event>> = (0..3_u32)
+    let mut scripts: Vec<std::collections::VecDeque<Op>> = (0..3_u32)
         .map(|lane| {
             let mut own = std::collections::VecDeque::new();
             for iteration in 0..6 {
                 for layer in 0..40_u64 {
                     let id = (u64::from(lane) << 32) + iteration * 1000 + layer;
                     let bytes = (5 + layer % 7 + u64::from(lane)) << 20;
-                    own.push_back(Event::Request { id, bytes, lane });
+                    own.push_back(Op::request(id, bytes).on_thread(lane));
                     if layer >= 2 {
-                        own.push_back(Event::Over { id: id - 2 });
+                        own.push_back(Op::free(id - 2));
                     }
                 }
                 let last = (u64::from(lane) << 32) + iteration * 1000 + 38;
-                own.extend([Event::Over { id: last }, Event::Over { id: last + 1 }]);
+                own.extend([Op::free(last), Op::free(last + 1)]);
             }
             own
         })

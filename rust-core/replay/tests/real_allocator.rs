@@ -10,12 +10,13 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pinbuddy_events::Whose;
 use pinbuddy_plan::Options;
 use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_replay::device::history::{Agreement, History};
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Kind, Settings};
-use pinbuddy_snapshot::{Snapshot, Whose};
+use pinbuddy_snapshot::Snapshot;
 
 /// Acts of a program that is worth a comparison.
 const ACTS: usize = 1000;

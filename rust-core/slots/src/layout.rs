@@ -1,7 +1,7 @@
 //! What a plan says of places and sequences, and the check that it can be used.
 
-/// Slots begin and end at multiples of so many bytes.
-pub const GRANULE: usize = 4096;
+/// Slots begin and end at multiples of this.
+pub use pinbuddy_core::GRANULE;
 
 /// A place for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

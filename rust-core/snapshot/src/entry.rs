@@ -111,18 +111,38 @@ pub(crate) fn action(word: Word) -> Option<Action> {
     }
 }
 
+/// The value of this key, among keys and values in turns.
+fn value(items: &[Value], key: Word) -> Option<Value> {
+    let mut pairs = items.chunks_exact(2);
+    let pair = pairs.find(|pair| pair[0] == Value::Word(key));
+    pair.map(|pair| pair[1])
+}
+
+/// A call, as far as it is known.
+fn frame(items: &[Value], stacks: &mut Stacks) -> Frame {
+    let mut text = |key| match value(items, key) {
+        Some(Value::Text(number)) => Some(number),
+        Some(Value::Word(word)) => stacks.text(word.text()),
+        _ => None,
+    };
+    // A text that had no room has a number that none has.
+    Frame {
+        name: text(Word::Name).unwrap_or(u32::MAX),
+        file: text(Word::Filename).unwrap_or(u32::MAX),
+        line: match value(items, Word::Line) {
+            Some(Value::Number(line)) => line,
+            _ => 0,
+        },
+    }
+}
+
 /// Reads the items of a dict, keys and values in turns.
 pub(crate) fn read(
     items: &[Value],
     streams: &mut Streams,
     stacks: &mut Stacks,
 ) -> Result<Read, What> {
-    let get = |key: Word| {
-        let mut pairs = items.chunks_exact(2);
-        pairs
-            .find(|pair| pair[0] == Value::Word(key))
-            .map(|pair| pair[1])
-    };
+    let get = |key| value(items, key);
     let number = |key: Word, field: &'static str, most: u64| match get(key) {
         Some(Value::Number(number)) if number <= most => Ok(number),
         Some(Value::Number(_)) => Err((field, most, "a larger one")),
@@ -137,19 +157,7 @@ pub(crate) fn read(
             Value::Word(word) => action(word),
             _ => None,
         },
-        None if get(Word::Filename).is_some() => {
-            let mut text = |key| match get(key) {
-                Some(Value::Text(number)) => Some(number),
-                Some(Value::Word(word)) => stacks.text(word.text()),
-                _ => None,
-            };
-            // A text that had no room has a number that none has.
-            return Ok(Read::Frame(Frame {
-                name: text(Word::Name).unwrap_or(u32::MAX),
-                file: text(Word::Filename).unwrap_or(u32::MAX),
-                line: number(Word::Line, "line", u64::MAX).unwrap_or(0),
-            }));
-        }
+        None if get(Word::Filename).is_some() => return Ok(Read::Frame(frame(items, stacks))),
         None => {
             let ends = get(Word::Stage) == Some(Value::Word(Word::End));
             return Ok(

@@ -1,56 +1,14 @@
 //! What a program asked for, out of what an allocator noted down.
 //!
 //! Memory has a new id each time it is handed out, in place of its address. A history may begin in the middle of
-//! a program: what is freed and was handed out before is left out, and counted.
+//! a program: what is freed and was handed out before is left out, and counted. Does not say which thread asked, nor which
+//! streams used memory: all that is freed is pending until its end was noted down.
 
 use std::collections::{HashMap, VecDeque};
 
+use pinbuddy_events::{Event, LATEST, MICROSECOND, Op, Whose};
+
 use crate::entry::{Action, Entry};
-
-/// An event of the program's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// When, in microseconds from the first one on. It never goes back.
-    pub at: u64,
-    /// What happened.
-    pub op: Op,
-}
-
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// A request.
-    Alloc {
-        /// The memory's name, from 0 on; none comes twice.
-        id: u64,
-        /// Its bytes.
-        bytes: u64,
-        /// The stream that it was asked for, as a small number.
-        stream: u32,
-    },
-    /// The program freed it.
-    Free {
-        /// Which.
-        id: u64,
-    },
-    /// It may be used again: what streams did with it is done.
-    Safe {
-        /// Which, freed before.
-        id: u64,
-    },
-    /// The allocator got memory from the driver.
-    Pin {
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// The allocator gave memory back to the driver.
-    Unpin {
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// An iteration ended.
-    Iteration,
-}
 
 /// What was odd about a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,10 +22,12 @@ pub struct Summary {
 /// The events of one allocator, in their order.
 #[derive(Debug)]
 pub struct Events<'s> {
+    whose: Whose,
     entries: std::slice::Iter<'s, Entry>,
     /// Ends of iterations, sorted, that are still to come.
     steps: std::vec::IntoIter<u64>,
     first: u64,
+    /// The time of the last event, in nanoseconds.
     at: u64,
     /// By address: the id, and whether it was freed.
     live: HashMap<u64, (u64, bool)>,
@@ -78,7 +38,7 @@ pub struct Events<'s> {
 }
 
 impl<'s> Events<'s> {
-    pub(crate) fn new(entries: &'s [Entry], steps: &[u64]) -> Self {
+    pub(crate) fn new(whose: Whose, entries: &'s [Entry], steps: &[u64]) -> Self {
         let first = entries.first().map_or(0, |it| it.at);
         let last = entries.last().map_or(0, |it| it.at);
         // What ended before or after the history says nothing about it.
@@ -89,6 +49,7 @@ impl<'s> Events<'s> {
         let mut steps: Vec<u64> = within.collect();
         steps.sort_unstable();
         Self {
+            whose,
             entries: entries.iter(),
             steps: steps.into_iter(),
             first,
@@ -106,8 +67,14 @@ impl<'s> Events<'s> {
     }
 
     fn event(&mut self, at: u64, op: Op) -> Event {
-        self.at = self.at.max(at.saturating_sub(self.first));
-        Event { at: self.at, op }
+        let since = at.saturating_sub(self.first).min(LATEST / MICROSECOND);
+        self.at = self.at.max(since * MICROSECOND);
+        let whose = match op {
+            Op::Iteration => Whose::Host,
+            _ => self.whose,
+        };
+        let at = self.at;
+        Event { at, whose, op }
     }
 
     /// The event of an entry, if there is one.
@@ -125,7 +92,13 @@ impl<'s> Events<'s> {
             Action::Alloc => {
                 let id = self.next;
                 self.next += 1;
-                let op = Op::Alloc { id, bytes, stream };
+                let op = Op::Request {
+                    id,
+                    bytes,
+                    thread: 0,
+                    stream,
+                    private: false,
+                };
                 let Some((before, freed)) = self.live.insert(address, (id, false)) else {
                     return Some(self.event(at, op));
                 };
@@ -134,7 +107,7 @@ impl<'s> Events<'s> {
                     self.summary.unfreed += 1;
                     let safe = self.event(at, safe);
                     self.then.extend([safe, again]);
-                    return Some(self.event(at, Op::Free { id: before }));
+                    return Some(self.event(at, free(before)));
                 }
                 self.then.push_back(again);
                 safe
@@ -142,7 +115,7 @@ impl<'s> Events<'s> {
             Action::FreeRequested => match self.live.get_mut(&address) {
                 Some((id, freed)) if !*freed => {
                     *freed = true;
-                    Op::Free { id: *id }
+                    free(*id)
                 }
                 _ => {
                     self.summary.before += 1;
@@ -154,14 +127,22 @@ impl<'s> Events<'s> {
                 Some((id, false)) => {
                     let safe = self.event(at, Op::Safe { id });
                     self.then.push_back(safe);
-                    Op::Free { id }
+                    free(id)
                 }
                 None => return None,
             },
-            Action::SegmentAlloc => Op::Pin { bytes },
-            Action::SegmentFree => Op::Unpin { bytes },
+            Action::SegmentAlloc => Op::SegmentAlloc { bytes },
+            Action::SegmentFree => Op::SegmentFree { bytes },
         };
         Some(self.event(at, op))
+    }
+}
+
+const fn free(id: u64) -> Op {
+    Op::Free {
+        id,
+        thread: 0,
+        pending: true,
     }
 }
 

@@ -2,7 +2,7 @@
 //! device's allocator and, from 2.14 on, of the pinned one.
 //!
 //! A snapshot is a pickle. A pickle can name any class and have it called, so this reader knows plain values alone
-//! and refuses everything else, by its name and place. What it reads it hands on as [`Event`]s, which say what a
+//! and refuses everything else, by its name and place. What it reads it hands on as [`pinbuddy_events::Event`]s, which say what a
 //! program asked for, who asked, and when memory was free again. Segments are passed over.
 //!
 //! The same events may come as a table ([`Snapshot::read_table`]).
@@ -26,9 +26,11 @@ mod word;
 
 use std::io::BufRead;
 
+use pinbuddy_events::Whose;
+
 pub use entry::{Action, Entry};
 pub use error::{Error, What};
-pub use history::{Event, Op, Summary};
+pub use history::Summary;
 pub use stack::{Call, Stacks};
 pub use table::TableError;
 
@@ -45,15 +47,6 @@ pub struct Snapshot {
     pub stacks: Stacks,
 }
 
-/// Whose events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The pinned allocator's.
-    Host,
-    /// Those of the device of this number.
-    Device(usize),
-}
-
 impl Snapshot {
     /// Reads a snapshot.
     ///
@@ -68,7 +61,7 @@ impl Snapshot {
     pub fn entries(&self, whose: Whose) -> &[Entry] {
         match whose {
             Whose::Host => &self.host,
-            Whose::Device(device) => self.devices.get(device).map_or(&[], Vec::as_slice),
+            Whose::Device(device) => self.devices.get(device as usize).map_or(&[], Vec::as_slice),
         }
     }
 
@@ -79,7 +72,7 @@ impl Snapshot {
         }
         let devices = self.devices.iter().enumerate();
         let most = devices.max_by_key(|(device, it)| (it.len(), std::cmp::Reverse(*device)))?;
-        (!most.1.is_empty()).then_some(Whose::Device(most.0))
+        (!most.1.is_empty()).then_some(Whose::Device(most.0 as u32)) // no file has as many as a `u32` counts
     }
 
     /// Of each request of [`Snapshot::events`], by its id: its stack.
@@ -90,6 +83,6 @@ impl Snapshot {
 
     /// What the program asked of one allocator, with ids for addresses and with ends of iterations.
     pub fn events(&self, whose: Whose) -> history::Events<'_> {
-        history::Events::new(self.entries(whose), &self.steps)
+        history::Events::new(whose, self.entries(whose), &self.steps)
     }
 }

@@ -106,24 +106,13 @@ impl<R: BufRead> Machine<R> {
             op::STOP => return Ok(false),
             // A frame's length is advice to read ahead.
             op::FRAME => self.source.skip(8)?,
-            op::MARK => {
-                if self.marks.len() >= MOST_VALUES {
-                    return Err(What::TooMany);
-                }
-                self.marks.push(self.stack.len());
-            }
+            op::MARK => self.mark_top()?,
             op::NONE | op::NEWTRUE | op::NEWFALSE | op::EMPTY_TUPLE => self.push(Value::Plain)?,
             op::BININT1 => self.number(1, false)?,
             op::BININT2 => self.number(2, false)?,
             op::BININT => self.number(4, true)?,
-            op::LONG1 => {
-                let bytes = self.length::<1>()?;
-                self.number(bytes, true)?;
-            }
-            op::LONG4 => {
-                let bytes = self.length::<4>()?;
-                self.number(bytes, true)?;
-            }
+            op::LONG1 => self.long::<1>()?,
+            op::LONG4 => self.long::<4>()?,
             op::BINFLOAT => self.pass_over(8)?,
             op::SHORT_BINUNICODE => self.text::<1>()?,
             op::BINUNICODE => self.text::<4>()?,
@@ -165,6 +154,21 @@ impl<R: BufRead> Machine<R> {
             other => return Err(op::refusal(other)),
         }
         Ok(true)
+    }
+
+    /// Marks the top of the stack, above which the items of a tuple, list or dict will lie.
+    fn mark_top(&mut self) -> Result<(), What> {
+        if self.marks.len() >= MOST_VALUES {
+            return Err(What::TooMany);
+        }
+        self.marks.push(self.stack.len());
+        Ok(())
+    }
+
+    /// A whole number behind its length, which has `N` bytes.
+    fn long<const N: usize>(&mut self) -> Result<(), What> {
+        let bytes = self.length::<N>()?;
+        self.number(bytes, true)
     }
 
     #[inline]

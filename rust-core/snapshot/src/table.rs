@@ -173,7 +173,8 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, Whose};
+    use crate::Action;
+    use pinbuddy_events::Whose;
 
     #[test]
     fn columns_are_found_by_their_names_and_unknown_actions_are_passed_over() {

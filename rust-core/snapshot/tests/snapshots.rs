@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use pinbuddy_snapshot::{Action, Call, Event, Op, Snapshot, Whose};
+use pinbuddy_events::{Event, MICROSECOND, Op, Whose};
+use pinbuddy_snapshot::{Action, Call, Snapshot};
 
 fn read(bytes: &[u8]) -> Result<Snapshot, String> {
     Snapshot::read(bytes).map_err(|why| why.to_string())
@@ -62,7 +63,7 @@ fn who_asked_for_what() {
         let whose = Whose::Device(1);
         let stacks: Vec<Option<u32>> = snapshot.stacks_of_requests(whose).collect();
         let requests = snapshot.events(whose);
-        let requests = requests.filter(|it| matches!(it.op, Op::Alloc { .. }));
+        let requests = requests.filter(|it| matches!(it.op, Op::Request { .. }));
         assert_eq!(stacks.len(), requests.count());
         let alloc = Call {
             function: "alloc",
@@ -85,24 +86,46 @@ fn who_asked_for_what() {
     }
 }
 
+/// When, in microseconds, and what.
+fn at_and_op(event: &Event) -> (u64, Op) {
+    (event.at / MICROSECOND, event.op)
+}
+
+fn alloc(id: u64, bytes: u64, stream: u32) -> Op {
+    Op::Request {
+        id,
+        bytes,
+        thread: 0,
+        stream,
+        private: false,
+    }
+}
+
+fn free(id: u64) -> Op {
+    Op::Free {
+        id,
+        thread: 0,
+        pending: true,
+    }
+}
+
 #[test]
 fn addresses_become_ids_and_steps_end_iterations() {
     let snapshot = read(&written(4, 9)).unwrap();
     let events: Vec<Event> = snapshot.events(Whose::Device(1)).collect();
-    let ops: Vec<(u64, Op)> = events.iter().map(|it| (it.at, it.op)).collect();
-    let alloc = |id, bytes, stream| Op::Alloc { id, bytes, stream };
+    let ops: Vec<(u64, Op)> = events.iter().map(at_and_op).collect();
     assert_eq!(
         ops,
         [
             (0, alloc(0, 1000, 0)),
-            (2, Op::Free { id: 0 }),
+            (2, free(0)),
             (4, Op::Safe { id: 0 }),
             (6, alloc(1, 1001, 1)),
             (7, Op::Iteration),
-            (8, Op::Free { id: 1 }),
+            (8, free(1)),
             (10, Op::Safe { id: 1 }),
             (12, alloc(2, 1002, 0)),
-            (14, Op::Free { id: 2 }),
+            (14, free(2)),
             (16, Op::Safe { id: 2 }),
         ]
     );
@@ -295,23 +318,18 @@ fn a_history_that_begins_in_the_middle_is_told_from_there() {
     ];
     snapshot.steps = vec![99, 115, 131];
     let mut events = snapshot.events(Whose::Host);
-    let ops: Vec<(u64, Op)> = events.by_ref().map(|it| (it.at, it.op)).collect();
-    let alloc = |id| Op::Alloc {
-        id,
-        bytes: 8,
-        stream: 0,
-    };
+    let ops: Vec<(u64, Op)> = events.by_ref().map(|it| at_and_op(&it)).collect();
     assert_eq!(
         ops,
         [
-            (10, alloc(0)),
-            (10, Op::Free { id: 0 }),
+            (10, alloc(0, 8, 0)),
+            (10, free(0)),
             (10, Op::Safe { id: 0 }),
-            (10, alloc(1)),
+            (10, alloc(1, 8, 0)),
             (15, Op::Iteration),
-            (20, Op::Free { id: 1 }),
+            (20, free(1)),
             (20, Op::Safe { id: 1 }),
-            (30, Op::Unpin { bytes: 8 }),
+            (30, Op::SegmentFree { bytes: 8 }),
         ]
     );
     assert_eq!((events.summary().before, events.summary().unfreed), (1, 1));

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pinbuddy_snapshot::{Op, Snapshot, Whose};
+use pinbuddy_events::{Op, Whose};
+use pinbuddy_snapshot::Snapshot;
 
 /// Reads `bytes` as a snapshot: there are no more events than bytes, and each allocator's make sense in
 /// their order.
 pub fn run(bytes: &[u8]) {
     if Snapshot::is_table(bytes) {
         match Snapshot::read_table(bytes) {
-            Ok(table) => (0..table.devices.len())
+            Ok(table) => (0..table.devices.len() as u32)
                 .for_each(|it| check(&table, Whose::Device(it), bytes.len())),
             Err(why) => assert!(!why.to_string().is_empty()),
         }
@@ -25,7 +26,7 @@ pub fn run(bytes: &[u8]) {
     };
     assert!(snapshot.whose().is_some(), "a snapshot of nothing");
     check(&snapshot, Whose::Host, bytes.len());
-    for device in 0..snapshot.devices.len() {
+    for device in 0..snapshot.devices.len() as u32 {
         check(&snapshot, Whose::Device(device), bytes.len());
     }
 }
@@ -40,14 +41,15 @@ fn check(snapshot: &Snapshot, whose: Whose, most: usize) {
         assert!(event.at >= at, "time goes back");
         at = event.at;
         match event.op {
-            Op::Alloc { id, bytes, .. } => {
+            Op::Request { id, bytes, .. } => {
                 assert!(id == next && bytes > 0);
                 next += 1;
                 known.insert(id, false);
             }
-            Op::Free { id } => assert_eq!(known.insert(id, true), Some(false), "freed twice"),
+            Op::Free { id, .. } => assert_eq!(known.insert(id, true), Some(false), "freed twice"),
             Op::Safe { id } => assert_eq!(known.remove(&id), Some(true), "safe, not freed"),
-            Op::Pin { .. } | Op::Unpin { .. } | Op::Iteration => {}
+            Op::SegmentAlloc { .. } | Op::SegmentFree { .. } | Op::Iteration => {}
+            other => panic!("{other:?} is in no snapshot"),
         }
     }
 }

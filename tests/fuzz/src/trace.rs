@@ -1,7 +1,7 @@
 //! The trace reader.
 
-use pinbuddy_trace::checked::{Act, Checker, MOST_LIVE};
-use pinbuddy_trace::{Event, Header, LATEST, MOST_BYTES, Op, Reader, Unit, Writer};
+use pinbuddy_events::trace::{Header, Reader, Unit, Writer};
+use pinbuddy_events::{Checker, Event, LATEST, MOST_BYTES, MOST_LIVE, Op, Whose};
 
 /// Reads `bytes` as a trace: what was read is written and read again, the same; errors name a line
 /// that is there, and nothing follows them.
@@ -59,39 +59,50 @@ fn check_leniency(bytes: &[u8], events: &[Event], failed: bool) {
 }
 
 fn check_limits(event: &Event) {
-    assert!(event.t <= LATEST);
-    if let Op::Alloc { bytes, .. }
-    | Op::DeviceAlloc { bytes, .. }
+    assert!(event.at <= LATEST);
+    if let Op::Request { bytes, .. }
     | Op::SegmentAlloc { bytes, .. }
     | Op::SegmentFree { bytes, .. } = event.op
     {
         assert!((1..=MOST_BYTES).contains(&bytes));
     }
     if let Op::Wait { took, .. } = event.op {
-        assert!(took <= event.t);
+        assert!(took <= event.at);
     }
 }
 
-/// What the checker lets through makes sense: numbers are small, and only what lives is freed.
+/// What the checker lets through makes sense, whether or not it was recorded: numbers are small, and only what lives is
+/// freed.
 fn check_order(events: &[Event]) {
-    let mut checker = Checker::default();
-    let (mut living, mut live_bytes, mut at) = (std::collections::BTreeMap::new(), 0, 0);
-    for (line, event) in (1..).zip(events) {
-        let Ok(step) = checker.check(line, *event) else {
-            continue;
-        };
-        assert!(step.at >= at);
-        at = step.at;
-        match step.act {
-            Act::Alloc { block, bytes } => {
-                assert!((block as usize) < events.len());
-                assert_eq!(living.insert(block, bytes), None, "a number twice");
-                live_bytes += bytes;
-                assert!(live_bytes <= MOST_LIVE);
+    for (whose, recorded) in [
+        (Whose::Host, false),
+        (Whose::Host, true),
+        (Whose::Device(0), true),
+    ] {
+        let mut checker = Checker::new(whose, recorded);
+        // By number: the block's id and bytes.
+        let (mut held, mut at) = (std::collections::BTreeMap::new(), 0);
+        for (line, event) in (1..).zip(events) {
+            let Ok(item) = checker.check(line, *event) else {
+                continue;
+            };
+            assert!(checker.bytes() <= MOST_LIVE);
+            let Some(item) = item else { continue };
+            assert!(item.at() >= at);
+            at = item.at();
+            let (Some(block), Some(id)) = (item.block, item.event.op.id()) else {
+                continue;
+            };
+            assert!((block as usize) < events.len());
+            let known = Some((id, item.bytes));
+            match item.event.op {
+                Op::Request { bytes, .. } => {
+                    assert_eq!(bytes, item.bytes);
+                    assert_eq!(held.insert(block, (id, bytes)), None, "a number twice");
+                }
+                Op::Free { .. } | Op::Safe { .. } => assert_eq!(held.remove(&block), known),
+                _ => assert_eq!(held.get(&block).copied(), known),
             }
-            Act::Free { block } => live_bytes -= living.remove(&block).unwrap(),
-            Act::Use { block, .. } => assert!(living.contains_key(&block)),
-            Act::Clear | Act::Iter | Act::Note => {}
         }
     }
 }

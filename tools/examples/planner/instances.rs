@@ -5,9 +5,11 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pinbuddy_plan::{Block, Event, Record};
+use pinbuddy_events::Op;
+use pinbuddy_events::trace::{Header, Writer};
+use pinbuddy_plan::file::GRANULE;
+use pinbuddy_plan::{Block, Record};
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::{Header, Writer};
 
 /// Times and bytes of a hard instance, and the least that a piece of it has of both.
 const MOMENTS: u64 = 600;
@@ -114,7 +116,6 @@ pub(crate) fn hard(blocks: usize, seed: u64) -> Vec<Block> {
 const KEPT: [u64; 6] = [20_480, 20_480, 28_672, 320, 8, 8];
 const PASSING: [u64; 4] = [40_960, 55_296, 13_824, 5_120];
 const LAYERS: usize = 24;
-const GRANULE: u64 = 4096;
 
 /// A training without repetition: micro-batches whose lengths differ, layers forward and back, a few batches at once.
 pub(crate) fn training(requests: usize, seed: u64) -> Vec<Block> {
@@ -178,11 +179,9 @@ pub(crate) fn run(requests: usize, seed: u64) -> Record {
     for round in 0..requests.div_ceil(iteration.len()) {
         let id = |at: usize| (round * iteration.len() + at) as u64;
         for &(_, begins, at) in &moments {
-            let (id, bytes, lane) = (id(at), iteration[at].size, 0);
-            record.push(if begins {
-                Event::Request { id, bytes, lane }
-            } else {
-                Event::Over { id }
+            record.push(match begins {
+                true => Op::request(id(at), iteration[at].size),
+                false => Op::free(id(at)),
             });
         }
     }

@@ -10,19 +10,20 @@ mod text;
 mod world;
 
 use anyhow::{Result, bail};
+use pinbuddy_events::Whose;
 use pinbuddy_plan::{Plan, Record};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
-use pinbuddy_snapshot::Whose;
 use serde::Serialize;
 
 use crate::baseline::Replays;
 use crate::cli;
-use crate::flow::{Beside, Lifetimes, step};
+use crate::flow::{Beside, Lifetimes};
 use crate::input::Input;
 use crate::output;
 use crate::plan::{MOST_EVENTS, search};
+use pinbuddy_replay::step::Step;
 
 pub use choices::Choice;
 pub use findings::Finding;
@@ -109,10 +110,10 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
         }
         world.see(&item);
         lifetimes.push(&item, &mut push);
-        let is_beside = beside.has(&item.what);
-        if let Some(step) = step(&item) {
+        let is_beside = beside.has(&item);
+        if let Some(step) = Step::of(&item) {
             replays.push(step);
-            if item.what.bytes().is_none() || is_beside {
+            if item.event.op.id().is_none() || is_beside {
                 rest.push(step);
             }
         }

@@ -1,11 +1,14 @@
 //! What is known of a program at a moment of its trace, and what there is in the whole of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::input::{Input, Item, What};
+use pinbuddy_events::{Item, MICROSECOND, Op};
+
+use crate::input::Input;
 use crate::waited::Waited;
 
 /// Thresholds whose largest live sets are counted, in MiB.
@@ -39,6 +42,11 @@ pub struct Counts {
     pub(super) largest_above: [u64; 3],
 }
 
+/// The thresholds that a request is at or above.
+fn thresholds_up_to(bytes: u64) -> Range<usize> {
+    0..THRESHOLDS_MB.partition_point(|least| least << 20 <= bytes)
+}
+
 /// Passes over a trace once.
 pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
     let mut counts = Counts {
@@ -49,35 +57,34 @@ pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
     let (mut live, mut above) = (0_u64, [0_u64; 3]);
     input.each(&mut |item| {
         counts.events = item.line;
-        match item.what {
-            What::Request { bytes, .. } => {
+        match item.event.op {
+            Op::Request { bytes, .. } => {
                 counts.requests += 1;
                 counts.requests_above += u64::from(bytes >= threshold);
                 live += bytes;
                 counts.largest_live = counts.largest_live.max(live);
-                for (at, least) in THRESHOLDS_MB.iter().enumerate() {
-                    if bytes >= least << 20 {
-                        above[at] += bytes;
-                        counts.largest_above[at] = counts.largest_above[at].max(above[at]);
-                    }
+                for at in thresholds_up_to(bytes) {
+                    above[at] += bytes;
+                    counts.largest_above[at] = counts.largest_above[at].max(above[at]);
                 }
             }
-            What::Free { .. } => counts.frees += 1,
-            What::Use { .. } => counts.uses += 1,
-            What::Iteration => counts.iterations += 1,
-            What::Wait { took, .. } => counts.waited.get_or_insert_default().add(took),
-            What::Lost { events } => counts.lost = counts.lost.saturating_add(events),
+            Op::Free { .. } => counts.frees += 1,
+            Op::Use { .. } => counts.uses += 1,
+            Op::Iteration => counts.iterations += 1,
+            Op::Wait { took, .. } => {
+                let waited = counts.waited.get_or_insert_default();
+                waited.add(took / MICROSECOND);
+            }
+            Op::Lost { events } => counts.lost = counts.lost.saturating_add(events),
             _ => {}
         }
         // As in replays.
-        if let What::Free { block, bytes, .. } | What::Safe { block, bytes, .. } = item.what
-            && block.is_some()
+        if let Op::Free { .. } | Op::Safe { .. } = item.event.op
+            && item.block.is_some()
         {
-            live -= bytes;
-            for (at, least) in THRESHOLDS_MB.iter().enumerate() {
-                if bytes >= least << 20 {
-                    above[at] -= bytes;
-                }
+            live -= item.bytes;
+            for at in thresholds_up_to(item.bytes) {
+                above[at] -= item.bytes;
             }
         }
         Ok(())
@@ -108,8 +115,8 @@ impl World {
     pub(super) fn see(&mut self, item: &Item) {
         let line = item.line;
         self.line = line;
-        match item.what {
-            What::Request { id, bytes, .. } => {
+        match item.event.op {
+            Op::Request { id, bytes, .. } => {
                 self.live_bytes += bytes;
                 let stream = None;
                 self.live.insert(
@@ -121,16 +128,16 @@ impl World {
                     },
                 );
             }
-            What::Free { id, bytes, .. } => {
-                self.live_bytes -= bytes;
+            Op::Free { id, .. } => {
+                self.live_bytes -= item.bytes;
                 self.live.remove(&id);
             }
-            What::Use { id, stream, .. } => {
+            Op::Use { id, stream, .. } => {
                 if let Some(block) = self.live.get_mut(&id) {
                     block.stream = Some(stream);
                 }
             }
-            What::Iteration => self.iterations += 1,
+            Op::Iteration => self.iterations += 1,
             _ => {}
         }
     }

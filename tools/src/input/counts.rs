@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use pinbuddy_snapshot::Whose;
-use pinbuddy_trace::{Memory, Op};
+use pinbuddy_events::trace::Memory;
+use pinbuddy_events::{Op, Whose};
 
 use super::open::Readable;
 use super::trace::open;
@@ -15,7 +15,7 @@ pub(super) struct Counts {
     /// For pinned memory, if that was counted.
     pinned: Option<u64>,
     /// For that of each device that has any.
-    devices: BTreeMap<usize, u64>,
+    devices: BTreeMap<u32, u64>,
 }
 
 /// Counts requests, where the header says that there may be some for device memory.
@@ -25,9 +25,10 @@ pub(super) fn counts(file: &Readable, memory: Memory) -> Result<Counts> {
     }
     let (mut pinned, mut devices) = (0, BTreeMap::new());
     for item in open(file)? {
-        match item?.1.op {
-            Op::Alloc { .. } => pinned += 1,
-            Op::DeviceAlloc { device, .. } => *devices.entry(device as usize).or_default() += 1,
+        let event = item?.1;
+        match (event.op, event.whose) {
+            (Op::Request { .. }, Whose::Host) => pinned += 1,
+            (Op::Request { .. }, Whose::Device(device)) => *devices.entry(device).or_default() += 1,
             _ => {}
         }
     }
@@ -37,7 +38,7 @@ pub(super) fn counts(file: &Readable, memory: Memory) -> Result<Counts> {
 
 impl Counts {
     /// Whose events are wanted: those of `device`, or else of pinned memory, or of the device with most where there is none.
-    pub(super) fn choose(&self, name: &str, device: Option<usize>) -> Result<Whose> {
+    pub(super) fn choose(&self, name: &str, device: Option<u32>) -> Result<Whose> {
         match device {
             Some(device) if self.devices.contains_key(&device) => Ok(Whose::Device(device)),
             Some(device) if self.devices.is_empty() => bail!(
@@ -45,7 +46,7 @@ impl Counts {
                  with BUDDY_DEVICE_TRACE=FILE"
             ),
             Some(device) => {
-                let with: Vec<String> = self.devices.keys().map(usize::to_string).collect();
+                let with: Vec<String> = self.devices.keys().map(u32::to_string).collect();
                 bail!(
                     "{name} has no memory of device {device}; it has that of: {}",
                     with.join(", ")
@@ -55,7 +56,7 @@ impl Counts {
                 let most = self
                     .devices
                     .iter()
-                    .max_by_key(|(device, it)| (**it, usize::MAX - **device));
+                    .max_by_key(|(device, it)| (**it, u32::MAX - **device));
                 Ok(match most {
                     Some((device, _)) if self.pinned == Some(0) => Whose::Device(*device),
                     _ => Whose::Host,

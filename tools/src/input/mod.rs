@@ -4,8 +4,6 @@
 //! their formats allow and forbid is theirs; here every event is valid after those before.
 
 mod counts;
-mod item;
-mod numbers;
 pub(crate) mod open;
 mod snapshot;
 pub mod table;
@@ -16,10 +14,9 @@ use std::io::BufRead as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use pinbuddy_snapshot::{Entry, Snapshot, Stacks, Whose};
-use pinbuddy_trace::Event;
+use pinbuddy_events::{Checker, Event, Item, Whose};
+use pinbuddy_snapshot::{Entry, Snapshot, Stacks};
 
-pub use item::{Item, What};
 use open::Readable;
 
 use crate::output;
@@ -78,7 +75,7 @@ impl Input {
     /// # Errors
     ///
     /// What is wrong with the file, and where.
-    pub fn open(path: &Path, device: Option<usize>) -> Result<Self> {
+    pub fn open(path: &Path, device: Option<u32>) -> Result<Self> {
         let name = match path == Path::new("-") {
             true => STANDARD_INPUT.to_owned(),
             false => path.display().to_string(),
@@ -210,17 +207,18 @@ impl Input {
     ///
     /// The first line that cannot be used, or `visit`'s.
     pub fn each(&self, visit: &mut dyn FnMut(Item) -> Result<()>) -> Result<()> {
+        let checker = Checker::new(self.whose(), self.about.recorded);
         match &self.source {
-            Source::Trace(file, whose) => {
-                let cut_off = trace::each(file, self.about.recorded, *whose, visit)
+            Source::Trace(file, _) => {
+                let cut_off = trace::each(file, checker, visit)
                     .with_context(|| format!("{} is no trace", self.name))?;
                 self.cut_off.set(cut_off);
                 Ok(())
             }
-            Source::Snapshot(snapshot, whose) => snapshot::each(snapshot, *whose, visit),
+            Source::Snapshot(snapshot, whose) => snapshot::each(snapshot, checker, *whose, visit),
             Source::Generated(make) => {
                 let numbered = (1..).zip(make()).map(Ok);
-                trace::checked(numbered, self.about.recorded, Whose::Host, visit)
+                trace::checked(numbered, checker, visit)
             }
         }
     }

@@ -1,24 +1,19 @@
-//! Snapshots as events with small numbers for blocks.
+//! Snapshots, whose events are checked as those of traces are.
 //!
 //! A snapshot does not say when the cache was emptied: memory that is given back to the driver piece after piece, with
 //! no request in between, counts as that.
 
-use std::collections::HashMap;
 use std::io::BufRead;
 
-use anyhow::{Context as _, Result, bail};
-use pinbuddy_snapshot::{Op, Snapshot, Whose};
-use pinbuddy_trace::MOST_BYTES;
-use pinbuddy_trace::checked::MOST_LIVE;
-
-use super::numbers::Numbers;
-use super::{Item, What};
+use anyhow::{Context as _, Result, anyhow, bail};
+use pinbuddy_events::{Checker, Event, Item, MOST_BYTES, Op, Whose};
+use pinbuddy_snapshot::Snapshot;
 
 pub(super) fn read(
     from: impl BufRead,
     name: &str,
     is_pickle: bool,
-    device: Option<usize>,
+    device: Option<u32>,
 ) -> Result<(Snapshot, Whose)> {
     let snapshot = match is_pickle {
         true => Snapshot::read(from)
@@ -51,67 +46,33 @@ pub(super) fn read(
 
 pub(super) fn each(
     snapshot: &Snapshot,
+    mut checker: Checker,
     whose: Whose,
     visit: &mut dyn FnMut(Item) -> Result<()>,
 ) -> Result<()> {
-    let mut numbers = Numbers::default();
-    // By id: the number and the bytes.
-    let mut blocks: HashMap<u64, (u32, u64)> = HashMap::new();
-    let mut live = 0_u64;
     let mut giving_back = false;
     for (line, event) in (1..).zip(snapshot.events(whose)) {
-        let at = event.at;
-        let mut say = |what| visit(Item { line, at, what });
-        let gives_back = matches!(event.op, Op::Unpin { .. });
-        match event.op {
-            Op::Alloc { id, bytes, stream } => {
-                live = live.saturating_add(bytes);
-                if bytes > MOST_BYTES || live > MOST_LIVE {
-                    bail!(
-                        "event {line}: expected a request of at most {MOST_BYTES} bytes and {MOST_LIVE} live at once, found \
-                         {bytes} and {live}"
-                    );
-                }
-                let block = numbers.take();
-                blocks.insert(id, (block, bytes));
-                // A snapshot does not say which thread asked.
-                let thread = 0;
-                say(What::Request {
-                    id,
-                    block,
-                    bytes,
-                    thread,
-                    private: false,
-                    stream,
-                })?;
-            }
-            Op::Free { id } => {
-                if let Some((_, bytes)) = blocks.get(&id).copied() {
-                    // Nor which streams used it: in a replay it lives until it is safe.
-                    let (block, pending) = (None, true);
-                    say(What::Free {
-                        id,
-                        block,
-                        bytes,
-                        pending,
-                    })?;
-                }
-            }
-            Op::Safe { id } => {
-                if let Some((block, bytes)) = blocks.remove(&id) {
-                    live -= bytes;
-                    let block = Some(numbers.give_back(block));
-                    say(What::Safe { id, block, bytes })?;
-                }
-            }
-            Op::Pin { bytes } => say(What::Pin { bytes })?,
-            Op::Unpin { bytes } => {
-                say(What::Unpin { bytes })?;
-                if !giving_back {
-                    say(What::Clear)?;
-                }
-            }
-            Op::Iteration => say(What::Iteration)?,
+        if let Op::Request { bytes, .. } = event.op
+            && bytes > MOST_BYTES
+        {
+            bail!("event {line}: expected a request of at most {MOST_BYTES} bytes, found {bytes}");
+        }
+        let checked = checker.check(line, event);
+        let checked = checked.map_err(|why| anyhow!("event {line}: {}", why.what))?;
+        let Some(item) = checked else {
+            continue;
+        };
+        visit(item)?;
+        let gives_back = matches!(event.op, Op::SegmentFree { .. });
+        if gives_back && !giving_back {
+            visit(Item {
+                event: Event {
+                    op: Op::Clear,
+                    ..event
+                },
+                bytes: 0,
+                ..item
+            })?;
         }
         giving_back = gives_back;
     }

@@ -7,7 +7,9 @@ use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_snapshot::{Action, Entry};
 
 use super::MOST_EVENTS;
-use crate::input::{Input, What};
+use pinbuddy_events::Op;
+
+use crate::input::Input;
 
 /// What is known of a device's memory after one pass.
 pub(super) struct Read {
@@ -48,9 +50,9 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
     let (mut has, mut run_peak) = (0_u64, 0);
     let (mut sizes, mut giving_back) = (BTreeMap::new(), false);
     input.each(&mut |item| {
-        let gives_back = matches!(item.what, What::Unpin { .. } | What::Clear);
-        match item.what {
-            What::Request {
+        let gives_back = matches!(item.event.op, Op::SegmentFree { .. } | Op::Clear);
+        match item.event.op {
+            Op::Request {
                 id,
                 bytes,
                 stream,
@@ -60,13 +62,13 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
                 *sizes.entry(bytes).or_default() += 1;
                 record.request((device, stream), id, bytes);
             }
-            What::Free {
+            Op::Free {
                 id, pending: false, ..
             }
-            | What::Safe { id, .. } => record.over(device, id),
-            What::Iteration => record.iteration(),
-            What::Pin { bytes } => has = has.saturating_add(bytes),
-            What::Unpin { bytes } => has = has.saturating_sub(bytes),
+            | Op::Safe { id, .. } => record.over(device, id),
+            Op::Iteration => record.iteration(),
+            Op::SegmentAlloc { bytes } => has = has.saturating_add(bytes),
+            Op::SegmentFree { bytes } => has = has.saturating_sub(bytes),
             _ => {}
         }
         if gives_back && !giving_back {

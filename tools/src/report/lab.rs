@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use pinbuddy_core::Growth;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::prepared::Prepared;
-use pinbuddy_trace::checked::{Act, Step};
+use pinbuddy_replay::step::{Act, Step};
 use serde::Serialize;
 
 use super::curve::{COARSE, Curve};

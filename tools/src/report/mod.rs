@@ -34,11 +34,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use pinbuddy_events::Whose;
 use pinbuddy_plan::Record;
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
-use pinbuddy_snapshot::Whose;
 
 use crate::effort::{Limits, threads};
 use crate::input::Input;

@@ -2,7 +2,7 @@
 //! and where blocks were.
 
 use pinbuddy_replay::replay::{Run, State};
-use pinbuddy_trace::checked::Step;
+use pinbuddy_replay::step::Step;
 
 use super::curve::{COARSE, Curve, FINE};
 use super::map::{Map, Mapping};

@@ -22,7 +22,7 @@ pub struct Report {
     /// The file.
     pub name: String,
     /// Whose memory: pinned memory, or that of a device.
-    pub device: Option<usize>,
+    pub device: Option<u32>,
     /// PyTorch's version, where the file says it.
     pub torch: Option<String>,
     /// Which process of how many.

@@ -10,7 +10,7 @@ use pinbuddy_plan::{Plan, places};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
-use pinbuddy_trace::checked::{Act, Step};
+use pinbuddy_replay::step::{Act, Step};
 
 use crate::input::open;
 

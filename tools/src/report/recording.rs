@@ -5,13 +5,15 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use pinbuddy_events::{Item, MICROSECOND, Op};
 use pinbuddy_plan::Record;
+use pinbuddy_replay::step::Step;
 use pinbuddy_replay::streams::Streams;
-use pinbuddy_trace::checked::Step;
 
 use super::waits::Wait;
-use crate::flow::{Lifetimes, step};
-use crate::input::{Input, Item, What};
+use crate::flow::Lifetimes;
+
+use crate::input::Input;
 
 /// The most events of a report: some 100 bytes each.
 pub(super) const MOST_EVENTS: u64 = 10_000_000;
@@ -156,9 +158,9 @@ impl Reading {
         let Some(ahead) = self.ahead.take() else {
             return;
         };
-        let began = |it: &Item| match it.what {
-            What::Wait { took, .. } => it.at.saturating_sub(took),
-            _ => it.at,
+        let began = |it: &Item| match it.event.op {
+            Op::Wait { took, .. } => it.at().saturating_sub(took / MICROSECOND),
+            _ => it.at(),
         };
         self.recording.begin = ahead.iter().map(began).min().unwrap_or(0);
         ahead.iter().for_each(|it| self.add(it));
@@ -167,84 +169,98 @@ impl Reading {
     fn add(&mut self, item: &Item) {
         let to = &mut self.recording;
         to.events += 1;
-        let at = item.at.saturating_sub(to.begin);
+        let mut item = *item;
+        item.event.at = item.event.at.saturating_sub(to.begin * MICROSECOND);
+        let at = item.at();
         to.end = to.end.max(at);
-        let item = &Item { at, ..*item };
-        self.lifetimes.push(item, &mut |event| {
+        self.lifetimes.push(&item, &mut |event| {
             to.record.push(event);
         });
-        match item.what {
-            What::Request {
-                id,
-                block,
-                bytes,
-                thread,
-                private,
-                ..
-            } => {
-                self.live.insert(id, to.rows.len());
-                to.rows.push(Row {
-                    line: item.line,
-                    step: to.steps.len(),
-                    number: block,
-                    bytes,
-                    from: at,
-                    freed: u64::MAX,
-                    until: u64::MAX,
-                    next: 0,
-                    thread,
-                    stream: None,
-                    private,
-                });
-            }
-            What::Use {
-                id,
-                block,
-                bytes,
-                stream,
-            } => {
-                if let Some(row) = self.live.get(&id) {
-                    to.rows[*row].stream = Some(stream);
-                }
-                if let Some(block) = block {
-                    self.streams.copy(at, block, bytes, stream);
-                }
-            }
-            What::Free {
-                id, block, pending, ..
-            } => {
-                let done = block.and_then(|it| self.streams.free(it).iter().map(|it| it.1).max());
-                if let Some(row) = self.live.get(&id).copied() {
-                    to.rows[row].freed = at;
-                    if !pending {
-                        to.rows[row].until = done.map_or(at, |it| it.max(at));
-                        if to.rows[row].until == at {
-                            to.rows[row].next = to.steps.len();
-                        }
-                        self.live.remove(&id);
-                    }
-                }
-            }
-            What::Safe { id, .. } => {
+        match item.event.op {
+            Op::Request { id, .. } => self.begin(&item, id),
+            Op::Use { id, stream } => self.use_on(&item, id, stream),
+            Op::Free { id, pending, .. } => self.free(&item, id, pending),
+            Op::Safe { id } => {
                 if let Some(row) = self.live.remove(&id) {
                     to.rows[row].until = at;
                     to.rows[row].next = to.steps.len();
                 }
             }
-            What::Wait { id, took, thread } => to.waits.get_or_insert_default().push(Wait {
-                from: at.saturating_sub(took),
-                took,
-                thread,
-                row: id.and_then(|it| self.live.get(&it).copied()),
-            }),
-            What::Clear => to.clears.push(at),
-            What::Iteration => to.iterations.push(at),
-            What::Lost { events } => to.lost = to.lost.saturating_add(events),
-            What::Pin { bytes } => to.run_has.0 = to.run_has.0.saturating_add(bytes),
-            What::Unpin { bytes } => to.run_has.0 = to.run_has.0.saturating_sub(bytes),
+            Op::Wait { id, took, thread } => {
+                let took = took / MICROSECOND;
+                to.waits.get_or_insert_default().push(Wait {
+                    from: at.saturating_sub(took),
+                    took,
+                    thread,
+                    row: id.and_then(|it| self.live.get(&it).copied()),
+                });
+            }
+            Op::Clear => to.clears.push(at),
+            Op::Iteration => to.iterations.push(at),
+            Op::Lost { events } => to.lost = to.lost.saturating_add(events),
+            Op::SegmentAlloc { bytes } => to.run_has.0 = to.run_has.0.saturating_add(bytes),
+            Op::SegmentFree { bytes } => to.run_has.0 = to.run_has.0.saturating_sub(bytes),
         }
+        let to = &mut self.recording;
         to.run_has.1 = to.run_has.1.max(to.run_has.0);
-        to.steps.extend(step(item));
+        to.steps.extend(Step::of(&item));
+    }
+
+    /// A row for the block of a request.
+    fn begin(&mut self, item: &Item, id: u64) {
+        let (
+            Some(number),
+            Op::Request {
+                bytes,
+                thread,
+                private,
+                ..
+            },
+        ) = (item.block, item.event.op)
+        else {
+            return;
+        };
+        let to = &mut self.recording;
+        self.live.insert(id, to.rows.len());
+        to.rows.push(Row {
+            line: item.line,
+            step: to.steps.len(),
+            number,
+            bytes,
+            from: item.at(),
+            freed: u64::MAX,
+            until: u64::MAX,
+            next: 0,
+            thread,
+            stream: None,
+            private,
+        });
+    }
+
+    fn use_on(&mut self, item: &Item, id: u64, stream: u32) {
+        if let Some(row) = self.live.get(&id) {
+            self.recording.rows[*row].stream = Some(stream);
+        }
+        if let Some(block) = item.block {
+            self.streams.copy(item.at(), block, item.bytes, stream);
+        }
+    }
+
+    fn free(&mut self, item: &Item, id: u64, pending: bool) {
+        let of_streams = item.block.map(|it| self.streams.free(it));
+        let done = of_streams.and_then(|it| it.iter().map(|it| it.1).max());
+        let Some(row) = self.live.get(&id).copied() else {
+            return;
+        };
+        let (to, at) = (&mut self.recording, item.at());
+        to.rows[row].freed = at;
+        if !pending {
+            to.rows[row].until = done.map_or(at, |it| it.max(at));
+            if to.rows[row].until == at {
+                to.rows[row].next = to.steps.len();
+            }
+            self.live.remove(&id);
+        }
     }
 
     fn end(mut self) -> Recording {

@@ -5,9 +5,10 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use pinbuddy_events::trace::{Error, Reader};
+use pinbuddy_events::{Checker, Event, Op, Whose};
+use pinbuddy_replay::step::Step;
 use pinbuddy_replay::workload::{WORKLOADS, Workload};
-use pinbuddy_trace::checked::{Checker, Step};
-use pinbuddy_trace::{Error, Event, Op, Reader};
 
 use super::Made;
 use crate::{cli, output};
@@ -46,7 +47,7 @@ impl Iterator for Recorded {
         match &item {
             Some(Ok((_, event))) => match event.op {
                 Op::Lost { events } => self.lost = self.lost.saturating_add(events),
-                Op::DeviceAlloc { .. } => self.on_device += 1,
+                Op::Request { .. } if event.whose != Whose::Host => self.on_device += 1,
                 _ => {}
             },
             Some(Err(_)) => {}
@@ -110,14 +111,16 @@ impl Input {
         })
     }
 
-    /// Appends at most `most` steps; none at the end.
-    pub(super) fn read(&mut self, steps: &mut Vec<Step>, most: usize) -> Result<()> {
+    /// Appends the steps of at most `most` events; returns the number of events, 0 at the end.
+    pub(super) fn read(&mut self, steps: &mut Vec<Step>, most: usize) -> Result<u64> {
         let in_file = || format!("{} is no trace", self.name);
+        let mut events = 0;
         for item in self.events.by_ref().take(most) {
             let (line, event) = item.with_context(in_file)?;
-            steps.push(self.checker.check(line, event).with_context(in_file)?);
+            events += 1;
+            steps.extend(Step::checked(&mut self.checker, line, event).with_context(in_file)?);
         }
-        Ok(())
+        Ok(events)
     }
 
     pub(super) fn name(&self) -> &str {

@@ -105,7 +105,7 @@ fn the_document_explains_policies_workloads_and_keys() {
 #[test]
 fn a_file_is_replayed_as_what_it_was_written_from() {
     let mut file = NamedTempFile::new().unwrap();
-    let mut writer = pinbuddy_trace::Writer::new(file.as_file_mut()).unwrap();
+    let mut writer = pinbuddy_events::trace::Writer::new(file.as_file_mut()).unwrap();
     for event in Workload::named("kv-cache").unwrap().events(1, 50) {
         writer.write(&event).unwrap();
     }
@@ -133,6 +133,24 @@ fn what_a_crash_cut_off_is_replayed_up_to_there() {
     assert_eq!(replayed.events, 5);
     let outcome = &replayed.policies["stock"];
     assert_eq!((outcome.allocations, outcome.frees), (1, 1));
+}
+
+#[test]
+fn a_batch_of_device_memory_alone_is_not_the_end() {
+    let mut file = NamedTempFile::new().unwrap();
+    writeln!(
+        file,
+        r#"{{"format":"pinbuddy-trace","version":4,"memory":"both"}}"#
+    )
+    .unwrap();
+    for _ in 0..BATCH {
+        let segment = r#"{"t":1,"op":"segment_alloc","device":0,"bytes":20}"#;
+        writeln!(file, "{segment}").unwrap();
+    }
+    writeln!(file, r#"{{"t":2,"op":"alloc","id":1,"bytes":5000}}"#).unwrap();
+    let replayed = comparison(&[&file.path().display().to_string()]);
+    assert_eq!(replayed.events, BATCH as u64 + 1);
+    assert_eq!(replayed.policies["stock"].allocations, 1);
 }
 
 #[test]

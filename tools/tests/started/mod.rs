@@ -6,8 +6,8 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_replay::workload::Workload;
-use pinbuddy_trace::{Header, Writer};
 
 /// The program, not started yet.
 pub(crate) fn command() -> Command {

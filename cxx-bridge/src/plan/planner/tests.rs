@@ -2,19 +2,16 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
+use pinbuddy_events::Op;
 use pinbuddy_plan::Plan;
-use pinbuddy_plan::record::{Event, Record};
+use pinbuddy_plan::record::Record;
 
 use super::*;
 
 fn record(requests: u64) -> Record {
     let mut record = Record::new(1000);
     for id in 1..=requests {
-        record.push(Event::Request {
-            id,
-            bytes: 1 << 20,
-            lane: 0,
-        });
+        record.push(Op::request(id, 1 << 20));
     }
     record
 }

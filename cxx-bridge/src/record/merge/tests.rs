@@ -14,10 +14,31 @@ struct Rings(Mutex<Vec<(Vec<Entry>, Drained)>>);
 
 const SESSION: u16 = 5;
 
+fn request(bytes: u64) -> Kind {
+    Kind::Event(Op::request(0, bytes))
+}
+
+fn wait(took: u64) -> Kind {
+    let (id, thread) = (None, 0);
+    Kind::Event(Op::Wait { id, took, thread })
+}
+
+const CLEAR: Kind = Kind::Event(Op::Clear);
+const ITERATION: Kind = Kind::Event(Op::Iteration);
+
+fn free(events: u64) -> Kind {
+    Kind::Free { events }
+}
+
+fn use_on(stream: u64) -> Kind {
+    Kind::Use { stream }
+}
+
 fn entry(ticks: u64, allocation: u64, kind: Kind) -> Entry {
     Entry {
         ticks,
         allocation: Allocation(u64::from(SESSION) << 48 | allocation),
+        whose: Whose::Host,
         kind,
     }
 }
@@ -76,17 +97,18 @@ impl Output for Seen {
 
 impl Seen {
     fn text(&self) -> String {
-        let line = |it: &Event| match it.what {
-            What::Request {
+        let line = |it: &Event| match it.op {
+            Op::Request {
                 id,
                 bytes,
                 thread,
                 private,
+                ..
             } => {
                 let private = if private { " private" } else { "" };
                 format!("{} {thread}: {id} = {bytes}{private}", it.at)
             }
-            What::Free {
+            Op::Free {
                 id,
                 thread,
                 pending,
@@ -94,29 +116,15 @@ impl Seen {
                 let waits = if pending { " pending" } else { "" };
                 format!("{} {thread}: free {id}{waits}", it.at)
             }
-            What::Safe { id } => format!("{} safe {id}", it.at),
-            What::Use { id, stream } => format!("{} {id} on {stream}", it.at),
-            What::Wait { id, took, thread } => {
+            Op::Safe { id } => format!("{} safe {id}", it.at),
+            Op::Use { id, stream } => format!("{} {id} on {stream}", it.at),
+            Op::Wait { id, took, thread } => {
                 let id = id.map_or_else(String::new, |it| format!(" for {it}"));
                 format!("{} {thread}: waited {took}{id}", it.at)
             }
-            What::Clear => format!("{} clear", it.at),
-            What::Iteration => format!("{} iteration", it.at),
-            What::DeviceRequest {
-                id,
-                bytes,
-                device,
-                stream,
-                ..
-            } => format!(
-                "{} request {id} {bytes} of device {device}, stream {stream}",
-                it.at
-            ),
-            What::Segment {
-                device,
-                bytes,
-                gone,
-            } => format!("{} segment {bytes} of device {device}, gone: {gone}", it.at),
+            Op::Clear => format!("{} clear", it.at),
+            Op::Iteration => format!("{} iteration", it.at),
+            other => format!("{} {other:?}", it.at),
         };
         let lines: Vec<String> = self.events.iter().map(line).collect();
         lines.join("\n")
@@ -141,74 +149,69 @@ const LATE: u64 = 1_000_000;
 #[test]
 fn device_memory_keeps_its_device_and_stream() {
     let rings = Rings::default();
-    let request = Kind::DeviceRequest {
+    let asked = |id| Op::Request {
+        id,
         bytes: 9,
+        thread: 0,
         stream: 3,
-        device: 1,
         private: false,
     };
+    let device = |ticks, allocation, whose, kind| Entry {
+        whose: Whose::Device(whose),
+        ..entry(ticks, allocation, kind)
+    };
     let all = [
-        entry(
-            10,
-            0,
-            Kind::SegmentAlloc {
-                bytes: 20,
-                device: 1,
-            },
-        ),
-        entry(20, 7, request),
-        entry(30, 8, Kind::Request(5)),
-        entry(40, 7, Kind::DeviceUse(4)),
-        entry(50, 7, Kind::DeviceFree(1)),
-        entry(60, 8, Kind::Free(0)),
-        entry(70, 7, Kind::DeviceDone),
+        device(10, 0, 1, Kind::Event(Op::SegmentAlloc { bytes: 20 })),
+        device(20, 7, 1, Kind::Event(asked(0))),
+        entry(30, 8, request(5)),
+        device(40, 7, 0, use_on(4)),
+        device(50, 7, 0, free(1)),
+        entry(60, 8, free(0)),
+        device(70, 7, 0, Kind::Done),
     ];
     rings.put(0, 0, &all);
     let (mut merger, mut seen) = (merger(), Seen::default());
     merger.drain(&rings, moment(LATE), &mut seen);
     merger.drain(&rings, moment(2 * LATE), &mut seen);
     check(&seen.events);
-    let devices: Vec<bool> = seen.events.iter().map(|it| it.device).collect();
-    assert_eq!(devices, [true, true, false, true, true, false, true]);
-    let (id, device) = (1, 1);
-    let whats: Vec<What> = seen.events.iter().map(|it| it.what).collect();
-    assert_eq!(
-        whats[1],
-        What::DeviceRequest {
-            id,
-            bytes: 9,
-            thread: 0,
-            private: false,
-            device,
-            stream: 3
-        }
-    );
-    assert_eq!(whats[3], What::Use { id, stream: 4 });
-    assert_eq!(whats[6], What::Safe { id });
+    let (id, one, host) = (1, Whose::Device(1), Whose::Host);
+    let whose: Vec<Whose> = seen.events.iter().map(|it| it.whose).collect();
+    assert_eq!(whose, [one, one, host, one, one, host, one]);
+    let ops: Vec<Op> = seen.events.iter().map(|it| it.op).collect();
+    assert_eq!(ops[1], asked(id));
+    assert_eq!(ops[3], Op::Use { id, stream: 4 });
+    assert_eq!(ops[6], Op::Safe { id });
 }
 
 #[test]
 fn entries_of_several_rings_are_in_the_order_of_their_times() {
     let rings = Rings::default();
     let block = |n: u64| 1 << 40 | n;
+    let private = Op::Request {
+        id: 0,
+        bytes: 200,
+        thread: 0,
+        stream: 0,
+        private: true,
+    };
     rings.put(
         0,
         0,
         &[
-            entry(10, 1, Kind::Request(100)),
-            entry(40, 1, Kind::Use(0xabc)),
-            entry(50, 1, Kind::Free(1)),
-            entry(90, 0, Kind::Clear),
+            entry(10, 1, request(100)),
+            entry(40, 1, use_on(0xabc)),
+            entry(50, 1, free(1)),
+            entry(90, 0, CLEAR),
         ],
     );
     rings.put(
         1,
         7,
         &[
-            entry(20, block(1), Kind::PrivateRequest(200)),
-            entry(30, block(1), Kind::Free(0)),
+            entry(20, block(1), Kind::Event(private)),
+            entry(30, block(1), free(0)),
             entry(60, 1, Kind::Done),
-            entry(70, 0, Kind::Iteration),
+            entry(70, 0, ITERATION),
         ],
     );
     let (mut merger, mut seen) = (merger(), Seen::default());
@@ -231,10 +234,10 @@ fn what_is_too_new_waits_for_the_next_drain() {
     let rings = Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     // A free is found, and the request that it ends is only found the next time.
-    rings.put(0, 0, &[entry(LATE, 1, Kind::Free(0))]);
+    rings.put(0, 0, &[entry(LATE, 1, free(0))]);
     merger.drain(&rings, moment(LATE), &mut seen);
     assert_eq!(seen.text(), "");
-    rings.put(1, 1, &[entry(LATE - 1, 1, Kind::Request(8))]);
+    rings.put(1, 1, &[entry(LATE - 1, 1, request(8))]);
     merger.drain(&rings, moment(2 * LATE), &mut seen);
     // What was written before the last drain, and not found by it, has that drain's time.
     assert_eq!(seen.text(), "2000000 1: 1 = 8\n2000000 0: free 1");
@@ -248,10 +251,10 @@ fn an_event_all_of_whose_streams_count() {
         0,
         0,
         &[
-            entry(1, 1, Kind::Request(8)),
-            entry(2, 1, Kind::Use(1)),
-            entry(3, 1, Kind::Use(2)),
-            entry(4, 1, Kind::Free(2)),
+            entry(1, 1, request(8)),
+            entry(2, 1, use_on(1)),
+            entry(3, 1, use_on(2)),
+            entry(4, 1, free(2)),
             entry(5, 1, Kind::Done),
         ],
     );
@@ -267,7 +270,7 @@ fn processors_whose_counters_differ_make_no_invalid_order() {
     let rings = Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     // Each on a ring of its own, and each earlier than what it depends on.
-    for (ring, kind) in [Kind::Done, Kind::Free(1), Kind::Use(3), Kind::Request(8)]
+    for (ring, kind) in [Kind::Done, free(1), use_on(3), request(8)]
         .into_iter()
         .enumerate()
     {
@@ -292,15 +295,18 @@ fn what_lacks_its_beginning_is_dropped_and_counted() {
         0,
         0,
         &[
-            entry(1, 9, Kind::Free(0)),
-            entry(2, 3, Kind::Request(0)),
-            entry(3, 8, Kind::DeviceFree(0)),
+            entry(1, 9, free(0)),
+            entry(2, 3, request(0)),
+            Entry {
+                whose: Whose::Device(0),
+                ..entry(3, 8, free(0))
+            },
         ],
     );
     // Of another recording: not lost, since nobody wants it.
     let other = Entry {
         allocation: Allocation(4 << 48),
-        ..entry(3, 0, Kind::Clear)
+        ..entry(3, 0, CLEAR)
     };
     rings.put(0, 0, &[other]);
     let dropped = Lost {
@@ -335,12 +341,12 @@ fn whatever_rings_hold_what_comes_out_is_valid() {
             for _ in 0..below(50) {
                 ticks += below(100);
                 let kind = match below(9) {
-                    0 | 1 => Kind::Request(below(5)),
-                    2 | 3 => Kind::Free(below(3)),
+                    0 | 1 => request(below(5)),
+                    2 | 3 => free(below(3)),
                     4 => Kind::Done,
-                    5 | 6 => Kind::Use(below(3)),
-                    7 => Kind::Wait(below(30_000)),
-                    _ => Kind::Iteration,
+                    5 | 6 => use_on(below(3)),
+                    7 => wait(below(30_000)),
+                    _ => ITERATION,
                 };
                 let early = ticks.saturating_sub(below(30));
                 rings.put(below(4) as usize, 0, &[entry(early, below(20), kind)]);
@@ -365,25 +371,25 @@ fn check(events: &[Event]) {
     for event in events {
         assert!(event.at >= at);
         at = event.at;
-        match event.what {
-            What::Request { id, .. } | What::DeviceRequest { id, .. } => {
+        match event.op {
+            Op::Request { id, .. } => {
                 last += 1;
                 assert_eq!(id, last);
                 blocks.insert(id, State::Live);
             }
-            What::Use { id, .. } => assert!(blocks[&id] == State::Live),
-            What::Free { id, pending, .. } => {
+            Op::Use { id, .. } => assert!(blocks[&id] == State::Live),
+            Op::Free { id, pending, .. } => {
                 let next = if pending { State::Pending } else { State::Over };
                 assert!(blocks.insert(id, next) == Some(State::Live));
             }
-            What::Safe { id } => {
+            Op::Safe { id } => {
                 assert!(blocks.insert(id, State::Over) == Some(State::Pending));
             }
-            What::Wait { id, took, .. } => {
+            Op::Wait { id, took, .. } => {
                 assert!(took <= at);
                 assert!(id.is_none_or(|id| blocks[&id] == State::Live));
             }
-            What::Clear | What::Iteration | What::Segment { .. } => {}
+            _ => {}
         }
     }
 }

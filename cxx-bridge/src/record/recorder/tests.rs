@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::source::{Allocation, Drained, Entry, Kind, Lost};
 use super::*;
-use crate::record::sink::{Event, What};
+use pinbuddy_events::{Event, Op, Whose};
 
 /// Rings whose counter is a clock, and what was last asked of them.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Source for Arc<Rings> {
 /// What a sink has heard.
 #[derive(Default)]
 struct Heard {
-    whats: Vec<What>,
+    ops: Vec<Op>,
     ended: u32,
     enough: bool,
 }
@@ -47,7 +47,7 @@ struct Listener(Arc<Mutex<Heard>>, bool);
 
 impl Listener {
     fn count(&self) -> usize {
-        self.0.lock().unwrap().whats.len()
+        self.0.lock().unwrap().ops.len()
     }
     fn ended(&self) -> u32 {
         self.0.lock().unwrap().ended
@@ -56,7 +56,7 @@ impl Listener {
 
 impl Sink for Listener {
     fn event(&mut self, event: Event) {
-        self.0.lock().unwrap().whats.push(event.what);
+        self.0.lock().unwrap().ops.push(event.op);
     }
     fn lost(&mut self, _: Lost) {}
     fn is_trace(&self) -> bool {
@@ -84,11 +84,12 @@ fn work(rings: &Arc<Rings>, number: u64) {
         return;
     }
     let allocation = Allocation(u64::from(session) << 48 | number);
-    for kind in [Kind::Request(8), Kind::Free(0)] {
+    for kind in [Kind::Event(Op::request(0, 8)), Kind::Free { events: 0 }] {
         let ticks = Source::ticks(rings);
         rings.entries.lock().unwrap().push(Entry {
             ticks,
             allocation,
+            whose: Whose::Host,
             kind,
         });
     }
@@ -150,13 +151,14 @@ fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
         let entry = Entry {
             ticks,
             allocation,
+            whose: Whose::Host,
             kind,
         };
         rings.entries.lock().unwrap().push(entry);
     };
-    entry(Kind::Request(8));
+    entry(Kind::Event(Op::request(0, 8)));
     recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
-    entry(Kind::Free(0));
+    entry(Kind::Free { events: 0 });
     assert!(recorder.stop());
     recorder.close();
     assert_eq!((other.count(), trace.count()), (2, 0));

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use pinbuddy_device::Act;
 use pinbuddy_device::planned::Streams;
+use pinbuddy_events::Op;
 
-use crate::record::{Event, Record};
+use crate::record::Record;
 
 /// An act in little memory.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +95,7 @@ impl OneDevice {
                 }
                 Act::Free { block } => {
                     if let Some(number) = live.remove(&block) {
-                        let id = u64::from(block);
-                        streams[number].record.push(Event::Over { id });
+                        streams[number].record.push(Op::free(block.into()));
                     }
                 }
                 Act::Iter => streams.iter_mut().for_each(StreamRecord::iteration),
@@ -129,14 +129,13 @@ impl StreamRecord {
     fn iteration(&mut self) {
         let is_new = self.record.marks.last() != self.record.now.checked_sub(1).as_ref();
         if is_new {
-            self.record.push(Event::Iteration);
+            self.record.push(Op::Iteration);
         }
     }
 
     fn request(&mut self, act: u32, block: u32, bytes: u64) {
-        let (id, lane) = (u64::from(block), 0);
         let before = self.record.len();
-        self.record.push(Event::Request { id, bytes, lane });
+        self.record.push(Op::request(block.into(), bytes));
         // What is longer than anything that there can be is left out.
         if self.record.len() > before {
             self.acts.push(act);

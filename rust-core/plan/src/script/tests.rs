@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{Event, NEVER};
+use pinbuddy_events::Op;
+
+use crate::record::NEVER;
 use crate::{Block, check};
 
 /// Requests with their lifetimes in the record, and where they were placed, for all groups.
@@ -76,24 +78,24 @@ fn events(
     iterations: usize,
     turns: &[u8],
     marks: bool,
-) -> Vec<Event> {
-    let mut lanes: Vec<std::collections::VecDeque<Event>> = Vec::new();
+) -> Vec<Op> {
+    let mut lanes: Vec<std::collections::VecDeque<Op>> = Vec::new();
     for (lane, body) in (0_u32..).zip(bodies) {
         let mut own = std::collections::VecDeque::new();
         let total = body.len() * iterations;
         let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 200];
         for at in 0..total {
             if marks && lane == 0 && at % body.len() == 0 {
-                own.push_back(Event::Iteration);
+                own.push_back(Op::Iteration);
             }
             let (granules, lives, varies) = body[at % body.len()];
             let more = if varies { at as u64 * 7 % 50 } else { 0 };
             let id = (u64::from(lane) << 32) + at as u64;
             let bytes = (granules + more) * 4096;
-            own.push_back(Event::Request { id, bytes, lane });
+            own.push_back(Op::request(id, bytes).on_thread(lane));
             let lives = lives + usize::from(turns[at % turns.len()] % 3);
             ends[at + lives].push(id);
-            own.extend(ends[at].drain(..).map(|id| Event::Over { id }));
+            own.extend(ends[at].drain(..).map(Op::free));
         }
         lanes.push(own);
     }

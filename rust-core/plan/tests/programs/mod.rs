@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use pinbuddy_plan::{Event, Record};
+use pinbuddy_events::Op;
+use pinbuddy_plan::Record;
 
 /// The thread that trains, and the one that loads batches.
 pub const TRAIN: u32 = 0;
@@ -52,13 +53,13 @@ impl Default for Training {
 }
 
 impl Training {
-    pub fn events(self) -> Vec<Event> {
+    pub fn events(self) -> Vec<Op> {
         Trainer::new(self).run()
     }
 }
 
 /// A record of `events`.
-pub fn record(events: &[Event]) -> Record {
+pub fn record(events: &[Op]) -> Record {
     let mut record = Record::new(u32::MAX);
     for &event in events {
         assert!(record.push(event));
@@ -67,12 +68,14 @@ pub fn record(events: &[Event]) -> Record {
 }
 
 /// So many in a thousand requests ask for something else.
-pub fn changed(events: &[Event], thousandths: u64, seed: u64) -> Vec<Event> {
+pub fn changed(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
     let mut random = Random::new(seed);
-    let change = |event: &Event| match *event {
-        Event::Request { id, lane, .. } if random.below(1000) < thousandths => {
+    let change = |event: &Op| match *event {
+        Op::Request {
+            id, thread: lane, ..
+        } if random.below(1000) < thousandths => {
             let bytes = (4 << 20) + random.below(40 << 20);
-            Event::Request { id, bytes, lane }
+            Op::request(id, bytes).on_thread(lane)
         }
         event => event,
     };
@@ -97,7 +100,7 @@ impl Random {
 
 struct Trainer {
     what: Training,
-    events: Vec<Event>,
+    events: Vec<Op>,
     next: u64,
     /// Decides on the model: the same for each seed. And on what happens by chance.
     random: Random,
@@ -130,25 +133,25 @@ impl Trainer {
     fn ask(&mut self, bytes: u64, lane: u32) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.events.push(Event::Request { id, bytes, lane });
+        self.events.push(Op::request(id, bytes).on_thread(lane));
         id
     }
 
     fn over(&mut self, id: u64) {
-        self.events.push(Event::Over { id });
+        self.events.push(Op::free(id));
     }
 
-    fn run(mut self) -> Vec<Event> {
+    fn run(mut self) -> Vec<Op> {
         let weights: Vec<u64> = (0..self.what.layers)
             .map(|layer| self.ask((24 << 20) + (layer << 16), TRAIN))
             .collect();
         for iteration in 0..self.what.iterations {
             if self.what.marks {
-                self.events.push(Event::Iteration);
+                self.events.push(Op::Iteration);
             }
             self.train();
             if self.what.clear {
-                self.events.push(Event::Clear);
+                self.events.push(Op::Clear);
             }
             if iteration == 0 {
                 // The optimizer's state: made once.
@@ -260,41 +263,46 @@ impl Trainer {
 }
 
 /// So many in a thousand requests are left out, and as many are added.
-pub fn shifted(events: &[Event], thousandths: u64, seed: u64) -> Vec<Event> {
+pub fn shifted(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
     added(events, thousandths, seed, |_, random| {
         (4 << 20) + random.below(40 << 20)
     })
 }
 
 /// The same; those that are added have the sizes of those before them.
-pub fn twice(events: &[Event], thousandths: u64, seed: u64) -> Vec<Event> {
+pub fn twice(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
     added(events, thousandths, seed, |bytes, _| bytes)
 }
 
 fn added(
-    events: &[Event],
+    events: &[Op],
     thousandths: u64,
     seed: u64,
     size: impl Fn(u64, &mut Random) -> u64,
-) -> Vec<Event> {
+) -> Vec<Op> {
     let mut random = Random::new(seed);
     let (mut all, mut gone, mut added) = (Vec::new(), Vec::new(), VecDeque::new());
     for &event in events {
         match event {
-            Event::Request { id, .. } if random.below(1000) < thousandths => gone.push(id),
-            Event::Over { id } if gone.contains(&id) => {}
+            Op::Request { id, .. } if random.below(1000) < thousandths => gone.push(id),
+            Op::Free { id, .. } if gone.contains(&id) => {}
             event => all.push(event),
         }
-        if let Event::Request { bytes, lane, .. } = event {
+        if let Op::Request {
+            bytes,
+            thread: lane,
+            ..
+        } = event
+        {
             if random.below(1000) < thousandths {
                 let id = (1 << 40) + all.len() as u64;
                 let bytes = size(bytes, &mut random);
-                all.push(Event::Request { id, bytes, lane });
+                all.push(Op::request(id, bytes).on_thread(lane));
                 added.push_back(id);
             }
             if added.len() > 3 {
                 let id = added.pop_front().expect("more than three");
-                all.push(Event::Over { id });
+                all.push(Op::free(id));
             }
         }
     }

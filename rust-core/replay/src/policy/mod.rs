@@ -25,7 +25,7 @@ use crate::streams::Until;
 
 pub(crate) use pending::{Order, Pending};
 
-/// A model of an allocator. Numbers of blocks are those of [`pinbuddy_trace::checked::Act`].
+/// A model of an allocator. Numbers of blocks are those of [`crate::step::Act`].
 pub trait Policy: Debug {
     /// A request of `bytes` bytes, 1 or more; the block is called `block` until it is freed. Returns
     /// whether the request had to wait for the driver.

@@ -3,15 +3,17 @@
 use super::*;
 use crate::GIB;
 use crate::workload::{WORKLOADS, Workload};
-use pinbuddy_trace::Reader;
-use pinbuddy_trace::checked::Checker;
+use pinbuddy_events::Checker;
+use pinbuddy_events::trace::Reader;
 
 fn replayed(trace: &str, policy: impl Policy) -> Outcome {
     let mut checker = Checker::default();
     let mut replay = Replay::new(policy);
     for item in Reader::new(trace.as_bytes()) {
         let (line, event) = item.unwrap();
-        replay.step(checker.check(line, event).unwrap());
+        if let Some(step) = Step::checked(&mut checker, line, event).unwrap() {
+            replay.step(step);
+        }
     }
     replay.outcome()
 }
@@ -147,7 +149,7 @@ fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
         // The script left out uses on streams, too.
         let steps: Vec<Step> = (1..)
             .zip(workload.events(1, workload.steps))
-            .map(|(line, event)| checker.check(line, event).unwrap())
+            .filter_map(|(line, event)| Step::checked(&mut checker, line, event).unwrap())
             .filter(|step| !matches!(step.act, Act::Use { .. }))
             .collect();
         for (kind, seen) in kinds.into_iter().zip(seen) {
@@ -170,7 +172,7 @@ fn sizes_that_vary_cost_a_tenth_at_most_and_pins_end() {
         let mut replay = Replay::new(Pinbuddy::new(pinbuddy::Settings::default().exact()));
         let mut pins = Vec::new();
         for (line, event) in (1..).zip(workload.events(seed, workload.steps)) {
-            let step = checker.check(line, event).unwrap();
+            let step = Step::checked(&mut checker, line, event).unwrap().unwrap();
             replay.step(step);
             if matches!(step.act, Act::Iter) {
                 pins.push(replay.outcome().pins);
@@ -205,7 +207,7 @@ fn every_workload_on_every_policy() {
         let mut ours = Replay::new(Pinbuddy::new(settings));
         let mut audits = 0;
         for (line, event) in (1..).zip(workload.events(1, steps)) {
-            let step = checker.check(line, event).unwrap();
+            let step = Step::checked(&mut checker, line, event).unwrap().unwrap();
             stock.step(step);
             tuned.step(step);
             buddy.step(step);

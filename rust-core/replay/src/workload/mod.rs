@@ -20,7 +20,7 @@ mod zero;
 
 pub use random::Random;
 
-use pinbuddy_trace::Event;
+use pinbuddy_events::Event;
 use script::Script;
 
 /// Whether sizes are the same in every step.

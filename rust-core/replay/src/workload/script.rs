@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use pinbuddy_trace::{Event, Op, Unit};
+use pinbuddy_events::{Event, MICROSECOND, Op};
 
 /// Microseconds that pass with each call.
 const CALL: u64 = 2;
@@ -31,10 +31,11 @@ impl Script {
         self.next += 1;
         let (id, thread) = (self.next, self.thread);
         self.live.insert(id);
-        self.put(Op::Alloc {
+        self.put(Op::Request {
             id,
             bytes,
             thread,
+            stream: 0,
             private: false,
         });
         Handle(id)
@@ -42,16 +43,15 @@ impl Script {
 
     /// The block is used on a stream.
     pub(super) fn copy(&mut self, block: &Handle, stream: u32) {
-        self.put(Op::Event {
+        self.put(Op::Use {
             id: block.0,
             stream,
         });
     }
 
     pub(super) fn free(&mut self, block: Handle) {
-        let (id, thread) = (block.0, self.thread);
-        self.live.remove(&id);
-        self.put(Op::Free { id, thread });
+        self.live.remove(&block.0);
+        self.put_free(block.0);
     }
 
     pub(super) fn free_all(&mut self, blocks: impl IntoIterator<Item = Handle>) {
@@ -70,7 +70,7 @@ impl Script {
 
     /// The step is over.
     pub(super) fn iter(&mut self) {
-        self.put(Op::Iter);
+        self.put(Op::Iteration);
     }
 
     /// `empty_cache`, once the device has done all that it was given.
@@ -82,8 +82,7 @@ impl Script {
     /// The program ends: all live blocks are freed.
     pub(super) fn end(&mut self) {
         for id in std::mem::take(&mut self.live) {
-            let thread = self.thread;
-            self.put(Op::Free { id, thread });
+            self.put_free(id);
         }
     }
 
@@ -92,9 +91,16 @@ impl Script {
         std::mem::take(&mut self.events)
     }
 
+    fn put_free(&mut self, id: u64) {
+        self.put(Op::Free {
+            id,
+            thread: self.thread,
+            pending: false,
+        });
+    }
+
     fn put(&mut self, op: Op) {
         self.t += CALL;
-        let t = self.t * Unit::Microseconds.nanoseconds();
-        self.events.push(Event { t, op });
+        self.events.push(Event::host(self.t * MICROSECOND, op));
     }
 }

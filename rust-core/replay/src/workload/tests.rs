@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use pinbuddy_trace::checked::{Act, Checker};
-use pinbuddy_trace::{Op, Writer};
+use pinbuddy_events::trace::Writer;
+use pinbuddy_events::{Checker, Op};
 
 fn bytes(workload: &Workload, seed: u64, steps: u32) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
@@ -54,11 +54,11 @@ fn seen(workload: &Workload) -> Seen {
         checker.check(line, event).unwrap();
         largest_live = largest_live.max(checker.bytes());
         match event.op {
-            Op::Alloc { bytes, .. } => {
+            Op::Request { bytes, .. } => {
                 allocations += 1;
                 sizes.insert(bytes);
             }
-            Op::Iter => steps += 1,
+            Op::Iteration => steps += 1,
             _ => {}
         }
         last = Some(event);
@@ -98,7 +98,8 @@ fn a_last_clear_finds_what_is_kept() {
         let mut checker = Checker::default();
         let mut at_clear = 0;
         for (line, event) in (1..).zip(workload.events(1, workload.steps)) {
-            if checker.check(line, event).unwrap().act == Act::Clear {
+            checker.check(line, event).unwrap();
+            if event.op == Op::Clear {
                 at_clear = checker.bytes();
             }
         }
@@ -115,7 +116,7 @@ fn lengths_vary_as_documented() {
     let sizes: Vec<u64> = workload
         .events(3, 40)
         .filter_map(|event| match event.op {
-            Op::Alloc { bytes, .. } => Some(bytes),
+            Op::Request { bytes, .. } => Some(bytes),
             _ => None,
         })
         .collect();

@@ -2,8 +2,8 @@
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::{Counts, World};
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 /// Fewer, less, or a smaller part of what is requested, is not worth a word.
 const LEAST: (u64, u64) = (64, 64 << 20);
@@ -36,23 +36,26 @@ impl Brief {
 
 impl Watch for Brief {
     fn see(&mut self, item: &Item, world: &World) {
-        match item.what {
-            What::Request { id, bytes, .. } => {
+        match item.event.op {
+            Op::Request { id, bytes, .. } => {
                 self.requested = self.requested.saturating_add(bytes);
                 self.last = Some(id);
             }
-            What::Free { id, bytes, .. } if self.last == Some(id) => {
+            Op::Free { id, .. } if self.last == Some(id) => {
                 self.last = None;
                 self.count += 1;
-                self.bytes = self.bytes.saturating_add(bytes);
+                self.bytes = self.bytes.saturating_add(item.bytes);
                 if let Some(block) = world.live.get(&id) {
                     self.unused += u64::from(block.stream.is_none());
                     self.examples.add(block.line);
                 }
             }
-            What::Use { id, .. } if self.last == Some(id) => {}
+            Op::Use { id, .. } if self.last == Some(id) => {}
             // What the allocator does meanwhile.
-            What::Wait { .. } | What::Safe { .. } | What::Pin { .. } | What::Unpin { .. } => {}
+            Op::Wait { .. }
+            | Op::Safe { .. }
+            | Op::SegmentAlloc { .. }
+            | Op::SegmentFree { .. } => {}
             _ => self.last = None,
         }
     }

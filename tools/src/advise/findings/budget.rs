@@ -2,8 +2,8 @@
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::World;
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 /// What limits pinned memory, and what is said of it.
 pub(super) struct Limit {
@@ -52,7 +52,7 @@ impl Ceiling {
 impl Watch for Ceiling {
     fn see(&mut self, item: &Item, world: &World) {
         let near = self.limit.bytes / 10 * self.limit.tenths.1;
-        let What::Request { bytes, .. } = item.what else {
+        let Op::Request { bytes, .. } = item.event.op else {
             // So far below that it is another time.
             self.above &= world.live_bytes > near / 6 * 5;
             return;
@@ -102,8 +102,8 @@ const LEAST: u64 = 8;
 
 impl Watch for Turns {
     fn see(&mut self, item: &Item, _world: &World) {
-        match item.what {
-            What::Pin { bytes } => {
+        match item.event.op {
+            Op::SegmentAlloc { bytes } => {
                 self.pinned = self.pinned.saturating_add(bytes);
                 self.in_all = self.in_all.saturating_add(bytes);
                 self.most = self.most.max(self.pinned);
@@ -112,7 +112,7 @@ impl Watch for Turns {
                     self.examples.add(item.line);
                 }
             }
-            What::Unpin { bytes } => {
+            Op::SegmentFree { bytes } => {
                 self.pinned = self.pinned.saturating_sub(bytes);
                 self.unpinned_last = true;
             }
@@ -146,6 +146,8 @@ impl Watch for Turns {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{MIB, Program};
+    use pinbuddy_events::Event;
+
     use super::*;
     use crate::input::About;
 
@@ -172,19 +174,18 @@ mod tests {
             let mut watch = Turns::default();
             for line in 0..turns * 2 {
                 let bytes = 8 * MIB;
-                let what = if line % 2 == 0 {
-                    What::Pin { bytes }
+                let op = if line % 2 == 0 {
+                    Op::SegmentAlloc { bytes }
                 } else {
-                    What::Unpin { bytes }
+                    Op::SegmentFree { bytes }
                 };
-                watch.see(
-                    &Item {
-                        line,
-                        at: line,
-                        what,
-                    },
-                    &World::default(),
-                );
+                let item = Item {
+                    line,
+                    event: Event::host(line, op),
+                    block: None,
+                    bytes: 0,
+                };
+                watch.see(&item, &World::default());
             }
             watch.finding(&World::default())
         };

@@ -6,9 +6,9 @@ use pinbuddy_replay::replay::Replay;
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::{Counts, World};
-use crate::flow::step;
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
+use pinbuddy_replay::step::Step;
 
 /// What was pinned again after a clear.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,12 +72,12 @@ impl Clears {
 
 impl Watch for Clears {
     fn see(&mut self, item: &Item, world: &World) {
-        let clear = item.what == What::Clear;
+        let clear = item.event.op == Op::Clear;
         if clear {
             self.settle(world.iterations);
         }
         let before = self.stock.policy().pins();
-        if let Some(step) = step(item) {
+        if let Some(step) = Step::of(item) {
             self.stock.step(step);
         }
         let now = self.stock.policy().pins();

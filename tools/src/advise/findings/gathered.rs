@@ -3,8 +3,8 @@
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::World;
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 /// So many equal blocks are a list, and so often it is gathered.
 const BLOCKS: u64 = 4;
@@ -27,7 +27,7 @@ pub(super) struct Gathered {
 
 impl Watch for Gathered {
     fn see(&mut self, item: &Item, world: &World) {
-        let What::Request { id, bytes, .. } = item.what else {
+        let Op::Request { id, bytes, .. } = item.event.op else {
             return;
         };
         if bytes == self.bytes {

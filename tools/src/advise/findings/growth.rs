@@ -2,8 +2,8 @@
 
 use super::{Finding, Watch};
 use crate::advise::world::{Counts, World};
-use crate::input::Item;
 use crate::show;
+use pinbuddy_events::Item;
 
 /// Into how many parts a trace is divided.
 const PARTS: u64 = 32;

@@ -20,7 +20,9 @@ mod whose;
 use serde::Serialize;
 
 use super::world::{Counts, World};
-use crate::input::{About, Item};
+use pinbuddy_events::Item;
+
+use crate::input::About;
 
 /// Something wrong.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -118,7 +120,7 @@ impl Examples {
 mod fixture {
     //! Programs of a few lines, and what is found in them.
 
-    use pinbuddy_trace::{Event, Op};
+    use pinbuddy_events::{Event, Op};
 
     use super::Finding;
     use crate::advise::advise;
@@ -135,28 +137,22 @@ mod fixture {
 
     impl Program {
         fn push(&mut self, op: Op) {
-            let t = self.events.len() as u64 * 1_000_000;
-            self.events.push(Event { t, op });
+            let at = self.events.len() as u64 * 1_000_000;
+            self.events.push(Event::host(at, op));
         }
 
         pub(super) fn alloc(&mut self, bytes: u64) -> u64 {
             self.next += 1;
-            let (id, thread) = (self.next, 0);
-            self.push(Op::Alloc {
-                id,
-                bytes,
-                thread,
-                private: false,
-            });
-            id
+            self.push(Op::request(self.next, bytes));
+            self.next
         }
 
         pub(super) fn copy(&mut self, id: u64, stream: u32) {
-            self.push(Op::Event { id, stream });
+            self.push(Op::Use { id, stream });
         }
 
         pub(super) fn free(&mut self, id: u64) {
-            self.push(Op::Free { id, thread: 0 });
+            self.push(Op::free(id));
         }
 
         pub(super) fn safe(&mut self, id: u64) {
@@ -168,7 +164,7 @@ mod fixture {
         }
 
         pub(super) fn iteration(&mut self) {
-            self.push(Op::Iter);
+            self.push(Op::Iteration);
         }
 
         /// What is found, by its name; `about` is what the trace says of the run.

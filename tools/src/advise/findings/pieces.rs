@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::World;
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 /// Smaller requests share segments of 2 MiB.
 const SMALLEST: u64 = 1 << 20;
@@ -32,8 +32,8 @@ pub(super) struct Pieces {
 
 impl Watch for Pieces {
     fn see(&mut self, item: &Item, world: &World) {
-        match item.what {
-            What::Pin { bytes } => {
+        match item.event.op {
+            Op::SegmentAlloc { bytes } => {
                 let free = self.reserved.saturating_sub(world.live_bytes);
                 if self.reserved > 0 && free >= bytes {
                     self.times += 1;
@@ -42,8 +42,8 @@ impl Watch for Pieces {
                 self.reserved = self.reserved.saturating_add(bytes);
                 self.most = self.most.max(self.reserved);
             }
-            What::Unpin { bytes } => self.reserved = self.reserved.saturating_sub(bytes),
-            What::Request { bytes, .. } => {
+            Op::SegmentFree { bytes } => self.reserved = self.reserved.saturating_sub(bytes),
+            Op::Request { bytes, .. } => {
                 self.live = self.live.max(world.live_bytes.saturating_add(bytes));
                 if bytes > SMALLEST && self.sizes.len() < SIZES {
                     self.sizes.insert(bytes);
@@ -81,6 +81,8 @@ impl Watch for Pieces {
 
 #[cfg(test)]
 mod tests {
+    use pinbuddy_events::Event;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -89,44 +91,30 @@ mod tests {
     /// are in MiB.
     fn found(size: &dyn Fn(u64) -> u64, reuses: bool) -> Option<Finding> {
         let (mut watch, mut world, mut line) = (Pieces::default(), World::default(), 0);
-        let mut see = |what| {
+        let mut see = |op, bytes| {
             line += 1;
             let item = Item {
                 line,
-                at: line,
-                what,
+                event: Event::host(line, op),
+                block: None,
+                bytes,
             };
             watch.see(&item, &world);
             world.see(&item);
         };
-        let request = |id: u64, bytes| What::Request {
-            id,
-            block: id as u32,
-            bytes,
-            thread: 0,
-            private: false,
-            stream: 0,
-        };
         for id in 0..40 {
-            see(What::Pin {
-                bytes: size(id) * MIB,
-            });
-            see(request(id, size(id) * MIB));
+            let bytes = size(id) * MIB;
+            see(Op::SegmentAlloc { bytes }, 0);
+            see(Op::request(id, bytes), bytes);
         }
         for id in (0..40).step_by(2) {
-            let (block, bytes) = (Some(id as u32), size(id) * MIB);
-            see(What::Free {
-                id,
-                block,
-                bytes,
-                pending: false,
-            });
+            see(Op::free(id), size(id) * MIB);
         }
         let sum = (0..40).step_by(2).map(size).sum::<u64>() * MIB;
         if !reuses {
-            see(What::Pin { bytes: sum });
+            see(Op::SegmentAlloc { bytes: sum }, 0);
         }
-        see(request(40, sum));
+        see(Op::request(40, sum), sum);
         watch.finding(&world)
     }
 

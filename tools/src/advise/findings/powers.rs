@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::{Counts, World};
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 pub(super) struct Powers {
     threshold: u64,
@@ -48,8 +48,8 @@ impl Powers {
 
 impl Watch for Powers {
     fn see(&mut self, item: &Item, _world: &World) {
-        match item.what {
-            What::Request { bytes, .. } => {
+        match item.event.op {
+            Op::Request { bytes, .. } => {
                 let Some(waste) = self.waste(bytes) else {
                     return;
                 };
@@ -61,7 +61,7 @@ impl Watch for Powers {
                     *self.sizes.entry(bytes).or_default() += 1;
                 }
             }
-            What::Free { bytes, .. } => self.wasted -= self.waste(bytes).unwrap_or(0),
+            Op::Free { .. } => self.wasted -= self.waste(item.bytes).unwrap_or(0),
             _ => {}
         }
     }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::whose::{ALLOCATORS, Whose};
 use super::{Finding, Watch};
 use crate::advise::world::{Block, Counts, World};
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 /// A block that waits while its allocator is asked so often waits long.
 const LONG: u64 = 8;
@@ -59,14 +59,14 @@ impl Slow {
 
 impl Watch for Slow {
     fn see(&mut self, item: &Item, world: &World) {
-        match item.what {
-            What::Request {
+        match item.event.op {
+            Op::Request {
                 id, bytes, private, ..
             } => {
                 let whose = self.whose.asked(id, bytes, private);
                 self.asked[whose] += 1;
             }
-            What::Free {
+            Op::Free {
                 id, pending: true, ..
             } => {
                 if let Some(block) = world.live.get(&id) {
@@ -74,13 +74,13 @@ impl Watch for Slow {
                     self.pending.insert(id, (*block, *item, asked));
                 }
             }
-            What::Safe { id, .. } => {
+            Op::Safe { id, .. } => {
                 let Some((block, freed, asked)) = self.pending.remove(&id) else {
                     return;
                 };
                 if self.asked[self.whose.of(id, block.bytes)] - asked >= LONG {
                     self.waited.push((block, freed.line, item.line));
-                    self.longest = self.longest.max(item.at.saturating_sub(freed.at));
+                    self.longest = self.longest.max(item.at().saturating_sub(freed.at()));
                 }
             }
             _ => {}

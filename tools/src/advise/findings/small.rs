@@ -2,8 +2,8 @@
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::{Block, Counts, World};
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 pub(super) struct Small {
     events: u64,
@@ -41,7 +41,7 @@ impl Small {
 
 impl Watch for Small {
     fn see(&mut self, item: &Item, world: &World) {
-        if let What::Free { id, .. } = item.what
+        if let Op::Free { id, .. } = item.event.op
             && let Some(block) = world.live.get(&id)
         {
             self.add(block, item.line);

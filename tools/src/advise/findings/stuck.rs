@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::whose::{ALLOCATORS, Whose};
 use super::{Finding, Watch};
 use crate::advise::world::{Block, Counts, World};
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 pub(super) struct Stuck {
     events: u64,
@@ -38,14 +38,14 @@ impl Stuck {
 
 impl Watch for Stuck {
     fn see(&mut self, item: &Item, world: &World) {
-        match item.what {
-            What::Request {
+        match item.event.op {
+            Op::Request {
                 id, bytes, private, ..
             } => {
                 let whose = self.whose.asked(id, bytes, private);
                 self.asked[whose] = item.line;
             }
-            What::Free {
+            Op::Free {
                 id, pending: true, ..
             } => {
                 if let Some(block) = world.live.get(&id) {
@@ -53,7 +53,7 @@ impl Watch for Stuck {
                     self.pending.insert(id, (*block, item.line, whose));
                 }
             }
-            What::Safe { id, .. } => {
+            Op::Safe { id, .. } => {
                 self.pending.remove(&id);
             }
             _ => {}

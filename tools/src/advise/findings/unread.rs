@@ -2,8 +2,8 @@
 
 use super::{Examples, Finding, Watch};
 use crate::advise::world::{Counts, World};
-use crate::input::{Item, What};
 use crate::show;
+use pinbuddy_events::{Item, Op};
 
 pub(super) struct Unread {
     events: u64,
@@ -41,9 +41,9 @@ impl Unread {
 
 impl Watch for Unread {
     fn see(&mut self, item: &Item, world: &World) {
-        match item.what {
-            What::Request { bytes, .. } => self.requested = self.requested.saturating_add(bytes),
-            What::Free { id, .. } => {
+        match item.event.op {
+            Op::Request { bytes, .. } => self.requested = self.requested.saturating_add(bytes),
+            Op::Free { id, .. } => {
                 if let Some(block) = world.live.get(&id)
                     && block.stream.is_none()
                 {

@@ -9,18 +9,18 @@ fn a_wait_is_of_the_request_that_lives_or_of_none() {
         0,
         3,
         &[
-            entry(100, 1, Kind::Request(8)),
-            entry(100, 1, Kind::Wait(150)),
-            entry(110, 2, Kind::Request(9)),
-            entry(120, 2, Kind::Free(0)),
+            entry(100, 1, request(8)),
+            entry(100, 1, wait(150)),
+            entry(110, 2, request(9)),
+            entry(120, 2, free(0)),
             // Another thread has freed it, whose processor's counter is ahead.
-            entry(130, 2, Kind::Wait(20)),
+            entry(130, 2, wait(20)),
             // Of a request that was dropped, and of no request.
-            entry(140, 3, Kind::Wait(30)),
-            entry(150, 0, Kind::Clear),
-            entry(160, 0, Kind::Wait(40)),
+            entry(140, 3, wait(30)),
+            entry(150, 0, CLEAR),
+            entry(160, 0, wait(40)),
             // It began before the recording did.
-            entry(170, 0, Kind::Wait(400)),
+            entry(170, 0, wait(400)),
         ],
     );
     let (mut merger, mut seen) = (merger(), Seen::default());

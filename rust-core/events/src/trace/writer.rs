@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Event, Header, Op, header};
+use super::{Header, header};
+use crate::{Event, Op, Whose};
 
 /// Writes a trace, which is complete only after [`Self::finish`].
 #[derive(Debug)]
@@ -40,61 +41,50 @@ impl<W: Write> Writer<W> {
     /// # Errors
     ///
     /// Those of the stream; the line may then be written in part.
-    pub fn write(&mut self, Event { t, op }: &Event) -> io::Result<()> {
-        let line = self.line.begin(t / self.unit);
+    pub fn write(&mut self, Event { at, whose, op }: &Event) -> io::Result<()> {
+        let line = self.line.begin(at / self.unit);
         match *op {
-            Op::Alloc {
+            Op::Request {
                 id,
                 bytes,
                 thread,
-                private,
-            } => line
-                .op("alloc")
-                .with("id", id)
-                .with("bytes", bytes)
-                .with("thread", thread.into())
-                .only_if(private, "private"),
-            Op::DeviceAlloc {
-                id,
-                bytes,
-                thread,
-                private,
-                device,
                 stream,
-            } => line
-                .op("alloc")
-                .with("id", id)
-                .with("bytes", bytes)
-                .with("thread", thread.into())
-                .only_if(private, "private")
-                .with("device", device.into())
-                .with("stream", stream.into()),
-            Op::SegmentAlloc { device, bytes } => line
-                .op("segment_alloc")
-                .with("device", device.into())
-                .with("bytes", bytes),
-            Op::SegmentFree { device, bytes } => line
-                .op("segment_free")
-                .with("device", device.into())
-                .with("bytes", bytes),
-            Op::Free { id, thread } => line.op("free").with("id", id).with("thread", thread.into()),
-            Op::Event { id, stream } => line
-                .op("event")
-                .with("id", id)
-                .with("stream", stream.into()),
-            Op::Safe { id } => line.op("safe").with("id", id),
+                private,
+            } => {
+                let line = line.op("alloc").with("id", id).with("bytes", bytes);
+                line.with("thread", thread).only_if(private, "private");
+                if let Whose::Device(device) = *whose {
+                    line.with("device", device).with("stream", stream);
+                }
+            }
+            Op::SegmentAlloc { bytes } => line.segment("segment_alloc", *whose, bytes),
+            Op::SegmentFree { bytes } => line.segment("segment_free", *whose, bytes),
+            Op::Free { id, thread, .. } => {
+                line.op("free").with("id", id).with("thread", thread);
+            }
+            Op::Use { id, stream } => {
+                line.op("event").with("id", id).with("stream", stream);
+            }
+            Op::Safe { id } => {
+                line.op("safe").with("id", id);
+            }
             Op::Wait { id, took, thread } => {
                 let line = line.op("wait");
                 if let Some(id) = id {
                     line.with("id", id);
                 }
-                line.with("took", took / self.unit)
-                    .with("thread", thread.into())
+                line.with("took", took / self.unit).with("thread", thread);
             }
-            Op::Lost { events } => line.op("lost").with("events", events),
-            Op::Clear => line.op("clear"),
-            Op::Iter => line.op("iter"),
-        };
+            Op::Lost { events } => {
+                line.op("lost").with("events", events);
+            }
+            Op::Clear => {
+                line.op("clear");
+            }
+            Op::Iteration => {
+                line.op("iter");
+            }
+        }
         self.to.write_all(self.line.end())
     }
 
@@ -135,15 +125,24 @@ impl Line {
     }
 
     #[inline]
-    fn with(&mut self, name: &str, value: u64) -> &mut Self {
+    fn with(&mut self, name: &str, value: impl Into<u64>) -> &mut Self {
         self.0.extend(br#",""#);
         self.0.extend(name.as_bytes());
         self.0.extend(br#"":"#);
-        self.number(value)
+        self.number(value.into())
+    }
+
+    /// Segments of pinned memory have no device, and are not in traces: their line has none and is refused.
+    fn segment(&mut self, op: &str, whose: Whose, bytes: u64) {
+        self.op(op);
+        if let Whose::Device(device) = whose {
+            self.with("device", device);
+        }
+        self.with("bytes", bytes);
     }
 
     fn only_if(&mut self, set: bool, name: &str) -> &mut Self {
-        if set { self.with(name, 1) } else { self }
+        if set { self.with(name, 1_u64) } else { self }
     }
 
     fn number(&mut self, value: u64) -> &mut Self {

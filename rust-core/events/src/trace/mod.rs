@@ -40,116 +40,15 @@
 //! the block of its `id` has served, or without one in a call that gave memory back, as `clear`. It comes right after that.
 //!
 //! A trace that is cut off, as by a crash, can be read up to its last whole line ([`Reader::lenient`]).
-//! [`checked`] checks that ids are valid in their order. Knows neither the engine nor any allocator.
+//! [`Checker`](crate::Checker) checks that ids are valid in their order.
 
-#![forbid(unsafe_code)]
-
-pub mod checked;
 mod error;
 mod header;
 mod line;
 mod reader;
 mod writer;
 
-pub use error::{Error, What};
+pub use error::{Error, Excerpt, What};
 pub use header::{Header, Memory, Unit, VERSION};
 pub use reader::{LONGEST_HEADER, LONGEST_LINE, Reader};
 pub use writer::Writer;
-
-/// The largest request that a trace may hold, in bytes: 1 TiB, the largest that the engine serves.
-pub const MOST_BYTES: u64 = 1 << 40;
-
-/// The latest time that a trace may have, in nanoseconds: some 35 years.
-pub const LATEST: u64 = 1000 << 50;
-
-/// One line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Its time, in nanoseconds from any start, whatever the file's unit.
-    pub t: u64,
-    /// What the program did.
-    pub op: Op,
-}
-
-/// What a program did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Asked for `bytes` bytes, `1..=`[`MOST_BYTES`].
-    Alloc {
-        /// The block's name, until it is freed.
-        id: u64,
-        /// The request in bytes.
-        bytes: u64,
-        /// Who asked.
-        thread: u32,
-        /// PyTorch's own allocator serves it, whatever is set.
-        private: bool,
-    },
-    /// Asked for device memory.
-    DeviceAlloc {
-        /// The block's name, until it is freed; other than those of all blocks that live, of pinned memory too.
-        id: u64,
-        /// The request in bytes, `1..=`[`MOST_BYTES`].
-        bytes: u64,
-        /// Who asked.
-        thread: u32,
-        /// No plan serves it: it is of a private pool, of a capture, or asked for a stream that is not the current one.
-        private: bool,
-        /// Whose memory.
-        device: u32,
-        /// The stream that it was asked for, as a number of this device's.
-        stream: u32,
-    },
-    /// The allocator of a device got memory from the driver.
-    SegmentAlloc {
-        /// Which device's.
-        device: u32,
-        /// Its bytes, as for a request.
-        bytes: u64,
-    },
-    /// It gave memory back to the driver.
-    SegmentFree {
-        /// Which device's.
-        device: u32,
-        /// Its bytes, as for a request.
-        bytes: u64,
-    },
-    /// Freed a block.
-    Free {
-        /// The block.
-        id: u64,
-        /// Who freed it.
-        thread: u32,
-    },
-    /// Used a block on a stream: the stream's work so far must be done before the block is handed out
-    /// again.
-    Event {
-        /// The block.
-        id: u64,
-        /// The stream.
-        stream: u32,
-    },
-    /// The work of its streams on a freed block was seen done.
-    Safe {
-        /// The block, which was freed before.
-        id: u64,
-    },
-    /// A thread waited for the driver until now.
-    Wait {
-        /// The block whose request waited; of pinned memory that was given back, none.
-        id: Option<u64>,
-        /// How long, in nanoseconds: no longer than the time of the event.
-        took: u64,
-        /// Who waited.
-        thread: u32,
-    },
-    /// So many events were dropped, since they came faster than they could be written.
-    Lost {
-        /// At least 1.
-        events: u64,
-    },
-    /// `empty_cache`.
-    Clear,
-    /// A step is over.
-    Iter,
-}

@@ -6,7 +6,8 @@
 use std::io::{BufRead, ErrorKind};
 
 use super::error::{Error, Excerpt, What};
-use super::{Event, Header, header, line};
+use super::{Header, header, line};
+use crate::Event;
 
 /// The longest line of an event, in bytes and without its end. The writer's longest line has 160.
 pub const LONGEST_LINE: usize = 1024;
@@ -87,7 +88,8 @@ impl<R: BufRead> Reader<R> {
             let end = found.iter().position(|byte| *byte == b'\n');
             let part = &found[..end.unwrap_or(found.len())];
             if self.text.len() + part.len() > most {
-                return Err(What::TooLong { most });
+                let said = format!("expected at most {most} bytes, found more");
+                return Err(What::Other(said));
             }
             self.text.extend_from_slice(part);
             let used = part.len() + usize::from(end.is_some());
@@ -101,14 +103,16 @@ impl<R: BufRead> Reader<R> {
     /// The event of this line; `None` for the header.
     fn event(&mut self, has_end: bool) -> Result<Option<Event>, What> {
         let text = std::str::from_utf8(&self.text).map_err(|why| {
-            let at = why.valid_up_to();
-            What::NotText {
-                byte: self.text[at],
-                column: at + 1,
-            }
+            let (at, byte) = (why.valid_up_to(), self.text[why.valid_up_to()]);
+            let column = at + 1;
+            What::Other(format!(
+                "expected UTF-8, found the byte {byte:#04x} at column {column}"
+            ))
         })?;
         if text.trim_ascii().is_empty() {
-            return Err(What::Empty);
+            return Err(What::Other(
+                "expected an event, found an empty line".to_owned(),
+            ));
         }
         if self.line == 1
             && let Some(read) = header::parse(text)
@@ -120,12 +124,14 @@ impl<R: BufRead> Reader<R> {
         line::parse(text, unit)
             .map(Some)
             .map_err(|what| match what {
-                What::NotAnEvent { .. } if header::parse(text).is_some() => What::LateHeader,
+                What::NotAnEvent { .. } if header::parse(text).is_some() => What::Other(
+                    "expected an event, found a header, which is for line 1 alone: \
+                     if several traces are in one file, split it before each header"
+                        .to_owned(),
+                ),
                 What::NotAnEvent { .. } if !has_end => {
                     let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
-                    What::CutOff {
-                        found: Excerpt::of(&text[from..]),
-                    }
+                    What::CutOff(Excerpt::of(&text[from..]))
                 }
                 what => what,
             })
@@ -151,7 +157,7 @@ impl<R: BufRead> Iterator for Reader<R> {
             };
             self.over = event.is_err();
             let line = self.line;
-            if self.lenient && matches!(event, Err(What::CutOff { .. })) {
+            if self.lenient && matches!(event, Err(What::CutOff(_))) {
                 self.cut_off = Some(line);
                 return None;
             }

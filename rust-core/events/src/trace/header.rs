@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::error::{Excerpt, What};
+use super::line;
 
 /// The version of the format that is written, and the newest that is read.
 pub const VERSION: u64 = 5;
@@ -18,12 +19,14 @@ pub const VERSION: u64 = 5;
 pub(super) const FORMAT: &str = "pinbuddy-trace";
 
 /// What `t` counts in a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Microseconds.
     #[default]
+    #[serde(rename = "us")]
     Microseconds,
     /// Nanoseconds.
+    #[serde(rename = "ns")]
     Nanoseconds,
 }
 
@@ -31,7 +34,7 @@ impl Unit {
     /// How many nanoseconds it has.
     pub const fn nanoseconds(self) -> u64 {
         match self {
-            Self::Microseconds => 1000,
+            Self::Microseconds => crate::MICROSECOND,
             Self::Nanoseconds => 1,
         }
     }
@@ -50,29 +53,34 @@ pub enum Memory {
     Both,
 }
 
-impl Memory {
-    const fn is_pinned(&self) -> bool {
-        matches!(self, Self::Pinned)
-    }
-}
-
 /// What a trace says of itself and of the run that it was recorded in.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Header {
     /// What `t` counts in the file.
+    #[serde(skip_serializing_if = "is_usual")]
     pub unit: Unit,
     /// Which memory it is about.
+    #[serde(skip_serializing_if = "is_usual")]
     pub memory: Memory,
     /// The version of PyTorch.
+    #[serde(skip_serializing_if = "is_usual")]
     pub torch: Option<String>,
     /// The process's rank.
+    #[serde(skip_serializing_if = "is_usual")]
     pub rank: Option<u64>,
-    /// How many ranks there were.
+    /// The number of ranks.
+    #[serde(skip_serializing_if = "is_usual")]
     pub world_size: Option<u64>,
     /// The most memory that the process's control groups allowed, in bytes.
+    #[serde(skip_serializing_if = "is_usual")]
     pub group_limit: Option<u64>,
     /// The settings, by the names of their variables.
+    #[serde(skip_serializing_if = "is_usual")]
     pub settings: Map<String, Value>,
+}
+
+fn is_usual<T: Default + PartialEq>(it: &T) -> bool {
+    *it == T::default()
 }
 
 #[derive(Deserialize)]
@@ -92,20 +100,8 @@ struct Fields {
 struct Line<'a> {
     format: &'a str,
     version: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<&'a str>,
-    #[serde(skip_serializing_if = "Memory::is_pinned")]
-    memory: Memory,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    torch: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    world_size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group_limit: Option<u64>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    settings: &'a Map<String, Value>,
+    #[serde(flatten)]
+    header: &'a Header,
 }
 
 /// `None` for a line that is no header; else its version and how the events after it are read, if they can be.
@@ -117,8 +113,10 @@ pub(super) fn parse(text: &str) -> Option<Result<(u64, Header), What>> {
     let fields: Fields = serde_json::from_str(text).ok()?;
     let format = fields.format.as_ref()?;
     if format != FORMAT {
-        let found = Excerpt::of(&format.to_string());
-        return Some(Err(What::OtherFormat { found }));
+        return Some(Err(What::Other(format!(
+            "expected a trace of the format \"{FORMAT}\", found {}",
+            Excerpt::of(&format.to_string())
+        ))));
     }
     Some(read(fields))
 }
@@ -127,26 +125,30 @@ fn read(fields: Fields) -> Result<(u64, Header), What> {
     let version = fields.version.unwrap_or_default();
     let number = match version.as_u64() {
         Some(number @ 1..=VERSION) => number,
-        Some(found) if found > VERSION => return Err(What::Newer { found }),
+        Some(found) if found > VERSION => {
+            return Err(What::Other(format!(
+                "expected a trace of version {VERSION} at most, found version {found}: \
+                 read it with the release of pinbuddy that wrote it, or a later one"
+            )));
+        }
         _ => {
-            return Err(What::OutOfBounds {
-                field: "version",
-                least: 1,
-                most: VERSION,
-                found: Excerpt::of(&version.to_string()),
-            });
+            return Err(line::out_of_bounds(
+                "version",
+                1,
+                VERSION,
+                &version.to_string(),
+            ));
         }
     };
-    let unit = match &fields.unit {
-        // A note, as in all headers of version 1.
-        _ if number == 1 => Unit::Microseconds,
-        None => Unit::Microseconds,
-        Some(unit) if unit == "us" => Unit::Microseconds,
-        Some(unit) if unit == "ns" => Unit::Nanoseconds,
-        Some(other) => {
-            let found = Excerpt::of(&other.to_string());
-            return Err(What::UnknownUnit { found });
-        }
+    let unit = match fields.unit {
+        Some(unit) if number > 1 => Unit::deserialize(&unit).map_err(|_| {
+            What::Other(format!(
+                "expected the unit of time to be \"us\" or \"ns\", found {}",
+                Excerpt::of(&unit.to_string())
+            ))
+        })?,
+        // In version 1 a note.
+        _ => Unit::Microseconds,
     };
     let text = |value: Option<Value>| Some(value?.as_str()?.to_owned());
     let count = |value: Option<Value>| value?.as_u64();
@@ -172,13 +174,7 @@ pub(super) fn write(header: &Header, to: &mut impl Write) -> io::Result<()> {
     let line = Line {
         format: FORMAT,
         version: VERSION,
-        unit: (header.unit == Unit::Nanoseconds).then_some("ns"),
-        memory: header.memory,
-        torch: header.torch.as_deref(),
-        rank: header.rank,
-        world_size: header.world_size,
-        group_limit: header.group_limit,
-        settings: &header.settings,
+        header,
     };
     serde_json::to_writer(&mut *to, &line)?;
     to.write_all(b"\n")
