@@ -35,11 +35,11 @@ mod rings;
 
 #[cfg(feature = "torch")]
 use device::process::{
-    StreamPlan, device_absent, device_allocated, device_borrowed, device_costs_too_much,
-    device_dropped, device_expandable, device_freed, device_gave_back, device_longest,
-    device_planned, device_record_catch_up, device_record_close, device_records, device_refused,
-    device_retired, device_streams, device_threshold, device_trace_begin, device_traces,
-    device_unserved, stream_plan,
+    StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped,
+    device_expandable, device_freed, device_gave_back, device_longest, device_planned,
+    device_record_catch_up, device_record_close, device_records, device_refused, device_retired,
+    device_streams, device_threshold, device_trace_begin, device_traces, device_unserved,
+    stream_plan,
 };
 #[cfg(feature = "torch")]
 use process::{
@@ -198,7 +198,6 @@ mod ffi {
         fn device_dropped(device: i8, bytes: usize);
         fn device_retired(device: i8);
         fn device_unserved();
-        fn device_costs_too_much(device: i8, reserved: u64, in_use: u64) -> bool;
         fn device_allocated(
             device: i8,
             stream: usize,

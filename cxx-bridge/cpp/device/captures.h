@@ -33,7 +33,6 @@ class Captures {
   void begin(c10::DeviceIndex device, c10::MempoolId_t pool, Filter filter) {
     const std::lock_guard guard(mutex_);
     all_.push_back({device, pool, std::move(filter)});
-    any_ever_.store(true, std::memory_order_relaxed);
     count_.store(all_.size(), std::memory_order_relaxed);
     if constexpr (!kMarked) {
       events_.hold(1);
@@ -62,11 +61,6 @@ class Captures {
   // Whether one is under way on any device. Takes no lock.
   bool any() const {
     return count_.load(std::memory_order_relaxed) > 0;
-  }
-
-  // Whether there ever was one.
-  bool any_ever() const {
-    return any_ever_.load(std::memory_order_relaxed);
   }
 
   // Whether events may be recorded and queried.
@@ -100,7 +94,6 @@ class Captures {
   };
 
   std::atomic<std::size_t> count_{0};
-  std::atomic<bool> any_ever_{false};
   EventGate events_;
   std::mutex mutex_;
   std::vector<Capture> all_;

@@ -57,14 +57,12 @@ class DeviceAllocator final : public Planning {
 
   // A stream that is not the current one: of a library that manages its memory itself.
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
-    is_comparable_.store(false, std::memory_order_relaxed);
     const AskingFor beside(Asking::kBeside);
     return or_without_plan(
         bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); }, [] { return static_cast<void*>(nullptr); });
   }
 
   c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) {
-    is_comparable_.store(false, std::memory_order_relaxed);
     const AskingFor beside(Asking::kBeside);
     c10::DataPtr data = or_without_plan(
         bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); }, [] { return c10::DataPtr(); });
@@ -135,12 +133,6 @@ class DeviceAllocator final : public Planning {
       device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
     }
-  }
-
-  // The allocator below was used before.
-  void begin_late(int devices) {
-    is_comparable_.store(false, std::memory_order_relaxed);
-    begin(devices);
   }
 
   bool has_begun() const {
@@ -339,7 +331,7 @@ void install_device_allocator() {
   the_device_allocator = new DeviceAllocator(below, planned, traces);
   // A plug-in may be loaded late.
   if (below->initialized()) {
-    the_device_allocator->begin_late(c10::cuda::device_count());
+    the_device_allocator->begin(c10::cuda::device_count());
   }
   device_memory::allocator.store(the_device_allocator);
   register_beside(below);

@@ -4,13 +4,10 @@
 // told of is free again.
 #pragma once
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/ScopeExit.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,14 +44,7 @@ class Planning : public Capturing {
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
-    StreamMemory::Given given = memory->allocate(bytes, captures_.releases());
-    if (C10_UNLIKELY(given.address == nullptr && memory->is_planned())) {
-      device_unserved();
-      if (costs_too_much(own, *memory, bytes)) {
-        given = memory->room(bytes);
-      }
-    }
-    return hand_out(*memory, given, bytes);
+    return hand_out(*memory, memory->allocate(bytes, captures_.releases()), bytes);
   }
 
   // What is idle in a region of the current stream, for a request for which there is no other memory; or null.
@@ -78,33 +68,8 @@ class Planning : public Capturing {
 
   AllStreams streams_;
   DeviceNotes notes_;
-  // Whether all that is reserved is what a recorded run would have: nothing of pools, of other streams, or from before.
-  std::atomic<bool> is_comparable_{true};
 
  private:
-  // Whether the plans of the device have just been dropped, for which the memory's plan has no place for so many bytes: they make
-  // PyTorch's allocator reserve more than it would by itself.
-  [[gnu::noinline]] bool costs_too_much(Streams& own, const StreamMemory& memory, std::size_t bytes) {
-    const bool is_comparable = !captures_.any_ever() && is_comparable_.load(std::memory_order_relaxed);
-    if (bytes < StreamMemory::kLong || memory.is_dropped() || !is_comparable) {
-      return false;
-    }
-    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    const c10::DeviceIndex device = memory.stream().device_index();
-    const auto stats = below_->getDeviceStats(device);
-    Counted planned;
-    own.each([&](StreamMemory& it) { planned += it.counted(); });
-    const std::int64_t in_use =
-        stats.allocated_bytes[kAll].current - planned.regions.bytes.current + planned.blocks.active_bytes.current;
-    const std::int64_t reserved = stats.reserved_bytes[kAll].current;
-    const auto least = [](std::int64_t bytes) { return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)); };
-    if (!device_costs_too_much(device, least(reserved), least(in_use))) {
-      return false;
-    }
-    own.each([](StreamMemory& it) { it.step_aside(); });
-    return true;
-  }
-
   void* hand_out(StreamMemory& memory, StreamMemory::Given given, std::size_t bytes) {
     if (given.address != nullptr) {
       // Telling of it calls Python, which may throw; so may telling of a region that goes with the block.
@@ -120,6 +85,8 @@ class Planning : public Capturing {
       }
       report_planned(*this, given.address, given.bytes, memory.stream().device_index());
       taken.release();
+    } else if (C10_UNLIKELY(memory.is_planned())) {
+      device_unserved();
     }
     return given.address;
   }

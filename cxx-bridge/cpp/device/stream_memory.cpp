@@ -62,7 +62,7 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
     reserve(releases);
     in_force = state_.load(std::memory_order_acquire) == State::kReady;
   }
-  const bool borrows = counts_down(borrows_) || is_room(bytes);
+  const bool borrows = counts_down(borrows_);
   if (!in_force && !borrows) {
     return {};
   }
@@ -96,21 +96,16 @@ void StreamMemory::read_peaks() {
 }
 
 StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
-  const Given given = room(bytes);
-  if (given.address != nullptr) {
-    Lock guard(mutex_);
-    borrows_.store(requests_of_an_iteration(), std::memory_order_relaxed);
-  }
-  return given;
-}
-
-StreamMemory::Given StreamMemory::room(std::size_t bytes) {
   Block block;
   block.requested = bytes;
   const std::size_t rounded = round_up(bytes);
   keep_peaks(rounded + kCounted);
   Lock guard(mutex_);
-  return plan_->borrow(rounded, block.place) ? hand_out(block, rounded) : Given{};
+  if (!plan_->borrow(rounded, block.place)) {
+    return {};
+  }
+  borrows_.store(requests_of_an_iteration(), std::memory_order_relaxed);
+  return hand_out(block, rounded);
 }
 
 std::size_t StreamMemory::free(void* address) {

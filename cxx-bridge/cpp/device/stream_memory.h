@@ -59,9 +59,6 @@ class StreamMemory {
     bool live = false;
   };
 
-  // Plans lend nothing to shorter requests (`LENT_FROM`).
-  static constexpr std::size_t kLong = std::size_t{1} << 18;
-
   // What a request gets: the block's length is the request's, rounded as PyTorch's allocator rounds.
   struct Given {
     void* address = nullptr;
@@ -96,9 +93,6 @@ class StreamMemory {
   // next requests that `allocate` is asked for, as many as an iteration has, get such memory, too, before the allocator below is
   // asked, which would give back its cache for each of them.
   Given borrow(std::size_t bytes);
-
-  // The same, for this request alone.
-  Given room(std::size_t bytes);
 
   // Whether a block of its own begins at this address or an address within it.
   bool owns(const void* address) const {
@@ -146,16 +140,6 @@ class StreamMemory {
     const bool was_used = state_.load(std::memory_order_relaxed) != State::kDropped;
     give_back(GiveBack::kForGood);
     return was_used;
-  }
-
-  bool is_dropped() const {
-    return state_.load(std::memory_order_relaxed) == State::kDropped;
-  }
-
-  // The same, and any idle place of the regions serves requests as long as there is a region.
-  void step_aside() {
-    drop();
-    serves_as_room_.store(true, std::memory_order_relaxed);
   }
 
   Counted counted();
@@ -217,10 +201,6 @@ class StreamMemory {
   }
   // Keeps the peaks, which begin anew.
   [[gnu::noinline]] void read_peaks();
-  // Whether the plan has stepped aside, and something idle of its regions may serve so many bytes.
-  bool is_room(std::size_t bytes) const {
-    return serves_as_room_.load(std::memory_order_relaxed) && bytes >= kLong && reserved() > 0;
-  }
   void reserve(bool releases);
   void take_region(std::size_t index);
   bool waits();
@@ -264,8 +244,6 @@ class StreamMemory {
   std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};
   // A request got memory here that was nowhere else: so do so many that follow.
   std::atomic<std::size_t> borrows_{0};
-  // Its plan is not used any more, but what is idle in its regions.
-  std::atomic<bool> serves_as_room_{false};
   std::atomic<bool> unsettled_{false};
 
   // Held where freed blocks are on their way from `deferred_` to `pending_`, and from there to their end: who needs all that can

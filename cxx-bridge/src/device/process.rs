@@ -3,19 +3,16 @@
 //! What is asked for is decided once: by the variables when the library is loaded, or by `pinbuddy.device.enable` before
 //! CUDA is initialised.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use pinbuddy_plan::device::Costs;
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::Slots;
 use serde_json::{Value, json};
 
 pub(crate) use super::stream::StreamPlan;
 use crate::ffi::{self, StreamCounts};
-use crate::lock::Lock;
 use crate::log::{self, Bytes};
 use crate::plan::Choice;
 use crate::plan::fit::Served;
@@ -39,8 +36,6 @@ pub(crate) struct DeviceMemory {
     asked: OnceLock<Asked>,
     /// This is a child of a process that has used its devices: what is planned there is the parent's.
     is_child: AtomicBool,
-    /// By device, once a request had no place.
-    costs: Lock<HashMap<i8, Option<Costs>>>,
 }
 
 impl DeviceMemory {
@@ -267,41 +262,6 @@ pub(crate) fn device_unserved() {
     if unserved >= TELLS && unserved.is_power_of_two() {
         say_misfit();
     }
-}
-
-/// A request that a plan may have a place for got none, while so many bytes of the device are reserved and so many in use. Whether
-/// its plan is dropped, since PyTorch's allocator by itself would have reserved less: true once. Called under no lock.
-pub(crate) fn device_costs_too_much(device: i8, reserved: u64, in_use: u64) -> bool {
-    let memory = device_memory();
-    let Choice::Use(plan) = memory.choice() else {
-        return false;
-    };
-    if memory.is_child.load(Ordering::Relaxed) {
-        return false;
-    }
-    let would_reserve = {
-        let mut all = memory.costs.lock();
-        let costs = all
-            .entry(device)
-            .or_insert_with(|| plan.costs(device as u32));
-        let Some(costs) = costs.as_mut() else {
-            return false;
-        };
-        if !costs.are_too_much(reserved, in_use) {
-            return false;
-        }
-        costs.would_reserve()
-    };
-    let name = memory.asked.get().and_then(|it| it.plan.as_deref());
-    let name = name.unwrap_or_default();
-    let [with, without] = [reserved, would_reserve].map(Bytes);
-    log::warn(|| {
-        format!(
-            "with the plan in {name} device {device} has {with} reserved, where PyTorch's allocator by itself would have some {without}: \
-             the plan steps aside for the rest of this run. If the program has changed for good, remove the file, and the next run is recorded"
-        )
-    });
-    true
 }
 
 /// So many requests without a place tell whether the plan fits, and twice as many each time.

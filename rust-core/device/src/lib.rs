@@ -5,7 +5,6 @@
 //!   blocks    parts of segments, their neighbours, and what is free in each pool: bookkeeping
 //!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
 //!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
-//!   cost      whether a plan costs more memory than it saves
 //!   planned   a plan in front of the allocator, as in a run
 //!   replay    feeds events to a model and measures
 //! ```
@@ -20,7 +19,6 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
-pub mod cost;
 mod driver;
 pub mod planned;
 mod ranges;

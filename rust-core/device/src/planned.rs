@@ -2,7 +2,7 @@
 //!
 //! Requests from a threshold on go to the slots of their stream, by the code that serves them in a run, then, if they are not
 //! short, to what slots leave idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
-//! modelled: a plan is dropped only if it costs too much ([`super::cost`]). Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
+//! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,6 @@ use pinbuddy_slots::{Layout, Lent, Mistake, Slots};
 
 use serde::Serialize;
 
-use super::cost::Costs;
 use super::place;
 use super::{Device, LENT_FROM, MIB, OutOfMemory, Torch, Usage};
 
@@ -44,10 +43,6 @@ pub struct Planned {
     regions: u32,
     /// Of the longest region.
     longest: u64,
-    costs: Option<Costs>,
-    /// Costs were too high: any idle place of the regions serves, and slots serve nothing more.
-    is_aside: bool,
-    in_use: u64,
     live: Vec<Option<Live>>,
 }
 
@@ -63,7 +58,6 @@ struct Memory {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     stream: u32,
-    bytes: u64,
     number: usize,
     at: At,
     shared: bool,
@@ -115,23 +109,8 @@ impl Planned {
             streams: Streams::default(),
             memory,
             regions,
-            costs: None,
-            is_aside: false,
-            in_use: 0,
             live: Vec::new(),
         })
-    }
-
-    /// The same, and the plan steps aside if it costs too much.
-    #[must_use]
-    pub fn with_costs(mut self, costs: Option<Costs>) -> Self {
-        self.costs = costs;
-        self
-    }
-
-    /// Whether the plan has stepped aside.
-    pub fn is_aside(&self) -> bool {
-        self.is_aside
     }
 
     /// How its streams fared.
@@ -156,7 +135,7 @@ impl Planned {
             return Ok(None);
         };
         // As a run does without asking, once all streams have their numbers.
-        if bytes > self.longest || self.is_aside {
+        if bytes > self.longest {
             return Ok(None);
         }
         for region in 0..memory.reserved.len() {
@@ -181,64 +160,13 @@ impl Planned {
         Ok(taken.map(|it| (number, it)))
     }
 
-    /// What a request gets for which the plan has no place, if the plan has stepped aside, as it does if it costs too much.
-    fn room(&mut self, bytes: u64, stream: u32) -> Option<(usize, At)> {
-        if !(LENT_FROM..=self.longest).contains(&bytes) {
-            return None;
-        }
-        if !self.is_aside {
-            let usage = self.below.usage();
-            let in_use = usage.allocated.saturating_sub(self.reserved()) + self.in_use;
-            self.is_aside = self.costs.as_mut()?.are_too_much(usage.reserved, in_use);
-            if !self.is_aside {
-                return None;
-            }
-            self.give_back_idle();
-        }
-        let number = self.streams.number(stream);
-        let slots = self.memory.get_mut(number)?.slots.as_mut()?;
-        let lent = slots.lend_any(bytes as usize)?;
-        Some((number, At::Borrowed(lent.address)))
-    }
-
-    /// The bytes of all regions that are there.
-    fn reserved(&self) -> u64 {
-        let memory = self.memory.iter();
-        let regions = memory.flat_map(|it| {
-            let lengths = it.slots.as_ref().map_or(&[][..], Slots::lengths);
-            lengths.iter().zip(&it.reserved)
-        });
-        let there = regions.filter(|(_, is_there)| **is_there);
-        there.map(|(bytes, _)| (*bytes as u64).max(SHORTEST)).sum()
-    }
-
-    fn give_back_idle(&mut self) {
-        for memory in &mut self.memory {
-            let idle = memory.slots.as_mut().map(Slots::take_idle);
-            for (region, _) in idle.unwrap_or_default() {
-                memory.reserved[region] = false;
-                self.below.free(memory.first + region as u32);
-            }
-        }
-    }
-
-    fn release(&mut self, block: u32) {
-        let Some(Live {
-            number, at, bytes, ..
-        }) = self.live[block as usize].take()
-        else {
-            return;
-        };
-        self.in_use -= bytes;
+    fn release(&mut self, number: usize, at: At) {
         if let Some(slots) = &mut self.memory[number].slots {
             let held = match at {
                 At::Slot(slot) => slots.release(slot),
                 At::Borrowed(address) => slots.give_back(address),
             };
             debug_assert!(held, "a place was released twice");
-        }
-        if self.is_aside {
-            self.give_back_idle();
         }
     }
 
@@ -249,15 +177,11 @@ impl Planned {
 
 impl Device for Planned {
     fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
-        let planned = match bytes >= self.threshold {
-            true => self.planned(bytes, stream)?,
-            false => None,
-        };
-        if let Some((number, at)) = planned.or_else(|| self.room(bytes, stream)) {
-            self.in_use += bytes;
+        if bytes >= self.threshold
+            && let Some((number, at)) = self.planned(bytes, stream)?
+        {
             *place(&mut self.live, block) = Some(Live {
                 stream,
-                bytes,
                 number,
                 at,
                 shared: false,
@@ -278,16 +202,22 @@ impl Device for Planned {
     fn free(&mut self, block: u32) {
         match self.live(block) {
             Some(live) if live.shared => live.freed = true,
-            Some(_) => self.release(block),
+            Some(&mut Live { number, at, .. }) => {
+                self.live[block as usize] = None;
+                self.release(number, at);
+            }
             None => self.below.free(self.regions + block),
         }
     }
 
     fn complete(&mut self, block: u32) {
         match self.live(block) {
-            Some(&mut Live { freed, .. }) => {
+            Some(&mut Live {
+                number, at, freed, ..
+            }) => {
                 if freed {
-                    self.release(block);
+                    self.live[block as usize] = None;
+                    self.release(number, at);
                 }
             }
             None => self.below.complete(self.regions + block),
@@ -300,7 +230,13 @@ impl Device for Planned {
                 self.complete(block as u32);
             }
         }
-        self.give_back_idle();
+        for memory in &mut self.memory {
+            let idle = memory.slots.as_mut().map(Slots::take_idle);
+            for (region, _) in idle.unwrap_or_default() {
+                memory.reserved[region] = false;
+                self.below.free(memory.first + region as u32);
+            }
+        }
         self.below.clear();
     }
 

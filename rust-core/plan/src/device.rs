@@ -12,7 +12,6 @@ mod trial;
 
 use std::collections::HashMap;
 
-pub use pinbuddy_device::cost::Costs;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
 use crate::file::device::{DevicePlan, Stream};
@@ -234,12 +233,9 @@ impl DeviceRecord {
         }
         let mut plans: Vec<(Stream, Plan)> = Vec::new();
         let mut chosen = Vec::new();
-        let mut expected = Vec::new();
         for ((device, _), mut trial) in self.devices.iter().zip(best) {
             trial.refine();
             let (made, how) = trial.end();
-            let is_all = self.behind.filter(|_| !made.is_empty());
-            expected.extend(is_all.map(|kind| (*device, how.expected(kind))));
             let named = |(number, plan)| (Stream::from((*device, number)), plan);
             plans.extend(made.into_iter().map(named));
             chosen.push((*device, how));
@@ -248,6 +244,6 @@ impl DeviceRecord {
         for (at, (_, plan)) in plans.iter_mut().enumerate() {
             plan.facts.requests = if at == 0 { self.planned as u64 } else { 0 };
         }
-        (DevicePlan { plans, expected }, chosen)
+        (DevicePlan { plans }, chosen)
     }
 }

@@ -52,10 +52,6 @@ proptest! {
         let kind = Kind::ALL[usize::from(expandable)];
         let plan = plan_of(&acts, kind);
         prop_assert!(more(&plan, &acts, kind) <= 0);
-        let model = plan.before(0, kind.model()).unwrap();
-        let mut replay = Replay::new(model);
-        acts.iter().for_each(|act| replay.step(*act));
-        prop_assert!(!replay.model().is_aside(), "it costs what is expected");
     }
 }
 
@@ -75,24 +71,18 @@ impl Fate {
     }
 }
 
-/// With plans that never step aside, and with those that do.
-fn differing(run: impl Fn(&Program) -> (Vec<Act>, Vec<Act>)) -> [Fate; 2] {
+/// What becomes of runs whose plan is of another one.
+fn differing(run: impl Fn(&Program) -> (Vec<Act>, Vec<Act>)) -> Fate {
     let mut runner = TestRunner::deterministic();
-    let mut fates = [Fate::default(); 2];
+    let mut fate = Fate::default();
     for _ in 0..PROGRAMS {
         let (recorded, run) = run(&program().new_tree(&mut runner).unwrap().current());
-        let steps_aside = plan_of(&recorded, Kind::Torch);
-        let mut stays = steps_aside.clone();
-        stays.expected.clear();
+        let plan = plan_of(&recorded, Kind::Torch);
+        fate.planned += usize::from(!plan.plans.is_empty());
         let without = reserved(Kind::Torch.model(), &run);
-        for fate in &mut fates {
-            fate.planned += usize::from(!stays.plans.is_empty());
-        }
-        for (fate, plan) in fates.iter_mut().zip([&stays, &steps_aside]) {
-            fate.add(more(plan, &run, Kind::Torch), without);
-        }
+        fate.add(more(&plan, &run, Kind::Torch), without);
     }
-    fates
+    fate
 }
 
 /// The first `share` percent of a run.
@@ -100,7 +90,7 @@ fn beginning(acts: &[Act], share: usize) -> Vec<Act> {
     acts[..acts.len() * share / 100].to_vec()
 }
 
-/// None should be worse off. These are the figures so far: a plan that does not fit costs its regions until it steps aside.
+/// None should be worse off. These are the figures so far: a plan that does not fit costs its regions.
 #[test]
 fn runs_that_differ_gain_on_average_and_few_lose_more_than_a_segment() {
     let longer = differing(|it| (it.acts(1), it.acts(3)));
@@ -118,15 +108,9 @@ fn runs_that_differ_gain_on_average_and_few_lose_more_than_a_segment() {
     });
     let all = [longer, broken_off, half, changed, delayed, delayed_longer];
     println!("{all:?}");
-    let worse = |at: usize| all.iter().map(|it| it[at].worse).sum::<usize>();
-    let mean = |at: usize| all.iter().map(|it| it[at].mean).sum::<f64>();
-    assert!(worse(1) < worse(0) && mean(1) < mean(0), "{all:?}");
     // When other streams are done decides no more about a plan than a few programs.
-    assert!(
-        delayed[1].planned * 20 >= changed[1].planned * 19,
-        "{all:?}"
-    );
-    for [_, fate] in all {
-        assert!(fate.worse * 7 <= PROGRAMS && fate.mean < -0.04, "{all:?}");
+    assert!(delayed.planned * 20 >= changed.planned * 19, "{all:?}");
+    for fate in all {
+        assert!(fate.worse * 5 <= PROGRAMS && fate.mean < -0.02, "{all:?}");
     }
 }

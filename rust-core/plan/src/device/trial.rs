@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use pinbuddy_device::cost::Expected;
 use pinbuddy_device::planned::{MOST_STREAMS, Planned};
 use pinbuddy_device::replay::Replay;
 use pinbuddy_device::{Act, Kind};
@@ -66,17 +65,6 @@ pub struct Chosen {
     pub tried: Vec<Tried>,
     /// Of these, the ones that were chosen: one a stream at most.
     pub best: Vec<Tried>,
-}
-
-impl Chosen {
-    /// What is expected of a run with the plans, in front of this one of PyTorch's allocators.
-    pub(super) fn expected(&self, kind: Kind) -> Expected {
-        Expected {
-            with_plan: self.with.of(Some(kind)),
-            without: self.without.of(Some(kind)),
-            in_use: self.least,
-        }
-    }
 }
 
 impl Reserved {

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use pinbuddy_device::Torch;
-use pinbuddy_device::cost::{Costs, Expected};
 use pinbuddy_device::planned::Planned;
 use pinbuddy_slots::Mistake;
 use serde::{Deserialize, Serialize};
@@ -48,8 +47,6 @@ impl From<Stream> for (u32, u32) {
 pub struct DevicePlan {
     /// In any order; no stream twice.
     pub plans: Vec<(Stream, Plan)>,
-    /// By device: what is expected to be reserved. Only of a record that has all that a process asked for.
-    pub expected: Vec<(u32, Expected)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,10 +56,7 @@ struct File<'t> {
     version: u64,
     #[serde(borrow)]
     plans: Vec<Of<'t>>,
-    /// By device. In the file only if there are any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    expected: Vec<(u32, Expected)>,
-    /// Of the streams, the sums of their plans, and what is expected.
+    /// Of the streams and the sums of their plans.
     checksum: u32,
 }
 
@@ -96,18 +90,7 @@ impl DevicePlan {
                 *layout = Some(plan.layout(plan.regions.len()));
             }
         }
-        let planned = Planned::new(model, self.threshold(), &layouts)?;
-        Ok(planned.with_costs(self.costs(device)))
-    }
-
-    /// What tells whether the plans of a device cost more than they save; none if nobody knows what to expect.
-    #[must_use]
-    pub fn costs(&self, device: u32) -> Option<Costs> {
-        let (_, expected) = self.expected.iter().find(|it| it.0 == device)?;
-        let own = self.plans.iter().filter(|(it, _)| it.device == device);
-        let lanes = own.flat_map(|(_, plan)| &plan.lanes);
-        let iterations = lanes.map(|it| it.period.len() / it.turns.max(1) as usize);
-        Some(Costs::new(*expected, iterations.max().unwrap_or(0)))
+        Planned::new(model, self.threshold(), &layouts)
     }
 
     /// Plans from the text of a file.
@@ -133,14 +116,12 @@ impl DevicePlan {
             add(&mut sum, stream, Text::of(&plan).sum()?);
             plans.push((stream, plan));
         }
-        add_expected(&mut sum, &file.expected);
         let found = sum.finalize();
         if expected != found {
             let expected = Some(expected);
             return Err(Error::Checksum { expected, found });
         }
-        let expected = file.expected;
-        Ok(Self { plans, expected })
+        Ok(Self { plans })
     }
 
     /// Writes the text of a file, with a line's end.
@@ -161,12 +142,10 @@ impl DevicePlan {
             let stream = *stream;
             plans.push(Of { stream, plan: text });
         }
-        add_expected(&mut sum, &self.expected);
         let file = File {
             format: FORMAT.into(),
             version: VERSION,
             plans,
-            expected: self.expected.clone(),
             checksum: sum.finalize(),
         };
         serde_json::to_writer(&mut *out, &file)?;
@@ -201,14 +180,6 @@ fn add(sum: &mut crc32fast::Hasher, stream: Stream, of_plan: u32) {
     }
 }
 
-fn add_expected(sum: &mut crc32fast::Hasher, expected: &[(u32, Expected)]) {
-    for (device, it) in expected {
-        sum.update(&device.to_le_bytes());
-        let numbers = [it.with_plan, it.without, it.in_use];
-        numbers.iter().for_each(|it| sum.update(&it.to_le_bytes()));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,14 +202,6 @@ mod tests {
         let stream = |device, number| Stream { device, number };
         DevicePlan {
             plans: vec![(stream(0, 0), plan(8192)), (stream(1, 2), plan(4096))],
-            expected: vec![(
-                1,
-                Expected {
-                    with_plan: 5000,
-                    without: 6000,
-                    in_use: 4000,
-                },
-            )],
         }
     }
 
