@@ -2,7 +2,7 @@
 //! over what lives at most.
 
 use pinbuddy_core::{Growth, Settings, WarmUp};
-use pinbuddy_replay::programs::{Act, Run, run};
+use pinbuddy_replay::programs::{Act, Outcome, Run, run};
 use pinbuddy_replay::workload::Random;
 use pinbuddy_replay::world::Machine;
 use pinbuddy_replay::{GIB, MIB};
@@ -101,29 +101,36 @@ impl Program {
     /// The most that it has pinned, over the most that lives.
     fn pinned(mut self, kind: Round) -> f64 {
         (0..ROUNDS).for_each(|_| self.round(kind));
-        let machine = Machine {
-            fill: 300_000,
-            register: 200_000,
-            unpin: 100_000,
-            behind: 10,
-            budget: u64::MAX,
-        };
-        let settings = Settings {
-            segment_bytes: GIB as usize,
-            threshold_bytes: 4 * MIB as usize,
-            growth: Growth::Exact,
-            warm_up: WarmUp::Off,
-            count: None,
-        };
-        let acts = [self.acts];
+        let [outcome, _] = beside_stock(self.acts);
+        outcome.peak as f64 / outcome.largest_set as f64
+    }
+}
+
+/// What becomes of a program with exact growth, and with stock.
+fn beside_stock(acts: Vec<Act>) -> [Outcome; 2] {
+    let machine = Machine {
+        fill: 300_000,
+        register: 200_000,
+        unpin: 100_000,
+        behind: 10,
+        budget: u64::MAX,
+    };
+    let settings = Settings {
+        segment_bytes: GIB as usize,
+        threshold_bytes: 4 * MIB as usize,
+        growth: Growth::Exact,
+        warm_up: WarmUp::Off,
+        count: None,
+    };
+    let acts = [acts];
+    [Some(&settings), None].map(|settings| {
         let of = Run {
             acts: &acts,
             machine,
             audits: false,
         };
-        let outcome = run(of, Some(&settings)).unwrap();
-        outcome.peak as f64 / outcome.largest_set as f64
-    }
+        run(of, settings).unwrap()
+    })
 }
 
 /// Of the lists of all seeds, in rising order.
@@ -148,11 +155,40 @@ fn sizes_that_come_again_after_they_were_freed_pin_nothing_more() {
 fn what_replaces_regions_that_do_not_fit_hardly_adds_to_them() {
     for (kind, most) in [
         (Round::Half, 1.1),
-        (Round::Drawn, 1.15),
+        (Round::Drawn, 1.17),
         (Round::Never, 1.25),
     ] {
         let all = pinned(kind);
         let median = all[all.len() / 2];
         assert!(median <= most, "{kind:?}: {median:.3}");
+    }
+}
+
+/// A buffer that grows row by row, the new one before the old one is freed, or behind it: it pinned at one step in ten (87 times where stock pins 7),
+/// since no region had room for the next row.
+#[test]
+fn a_buffer_that_grows_is_not_pinned_at_each_step() {
+    for (row, old_first) in [
+        (64, false),
+        (64, true),
+        (256, false),
+        (256, true),
+        (1024, false),
+    ] {
+        let mut acts = vec![Act::Alloc(0, 8 * MIB)];
+        let steps = 56 * 1024 / row;
+        for step in 1..=steps {
+            let next = Act::Alloc(step as u32, 8 * MIB + step * row * 1024);
+            let old = Act::Free(step as u32 - 1);
+            acts.extend(if old_first { [old, next] } else { [next, old] });
+        }
+        let [ours, stock] = beside_stock(acts);
+        let pins = |it: &Outcome| it.pins.last().copied().unwrap();
+        assert!(
+            pins(&ours) <= 2 * pins(&stock) + 24,
+            "{row} KiB a row, the old one first: {old_first}; {} pins, {} with stock",
+            pins(&ours),
+            pins(&stock)
+        );
     }
 }

@@ -123,19 +123,25 @@ impl Provisioner {
                 return Step::Block(block);
             }
         }
-        if self.settings.growth == Growth::Segment && (too_much || mood == Mood::Loose) {
-            // Sizes differ so much that regions do not fit again. Regions as long as stock's come to
-            // rest once there are as many as stock has. Not longer than a segment: such a region
-            // would serve only requests that are longer, too.
-            let stocks = exact.next_power_of_two().min(self.settings.segment_bytes);
-            bytes = bytes.max(stocks);
-        }
+        // Sizes differ so much that regions do not fit again. Regions as long as stock's come to rest once there are as many as
+        // stock has; with exact growth half as long again as the request, once pins are ahead of stock's. Not longer than a
+        // segment: such a region would serve only requests that are longer, too.
+        let longer = match self.settings.growth {
+            Growth::Segment if too_much || mood == Mood::Loose => exact.next_power_of_two(),
+            Growth::Exact if mood == Mood::Loose => exact + exact / 2,
+            _ => 0,
+        };
+        bytes = bytes.max(longer.min(self.settings.segment_bytes));
         if too_much {
             let beyond = (self.held() + bytes).saturating_sub(allowance);
             self.engine.let_go_least_used(beyond, Of::Segments);
         }
         let most = allowance.saturating_sub(self.held()).min(left).max(exact);
-        let bytes = bytes.min(most);
+        let bytes = bytes.min(if mood == Mood::Loose {
+            most.max(longer)
+        } else {
+            most
+        });
         let unpin = self.overdue(exact, bytes);
         Step::Pin(self.permit_for(want, bytes, unpin, now))
     }
