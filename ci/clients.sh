@@ -10,6 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 
 mkdir -p target/clients
+exec 9>target/clients/.lock
+flock 9
 file=$(realpath "${1:-target/clients.xml}")
 shift || true
 tests=test_clients.py
@@ -28,7 +30,7 @@ python3 -m zipfile --extract "$wheel" "$plugin"
 
 # Without dependencies: all are in the list, but torch, which the environments have.
 list=tests/clients/requirements.txt
-libraries=target/clients/libraries-$(sha256sum "$list" | cut -c1-12)
+libraries=target/clients/libraries-$(sha256sum "$list" | cut -c1-12)-$("$fork" -c 'import sys; print(sys.implementation.cache_tag)')
 if [[ ! -d $libraries ]]; then
     rm -rf target/clients/libraries-* target/clients/part
     "$fork" -m pip install --quiet --no-deps --no-compile --requirement "$list" --target target/clients/part

@@ -17,6 +17,10 @@ else
     chosen=("${releases[0]}" 2.11.0 "${releases[-1]}")
 fi
 
+((${#chosen[@]})) || {
+    echo "ci/releases.sh names no release" >&2
+    exit 1
+}
 out=target/matrix
 wheels=${XDG_CACHE_HOME:-$HOME/.cache}/pinbuddy/wheels
 lines=() failed=()
@@ -49,7 +53,7 @@ for release in "${chosen[@]}"; do
     bash -euo pipefail -c 'stages "$1"' stages "$release" || failed+=("$release")
     lines+=("{\"torch\": \"$release\", \"reached\": \"$(cat "$out/stage")\", \"seconds\": $SECONDS}")
     # The official wheel goes, if it was not in the cache before.
-    comm -13 <(echo "$before") <(ls "$wheels") | sed "s|^|$wheels/|" | xargs --no-run-if-empty rm -f
+    comm -13 <(echo "$before") <(ls "$wheels") | grep "^torch-$release" | sed "s|^|$wheels/|" | xargs --no-run-if-empty rm -f || true
     rm -rf "$out"
 done
 printf '%s\n' "${lines[@]}" | sed '1s/^/[/; $!s/$/,/; $s/$/]/' | tee target/matrix.json

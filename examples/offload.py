@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--width", type=int, default=2048)
@@ -37,15 +37,24 @@ def main() -> None:
             "there is no GPU here. Run it on a machine with one; what needs none: pinbuddy report, advise and plan, of a trace that "
             "was recorded elsewhere. With pinbuddy's sources, on a simulated GPU: cargo xtask sim -- pinbuddy try"
         )
-    runs = {"stock": with_stock()} if options.beside_stock else {}
+    runs = {"stock": with_stock(options)} if options.beside_stock else {}
     runs["pinbuddy" if runs else "here"] = run(options)
+    if options.beside_stock and not serves():
+        raise SystemExit("pinbuddy does not serve here, so there is nothing to see beside stock. Why, and what to do: python -m pinbuddy doctor")
     print(json.dumps(runs) if options.json else table(runs))
 
 
-def with_stock() -> dict:
+def serves() -> bool:
+    """Whether pinned memory is pinbuddy's."""
+    import pinbuddy
+
+    return pinbuddy.enabled()
+
+
+def with_stock(options: argparse.Namespace) -> dict:
     """What the same command gives with PyTorch's own allocator."""
     print("with stock first …", file=sys.stderr)
-    words = [it for it in sys.argv[1:] if it not in ("--beside-stock", "--json")]
+    words = [f"--{name}={getattr(options, name)}" for name in ("steps", "layers", "width")]
     settings = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")}
     done = subprocess.run(
         [sys.executable, __file__, *words, "--json"], env=settings | {"BUDDY_DISABLE": "1"}, stdout=subprocess.PIPE, text=True

@@ -198,7 +198,10 @@ def draw(charts: list, out: Path, note: str, simulated: bool) -> None:
     folder = TARGET / "plots"
     python = folder / "bin/python"
     if subprocess.run([python, "-c", "import matplotlib"], capture_output=True).returncode if python.exists() else True:
-        venv.create(folder, with_pip=True, clear=True)
+        try:
+            venv.create(folder, with_pip=True, clear=True)
+        except (OSError, subprocess.CalledProcessError) as why:
+            raise Failed(f"no environment for plots: {why}\n  expected  python3 with venv and ensurepip\n  to do     apt-get install python3-venv") from None
         output([python, "-m", "pip", "install", "--quiet", MATPLOTLIB])
     output([python, Path(__file__).parent / "plots.py", out / "charts.json", out])
     print(f"{len(charts)} plots in {out}", file=sys.stderr)

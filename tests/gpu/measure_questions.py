@@ -98,6 +98,9 @@ def broken(told: dict, simulated: bool) -> list[str]:
         wrong += [f"{name}: {one['of']}: {one['why']}" for one in it["answers"] if one.get("fault")]
         if simulated and it["outcome"] != "done":
             wrong.append(f"{name}: {it['detail']}")
+        unreached = [one["why"] for one in it["answers"] if one["of"] == "CUDA's driver" and one["answer"] == CANNOT]
+        if unreached and not simulated:
+            wrong.append(f"{name}: it has reached no driver, though torch has: {unreached[0]}")
         if not it["answers"]:
             wrong.append(f"{name}: it asked nothing")
     return wrong

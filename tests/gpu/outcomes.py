@@ -13,6 +13,12 @@ class Writer:
     def __init__(self, file: str):
         self._lines = open(file, "w")
 
+    def pytest_collectreport(self, report):
+        # A file that cannot be imported has tests that nobody would miss.
+        if report.failed:
+            detail = str(report.longrepr).strip().splitlines()[-1] if report.longrepr else ""
+            print(json.dumps({"test": report.nodeid, "outcome": "failed", "detail": detail[:300]}), file=self._lines, flush=True)
+
     def pytest_runtest_logreport(self, report):
         # A test that passes has three parts; of its setup and teardown only failures and skips count.
         if report.when != "call" and report.passed:

@@ -77,9 +77,9 @@ def ensure_gtest() -> None:
         )
 
 
-def compile(torch: Torch, source: Path, flags: list[str], ending: str = "", first: list[str] = (), fixed: bool = True) -> Path:
-    """The program or library of a source, compiled unless it is current. `first` are header folders before all others; without
-    `fixed` no folder of this machine is in it."""
+def compile(torch: Torch, source: Path, flags: list[str], ending: str = "", first: list[str] = (), fixed: bool = True, more: list[Path] = ()) -> Path:
+    """The program or library of a source, compiled unless it is current. `first` are header folders before all others, `more` files
+    that it includes; without `fixed` no folder of this machine is in it."""
     lib, runtime = torch.folder / "lib", Path(torch.runtime)
     include = [torch.folder / "include", torch.folder / "include/torch/csrc/api/include", *torch.include]
     command = ["g++", "-std=c++20", "-O1", "-w", *(f"-I{it}" for it in first)]
@@ -88,7 +88,7 @@ def compile(torch: Torch, source: Path, flags: list[str], ending: str = "", firs
     command += [str(source), f"-L{lib}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cuda", "-ltorch_cpu", "-lc10_cuda", "-lc10", str(runtime)]
     command += [*flags, "-pthread", *(f"-Wl,{'-rpath' if fixed else '-rpath-link'},{it}" for it in (lib, runtime.parent))]
     # What differs between forks and releases, and what is included by name.
-    read = [source, torch.folder / "version.py", torch.folder / "include/ATen/core/CachingHostAllocator.h", HERE / "report_served.h"]
+    read = [source, torch.folder / "version.py", torch.folder / "include/ATen/core/CachingHostAllocator.h", HERE / "report_served.h", *more]
     for folder in first:
         read += sorted(it for it in Path(folder).rglob("*.h"))
     digest = hashlib.sha256(repr(command).encode() + b"".join(it.read_bytes() for it in read)).hexdigest()

@@ -32,6 +32,8 @@ class Run:
     served: int | None = None
     planned: int | None = None
     output: str = ""
+    # Of the C++ test and of test_cuda.py, where both ran.
+    parts: tuple[str, ...] = ()
 
     def __getitem__(self, test: str) -> tuple[str, str]:
         return self.outcomes.get(test, NOT_RUN)
@@ -111,7 +113,7 @@ class Bench:
         return run
 
     def cpp(self, title: str, program: Path, names: list[str], **settings: str) -> Run:
-        """A program of GoogleTest's, whose tests are known by name: without a report all of them crashed."""
+        """A program of GoogleTest's, whose tests are known by name. It writes its report at its end: if it crashes, its lines tell."""
         LOGS.mkdir(parents=True, exist_ok=True)
         report, log = LOGS / f"{title}.xml", LOGS / f"{title} C++.log"
         report.unlink(missing_ok=True)
@@ -119,7 +121,7 @@ class Bench:
         if report.exists():
             outcomes = read_googletest(report.read_text())
         else:
-            outcomes = dict.fromkeys(names, ("crashed", how))
+            outcomes = read_googletest_log(log.read_text(errors="replace"), names, how)
         output = log.read_text(errors="replace")
         served = re.findall("^pinbuddy stats: (.*)$", output, re.MULTILINE)
         return Run(outcomes, json.loads(served[-1])["engine"]["hits"] if served else None, output=output)
@@ -165,6 +167,15 @@ def read_googletest(text: str) -> dict[str, tuple[str, str]]:
     return outcomes
 
 
+def read_googletest_log(text: str, names: list[str], how: str) -> dict[str, tuple[str, str]]:
+    """Outcomes of a program that wrote no report: those that ended before, the one that crashed, and those that did not run."""
+    words = {"RUN": ("crashed", how), "OK": PASSED, "FAILED": ("failed", ""), "SKIPPED": ("skipped", "")}
+    outcomes = dict.fromkeys(names, NOT_RUN)
+    for word, test in re.findall(r"^\[ +(RUN|OK|SKIPPED|FAILED) +\] (\w+\.\w+)", text, re.MULTILINE):
+        outcomes[test] = words[word]
+    return outcomes
+
+
 class Pinned:
     """The C++ test and those of test_cuda.py together, in several configurations, each once."""
 
@@ -178,4 +189,4 @@ class Pinned:
         run = self.bench.python(title, python, self.choice, **settings)
         # Both parts must have used it.
         served = min(cpp.served or 0, run.served or 0)
-        return Run(cpp.outcomes | run.outcomes, served, output=cpp.output + run.output)
+        return Run(cpp.outcomes | run.outcomes, served, output=cpp.output + run.output, parts=(cpp.output, run.output))

@@ -62,9 +62,10 @@ def called(command: list[str], expected: str, **more) -> str:
 
 
 def archive() -> str:
-    """The address of the Debian archive in this machine's package sources, not of security updates or of another vendor."""
+    """The address of the Debian archive in this machine's package sources, not of security updates or of another vendor; also where
+    no package list was ever fetched."""
     wanted = "a Debian archive among this machine's package sources"
-    addresses = called(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Identifier: Packages"], wanted).split()
+    addresses = called(["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", "Identifier: Packages"], wanted).split()
     found = [it for it in addresses if it.rstrip("/").endswith("/debian")]
     if not found:
         raise Missing(", ".join(addresses) or "none", wanted)

@@ -2,7 +2,7 @@
 
 import json
 
-from outcomes import NOT_RUN, PASSED, Run, read_googletest, read_report
+from outcomes import NOT_RUN, PASSED, Run, read_googletest, read_googletest_log, read_report
 
 
 def lines(*of) -> str:
@@ -32,3 +32,9 @@ def test_googletest_says_what_it_did():
         <testcase name="other" status="run" result="skipped" classname="S"><skipped message="file.cpp:9" /></testcase>
         <testcase name="off" status="notrun" result="suppressed" classname="S" /></testsuite></testsuites>"""
     assert read_googletest(text) == {"S.good": PASSED, "S.bad": ("failed", "file.cpp:3"), "S.other": ("skipped", "file.cpp:9"), "S.off": NOT_RUN}
+
+
+def test_a_program_that_crashed_has_said_how_far_it_came():
+    text = "[==========] Running 3 tests\n[ RUN      ] S.good\n[       OK ] S.good (3 ms)\n[ RUN      ] S.bad\n[  FAILED  ] S.bad (0 ms)\n[ RUN      ] S.crash\n"
+    seen = read_googletest_log(text, ["S.good", "S.bad", "S.crash", "S.behind"], "signal 11")
+    assert seen == {"S.good": PASSED, "S.bad": ("failed", ""), "S.crash": ("crashed", "signal 11"), "S.behind": NOT_RUN}

@@ -1,7 +1,7 @@
 //! `simulate`: traces replayed on models of allocators, side by side.
 //!
 //! Reads a trace once, in batches that every policy replays in turn, so that any length fits in little memory.
-//! Knows no format (`rust-core/trace`) and no policy (`rust-core/replay`).
+//! Knows no format (`rust-core/events`) and no policy (`rust-core/replay`).
 
 mod advice;
 mod device;

@@ -137,11 +137,11 @@ impl Provisioner {
             self.engine.let_go_least_used(beyond, Of::Segments);
         }
         let most = allowance.saturating_sub(self.held()).min(left).max(exact);
-        let bytes = bytes.min(if mood == Mood::Loose {
-            most.max(longer)
-        } else {
-            most
-        });
+        let most = match (self.settings.growth, mood) {
+            (Growth::Exact, Mood::Loose) => most.max(longer).min(left.max(exact)),
+            _ => most,
+        };
+        let bytes = bytes.min(most);
         let unpin = self.overdue(exact, bytes);
         Step::Pin(self.permit_for(want, bytes, unpin, now))
     }

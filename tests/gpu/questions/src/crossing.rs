@@ -12,7 +12,8 @@ const ROUNDS: usize = 5;
 
 pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
     let size = it.size(32, 4) * MIB;
-    let mut first = None;
+    // All of them stay: CUDA has them registered, and what is mapped in their place would be taken for them.
+    let mut regions = Vec::new();
     for kind in [Kind::SharedHuge, Kind::Small] {
         let mut made = None;
         it.ask_whether(
@@ -36,14 +37,14 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
         it.ask("a copy across, over one beside the border", &each, || {
             price(cuda, &region, size)
         });
-        first.get_or_insert(region);
+        regions.push(region);
     }
     // Last, since a refused access destroys the context.
-    if let Some(region) = first {
+    if let Some(region) = regions.first() {
         it.ask(
             "does a kernel's access cross their border?",
             &on(size, region.kind),
-            || kernels_reach(cuda, middle(&region, size), size),
+            || kernels_reach(cuda, middle(region, size), size),
         );
     }
 }
@@ -52,7 +53,10 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
 fn register_two(cuda: &dyn Cuda, kind: Kind, size: usize) -> Result<(Region, String)> {
     let region = Region::new(kind, size)?;
     cuda.register(region.address, size / 2)?;
-    cuda.register(region.address + size / 2, size / 2)?;
+    if let Err(refused) = cuda.register(region.address + size / 2, size / 2) {
+        cuda.unregister(region.address)?;
+        return Err(refused);
+    }
     let about = region.about();
     Ok((region, about))
 }

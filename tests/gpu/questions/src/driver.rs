@@ -253,8 +253,9 @@ impl Cuda for Driver {
     fn add_piece(&self, range: &Range, at: usize, size: usize) -> Result<Piece> {
         let (mut piece, its) = (0, properties(range.node));
         call!(cuMemCreate(&raw mut piece, size, &raw const its, 0))?;
+        // The first failure counts; what is undone behind it may fail as well.
         if let Err(failure) = call!(cuMemMap(at as u64, size, 0, piece, 0)) {
-            call!(cuMemRelease(piece))?;
+            let _ = call!(cuMemRelease(piece));
             return Err(failure);
         }
         let flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -266,7 +267,10 @@ impl Cuda for Driver {
             ),
         ];
         let both = both.map(|location| sys::CUmemAccessDesc { location, flags });
-        call!(cuMemSetAccess(at as u64, size, both.as_ptr(), both.len()))?;
+        if let Err(failure) = call!(cuMemSetAccess(at as u64, size, both.as_ptr(), both.len())) {
+            let _ = self.remove_piece(at, size, piece);
+            return Err(failure);
+        }
         Ok(piece)
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::asking::{Asking, Told, seconds};
 use crate::crossing::{copy_arrives, pattern};
 use crate::cuda::{Cuda, Direction, Piece, Range, Result, unavailable};
-use crate::memory::{GIB, MIB, fill_with, read, room, write};
+use crate::memory::{GIB, MIB, fill_with, room, write};
 
 const ROUNDS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -142,10 +142,17 @@ fn costs(it: &mut Asking, arena: &mut Arena<'_>, size: usize) {
 
 /// Whether a newly forked child reads these bytes. It may crash or hang.
 fn child_reads(address: usize, wanted: &[u8]) -> Result<Told> {
-    // SAFETY: the question runs in one thread; the child only reads, compares and ends.
+    // SAFETY: the child only reads, compares and ends: it takes no lock that another thread, the driver's included, may hold.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let same = read(address, wanted.len()) == wanted;
+        // SAFETY: the parent has mapped so many bytes there and writes none meanwhile.
+        let seen = unsafe {
+            std::slice::from_raw_parts(
+                std::ptr::with_exposed_provenance::<u8>(address),
+                wanted.len(),
+            )
+        };
+        let same = seen == wanted;
         // SAFETY: ends the child, without anything of its parent's.
         unsafe { libc::_exit(i32::from(!same)) };
     }
@@ -175,6 +182,8 @@ fn child_reads(address: usize, wanted: &[u8]) -> Result<Told> {
     }
     // SAFETY: the child has not ended, so that its number is no other's.
     unsafe { libc::kill(child, libc::SIGKILL) };
+    // SAFETY: it is this process's child still.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     Ok(Told::said(
         false,
         format!("the child did not end within {} s", PATIENCE.as_secs()),
