@@ -53,7 +53,8 @@ def serves() -> bool:
 
 def with_stock(options: argparse.Namespace) -> dict:
     """What the same command gives with PyTorch's own allocator."""
-    print("with stock first …", file=sys.stderr)
+    if sys.stderr.isatty():
+        print("with stock first, in a process of its own …", file=sys.stderr)
     words = [f"--{name}={getattr(options, name)}" for name in ("steps", "layers", "width")]
     settings = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")}
     done = subprocess.run(
