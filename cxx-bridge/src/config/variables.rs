@@ -48,8 +48,8 @@ pub(super) const WARMUP: Variable = variable(
 pub(super) const GROWTH: Variable = variable(
     "BUDDY_GROWTH",
     "segment",
-    "what is pinned when nothing fits; `segment`: up to a block, as demand shows; `exact`: no \
-     more than the request",
+    "what is pinned when nothing fits; `segment`: up to a block, as demand shows; `exact`: the \
+     request; half as long again, up to a block, once pins are ahead of stock's",
 );
 pub(super) const MAX_MB: Variable = variable(
     "BUDDY_MAX_MB",

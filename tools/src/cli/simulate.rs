@@ -107,7 +107,7 @@ pub enum WarmUpMode {
 pub enum GrowthMode {
     /// Up to a block, as demand shows
     Segment,
-    /// No more than the request
+    /// The request; half as long again, up to a block, once pins are ahead of stock's
     Exact,
 }
 
