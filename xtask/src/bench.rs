@@ -24,7 +24,10 @@ pub fn run(handed: &Handed) -> Result<Infallible> {
 
 fn program() -> Result<Command> {
     let mut command = python("run.py");
-    command.arg("--xtask").arg(env::current_exe()?);
+    // Cargo may have built this program anew meanwhile, in the same place.
+    let program = env::current_exe()?.display().to_string();
+    let program = program.trim_end_matches(" (deleted)");
+    command.arg("--xtask").arg(program);
     Ok(command)
 }
 

@@ -49,7 +49,8 @@ impl Pytorch<'_> {
 
     /// The clients that are quick and need torch alone.
     pub fn clients(&self) -> Result<Tally> {
-        pytest::counted(self.command("tests/clients")?.args(["-m", "quick"]))
+        // With a folder: pytest looks for conftest.py, which has the options, beside what else it takes for a file.
+        pytest::counted(self.command("tests/clients")?.args(["-m", "quick", "."]))
     }
 
     fn command(&self, folder: &str) -> Result<std::process::Command> {
