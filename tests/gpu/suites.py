@@ -7,7 +7,6 @@ beside each configuration of ours. OUTCOME is a pair: passed, failed, skipped or
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -18,6 +17,10 @@ from ways import Way
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
+sys.path.append(str(TESTS / "upstream"))
+
+from googletest import words_of  # noqa: E402
+
 # PyTorch's requests are below the default threshold; only the second configuration sends them through the engine.
 CONFIGURATIONS = {
     "stock": ("stock", {}),
@@ -97,12 +100,8 @@ def cpp(it: measuring.Fixture) -> None:
 
 
 def of_gtest(output: str) -> dict:
-    """Outcomes from GoogleTest's output; a test that started and did not end has crashed."""
-    words = {"RUN": "crashed", "OK": "passed", "SKIPPED": "skipped", "FAILED": "failed"}
-    outcomes = {}
-    for tag, name in re.findall(r"^\[ +(RUN|OK|SKIPPED|FAILED) +\] (\w+\.\w+)", output, re.MULTILINE):
-        outcomes[name] = [words[tag], ""]
-    return outcomes
+    """Outcomes from GoogleTest's output."""
+    return {name: [word, ""] for name, word in words_of(output).items()}
 
 
 def python(it: measuring.Fixture) -> None:

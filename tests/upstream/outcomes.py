@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compiled import CPP_TEST, HERE, OUT, PYTHON_TEST, allocator_test
+from googletest import words_of
 
 LOGS = OUT / "logs"
 PASSED = ("passed", "")
@@ -169,11 +170,8 @@ def read_googletest(text: str) -> dict[str, tuple[str, str]]:
 
 def read_googletest_log(text: str, names: list[str], how: str) -> dict[str, tuple[str, str]]:
     """Outcomes of a program that wrote no report: those that ended before, the one that crashed, and those that did not run."""
-    words = {"RUN": ("crashed", how), "OK": PASSED, "FAILED": ("failed", ""), "SKIPPED": ("skipped", "")}
-    outcomes = dict.fromkeys(names, NOT_RUN)
-    for word, test in re.findall(r"^\[ +(RUN|OK|SKIPPED|FAILED) +\] (\w+\.\w+)", text, re.MULTILINE):
-        outcomes[test] = words[word]
-    return outcomes
+    said = {test: (word, how if word == "crashed" else "") for test, word in words_of(text).items()}
+    return dict.fromkeys(names, NOT_RUN) | said
 
 
 class Pinned:

@@ -44,9 +44,9 @@ def test_the_engine_has_served_in_both_languages(upstream):
 
 
 def test_some_pass_with_stock(upstream):
-    stock = upstream.run("stock", upstream.stock)
-    assert any(stock[it] == PASSED for it in upstream.bench.cpp_tests())
-    assert any(outcome == PASSED and test not in upstream.bench.cpp_tests() for test, outcome in stock.outcomes.items())
+    outcomes, cpp = upstream.run("stock", upstream.stock).outcomes, upstream.bench.cpp_tests()
+    passed = {test for test, outcome in outcomes.items() if outcome == PASSED}
+    assert passed & set(cpp) and passed - set(cpp), "the C++ test's and test_cuda.py's"
 
 
 def test_every_test_that_the_file_has_is_run(upstream):

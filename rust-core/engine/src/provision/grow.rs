@@ -136,12 +136,12 @@ impl Provisioner {
             let beyond = (self.held() + bytes).saturating_sub(allowance);
             self.engine.let_go_least_used(beyond, Of::Segments);
         }
-        let most = allowance.saturating_sub(self.held()).min(left).max(exact);
+        let allowed = allowance.saturating_sub(self.held());
         let most = match (self.settings.growth, mood) {
-            (Growth::Exact, Mood::Loose) => most.max(longer).min(left.max(exact)),
-            _ => most,
+            (Growth::Exact, Mood::Loose) => allowed.max(longer),
+            _ => allowed,
         };
-        let bytes = bytes.min(most);
+        let bytes = bytes.min(most.min(left).max(exact));
         let unpin = self.overdue(exact, bytes);
         Step::Pin(self.permit_for(want, bytes, unpin, now))
     }
