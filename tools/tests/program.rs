@@ -194,6 +194,7 @@ fn what_is_cut_off_is_used_up_to_there_and_said() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn what_cannot_be_used_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let none = folder.path().join("none").display().to_string();

@@ -14,7 +14,7 @@ use pinbuddy_core::{Region, Settings};
 use super::driver::Driver;
 use super::machine::Machine;
 use super::mapping::{LEAD, Mapping};
-use super::pieces::{self, Rest};
+use super::pieces::{self, Rest, Unregistered};
 use super::placement::{Placement, look};
 use super::refusal::{Refusal, unless_stopped};
 use super::region::{Made, Maker, Unmade};
@@ -98,47 +98,17 @@ impl<D: Driver> Chain<D> {
         self.driver
             .initialise(device)
             .map_err(|why| unless_stopped(control, Refusal::NotRegistered(why)))?;
-        let made = self
-            .maker
-            .make(bytes, source, control, || self.driver.pci_address(device))
-            .map_err(|why| match why {
-                Unmade::Stopped => Refusal::Stopped,
-                Unmade::Short(why) => Refusal::Short(why),
-                Unmade::Failed(why) => {
-                    Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64)))
-                }
-            })?;
-        let Made { mapping, taken } = made;
-        let (base, filling) = (mapping.base(), taken);
+        let Made {
+            mapping,
+            taken: filling,
+        } = self.make(bytes, device, source, control)?;
+        let base = mapping.base();
         let region = Region { base, bytes };
-        let (registered, registering) = match pieces::register_with_lead(
-            &self.driver,
-            region,
-            piece,
-            device,
-            control,
-        ) {
-            Ok(registered) => registered,
-            Err(failed) => {
-                match failed.rest {
-                    None => self.maker.unmap(mapping),
-                    Some(rest) => {
-                        // A device may still write to it.
-                        log::warn(|| {
-                            let bytes = Bytes(bytes as u64);
-                            format!(
-                                "{bytes} of memory stay registered until empty_cache() can unregister them"
-                            )
-                        });
-                        self.rests.lock().push((mapping, rest));
-                    }
-                }
-                return Err(match failed.why {
-                    Some(why) => Refusal::NotRegistered(why),
-                    None => Refusal::Stopped,
-                });
-            }
-        };
+        let (registered, registering) =
+            match pieces::register_with_lead(&self.driver, region, piece, device, control) {
+                Ok(registered) => registered,
+                Err(failed) => return Err(self.give_up(mapping, bytes, failed)),
+            };
         self.driver.pinned(region, filling + registering);
         self.said.chosen(|| {
             "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
@@ -155,6 +125,47 @@ impl<D: Driver> Chain<D> {
             filling,
             registering,
         })
+    }
+
+    /// Memory of our own, not registered yet.
+    fn make(
+        &self,
+        bytes: usize,
+        device: Device,
+        source: Source,
+        control: &dyn Control,
+    ) -> Result<Made, Refusal> {
+        let pci_address = || self.driver.pci_address(device);
+        self.maker
+            .make(bytes, source, control, pci_address)
+            .map_err(|why| match why {
+                Unmade::Stopped => Refusal::Stopped,
+                Unmade::Short(why) => Refusal::Short(why),
+                Unmade::Failed(why) => {
+                    Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64)))
+                }
+            })
+    }
+
+    /// Unmaps memory that could not be registered, or keeps it while some of it is.
+    fn give_up(&self, mapping: Mapping, bytes: usize, failed: Unregistered) -> Refusal {
+        match failed.rest {
+            None => self.maker.unmap(mapping),
+            Some(rest) => {
+                // A device may still write to it.
+                log::warn(|| {
+                    let bytes = Bytes(bytes as u64);
+                    format!(
+                        "{bytes} of memory stay registered until empty_cache() can unregister them"
+                    )
+                });
+                self.rests.lock().push((mapping, rest));
+            }
+        }
+        match failed.why {
+            Some(why) => Refusal::NotRegistered(why),
+            None => Refusal::Stopped,
+        }
     }
 
     /// Pins memory of our own or, if that fails, CUDA's.

@@ -234,67 +234,43 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let leaving = |of: fn(&crate::IdleSegment) -> usize| -> u64 {
         engine.leaving().iter().map(|s| of(s) as u64).sum()
     };
-    let bytes = |s: &crate::IdleSegment| s.region().bytes;
-    for (what, found, expected) in [
-        (
-            "pinned bytes",
-            stats.pinned_bytes.current,
-            sum(|s| s.bytes) + leaving(bytes),
-        ),
-        (
-            "segments",
-            stats.segments.current,
-            sum(|_| 1) + leaving(|_| 1),
-        ),
-        (
-            "active bytes",
-            stats.active_bytes.current,
-            sum(|s| s.live_bytes + s.pending_bytes),
-        ),
-        (
-            "active blocks",
-            stats.active_blocks.current,
-            sum(|s| s.live_blocks + s.pending_blocks),
-        ),
-        (
-            "pending bytes",
-            stats.pending_bytes.current,
-            sum(|s| s.pending_bytes),
-        ),
-        (
-            "pending blocks",
-            stats.pending_blocks.current,
-            sum(|s| s.pending_blocks),
-        ),
-        (
-            "idle bytes",
-            stats.idle_bytes,
-            sum(|s| s.free_bytes + s.tail_bytes) + leaving(bytes),
-        ),
-        (
-            "dedicated bytes",
-            stats.dedicated_bytes,
-            sum(|s| match s.kind {
-                SegmentKind::Dedicated => s.bytes,
-                _ => 0,
-            }) + leaving(|s| {
-                if s.is_dedicated() {
-                    s.region().bytes
-                } else {
-                    0
-                }
-            }),
-        ),
-    ] {
-        if found != expected {
-            return Err(Violation::Statistic {
-                what,
-                found,
-                expected,
-            });
-        }
+    let bytes: fn(&crate::IdleSegment) -> usize = |s| s.region().bytes;
+    let pinned = sum(|s| s.bytes) + leaving(bytes);
+    let segments = sum(|_| 1) + leaving(|_| 1);
+    let active = sum(|s| s.live_bytes + s.pending_bytes);
+    let blocks = sum(|s| s.live_blocks + s.pending_blocks);
+    let pending = sum(|s| s.pending_bytes);
+    let pending_blocks = sum(|s| s.pending_blocks);
+    let idle = sum(|s| s.free_bytes + s.tail_bytes) + leaving(bytes);
+    let dedicated_segments = sum(|s| match s.kind {
+        SegmentKind::Dedicated => s.bytes,
+        _ => 0,
+    });
+    let dedicated_leaving = leaving(|s| match s.is_dedicated() {
+        true => s.region().bytes,
+        false => 0,
+    });
+    let dedicated = dedicated_segments + dedicated_leaving;
+    same("pinned bytes", stats.pinned_bytes.current, pinned)?;
+    same("segments", stats.segments.current, segments)?;
+    same("active bytes", stats.active_bytes.current, active)?;
+    same("active blocks", stats.active_blocks.current, blocks)?;
+    same("pending bytes", stats.pending_bytes.current, pending)?;
+    let found = stats.pending_blocks.current;
+    same("pending blocks", found, pending_blocks)?;
+    same("idle bytes", stats.idle_bytes, idle)?;
+    same("dedicated bytes", stats.dedicated_bytes, dedicated)
+}
+
+fn same(what: &'static str, found: u64, expected: u64) -> Result<(), Violation> {
+    if found == expected {
+        return Ok(());
     }
-    Ok(())
+    Err(Violation::Statistic {
+        what,
+        found,
+        expected,
+    })
 }
 
 mod indexes;

@@ -309,50 +309,26 @@ mod tests {
         segment.take(Granules::new(4)).unwrap();
         let before = segment.view(SegmentId::new(0, 0), SegmentKind::Small);
         let id = before.id;
+        let not_at = |offset| Misuse::NotABlock {
+            segment: id,
+            offset,
+        };
+        let at = |offset| Block {
+            offset,
+            ..block(0, 4)
+        };
+        let wrong_size = Misuse::WrongSize {
+            segment: id,
+            offset: 0,
+            claimed: 3 * GRANULE,
+            actual: 4 * GRANULE,
+        };
         let claims = [
-            (
-                block(1, 4),
-                Misuse::NotABlock {
-                    segment: id,
-                    offset: GRANULE,
-                },
-            ),
-            (
-                block(10, 4),
-                Misuse::NotABlock {
-                    segment: id,
-                    offset: 10 * GRANULE,
-                },
-            ),
-            (
-                Block {
-                    offset: 1,
-                    ..block(0, 4)
-                },
-                Misuse::NotABlock {
-                    segment: id,
-                    offset: 1,
-                },
-            ),
-            (
-                Block {
-                    offset: usize::MAX,
-                    ..block(0, 4)
-                },
-                Misuse::NotABlock {
-                    segment: id,
-                    offset: usize::MAX,
-                },
-            ),
-            (
-                block(0, 3),
-                Misuse::WrongSize {
-                    segment: id,
-                    offset: 0,
-                    claimed: 3 * GRANULE,
-                    actual: 4 * GRANULE,
-                },
-            ),
+            (block(1, 4), not_at(GRANULE)),
+            (block(10, 4), not_at(10 * GRANULE)),
+            (at(1), not_at(1)),
+            (at(usize::MAX), not_at(usize::MAX)),
+            (block(0, 3), wrong_size),
         ];
         for (claim, misuse) in claims {
             assert_eq!(segment.release(claim), Err(misuse));
@@ -360,10 +336,7 @@ mod tests {
         }
         assert_eq!(segment.view(id, SegmentKind::Small), before);
         segment.release(block(0, 4)).unwrap();
-        let gone = Misuse::NotABlock {
-            segment: id,
-            offset: 0,
-        };
+        let gone = not_at(0);
         assert_eq!(segment.release(block(0, 4)), Err(gone));
         assert_eq!(segment.defer(block(0, 4)), Err(gone));
     }

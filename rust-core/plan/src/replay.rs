@@ -61,68 +61,98 @@ pub(crate) fn replay(record: &Record, plan: &Plan, beside: Option<&mut dyn Besid
 fn replay_with(
     record: &Record,
     plan: &Plan,
-    mut beside: Option<&mut dyn Beside>,
+    beside: Option<&mut dyn Beside>,
     granted: &mut dyn FnMut(u32, Slot),
 ) -> Replayed {
     let mut cursors: Vec<Cursor> = plan.lanes.iter().map(|it| cursor(plan, it)).collect();
-    let mut taken = Taken::new(plan);
-    let mut replayed = Replayed::default();
+    let mut replay = Replay {
+        taken: Taken::new(plan),
+        ends: BinaryHeap::new(),
+        beside,
+        replayed: Replayed::default(),
+    };
     let mut marks = record.marks.iter().copied().peekable();
-    // When a request is over, its number and its place.
-    let mut ends: BinaryHeap<Reverse<(u32, u32, Option<Place>)>> = BinaryHeap::new();
     for (number, request) in (0..).zip(&record.requests) {
         while marks.next_if(|&mark| mark < request.begin).is_some() {
             cursors.iter_mut().for_each(Cursor::mark);
         }
-        while let Some(&Reverse((over, number, place))) = ends.peek()
-            && over < request.begin
+        replay.end_before(request.begin);
+        let lane = request.lane as usize;
+        let bytes = request.bytes();
+        let entry = cursors.get_mut(lane).and_then(|it| it.next(bytes));
+        let slot = entry.map(|entry| slot_of(plan, lane, entry));
+        let place = replay.place(number, bytes, slot, granted);
+        if request.over != NEVER {
+            replay.ends.push(Reverse((request.over, number, place)));
+        }
+    }
+    replay.replayed.skipped = cursors.iter().map(|it| it.skipped).sum();
+    replay.replayed
+}
+
+/// The slot that an entry of a lane names.
+fn slot_of(plan: &Plan, lane: usize, entry: usize) -> Slot {
+    let Lane {
+        prologue, period, ..
+    } = &plan.lanes[lane];
+    let slot = prologue
+        .get(entry)
+        .unwrap_or_else(|| &period[entry - prologue.len()]);
+    plan.slots[*slot as usize]
+}
+
+/// A replay under way.
+struct Replay<'r> {
+    taken: Taken,
+    /// When a request is over, its number and its place.
+    ends: BinaryHeap<Reverse<(u32, u32, Option<Place>)>>,
+    beside: Option<&'r mut dyn Beside>,
+    replayed: Replayed,
+}
+
+impl Replay<'_> {
+    /// Gives back what requests have that are over before `moment`.
+    fn end_before(&mut self, moment: u32) {
+        while let Some(&Reverse((over, number, place))) = self.ends.peek()
+            && over < moment
         {
-            ends.pop();
-            match (place, &mut beside) {
-                (Some(place), _) => drop(taken.map.remove(&place)),
+            self.ends.pop();
+            match (place, &mut self.beside) {
+                (Some(place), _) => drop(self.taken.map.remove(&place)),
                 (None, Some(beside)) => beside.over(number),
                 (None, None) => {}
             }
         }
-        let lane = request.lane as usize;
-        let entry = cursors
-            .get_mut(lane)
-            .and_then(|it| it.next(request.bytes()));
-        let slot = entry.map(|entry| {
-            let Lane {
-                prologue, period, ..
-            } = &plan.lanes[lane];
-            let slot = prologue
-                .get(entry)
-                .unwrap_or_else(|| &period[entry - prologue.len()]);
-            plan.slots[*slot as usize]
-        });
-        let other = slot.and_then(|slot| taken.other(slot));
-        let mut place = None;
-        if let (Some(slot), None) = (slot, other) {
-            replayed.hits += 1;
-            granted(number, slot);
-            place = Some(taken.take(slot, number));
-        } else {
-            replayed.missed.push(number);
-            if let Some(other) = other {
-                replayed.busy += 1;
-                replayed.overlap.get_or_insert((number, other));
-            }
-            if let Some(beside) = &mut beside
-                && !beside.request(number)
-            {
-                let idle = taken.idle(request.bytes());
-                replayed.unserved += u64::from(idle.is_none());
-                place = idle.map(|slot| taken.take(slot, number));
-            }
-        }
-        if request.over != NEVER {
-            ends.push(Reverse((request.over, number, place)));
-        }
     }
-    replayed.skipped = cursors.iter().map(|it| it.skipped).sum();
-    replayed
+
+    /// Where a request goes: to its slot, which is `granted`, if no other has its bytes, or else to what slots leave idle. Nowhere
+    /// if it is served beside the plan, or not at all.
+    fn place(
+        &mut self,
+        number: u32,
+        bytes: u64,
+        slot: Option<Slot>,
+        granted: &mut dyn FnMut(u32, Slot),
+    ) -> Option<Place> {
+        let other = slot.and_then(|slot| self.taken.other(slot));
+        if let (Some(slot), None) = (slot, other) {
+            self.replayed.hits += 1;
+            granted(number, slot);
+            return Some(self.taken.take(slot, number));
+        }
+        self.replayed.missed.push(number);
+        if let Some(other) = other {
+            self.replayed.busy += 1;
+            self.replayed.overlap.get_or_insert((number, other));
+        }
+        let beside = self.beside.as_mut()?;
+        if beside.request(number) {
+            return None;
+        }
+        let idle = self.taken.idle(bytes);
+        self.replayed.unserved += u64::from(idle.is_none());
+        idle.map(|slot| self.taken.take(slot, number))
+    }
 }
 
 fn cursor(plan: &Plan, lane: &Lane) -> Cursor {

@@ -87,6 +87,15 @@ pub struct Watch<'w> {
     pub seen: &'w (dyn Fn(Seen) + Sync),
 }
 
+/// A record that is planned, its requests by lanes, and how.
+#[derive(Clone, Copy)]
+struct Task<'t> {
+    record: &'t Record,
+    lanes: &'t [Vec<u32>],
+    options: &'t Options,
+    watch: Watch<'t>,
+}
+
 /// Makes a plan of what there is in `record`. Asks `stop` every few milliseconds, from several threads;
 /// once it says so, answers with the best plan so far. Where the lower bound is not reached within a
 /// thousandth it goes on until then.
@@ -155,65 +164,40 @@ fn amount_alone(record: &Record, options: &Options) -> Plan {
     }
 }
 
+/// A plan whose slots are what comes again in `steady`, the iterations of lane `main`. None if its regions would be `too_much`,
+/// or slots serve too little.
 fn with_slots(
-    record: &Record,
-    options: &Options,
-    lanes: &[Vec<u32>],
+    task: Task<'_>,
     main: usize,
     steady: Steady,
     too_much: &dyn Fn(u64) -> bool,
-    watch: Watch<'_>,
 ) -> Option<Plan> {
+    let Task {
+        record,
+        lanes,
+        options,
+        ..
+    } = task;
     let ease = !options.quick || steady.last_two(&Levels::of(record)).is_some();
     let groups = groups::groups(record, steady, main, |lane| {
         let mut alone = vec![Vec::new(); lanes.len()];
         alone[lane].clone_from(&lanes[lane]);
         steady_by(record, &alone, lane)
     });
-    let spans = groups
+    let spans: Vec<Spans<'_>> = groups
         .iter()
-        .map(|group| Spans::of(record, &group.steady, &group.lanes));
-    let spans: Vec<Spans<'_>> = spans.collect();
+        .map(|group| Spans::of(record, &group.steady, &group.lanes))
+        .collect();
     if spans.first().is_none_or(|it| it.spans.is_empty()) {
         // Requests of equal sizes that were never freed: nothing comes again.
         return None;
     }
-    let least = spans
-        .iter()
-        .fold(0, |sum: u64, it| sum.saturating_add(it.bound()));
-    if too_much(least) {
+    let bounds = spans.iter().map(Spans::bound);
+    if too_much(bounds.fold(0, u64::saturating_add)) {
         return None;
     }
-    let mut placed = Vec::with_capacity(groups.len());
-    let (mut end, mut bound) = (0, 0);
-    for (group, mut spans) in groups.iter().zip(spans) {
-        if ease {
-            placing::ease(&mut spans, options, watch);
-        }
-        let apart = groups.len() <= MOST_APART;
-        let places = place(record, options, lanes, group, &spans, (end, apart), watch);
-        end = places.end;
-        bound += places.bound;
-        placed.push((spans, places));
-    }
-    let mut early: Vec<(u32, u64)> = placed
-        .iter()
-        .flat_map(|(_, it)| &it.early)
-        .copied()
-        .collect();
-    early.sort_unstable();
-    let walls = Walls::new(placed.iter().flat_map(|(_, it)| &it.walls).copied());
-    let mut plan = written(record, options, lanes.len(), &early, &placed, &walls);
-    let of_the_clock = early.iter().map(|it| it.0);
-    let of_the_clock: Vec<u32> = of_the_clock
-        .filter(|&it| record.requests[it as usize].lane as usize == main)
-        .collect();
-    plan.lanes[main].clears = clears::foreseen(record, &placed[0].0, main, &of_the_clock);
-    plan.facts = Facts {
-        lower_bound: bound,
-        gap_percent: (plan.reserved() as f64 / bound.max(1) as f64 - 1.0).max(0.0) * 100.0,
-        ..Facts::default()
-    };
+    let placed = place_all(task, &groups, spans, ease);
+    let mut plan = of_places(task, main, &placed);
     let replayed = check_plan(record, &plan);
     let spare = amount::beside(record, &plan, &replayed);
     let with_spare = plan.reserved() + spare.iter().sum::<u64>();
@@ -221,6 +205,49 @@ fn with_slots(
         plan.regions.extend(spare);
     }
     (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
+}
+
+/// Places groups one behind the other; `ease` says whether turns and room are looked for first.
+fn place_all<'s>(
+    task: Task<'_>,
+    groups: &[Group],
+    spans: Vec<Spans<'s>>,
+    ease: bool,
+) -> Vec<(Spans<'s>, Places)> {
+    let apart = groups.len() <= MOST_APART;
+    let mut end = 0;
+    let place_next = |(group, mut spans): (&Group, Spans<'s>)| {
+        if ease {
+            placing::ease(&mut spans, task.options, task.watch);
+        }
+        let places = place(task, group, &spans, end, apart);
+        end = places.end;
+        (spans, places)
+    };
+    groups.iter().zip(spans).map(place_next).collect()
+}
+
+/// The plan of groups whose requests have places.
+fn of_places(task: Task<'_>, main: usize, placed: &[(Spans<'_>, Places)]) -> Plan {
+    let record = task.record;
+    let all_early = placed.iter().flat_map(|(_, it)| &it.early);
+    let mut early: Vec<(u32, u64)> = all_early.copied().collect();
+    early.sort_unstable();
+    let walls = Walls::new(placed.iter().flat_map(|(_, it)| &it.walls).copied());
+    let mut plan = written(task, &early, placed, &walls);
+    let of_the_clock: Vec<u32> = early
+        .iter()
+        .map(|it| it.0)
+        .filter(|&it| record.requests[it as usize].lane as usize == main)
+        .collect();
+    plan.lanes[main].clears = clears::foreseen(record, &placed[0].0, main, &of_the_clock);
+    let bound: u64 = placed.iter().map(|(_, it)| it.bound).sum();
+    plan.facts = Facts {
+        lower_bound: bound,
+        gap_percent: (plan.reserved() as f64 / bound.max(1) as f64 - 1.0).max(0.0) * 100.0,
+        ..Facts::default()
+    };
+    plan
 }
 
 /// Where the requests of a group of lanes go.
@@ -237,16 +264,11 @@ struct Places {
 }
 
 /// Places a group from `base` on, what lives where the cache is emptied `apart` from all else.
-fn place(
-    record: &Record,
-    options: &Options,
-    lanes: &[Vec<u32>],
-    group: &Group,
-    spans: &Spans<'_>,
-    (base, apart): (u64, bool),
-    watch: Watch<'_>,
-) -> Places {
-    let early = early(record, lanes, group, spans);
+fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: bool) -> Places {
+    let Task {
+        record, options, ..
+    } = task;
+    let early = early(record, task.lanes, group, spans);
     let request = |number: &u32| &record.requests[*number as usize];
     let across = clears::across(spans, record, options.device).filter(|_| apart);
     let placed = placing::place(
@@ -271,7 +293,7 @@ fn place(
         },
         base,
         options,
-        watch,
+        task.watch,
     );
     let mut walls = Vec::new();
     if placed.is_apart {
@@ -321,16 +343,15 @@ fn bytes_of(record: &Record, number: u32) -> u64 {
 
 /// The plan of places on the line: slots and sequences.
 fn written(
-    record: &Record,
-    options: &Options,
-    lanes: usize,
+    task: Task<'_>,
     places: &[(u32, u64)],
     groups: &[(Spans<'_>, Places)],
     walls: &Walls,
 ) -> Plan {
+    let record = task.record;
     let mut plan = Plan {
-        made_for: options.made_for.clone(),
-        lanes: vec![Lane::default(); lanes],
+        made_for: task.options.made_for.clone(),
+        lanes: vec![Lane::default(); task.lanes.len()],
         ..Plan::default()
     };
     let early = places

@@ -175,31 +175,31 @@ pub(crate) fn around(
 
 /// Goes through all ways of first fit, until one reaches the bound; answers with them, the best first.
 fn portfolio(instance: &Instance, best: &Best, effort: Effort<'_>) -> Vec<Way> {
-    let all: Vec<Way> = ways().collect();
+    let unknown = || AtomicU64::new(u64::MAX);
+    let mut all: Vec<(Way, AtomicU64)> = ways().map(|way| (way, unknown())).collect();
     let next = AtomicUsize::new(0);
-    let peaks: Vec<AtomicU64> = all.iter().map(|_| AtomicU64::new(u64::MAX)).collect();
     std::thread::scope(|scope| {
         for _ in 0..effort.threads.clamp(1, WAYS) {
-            scope.spawn(|| first_fits(instance, best, &all, &next, &peaks, effort));
+            scope.spawn(|| first_fits(instance, best, &all, &next, effort));
         }
     });
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&way| peaks[way].load(Ordering::Relaxed));
-    order.into_iter().map(|way| all[way]).collect()
+    all.sort_by_key(|(_, peak)| peak.load(Ordering::Relaxed));
+    all.into_iter().map(|(way, _)| way).collect()
 }
 
 fn first_fits(
     instance: &Instance,
     best: &Best,
-    ways: &[Way],
+    ways: &[(Way, AtomicU64)],
     next: &AtomicUsize,
-    peaks: &[AtomicU64],
     effort: Effort<'_>,
 ) {
     let mut packer = Packer::new(instance);
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(way) = ways.get(index) else { return };
+        let Some((way, lowest)) = ways.get(index) else {
+            return;
+        };
         let first = index == 0;
         if !first && ((effort.stop)() || best.reached()) {
             return;
@@ -208,7 +208,7 @@ fn first_fits(
         let go_on: &dyn Fn() -> bool = &|| false;
         let stop: &dyn Fn() -> bool = if first { go_on } else { &|| (effort.stop)() };
         if let Some(peak) = packer.pack(&order, way.gap, best.peak(), stop) {
-            peaks[index].store(peak, Ordering::Relaxed);
+            lowest.store(peak, Ordering::Relaxed);
             best.offer(peak, packer.offsets(), "first fit", effort);
         }
     }

@@ -64,6 +64,7 @@ fn slot(regions: &[u64]) -> impl Strategy<Value = Slot> + use<> {
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "every field of a plan")]
 fn plans() -> impl Strategy<Value = Plan> {
     let regions = prop::collection::vec(
         (1..=MOST_REGION / GRANULE).prop_map(|it| it * GRANULE),
@@ -200,6 +201,7 @@ fn a_file_laid_out_anew_reads() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn what_is_wrong_is_named() {
     let good = text(&small());
     for (from, to, message) in [

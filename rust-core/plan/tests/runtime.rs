@@ -117,6 +117,7 @@ fn hits(plan: &Plan, events: &[Op]) -> f64 {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn requests_find_their_slots_in_a_run() {
     let plain = Training::default();
     for (training, own, other) in [

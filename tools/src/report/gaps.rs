@@ -41,24 +41,7 @@ pub(super) fn fragmentation(
     placed: &[Option<Placed>],
     (peak_at, end): (u64, u64),
 ) -> Fragmentation {
-    let mut moments = Vec::new();
-    for (number, it) in segments.iter().enumerate().filter(|it| it.1.from < it.1.to) {
-        moments.extend([
-            (it.from, Moment::Pin(number)),
-            (it.to, Moment::Unpin(number)),
-        ]);
-    }
-    for (number, row) in rows.iter().enumerate() {
-        if placed.get(number).is_some_and(Option::is_some) && row.from < row.until {
-            moments.extend([
-                (row.from, Moment::Request(number)),
-                (row.until, Moment::Free(number)),
-            ]);
-        }
-    }
-    // What is there to the end is there at the end.
-    moments.retain(|it| it.0 < end || matches!(it.1, Moment::Pin(_) | Moment::Request(_)));
-    moments.sort_unstable();
+    let moments = moments(segments, rows, placed, end);
     let mut runs = Runs::default();
     let mut served = vec![false; rows.len()];
     let (mut pinned, mut live) = (0_u64, 0_u64);
@@ -99,6 +82,33 @@ pub(super) fn fragmentation(
         }
     }
     seen
+}
+
+/// What happens until `end`, in order. What is there to the end is there at the end.
+fn moments(
+    segments: &[Segment],
+    rows: &[Row],
+    placed: &[Option<Placed>],
+    end: u64,
+) -> Vec<(u64, Moment)> {
+    let mut moments = Vec::new();
+    for (number, it) in segments.iter().enumerate().filter(|it| it.1.from < it.1.to) {
+        moments.extend([
+            (it.from, Moment::Pin(number)),
+            (it.to, Moment::Unpin(number)),
+        ]);
+    }
+    for (number, row) in rows.iter().enumerate() {
+        if placed.get(number).is_some_and(Option::is_some) && row.from < row.until {
+            moments.extend([
+                (row.from, Moment::Request(number)),
+                (row.until, Moment::Free(number)),
+            ]);
+        }
+    }
+    moments.retain(|it| it.0 < end || matches!(it.1, Moment::Pin(_) | Moment::Request(_)));
+    moments.sort_unstable();
+    moments
 }
 
 /// Free runs of all segments.

@@ -30,18 +30,7 @@ pub struct Lay {
 
 /// How memory lay, with the blocks of `shown`; `entries` are the history that was recorded.
 pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> Lay {
-    let mut pieces = Pieces::default();
-    let (first, mut now) = (entries.first().map_or(0, |it| it.at), 0);
-    for it in entries {
-        now = it.at.saturating_sub(first).max(now);
-        let at = now.saturating_sub(recording.begin).min(recording.end);
-        match it.action {
-            Action::SegmentAlloc => pieces.open(it.address, it.bytes, at),
-            Action::SegmentFree => pieces.close(it.address, it.bytes, at),
-            Action::Alloc | Action::FreeRequested | Action::FreeCompleted => {}
-        }
-    }
-    let mut pieces = pieces.end(recording.end);
+    let mut pieces = segments_of(entries, recording);
     // By the number of the request.
     let requests: Vec<u64> = entries
         .iter()
@@ -97,6 +86,22 @@ pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> 
         height: heights.values().copied().collect(),
         address: heights.keys().map(|it| format!("{it:#x}")).collect(),
     }
+}
+
+/// Segments, as long as each was there.
+fn segments_of(entries: &[Entry], recording: &Recording) -> Vec<Piece> {
+    let mut pieces = Pieces::default();
+    let (first, mut now) = (entries.first().map_or(0, |it| it.at), 0);
+    for it in entries {
+        now = it.at.saturating_sub(first).max(now);
+        let at = now.saturating_sub(recording.begin).min(recording.end);
+        match it.action {
+            Action::SegmentAlloc => pieces.open(it.address, it.bytes, at),
+            Action::SegmentFree => pieces.close(it.address, it.bytes, at),
+            Action::Alloc | Action::FreeRequested | Action::FreeCompleted => {}
+        }
+    }
+    pieces.end(recording.end)
 }
 
 #[cfg(test)]

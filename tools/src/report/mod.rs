@@ -40,11 +40,12 @@ use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
 
+use crate::advise::{self, Advice};
 use crate::effort::{Limits, threads};
 use crate::input::Input;
 use crate::output::{self, Output};
 use crate::plan::search;
-use crate::{advise, cli, show};
+use crate::{cli, show};
 use curve::{Curve, FINE};
 pub use page::{Allocator, Blocks, Compared, Report};
 use recording::{Recording, Row};
@@ -122,29 +123,9 @@ fn report(
     let (peak_at, peak) = tables::peak(&recording.rows);
     let (live, waiting) = live(recording);
     let shown = shown(&recording.rows);
-    let host = input.whose() == Whose::Host;
-    say("replaying allocators");
-    let mut allocators = match input.whose() {
-        Whose::Host => allocators(recording, input.threshold(), Some(&shown)),
-        // The models are of pinned memory.
-        Whose::Device(_) => Vec::new(),
-    };
-    say("looking for a plan");
-    let plan = match &args.plan {
-        Some(file) => plan::of_file(file)?,
-        None => search(&recording.record, args.time_limit, args.threads),
-    };
-    allocators.push(plan::planned(&plan, recording, &shown));
-    say("looking for advice");
-    // Advice is about the plan that would be made of the whole file.
-    let is_its_own = args.plan.is_none() && recording.cut_after.is_none();
-    let mut look = |record: &Record| match is_its_own {
-        true => plan.clone(),
-        false => search(record, args.time_limit, args.threads),
-    };
-    let advice = host.then(|| advise::advise(input, &mut look)).transpose()?;
+    let (allocators, advice) = judged(input, recording, args, &shown, say)?;
     say("trying settings");
-    let lab = host.then(|| {
+    let lab = (input.whose() == Whose::Host).then(|| {
         let limits = Limits::new(args.time_limit);
         lab::explore(&recording.steps, threads(args.threads), &|| limits.stop())
     });
@@ -191,6 +172,38 @@ fn report(
             .map(|path| compared(path, input.whose()))
             .transpose()?,
     })
+}
+
+/// The models of allocators, a plan beside them, and what it is best to do.
+fn judged(
+    input: &Input,
+    recording: &Recording,
+    args: &cli::Report,
+    shown: &[usize],
+    say: &dyn Fn(&str),
+) -> Result<(Vec<Allocator>, Option<Advice>)> {
+    say("replaying allocators");
+    let mut allocators = match input.whose() {
+        Whose::Host => allocators(recording, input.threshold(), Some(shown)),
+        // The models are of pinned memory.
+        Whose::Device(_) => Vec::new(),
+    };
+    say("looking for a plan");
+    let plan = match &args.plan {
+        Some(file) => plan::of_file(file)?,
+        None => search(&recording.record, args.time_limit, args.threads),
+    };
+    allocators.push(plan::planned(&plan, recording, shown));
+    say("looking for advice");
+    // Advice is about the plan that would be made of the whole file.
+    let is_its_own = args.plan.is_none() && recording.cut_after.is_none();
+    let mut look = |record: &Record| match is_its_own {
+        true => plan.clone(),
+        false => search(record, args.time_limit, args.threads),
+    };
+    let host = input.whose() == Whose::Host;
+    let advice = host.then(|| advise::advise(input, &mut look)).transpose()?;
+    Ok((allocators, advice))
 }
 
 /// Another file, as far as it is compared.

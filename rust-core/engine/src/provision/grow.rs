@@ -14,6 +14,17 @@ use super::pace::Who;
 use super::permits::Purpose;
 use super::{Growth, Provisioner, Refusal, Step, Want, WarmUp};
 
+/// What a request that misses needs.
+#[derive(Clone, Copy)]
+pub(super) struct Need {
+    /// The length of a region for it alone, in bytes.
+    pub(super) exact: usize,
+    /// The time of its step.
+    pub(super) now: Duration,
+    /// The bytes that the budget leaves.
+    pub(super) left: usize,
+}
+
 impl Provisioner {
     /// The next step of a request; `left` is what the budget leaves, in bytes.
     #[inline]
@@ -52,7 +63,7 @@ impl Provisioner {
                 self.engine.working_set_refused();
                 Step::Reap
             }
-            Decision::Pin { bytes } => self.grow(want, bytes, now, left),
+            Decision::Pin { bytes: exact } => self.grow(want, Need { exact, now, left }),
         }
     }
 
@@ -71,36 +82,17 @@ impl Provisioner {
         Step::Pin(self.permit(bytes, purpose, unpin, now))
     }
 
-    /// More memory for a request; `exact` is the region for it alone.
-    fn grow(&mut self, want: &mut Want, exact: usize, now: Duration, left: usize) -> Step {
-        if !std::mem::replace(&mut want.reaped, true) {
-            return Step::Reap;
+    /// More memory for a request.
+    fn grow(&mut self, want: &mut Want, need: Need) -> Step {
+        if let Some(step) = self.before_growth(want, need) {
+            return step;
         }
-        if !std::mem::replace(&mut want.counted, true) {
-            let in_use = self.engine.in_use() + exact;
-            let set = self.engine.largest_set().max(in_use);
-            self.ahead.miss(exact, in_use, set);
-        }
-        // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
-        let warming = self.is_warming() || self.permits.any_of_the_worker();
-        if self.settings.warm_up == WarmUp::Sync && warming {
-            return if self.is_at_work() {
-                Step::Wait { until: None }
-            } else {
-                Step::WarmUp
-            };
-        }
-        if !want.waited
-            && let Some(until) = self.permits.wait_for(exact, now, &self.paces)
-        {
-            want.waited = true;
-            return Step::Wait { until: Some(until) };
-        }
+        let Need { exact, left, .. } = need;
         let largest_set = self.engine.largest_set() as u64;
         let learning = self.engine.is_learning();
         let mood = self.guard.mood(self.engine.rival(), largest_set, learning);
         if exact > self.settings.segment_bytes && want.refused.is_none() && left >= exact {
-            return self.of_its_class(want, exact, now, left, mood);
+            return self.of_its_class(want, need, mood);
         }
         if mood == Mood::Yielding {
             if let Some(block) = self.engine.request_anywhere(want.bytes) {
@@ -112,11 +104,44 @@ impl Provisioner {
             return pass_through(unpin, None);
         }
         if want.refused.is_some() || left < exact {
-            return self.last_resort(want, exact, now, left);
+            return self.last_resort(want, need);
         }
+        self.of_all_classes(want, need, mood)
+    }
+
+    /// What comes before more memory: events are looked at, then a pin under way is waited for.
+    fn before_growth(&mut self, want: &mut Want, need: Need) -> Option<Step> {
+        let Need { exact, now, .. } = need;
+        if !std::mem::replace(&mut want.reaped, true) {
+            return Some(Step::Reap);
+        }
+        if !std::mem::replace(&mut want.counted, true) {
+            let in_use = self.engine.in_use() + exact;
+            let set = self.engine.largest_set().max(in_use);
+            self.ahead.miss(exact, in_use, set);
+        }
+        // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
+        let warming = self.is_warming() || self.permits.any_of_the_worker();
+        if self.settings.warm_up == WarmUp::Sync && warming {
+            return Some(if self.is_at_work() {
+                Step::Wait { until: None }
+            } else {
+                Step::WarmUp
+            });
+        }
+        if want.waited {
+            return None;
+        }
+        let until = self.permits.wait_for(exact, now, &self.paces)?;
+        want.waited = true;
+        Some(Step::Wait { until: Some(until) })
+    }
+
+    /// A request that a segment can serve.
+    fn of_all_classes(&mut self, want: &Want, need: Need, mood: Mood) -> Step {
+        let Need { exact, now, left } = need;
         let allowance = self.allowance(exact);
         let too_much = self.held() + exact > allowance;
-        let mut bytes = self.region_for(exact);
         if mood == Mood::Loose || too_much {
             // Rather a region that is a little too large than more memory than allowed.
             if let Some(block) = self.engine.request_loosely(want.bytes) {
@@ -131,7 +156,8 @@ impl Provisioner {
             Growth::Exact if mood == Mood::Loose => exact + exact / 2,
             _ => 0,
         };
-        bytes = bytes.max(longer.min(self.settings.segment_bytes));
+        let longer_region = longer.min(self.settings.segment_bytes);
+        let bytes = self.region_for(exact).max(longer_region);
         if too_much {
             let beyond = (self.held() + bytes).saturating_sub(allowance);
             self.engine.let_go_least_used(beyond, Of::Segments);
@@ -149,14 +175,8 @@ impl Provisioner {
     /// A request longer than a segment. Its class is stock's, the requests between two powers of two, but
     /// a region is as long as its request. A region of the class that is too short is replaced by one
     /// that is long enough. So a class never has more regions than stock, nor longer ones.
-    fn of_its_class(
-        &mut self,
-        want: &Want,
-        exact: usize,
-        now: Duration,
-        left: usize,
-        mood: Mood,
-    ) -> Step {
+    fn of_its_class(&mut self, want: &Want, need: Need, mood: Mood) -> Step {
+        let Need { exact, now, left } = need;
         if let Some(block) = self.engine.request_loosely(want.bytes) {
             return Step::Block(block);
         }

@@ -1,22 +1,16 @@
 //! The last resorts of a request that the budget or the driver refused: a place among blocks of the
 //! other class, then idle regions unpinned for a region of its own; else upstream serves it.
 
-use std::time::Duration;
-
 use crate::engine::Engine;
+use crate::handover::IdleSegment;
 
-use super::grow::pass_through;
+use super::grow::{Need, pass_through};
 use super::want::Resort;
 use super::{Provisioner, Refusal, Step, Want};
 
 impl Provisioner {
-    pub(super) fn last_resort(
-        &mut self,
-        want: &mut Want,
-        exact: usize,
-        now: Duration,
-        left: usize,
-    ) -> Step {
+    pub(super) fn last_resort(&mut self, want: &mut Want, need: Need) -> Step {
+        let Need { exact, now, left } = need;
         if let Some(block) = self.engine.request_anywhere(want.bytes) {
             return Step::Block(block);
         }
@@ -27,7 +21,7 @@ impl Provisioner {
             Some(_) => usize::MAX,
         };
         let mut unpin = self.engine.take_leaving(needed, usize::MAX);
-        let gone: usize = unpin.iter().map(|it| it.region().bytes).sum();
+        let gone = bytes_of(&unpin);
         let refusal = want.refused.map_or(Refusal::Budget, |(why, _)| why);
         let short = exact.saturating_sub(left.saturating_add(gone));
         if short == 0 && gone > 0 {
@@ -43,19 +37,8 @@ impl Provisioner {
             unpin.extend(self.engine.take_idle(exact));
             return pass_through(unpin, Some(Refusal::Budget));
         }
-        // A buffer that grows would find the budget full of regions a little too short at each step: its
-        // region gets slack here too, as far as unpinned regions leave room for it.
         let room = if want.refused.is_none() && short > 0 {
-            let stocks = exact.checked_next_power_of_two().unwrap_or(exact);
-            let segment = self.settings.segment_bytes;
-            let most = if exact <= segment {
-                // A longer region would serve only requests that are longer than a segment, too.
-                stocks.min(segment)
-            } else {
-                stocks
-            };
-            let wanted = self.region_with_slack(exact).min(most).max(exact);
-            Engine::exact_region(wanted).unwrap_or(exact)
+            self.room_with_slack(exact)
         } else {
             exact
         };
@@ -70,12 +53,30 @@ impl Provisioner {
                 want.resort = resort;
                 unpin.extend(self.engine.take_idle(bytes));
                 if !unpin.is_empty() {
-                    let gone: usize = unpin.iter().map(|it| it.region().bytes).sum();
-                    let room = room.min(left.saturating_add(gone)).max(exact);
+                    let room = room.min(left.saturating_add(bytes_of(&unpin))).max(exact);
                     return Step::Pin(self.permit_for(want, room, unpin, now));
                 }
             }
         }
         pass_through(unpin, Some(refusal))
     }
+
+    /// The length of a region in a full budget, in bytes. A buffer that grows would find the budget full of regions a
+    /// little too short at each step: its region gets slack here too, as far as unpinned regions leave room for it.
+    fn room_with_slack(&mut self, exact: usize) -> usize {
+        let stocks = exact.checked_next_power_of_two().unwrap_or(exact);
+        let segment = self.settings.segment_bytes;
+        let most = if exact <= segment {
+            // A longer region would serve only requests that are longer than a segment, too.
+            stocks.min(segment)
+        } else {
+            stocks
+        };
+        let wanted = self.region_with_slack(exact).min(most).max(exact);
+        Engine::exact_region(wanted).unwrap_or(exact)
+    }
+}
+
+fn bytes_of(regions: &[IdleSegment]) -> usize {
+    regions.iter().map(|it| it.region().bytes).sum()
 }

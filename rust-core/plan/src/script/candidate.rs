@@ -8,7 +8,7 @@ use super::iterations;
 use super::line::Walls;
 use super::placing;
 use super::steady::Steady;
-use super::{Options, Watch, lanes, set_facts, with_slots, written};
+use super::{Options, Task, Watch, lanes, set_facts, with_slots, written};
 use crate::Block;
 use crate::file::Plan;
 use crate::record::{Levels, Record};
@@ -82,11 +82,16 @@ impl Candidate {
         too_much: &dyn Fn(u64) -> bool,
         watch: Watch<'_>,
     ) -> Option<Plan> {
-        let lanes = lanes(record);
+        let task = Task {
+            record,
+            lanes: &lanes(record),
+            options,
+            watch,
+        };
         let mut plan = match &self.0 {
-            Some(steady) => with_slots(record, options, &lanes, 0, steady.clone(), too_much, watch),
-            None => Some(whole(record, options, &lanes, watch)),
-        }?;
+            Some(steady) => with_slots(task, 0, steady.clone(), too_much)?,
+            None => whole(task),
+        };
         let iterations = self.0.as_ref().map_or(0, |it| it.alike.len());
         set_facts(&mut plan, record, iterations);
         Some(plan)
@@ -94,8 +99,8 @@ impl Candidate {
 }
 
 /// Each request of the record has a place, and the record is the iteration. What it does not free has its bytes for good.
-fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_>) -> Plan {
-    let mut plan = once(record, options, lanes, watch);
+fn whole(task: Task<'_>) -> Plan {
+    let mut plan = once(task);
     for lane in &mut plan.lanes {
         lane.period = std::mem::take(&mut lane.prologue);
     }
@@ -103,13 +108,9 @@ fn whole(record: &Record, options: &Options, lanes: &[Vec<u32>], watch: Watch<'_
 }
 
 /// The same, and the record comes once.
-pub(super) fn once(
-    record: &Record,
-    options: &Options,
-    lanes: &[Vec<u32>],
-    watch: Watch<'_>,
-) -> Plan {
-    let numbers: Vec<u32> = lanes.iter().flatten().copied().collect();
+pub(super) fn once(task: Task<'_>) -> Plan {
+    let record = task.record;
+    let numbers: Vec<u32> = task.lanes.iter().flatten().copied().collect();
     let request = |number: &u32| &record.requests[*number as usize];
     let end = record.now + 1;
     let blocks: Vec<Block> = numbers.iter().map(|it| request(it).block(end)).collect();
@@ -122,10 +123,10 @@ pub(super) fn once(
         apart: Some(blocks.iter().map(stays).collect()),
         blocks,
     };
-    let placed = placing::place(&group, 0, options, watch);
+    let placed = placing::place(&group, 0, task.options, task.watch);
     let walls = Walls::new(placed.wall);
     let early: Vec<(u32, u64)> = numbers.into_iter().zip(placed.offsets).collect();
-    let mut plan = written(record, options, lanes.len(), &early, &[], &walls);
+    let mut plan = written(task, &early, &[], &walls);
     plan.facts.lower_bound = placed.bound;
     plan
 }

@@ -7,7 +7,7 @@ use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::candidate::once;
-use super::{Options, Seen, Watch, amount_alone, lanes, set_facts, steady, with_slots};
+use super::{Options, Seen, Task, Watch, amount_alone, lanes, set_facts, steady, with_slots};
 use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::random::Random;
 use crate::record::Record;
@@ -36,6 +36,12 @@ const INTERLEAVED: u64 = 3;
 /// keeps that promise; else iterations that take no more than a quarter more than an amount; else what pins least.
 pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Plan {
     let lanes = lanes(record);
+    let task = Task {
+        record,
+        lanes: &lanes,
+        options,
+        watch,
+    };
     let alone = LazyCell::new(|| amount_alone(record, options));
     // Where nearly nothing lies idle there is no need to know what an amount alone would take.
     let too_much = |bytes: u64| {
@@ -48,10 +54,10 @@ pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Pl
             may_pin = record.peak() / 1000 * SAME;
         }
         let count = steady.alike.len();
-        let made = with_slots(record, options, &lanes, main, steady, &too_much, watch)?;
+        let made = with_slots(task, main, steady, &too_much)?;
         (!too_much(made.reserved())).then_some((made, count))
     });
-    let once = || once_with_room(record, options, &lanes, may_pin, watch);
+    let once = || once_with_room(task, may_pin);
     let (mut plan, count) = match iterations {
         Some((plan, count)) => match with_all(record, &plan, may_pin) {
             Some(plan) => (plan, count),
@@ -97,15 +103,10 @@ fn with_all(record: &Record, plan: &Plan, may_pin: u64) -> Option<Plan> {
 
 /// A place for each request of the record, and room beside it for a run that differs. None if no placement was found that pins no more
 /// than a plan may; or if the run emptied its cache: such a plan does not know what it needs after that.
-fn once_with_room(
-    record: &Record,
-    options: &Options,
-    lanes: &[Vec<u32>],
-    may_pin: u64,
-    watch: Watch<'_>,
-) -> Option<Plan> {
-    let requests: usize = lanes.iter().map(Vec::len).sum();
-    if !(1..=MOST_ONCE).contains(&requests) || !record.clears.is_empty() {
+fn once_with_room(task: Task<'_>, may_pin: u64) -> Option<Plan> {
+    let Task { options, watch, .. } = task;
+    let requests: usize = task.lanes.iter().map(Vec::len).sum();
+    if !(1..=MOST_ONCE).contains(&requests) || !task.record.clears.is_empty() {
         return None;
     }
     let most_asked = (MOST_ASKED / requests.pow(2)).max(FEWEST_ASKED);
@@ -126,7 +127,11 @@ fn once_with_room(
         stop: &stop,
         seen: &seen,
     };
-    let mut plan = once(record, &options, lanes, watch);
+    let mut plan = once(Task {
+        options: &options,
+        watch,
+        ..task
+    });
     if plan.reserved() > may_pin {
         return None;
     }

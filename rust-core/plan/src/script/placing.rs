@@ -11,7 +11,7 @@ use super::spans::Spans;
 use super::{Options, Seen, Watch};
 use crate::file::{GRANULE, MOST_REGION};
 use crate::solve::{around, first_fit};
-use crate::{Block, Effort, Instance, check, solve};
+use crate::{Block, Effort, Instance, Solution, check, solve};
 
 /// A solution is good enough at so many thousandths above the bound.
 const GOOD_ENOUGH: u64 = 1;
@@ -78,6 +78,24 @@ pub(super) struct Placed {
     pub(super) wall: Option<u64>,
     /// Whether parts of it should be given back by themselves.
     pub(super) is_apart: bool,
+}
+
+impl Placed {
+    /// Puts a block of `bytes` bytes at `offset`, unless it crosses a wall there: then says no.
+    fn put(&mut self, at: usize, offset: u64, bytes: u64) -> bool {
+        if crosses(offset, bytes) {
+            return false;
+        }
+        self.offsets[at] = offset;
+        self.end = self.end.max(offset + bytes);
+        true
+    }
+
+    /// Puts a block behind all others.
+    fn put_last(&mut self, at: usize, bytes: u64) {
+        self.offsets[at] = beside_walls(self.end, bytes);
+        self.end = self.offsets[at] + bytes;
+    }
 }
 
 /// How many turns are tried.
@@ -197,11 +215,7 @@ fn place_around(
     };
     placed.bound = placed.bound.max(instance.lower_bound());
     let mut found = around(&instance, &known, watch.stop);
-    let peak = |offsets: &[u64]| {
-        let ends = offsets.iter().zip(instance.blocks());
-        ends.map(|(at, block)| at + block.size).max().unwrap_or(0)
-    };
-    if peak(&found) > enough(instance.lower_bound()) {
+    if peak(&instance, &found) > enough(instance.lower_bound()) {
         // A first iteration is much like all others: each block where the same one lies in those, if none overlaps then.
         let mut like = known.clone();
         for (at, same) in group.like.iter().enumerate() {
@@ -209,19 +223,13 @@ fn place_around(
         }
         let like = around(&instance, &like, watch.stop);
         let is_valid = check(instance.blocks(), group.period.clone(), &like).is_ok();
-        if is_valid && peak(&like) < peak(&found) {
+        if is_valid && peak(&instance, &like) < peak(&instance, &found) {
             found = like;
         }
     }
     let mut left = vec![false; all.len()];
     for (at, offset) in all.iter().copied().zip(found).filter(|it| passes(it.0)) {
-        let (offset, bytes) = (base + offset, group.blocks[at].size);
-        if crosses(offset, bytes) {
-            left[at] = true;
-        } else {
-            placed.offsets[at] = offset;
-            placed.end = placed.end.max(offset + bytes);
-        }
+        left[at] = !placed.put(at, base + offset, group.blocks[at].size);
     }
     if left.contains(&true) {
         let behind = place_some(group, |at| left[at], placed.end, options, watch);
@@ -230,6 +238,12 @@ fn place_around(
         }
         placed.end = behind.end;
     }
+}
+
+/// The first byte after all blocks.
+fn peak(instance: &Instance, offsets: &[u64]) -> u64 {
+    let ends = offsets.iter().zip(instance.blocks());
+    ends.map(|(at, block)| at + block.size).max().unwrap_or(0)
 }
 
 /// Places the blocks that are `chosen` from `base` on. What crosses a wall is placed anew after all others.
@@ -249,9 +263,7 @@ fn place_some(
     let (kept, mut left): (Vec<usize>, Vec<usize>) =
         all.partition(|&at| group.kinds[at] == Kind::Kept);
     for at in kept {
-        let bytes = group.blocks[at].size;
-        placed.offsets[at] = beside_walls(placed.end, bytes);
-        placed.end = placed.offsets[at] + bytes;
+        placed.put_last(at, group.blocks[at].size);
     }
     let kept = placed.end - base;
     placed.bound = kept;
@@ -263,25 +275,14 @@ fn place_some(
                 ..Placed::default()
             };
         };
-        let good = enough(instance.lower_bound());
         // What crossed a wall comes on top.
         let below = placed.end - base;
         let bound = placed.bound.max(kept + instance.lower_bound());
-        let best = AtomicU64::new(u64::MAX);
-        let effort = Effort {
-            joins: false,
-            threads: options.threads,
-            stop: &|| best.load(Relaxed) <= good || (watch.stop)(),
-            seen: &|peak| {
-                best.store(peak, Relaxed);
-                let peak = below + peak;
-                (watch.seen)(Seen { peak, bound });
-            },
+        let seen = &|own: Seen| {
+            let peak = below + own.peak;
+            (watch.seen)(Seen { peak, bound });
         };
-        let solution = match options.quick {
-            true => first_fit(&instance, good, effort),
-            false => solve(&instance, effort),
-        };
+        let solution = solution(&instance, options, Watch { seen, ..watch });
         // What no region holds is cut anyway.
         let base = if solution.peak > MOST_REGION {
             placed.end
@@ -293,22 +294,36 @@ fn place_some(
         }
         let mut crossing = Vec::new();
         for (&at, offset) in left.iter().zip(&solution.offsets) {
-            let (offset, bytes) = (base + offset, group.blocks[at].size);
-            if crosses(offset, bytes) {
+            if !placed.put(at, base + offset, group.blocks[at].size) {
                 crossing.push(at);
-            } else {
-                placed.offsets[at] = offset;
-                placed.end = placed.end.max(offset + bytes);
             }
         }
         if crossing.len() == left.len() {
             // All did: what is placed anew would lie as before.
             let at = crossing.remove(0);
-            let bytes = group.blocks[at].size;
-            placed.offsets[at] = beside_walls(placed.end, bytes);
-            placed.end = placed.offsets[at] + bytes;
+            placed.put_last(at, group.blocks[at].size);
         }
         left = crossing;
     }
     placed
+}
+
+/// Places for the blocks of an instance. Hears of each better peak, of the instance alone.
+fn solution(instance: &Instance, options: &Options, watch: Watch<'_>) -> Solution {
+    let bound = instance.lower_bound();
+    let good = enough(bound);
+    let best = AtomicU64::new(u64::MAX);
+    let effort = Effort {
+        joins: false,
+        threads: options.threads,
+        stop: &|| best.load(Relaxed) <= good || (watch.stop)(),
+        seen: &|peak| {
+            best.store(peak, Relaxed);
+            (watch.seen)(Seen { peak, bound });
+        },
+    };
+    match options.quick {
+        true => first_fit(instance, good, effort),
+        false => solve(instance, effort),
+    }
 }

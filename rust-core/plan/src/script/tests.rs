@@ -28,18 +28,16 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
         let seen = &|_| {};
         let stop = &|| false;
         placing::ease(&mut spans, &options, Watch { stop, seen });
-        let own = place(
+        let task = Task {
             record,
-            &options,
-            &lanes,
-            &group,
-            &spans,
-            (end, true),
-            Watch {
+            lanes: &lanes,
+            options: &options,
+            watch: Watch {
                 stop: &|| true,
                 seen,
             },
-        );
+        };
+        let own = place(task, &group, &spans, end, true);
         let mut lives = |number: u32, offset| {
             let request = &record.requests[number as usize];
             // What is not over by then may live for longer than anybody knows.

@@ -39,77 +39,26 @@ pub struct Agreement {
 impl History {
     /// The history of one device's entries.
     pub fn of(entries: &[Entry]) -> Self {
-        let mut history = Self::default();
-        let mut blocks: HashMap<u64, u32> = HashMap::new();
-        let mut vacant = Vec::new();
-        let mut reserved = 0_u64;
+        let mut reading = Reading::default();
         let mut giving_back = false;
         let mut entries = entries.iter().peekable();
         while let Some(entry) = entries.next() {
-            let &Entry {
-                address,
-                bytes,
-                stream,
-                ..
-            } = entry;
-            let gives_back = entry.action == Action::SegmentFree;
+            let at_once = |next: &&Entry| {
+                next.action == Action::FreeCompleted && next.address == entry.address
+            };
             match entry.action {
-                Action::Alloc => {
-                    let most = blocks.len() as u32; // an entry each, so there are fewer
-                    let block = vacant.pop().unwrap_or(most);
-                    blocks.insert(address, block);
-                    history.put(
-                        Act::Alloc {
-                            block,
-                            bytes,
-                            stream,
-                        },
-                        reserved,
-                    );
-                }
+                Action::Alloc => reading.allocate(entry),
                 Action::FreeRequested => {
-                    let at_once = |next: &&Entry| {
-                        next.action == Action::FreeCompleted && next.address == address
-                    };
-                    if let Some(block) = blocks.get(&address).copied() {
-                        if entries.next_if(at_once).is_some() {
-                            blocks.remove(&address);
-                            vacant.push(block);
-                        } else {
-                            let stream = ELSEWHERE;
-                            history.put(Act::Use { block, stream }, reserved);
-                        }
-                        history.put(Act::Free { block }, reserved);
-                    }
+                    let is_complete = entries.next_if(at_once).is_some();
+                    reading.free(entry.address, is_complete);
                 }
-                Action::FreeCompleted => {
-                    if let Some(block) = blocks.remove(&address) {
-                        vacant.push(block);
-                        history.put(Act::Complete { block }, reserved);
-                    }
-                }
-                Action::SegmentAlloc => {
-                    reserved += bytes;
-                    history.peak_reserved = history.peak_reserved.max(reserved);
-                }
-                Action::SegmentFree => {
-                    reserved = reserved.saturating_sub(bytes);
-                    if !giving_back {
-                        history.put(Act::Clear, reserved);
-                    }
-                    if let Some(last) = history.reserved.last_mut() {
-                        *last = reserved;
-                    }
-                }
+                Action::FreeCompleted => reading.complete(entry.address),
+                Action::SegmentAlloc => reading.reserve(entry.bytes),
+                Action::SegmentFree => reading.give_back(entry.bytes, !giving_back),
             }
-            giving_back = gives_back;
+            giving_back = entry.action == Action::SegmentFree;
         }
-        history
-    }
-
-    fn put(&mut self, act: Act, reserved: u64) {
-        self.acts.push(act);
-        self.reserved.push(reserved);
+        reading.history
     }
 
     /// Replays it on a model.
@@ -129,6 +78,73 @@ impl History {
             differs,
             peak: (usage.peak_reserved, self.peak_reserved),
             end: (usage.reserved, self.reserved.last().copied().unwrap_or(0)),
+        }
+    }
+}
+
+/// A history as far as its entries are read.
+#[derive(Debug, Default)]
+struct Reading {
+    history: History,
+    /// Blocks by their addresses.
+    blocks: HashMap<u64, u32>,
+    /// Numbers of blocks that are no more.
+    vacant: Vec<u32>,
+    reserved: u64,
+}
+
+impl Reading {
+    fn put(&mut self, act: Act) {
+        self.history.acts.push(act);
+        self.history.reserved.push(self.reserved);
+    }
+
+    fn allocate(&mut self, entry: &Entry) {
+        let most = self.blocks.len() as u32; // an entry each, so there are fewer
+        let block = self.vacant.pop().unwrap_or(most);
+        self.blocks.insert(entry.address, block);
+        self.put(Act::Alloc {
+            block,
+            bytes: entry.bytes,
+            stream: entry.stream,
+        });
+    }
+
+    fn free(&mut self, address: u64, is_complete: bool) {
+        let Some(&block) = self.blocks.get(&address) else {
+            return;
+        };
+        if is_complete {
+            self.blocks.remove(&address);
+            self.vacant.push(block);
+        } else {
+            let stream = ELSEWHERE;
+            self.put(Act::Use { block, stream });
+        }
+        self.put(Act::Free { block });
+    }
+
+    fn complete(&mut self, address: u64) {
+        if let Some(block) = self.blocks.remove(&address) {
+            self.vacant.push(block);
+            self.put(Act::Complete { block });
+        }
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.reserved += bytes;
+        let peak = &mut self.history.peak_reserved;
+        *peak = self.reserved.max(*peak);
+    }
+
+    /// A segment goes back to the driver: the `first` in a row is an emptied cache.
+    fn give_back(&mut self, bytes: u64, first: bool) {
+        self.reserved = self.reserved.saturating_sub(bytes);
+        if first {
+            self.put(Act::Clear);
+        }
+        if let Some(last) = self.history.reserved.last_mut() {
+            *last = self.reserved;
         }
     }
 }

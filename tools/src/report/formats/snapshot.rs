@@ -98,25 +98,8 @@ fn events(
             write_moment(to, callers, &next.remove())?;
         }
         run.step(*step);
-        for Change { place, pinned: is } in run.changes() {
-            let action = if is { "segment_alloc" } else { "segment_free" };
-            if is {
-                pinned.insert(place.address, place.bytes);
-            } else {
-                pinned.remove(&place.address);
-            }
-            let (at, stream) = (step.at, 0);
-            write_moment(
-                to,
-                callers,
-                &Moment {
-                    action,
-                    place,
-                    at,
-                    stream,
-                    row: None,
-                },
-            )?;
+        for change in run.changes() {
+            write_moment(to, callers, &of_segment(change, step.at, pinned))?;
         }
         let Some((index, row)) = rows.next_if(|it| it.1.step == number) else {
             continue;
@@ -150,6 +133,23 @@ fn events(
         write_moment(to, callers, moment)?;
     }
     Ok(())
+}
+
+/// A segment that is pinned or unpinned, of which `pinned` is told.
+fn of_segment(change: Change, at: u64, pinned: &mut BTreeMap<u64, u64>) -> Moment {
+    let Change { place, pinned: is } = change;
+    if is {
+        pinned.insert(place.address, place.bytes);
+    } else {
+        pinned.remove(&place.address);
+    }
+    Moment {
+        action: if is { "segment_alloc" } else { "segment_free" },
+        place,
+        at,
+        stream: 0,
+        row: None,
+    }
 }
 
 /// What is pinned at the end, and what lives in it.

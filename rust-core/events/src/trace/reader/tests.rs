@@ -19,6 +19,7 @@ fn refused(text: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn the_lines_of_the_documentation() {
     let text = r#"{"format":"pinbuddy-trace","version":5,"memory":"both"}
 {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":3}

@@ -103,15 +103,6 @@ const FLOAT32: u64 = 4;
 pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
     let tokens = batch.sequences * batch.length;
     let wide = tokens * shape.hidden * BFLOAT16;
-    let own = wide / ranks;
-    let square = shape.hidden * shape.hidden / ranks;
-    let none = Op::default();
-    let kept = |out| Op {
-        out,
-        kept: true,
-        ..none
-    };
-    let passed = |out| Op { out, ..none };
     let norm = Op {
         beside: tokens * FLOAT32,
         branches: true,
@@ -122,19 +113,53 @@ pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
         adds: true,
         ..kept(wide)
     };
-    let mut ops = vec![
-        norm,
-        Op {
-            weights: 3 * square,
-            ..kept(3 * own)
-        },
-    ];
+    let dropout = Op {
+        beside: wide / 2,
+        ..passed(wide)
+    };
+    let dropout = (!shape.modern).then_some(dropout);
+    let mut ops = vec![norm];
+    ops.extend(attention(shape, batch, ranks));
+    ops.extend(dropout);
+    ops.extend([add, norm]);
+    match shape.experts {
+        Some(experts) => ops.extend(mixture(shape, experts, tokens)),
+        None => ops.extend(dense(shape, tokens, ranks)),
+    }
+    ops.extend(dropout);
+    ops.push(add);
+    ops
+}
+
+fn passed(out: u64) -> Op {
+    Op {
+        out,
+        ..Op::default()
+    }
+}
+
+fn kept(out: u64) -> Op {
+    Op {
+        kept: true,
+        ..passed(out)
+    }
+}
+
+/// Queries, keys and values, what comes of them, and its projection.
+fn attention(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
+    let tokens = batch.sequences * batch.length;
+    let wide = tokens * shape.hidden * BFLOAT16;
+    let own = wide / ranks;
+    let square = shape.hidden * shape.hidden / ranks;
     let heads = shape.heads / ranks;
+    let mut ops = vec![Op {
+        weights: 3 * square,
+        ..kept(3 * own)
+    }];
     if shape.modern {
         ops.push(kept(2 * own)); // rotated queries and keys
-        let softmax = tokens * heads * FLOAT32;
         ops.push(Op {
-            beside: softmax,
+            beside: tokens * heads * FLOAT32, // of the softmax
             scratch: 2 * own,
             ..kept(own)
         });
@@ -152,36 +177,25 @@ pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
         weights: square,
         ..passed(wide)
     });
-    let dropout = Op {
-        beside: wide / 2,
-        ..passed(wide)
-    };
-    if !shape.modern {
-        ops.push(dropout);
-    }
-    ops.extend([add, norm]);
-    match shape.experts {
-        Some(experts) => ops.extend(mixture(shape, experts, tokens)),
-        None => {
-            let inner = tokens * shape.inner / ranks * BFLOAT16;
-            let up = if shape.modern { 2 } else { 1 };
-            let weights = shape.hidden * shape.inner / ranks;
-            ops.push(Op {
-                weights: up * weights,
-                ..kept(up * inner)
-            });
-            ops.push(kept(inner));
-            ops.push(Op {
-                weights,
-                ..passed(wide)
-            });
-        }
-    }
-    if !shape.modern {
-        ops.push(dropout);
-    }
-    ops.push(add);
     ops
+}
+
+/// The two or three matrices between the norms.
+fn dense(shape: Shape, tokens: u64, ranks: u64) -> [Op; 3] {
+    let inner = tokens * shape.inner / ranks * BFLOAT16;
+    let up = if shape.modern { 2 } else { 1 };
+    let weights = shape.hidden * shape.inner / ranks;
+    [
+        Op {
+            weights: up * weights,
+            ..kept(up * inner)
+        },
+        kept(inner),
+        Op {
+            weights,
+            ..passed(tokens * shape.hidden * BFLOAT16)
+        },
+    ]
 }
 
 /// Tokens go to the ranks of their experts and back.
