@@ -3,9 +3,10 @@
 Each rule takes all text files, by their paths from the root, and yields complaints: "path:line: what is wrong".
 """
 
+import posixpath
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 Files = dict[str, str]
@@ -130,6 +131,27 @@ def documents(files: Files) -> Iterator[str]:
             for name in re.findall(r"(?<![\w./-])ci/[\w/.-]+\.sh", line):
                 if name not in files:
                     yield f"{path}:{number}: there is no {name}"
+
+
+def anchor(heading: str) -> str:
+    """What a link to a heading ends with."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def links(files: Files, exists: Callable[[str], bool] = lambda path: (ROOT / path).exists()) -> Iterator[str]:
+    """Links of documents lead to files of the checkout, and to headings in them."""
+    for path, text in files.items():
+        if not path.endswith(".md"):
+            continue
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+            to, _, part = target.partition("#")
+            to = posixpath.normpath(posixpath.join(posixpath.dirname(path), to)) if to else path
+            if "://" in target:
+                continue
+            if not exists(to):
+                yield f"{path}: there is no {to} to link to"
+            elif part and part not in map(anchor, re.findall("^#+ (.*)", files.get(to, ""), re.MULTILINE)):
+                yield f"{path}: {to} has no heading {part} to link to"
 
 
 if __name__ == "__main__":

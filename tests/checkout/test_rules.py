@@ -28,6 +28,9 @@ class ThisCheckout(unittest.TestCase):
     def test_what_documents_name(self):
         self.assertEqual([*rules.documents(FILES)], [])
 
+    def test_links_of_documents(self):
+        self.assertEqual([*rules.links(FILES)], [])
+
     def test_messages_and_their_explanations(self):
         self.assertEqual([*messages(FILES)], [])
 
@@ -62,6 +65,12 @@ class WhatBreaksARule(unittest.TestCase):
         files |= {WORKFLOW: "# A.\n", ".github/workflows/b.yml": "# B.\n", "ci/a.sh": BASH, "ci/b.sh": BASH}
         expected = ["no row explains PINBUDDY_SIM_B", "x.md:1: there is no ci/gone.sh", "x.md:2: BUDDY_LOK is no setting", "b.yml", "ci/b.sh"]
         self.complaints(rules.documents, files, *expected)
+
+    def test_links_of_documents(self):
+        files = {"README.md": "[a](docs/x.md#what-it-does-1) [b](docs/gone.md)\n```\n[c](c.md)\n```\n[d](https://d.e/f)"}
+        files |= {"docs/x.md": "# X\n## What `it` does: 1\n[up](../README.md) [here](#here) [there](x.md#x)\n"}
+        expected = ["README.md: there is no docs/gone.md", "docs/x.md: docs/x.md has no heading here"]
+        self.complaints(lambda all_files: rules.links(all_files, all_files.__contains__), files, *expected)
 
     def test_messages_without_an_explanation_and_the_other_way_round(self):
         files = {

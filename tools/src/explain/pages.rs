@@ -9,8 +9,8 @@ macro_rules! pages {
 }
 
 /// Those for users. Others are about building, testing and measuring pinbuddy, which takes its sources.
-const PAGES: [(&str, &str); 18] = pages! {
-    "advice" "comparison" "concepts" "deploy" "device" "glossary" "plans" "plugin" "python" "ranks" "releases" "report"
+const PAGES: [(&str, &str); 17] = pages! {
+    "advice" "comparison" "concepts" "deploy" "device" "glossary" "plans" "plugin" "python" "releases" "report"
     "settings" "simulate" "simulator" "top" "troubleshooting" "variables"
 };
 
