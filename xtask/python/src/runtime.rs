@@ -25,14 +25,6 @@ impl Runtime {
         }
     }
 
-    /// For messages: `in the simulator`.
-    pub fn place(&self) -> &'static str {
-        match self {
-            Self::Simulated(_) => "in the simulator",
-            Self::Real => "on this machine",
-        }
-    }
-
     /// Whether this is the machine's own CUDA.
     pub fn is_real(&self) -> bool {
         matches!(self, Self::Real)

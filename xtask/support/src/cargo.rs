@@ -37,17 +37,10 @@ pub fn library(messages: &str, name: &str) -> Result<PathBuf> {
 
 /// The program called `name` among cargo's messages.
 pub fn executable(messages: &str, name: &str) -> Result<PathBuf> {
-    executables(messages)
-        .into_iter()
+    let mut programs = all(messages).filter_map(|message| message.executable);
+    programs
         .find(|path| path.file_name().is_some_and(|it| it == name))
         .with_context(|| format!("cargo built no {name}"))
-}
-
-/// All programs among cargo's messages.
-fn executables(messages: &str) -> Vec<PathBuf> {
-    all(messages)
-        .filter_map(|message| message.executable)
-        .collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ pub mod progress;
 pub mod refusal;
 pub mod relay;
 pub mod scratch;
-pub mod stamp;
 pub mod table;
 pub mod tally;
 pub mod typed;
