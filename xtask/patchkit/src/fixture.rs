@@ -109,6 +109,16 @@ impl Fixture {
         fs::write(path, text).unwrap();
     }
 
+    /// A series of one patch to one file of the tree.
+    pub fn add_series(&self, name: &str, subject: &str, path: &str, hunk: &str) {
+        let diff = format!("--- a/{path}\n+++ b/{path}\n{hunk}");
+        self.write(&format!("ours/patches/{name}/series"), "one.patch\n");
+        self.write(
+            &format!("ours/patches/{name}/one.patch"),
+            &patch(subject, &diff),
+        );
+    }
+
     pub fn header(&self, text: &str) {
         self.write(&format!("tree/{HEADER}"), text);
     }

@@ -8,8 +8,7 @@ use serde_json::json;
 
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::contents::{AUTOLOAD, BACKENDS, EXAMPLE, SCRIPT};
-use crate::build_wheel::{contents, library, licences, program};
+use crate::build_wheel::{contents, library, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::wheel::name::WheelName;
@@ -19,11 +18,6 @@ use crate::wheel::writer::{Contents, NewFile};
 
 /// The manifest that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
-
-/// entry_points.txt.
-pub fn entry_points() -> String {
-    format!("[console_scripts]\n{SCRIPT}\n\n[{BACKENDS}]\n{AUTOLOAD}\n")
-}
 
 /// One library in the manifest.
 #[derive(Serialize)]
@@ -45,26 +39,12 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     let stem = format!("{}-{}", name.name, name.version);
     let dist_info = format!("{stem}.dist-info");
     let root = paths::root();
-    let moves = [
-        (
-            "cxx-bridge/include/pinbuddy",
-            "pinbuddy/include/pinbuddy".to_owned(),
-        ),
-        ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
-        (EXAMPLE.0, EXAMPLE.1.to_owned()),
-        ("LICENSE", format!("{dist_info}/licenses/LICENSE")),
-        ("NOTICE", format!("{dist_info}/licenses/NOTICE")),
-    ];
-    let mut files = contents::gather(root, &moves)?;
-    files.extend(licences::of_crates(
-        root,
-        &format!("{dist_info}/licenses/crates"),
-    )?);
-    let prefix = format!("{dist_info}/licenses/");
-    let licences: Vec<String> = files
-        .keys()
-        .filter_map(|it| Some(it.strip_prefix(&prefix)?.to_owned()))
-        .collect();
+    let places = (
+        "pinbuddy/include/pinbuddy",
+        &*format!("{dist_info}/licenses"),
+    );
+    let mut files = contents::ours(root, places)?;
+    let licences = contents::licences(&files, &dist_info);
     files.insert(
         program::IN_WHEEL.to_owned(),
         NewFile::library(program.bytes.clone()),
@@ -98,7 +78,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         (format!("{dist_info}/WHEEL"), wheel(name).into()),
         (
             format!("{dist_info}/entry_points.txt"),
-            entry_points().into(),
+            contents::entry_points(String::new()).into(),
         ),
         (
             format!("{dist_info}/{}", provenance::NAME),

@@ -76,7 +76,7 @@ pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
 }
 
 /// METADATA with another version, and with our licence files if its format lists them.
-pub fn rewrite_metadata(text: &str, version: &str, licences: &[&str]) -> Result<String> {
+pub fn rewrite_metadata(text: &str, version: &str, licences: &[String]) -> Result<String> {
     let (head, body) = text
         .split_once("\n\n")
         .map_or((text, None), |(head, body)| (head, Some(body)));
@@ -238,7 +238,7 @@ mod tests {
     fn only_the_version_changes() {
         let fork = "2.15.0+cu132.pinbuddy.0.1.0";
         insta::assert_snapshot!("version_py", rewrite_version_py(VERSION_PY, fork).unwrap());
-        let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"];
+        let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"].map(str::to_owned);
         insta::assert_snapshot!(
             "metadata",
             rewrite_metadata(METADATA, fork, &licences).unwrap()
