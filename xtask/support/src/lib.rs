@@ -2,7 +2,6 @@
 //!
 //! Knows nothing of wheels, patches or torch.
 
-pub mod calls;
 pub mod cargo;
 pub mod disk;
 pub mod failure;
