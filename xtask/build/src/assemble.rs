@@ -130,14 +130,14 @@ impl Fork<'_> {
         );
         let from = &self.provenance.inputs.base_wheel;
         let base = WheelName::parse(&from.name)?;
-        let crates = match self.has_program() {
-            true => library::crates_in_wheel(root)?,
-            false => library::linked_crates(root)?,
+        let roots = match self.has_program() {
+            true => library::WHEEL,
+            false => library::LIBRARY,
         };
         let bill = sbom::document(
             ("torch", &name.version),
             Some((&from.name, &base.version, &from.sha256)),
-            &crates,
+            &library::crates(root, roots)?,
         )?;
         text(format!("{new}/{}", sbom::NAME), bill);
         Ok(Contents { stem, files })

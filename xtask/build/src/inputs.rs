@@ -71,7 +71,8 @@ pub fn of<'a>(
 /// The digest of all of them.
 pub fn sources(root: &Path) -> Result<String> {
     let mut files = BTreeMap::new();
-    let crates = library::folders_with(root, &[env!("CARGO_PKG_NAME")])?;
+    let roots = [library::WHEEL, &[env!("CARGO_PKG_NAME")]].concat();
+    let crates = library::folders(root, &roots)?;
     for source in &crates {
         collect(root, source, &mut files)?;
     }

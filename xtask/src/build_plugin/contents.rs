@@ -67,7 +67,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     let bill = sbom::document(
         (&name.name, &name.version),
         None,
-        &library::crates_in_wheel(root)?,
+        &library::crates(root, library::WHEEL)?,
     )?;
     for (path, text) in [
         (MANIFEST.to_owned(), lines(&manifest)?),
