@@ -2,10 +2,8 @@
 //!
 //! Makes and inspects environments. Knows nothing of our wheels and builds nothing.
 
-pub mod beside;
 pub mod environment;
 pub mod pip;
-pub mod runtime;
 pub mod simulator;
 pub mod tools;
 
