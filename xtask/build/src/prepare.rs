@@ -17,7 +17,7 @@ use xtask_support::hash::Digest;
 use xtask_support::paths;
 use xtask_support::progress::{Progress, Step};
 use xtask_support::scratch::Scratch;
-use xtask_wheel::metadata::TorchVersion;
+use xtask_wheel::metadata::fork_version;
 use xtask_wheel::platform::Floors;
 use xtask_wheel::provenance::{Inputs, Provenance};
 use xtask_wheel::verify::{Expected, Facts};
@@ -98,12 +98,7 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
         Ok(headers)
     })?;
     let inputs = inputs::gather(plan, &base, cuda, &compilers, &tools)?;
-    let fork_version = TorchVersion {
-        version: facts.torch_version.clone(),
-        cuda: None,
-        hip: None,
-    }
-    .fork(&inputs.pinbuddy);
+    let fork_version = fork_version(&facts.torch_version, &inputs.pinbuddy);
     Ok(Prepared {
         tools,
         base,
