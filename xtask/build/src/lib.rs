@@ -23,7 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use xshell::{Shell, cmd};
+use xshell::{Cmd, Shell, cmd};
 
 use crate::plan::Plan;
 use assemble::Fork;
@@ -137,15 +137,8 @@ fn link<'a>(
 pub fn commit() -> Option<String> {
     let shell = Shell::new().ok()?;
     shell.change_dir(paths::root());
-    let changes = cmd!(shell, "git status --porcelain")
-        .quiet()
-        .ignore_stderr()
-        .read()
-        .ok()?;
-    let head = cmd!(shell, "git rev-parse HEAD")
-        .quiet()
-        .ignore_stderr()
-        .read()
-        .ok()?;
+    let read = |command: Cmd<'_>| command.quiet().ignore_stderr().read().ok();
+    let changes = read(cmd!(shell, "git status --porcelain"))?;
+    let head = read(cmd!(shell, "git rev-parse HEAD"))?;
     changes.is_empty().then_some(head)
 }
