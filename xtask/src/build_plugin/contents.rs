@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Library, Program};
@@ -16,17 +16,46 @@ use crate::wheel::provenance::{self, Provenance};
 use crate::wheel::sbom;
 use crate::wheel::writer::{Contents, NewFile};
 
-/// The manifest that the Python package reads.
+/// Where the manifest is that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
 
+/// The manifest.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: u32,
+    libraries: Vec<Listed>,
+    version: String,
+}
+
 /// One library in the manifest.
-#[derive(Serialize)]
-struct Listed<'a> {
-    torch: &'a str,
-    cuda: &'a str,
-    header_sha256: &'a str,
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Listed {
+    cuda: String,
     file: String,
-    sha256: &'a str,
+    header_sha256: String,
+    sha256: String,
+    torch: String,
+}
+
+impl Manifest {
+    /// Of a plug-in of that version, with these libraries.
+    pub fn of(version: &str, libraries: &[Library]) -> Self {
+        let listed = libraries.iter().map(|library| {
+            let known = &library.provenance;
+            Listed {
+                cuda: library.cuda.clone(),
+                file: file(known),
+                header_sha256: known.header_sha256.0.clone(),
+                sha256: known.library_sha256.clone(),
+                torch: known.torch_version.clone(),
+            }
+        });
+        Self {
+            format: 1,
+            libraries: listed.collect(),
+            version: version.to_owned(),
+        }
+    }
 }
 
 /// The file of one library, within the package.
@@ -49,20 +78,11 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         program::IN_WHEEL.to_owned(),
         NewFile::library(program.bytes.clone()),
     );
-    let mut listed = Vec::new();
     for library in libraries {
-        let known = &library.provenance;
-        let path = format!("pinbuddy/{}", file(known));
+        let path = format!("pinbuddy/{}", file(&library.provenance));
         files.insert(path, NewFile::library(library.bytes.clone()));
-        listed.push(Listed {
-            torch: &known.torch_version,
-            cuda: &library.cuda,
-            header_sha256: &known.header_sha256.0,
-            file: file(known),
-            sha256: &known.library_sha256,
-        });
     }
-    let manifest = json!({ "format": 1, "version": name.version, "libraries": listed });
+    let manifest = Manifest::of(&name.version, libraries);
     let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
     let bill = sbom::document(
         (&name.name, &name.version),
@@ -95,7 +115,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     Ok(Contents { stem, files })
 }
 
-fn lines(value: &serde_json::Value) -> Result<Vec<u8>> {
+fn lines(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     Ok(text)

@@ -153,16 +153,12 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
         error.to_string()
     };
     assert!(!refused(&libraries).is_empty());
-    assert_eq!(
-        refused(&libraries[..1]),
-        "pinbuddy/plugin.json is not what was written"
-    );
     let mut another = two();
     another[0].provenance.header_sha256.0 = "45".repeat(32);
-    assert_eq!(
-        refused(&another),
-        "pinbuddy/plugin.json says something else of torch 2.8.0+cu128"
-    );
+    for libraries in [&libraries[..1], &another] {
+        let said = refused(libraries);
+        assert_eq!(said, "pinbuddy/plugin.json is not what was written");
+    }
 }
 
 #[test]

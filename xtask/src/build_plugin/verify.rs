@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use serde::Deserialize;
 
-use super::contents::MANIFEST;
+use super::contents::{MANIFEST, Manifest, file};
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::contents::entry_points;
@@ -14,20 +13,6 @@ use crate::support::progress::Step;
 use crate::wheel::name::WheelName;
 use crate::wheel::platform::needed;
 use crate::wheel::result;
-
-#[derive(Deserialize)]
-struct Manifest {
-    version: String,
-    libraries: Vec<Listed>,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    torch: String,
-    header_sha256: String,
-    file: String,
-    sha256: String,
-}
 
 /// Verifies every byte against RECORD, and everything that torch, pip and the Python package rely on.
 pub fn verify(
@@ -50,25 +35,16 @@ pub fn verify(
     wheel.text("pinbuddy/_plugin.py")?;
     let manifest: Manifest = serde_json::from_str(&wheel.text(MANIFEST)?)?;
     ensure!(
-        manifest.version == name.version && manifest.libraries.len() == libraries.len(),
+        manifest == Manifest::of(&name.version, libraries),
         "{MANIFEST} is not what was written"
     );
-    for (listed, library) in manifest.libraries.iter().zip(libraries) {
-        let known = &library.provenance;
+    for library in libraries {
+        let path = format!("pinbuddy/{}", file(&library.provenance));
         ensure!(
-            listed.torch == known.torch_version
-                && listed.header_sha256 == known.header_sha256.0
-                && listed.sha256 == known.library_sha256,
-            "{MANIFEST} says something else of torch {}",
-            known.torch_version
-        );
-        let path = format!("pinbuddy/{}", listed.file);
-        let bytes = wheel.bytes(&path)?;
-        ensure!(
-            bytes == library.bytes,
+            wheel.bytes(&path)? == library.bytes,
             "{path} is not the library that was compiled"
         );
-        let (_, own) = needed(&bytes)?;
+        let (_, own) = needed(&library.bytes)?;
         ensure!(
             own.as_deref() == Some(LIBRARY),
             "the SONAME of {path} is {own:?}"
