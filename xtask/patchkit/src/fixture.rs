@@ -1,7 +1,7 @@
 //! A checkout of ours and a tree of the release that its series is for, in a temporary folder; and releases in words.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -60,6 +60,15 @@ pub fn releases() -> Versions {
 /// The words of a command line.
 pub fn typed(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
+}
+
+/// What git says in a folder. Commits are made by x.
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=x", "-c", "user.email=x", "-C"]);
+    let output = git.arg(folder).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Fixture {
@@ -162,11 +171,8 @@ impl Fixture {
         }
     }
 
-    pub fn git(&self, arguments: &[&str]) {
-        let mut git = std::process::Command::new("git");
-        git.args(["-c", "user.name=x", "-c", "user.email=x", "-C"]);
-        let output = git.arg(self.tree()).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+    pub fn git(&self, arguments: &[&str]) -> String {
+        git(&self.tree(), arguments)
     }
 
     /// Makes the tree a checkout with one commit.

@@ -17,6 +17,7 @@ use anyhow::{Context, Result, ensure};
 use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::program::Compiling;
+use crate::build_wheel::summary::print;
 use crate::build_wheel::{assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
@@ -47,13 +48,7 @@ pub struct Library {
 }
 
 pub fn run(args: &cli::BuildPlugin) -> Result<()> {
-    let summary = build(args, Flavour::Wheel)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else {
-        print!("\n{summary}");
-    }
-    Ok(())
+    print(&build(args, Flavour::Wheel)?, args.json)
 }
 
 /// Builds the wheel with libraries of a flavour; progress goes to standard error.

@@ -20,7 +20,7 @@ use xshell::{Shell, cmd};
 use crate::build_wheel::assemble::{self, Fork};
 use crate::build_wheel::compile::{self, LIBRARY};
 use crate::build_wheel::inputs;
-use crate::build_wheel::summary::Summary;
+use crate::build_wheel::summary::{self, Summary};
 use crate::cli;
 use crate::python::{pip, tools};
 use crate::support::hash::Digest;
@@ -74,13 +74,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let _lock = lock::take("source")?;
     disk::require(&plan.work, ROOM, "build PyTorch")?;
     disk::require_writable(&plan.out)?;
-    let summary = make(&plan, &Progress::new(STEPS))?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else {
-        print!("\n{summary}");
-    }
-    Ok(())
+    summary::print(&make(&plan, &Progress::new(STEPS))?, args.json)
 }
 
 /// Everything after the checks.

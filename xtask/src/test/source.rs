@@ -66,18 +66,11 @@ pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
         !needs.iter().any(|it| it == LINKED),
         "{LIBRARY} needs {LINKED}, which is linked with it"
     );
-    let linked = |project: &Project<'_>| {
-        project
-            .build
-            .join("with/lib")
-            .join(LINKED)
-            .metadata()?
-            .modified()
-    };
-    let before = linked(&project)?;
+    let linked = project.build.join("with/lib").join(LINKED);
+    let before = linked.metadata()?.modified()?;
     progress.step("build again", |_| project.install(true))?;
     ensure!(
-        before == linked(&project)?,
+        before == linked.metadata()?.modified()?,
         "nothing has changed, and {LINKED} was linked anew"
     );
     Ok(Tally {

@@ -133,14 +133,7 @@ impl Checkout {
 
     /// Commits what is in a folder beside what the tree has.
     pub fn add(&mut self, folder: &Path, message: &str) -> Result<()> {
-        let add = [
-            "-c",
-            "core.fileMode=false",
-            "add",
-            "--force",
-            "--ignore-removal",
-            ".",
-        ];
+        let add = "-c core.fileMode=false add --force --ignore-removal .".split(' ');
         let git_dir = self.text(&["rev-parse", "--absolute-git-dir"])?;
         let command = self
             .git(&[])
@@ -155,15 +148,9 @@ impl Checkout {
         // A partial clone does not have the files that nobody reads.
         let tree = self.text(&["write-tree", "--missing-ok"])?;
         let (shell, root, tip) = (&self.shell, &self.root, &self.tip);
-        let settings = [
-            "-c",
-            "user.useConfigOnly=true",
-            "-c",
-            "i18n.commitEncoding=UTF-8",
-        ];
         let commit = cmd!(
             shell,
-            "git -C {root} {settings...} commit-tree -p {tip} {tree}"
+            "git -C {root} -c user.useConfigOnly=true -c i18n.commitEncoding=UTF-8 commit-tree -p {tip} {tree}"
         );
         let made = git::text(self.with_own(git::unbound(commit)).stdin(message));
         let made = made.map_err(|error| {

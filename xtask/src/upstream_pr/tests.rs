@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::cli::upstream_pr::{Kind, UpstreamPr};
 use crate::support::hash::Digest;
-use xtask_patchkit::fixture::{ADDED, Fixture, HEADER, patched, pristine};
+use xtask_patchkit::fixture::{ADDED, Fixture, HEADER, git, patched, pristine};
 
 const NOTE: &str = "docs/note.md";
 
@@ -61,17 +60,6 @@ fn propose(fixture: &Fixture, args: &UpstreamPr) -> String {
         return said;
     };
     format!("{before}HEAD (HASH{after}")
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Every file below a folder, by its hash.
