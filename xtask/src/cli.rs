@@ -109,14 +109,9 @@ impl BuildWheel {
     pub fn plain(torch: Option<&str>, python: &Path, out: &Path) -> Self {
         Self {
             torch: torch.map(str::to_owned),
-            wheel: None,
             python: python.to_path_buf(),
             out: out.to_path_buf(),
-            dry_run: false,
-            json: false,
-            cargo: None,
-            source: None,
-            building: SourceBuild::default(),
+            ..Self::default()
         }
     }
 }

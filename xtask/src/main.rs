@@ -75,11 +75,5 @@ fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {
         print!("{}", Plan::make(args)?.describe());
         return Ok(());
     }
-    let summary = build_wheel::build(args)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else {
-        print!("\n{summary}");
-    }
-    Ok(())
+    build_wheel::summary::print(&build_wheel::build(args)?, args.json)
 }

@@ -2,17 +2,14 @@
 //! them.
 
 use std::convert::Infallible;
-use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use xshell::{Shell, cmd};
 
 use crate::sim::saying;
-use crate::support::refusal::refuse;
-use crate::support::{cargo, paths};
+use crate::support::cargo;
 
 /// A program, which is called as its package.
 pub struct Program {
@@ -36,39 +33,19 @@ pub const QUESTIONS: Program = Program {
 impl Program {
     /// Compiles it unless it is current; returns its path.
     pub fn ensure(&self) -> Result<PathBuf> {
-        let what = format!("compiling {}", self.what);
-        let messages = saying(&what, || self.compile())?;
-        cargo::executable(&messages, self.package)
-    }
-
-    fn compile(&self) -> Result<String> {
-        let shell = Shell::new()?;
-        shell.change_dir(paths::root());
-        let (cargo, package) = (
-            env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
-            self.package,
-        );
+        let Self { package, what } = *self;
         // With this program's own profile, so that `cargo run --release -p xtask -- bench` measures speeds.
-        let profile = if cfg!(debug_assertions) {
-            "dev"
-        } else {
-            "release"
+        let profile = match cfg!(debug_assertions) {
+            true => "dev",
+            false => "release",
         };
-        let output = cmd!(
-            shell,
-            "{cargo} build --quiet --locked --profile {profile} --package {package}
-             --message-format json-render-diagnostics"
-        );
-        let output = output.quiet().ignore_status().output();
-        let output = output.context("running cargo")?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        Err(refuse(format!("{} does not compile", self.what))
-            .found(String::from_utf8_lossy(&output.stderr).trim())
-            .expected(format!("{package} to compile"))
-            .remedy(format!("cargo build --package {package}"))
-            .into())
+        let output = saying(&format!("compiling {what}"), || {
+            let output = cargo::build(&[package], profile).output();
+            output.context("running cargo")
+        })?;
+        let again = format!("cargo build --package {package}");
+        let messages = cargo::messages(&output, what, package, &again)?;
+        cargo::executable(&messages, package)
     }
 }
 

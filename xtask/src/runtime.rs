@@ -1,16 +1,41 @@
 //! The CUDA runtime of a command: with `--real` this machine's, checked; otherwise the simulator, built.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
 use crate::programs::TOOLS;
-pub use crate::python::runtime::Runtime;
+use crate::python::simulator::Simulator;
 use crate::sim;
 use crate::support::paths;
 use crate::support::refusal::refuse;
 use xtask_patchkit::release::Versions;
+
+/// A CUDA runtime, ready to use.
+#[derive(Clone, Debug)]
+pub enum Runtime {
+    /// The simulator, with one GPU.
+    Simulated(Simulator),
+    /// The machine's own, with all its GPUs.
+    Real,
+}
+
+impl Runtime {
+    /// A command that runs `program` on this runtime.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
+        match self {
+            Self::Simulated(simulator) => simulator.command(program, 1),
+            Self::Real => Ok(Command::new(program)),
+        }
+    }
+
+    /// Whether this is the machine's own CUDA.
+    pub fn is_real(&self) -> bool {
+        matches!(self, Self::Real)
+    }
+}
 
 /// This machine's own if `real`, refused if it has no usable GPU; otherwise the simulator.
 pub fn choose(real: bool) -> Result<Runtime> {

@@ -15,8 +15,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use xshell::{Shell, cmd};
-
 use crate::cli;
 use crate::python::simulator::{DRIVER, MANAGEMENT, PRELOAD, Simulator, before};
 use crate::support::cargo;
@@ -119,37 +117,20 @@ fn explain(error: &std::io::Error, program: &str) -> crate::support::refusal::Re
 /// Compiles the two libraries unless they are current, and installs them below target/; the stub under both names that
 /// PyTorch looks for.
 pub fn build() -> Result<Simulator> {
-    let messages = saying("building the simulated CUDA runtime", compile)?;
+    const PACKAGES: [&str; 2] = ["pinbuddy-cuda-sim", "pinbuddy-cuda-driver-stub"];
+    let what = "the simulated CUDA runtime";
+    let output = saying(&format!("building {what}"), || {
+        let mut command = cargo::build(&PACKAGES, "release");
+        let output = command.arg("--target-dir").arg(paths::target()).output();
+        output.context("running cargo")
+    })?;
+    let again = format!("cargo build --release -p {}", PACKAGES.join(" -p "));
+    let messages = cargo::messages(&output, what, "tests/cuda-sim", &again)?;
     let folder = paths::target().join("cuda-sim");
     for (library, name) in [(PRELOAD, PRELOAD), (STUB, DRIVER), (STUB, MANAGEMENT)] {
         install(&cargo::library(&messages, library)?, &folder.join(name))?;
     }
     Ok(Simulator::at(folder))
-}
-
-/// Runs cargo and returns its messages.
-fn compile() -> Result<String> {
-    let shell = Shell::new()?;
-    shell.change_dir(paths::root());
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target = paths::target();
-    let output = cmd!(
-        shell,
-        "{cargo} build --quiet --release --locked -p pinbuddy-cuda-sim -p pinbuddy-cuda-driver-stub
-         --target-dir {target} --message-format json-render-diagnostics"
-    )
-    .quiet()
-    .ignore_status()
-    .output()
-    .context("running cargo")?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(refuse("the simulated CUDA runtime does not compile")
-        .found(String::from_utf8_lossy(&output.stderr).trim())
-        .expected("tests/cuda-sim to compile")
-        .remedy("cargo build --release -p pinbuddy-cuda-sim -p pinbuddy-cuda-driver-stub")
-        .into())
 }
 
 /// Installs a library by a rename, so that processes which have loaded the old one keep it.

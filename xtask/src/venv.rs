@@ -3,11 +3,10 @@
 //! They also have numpy, without which torch warns at each start. Invariant: an environment with a marker is
 //! complete, and has the wheel whose hash the marker names.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::build_wheel::plan::Plan;
@@ -19,7 +18,6 @@ use crate::support::hash::Digest;
 use crate::support::progress::{Progress, Step};
 use crate::support::scratch::Scratch;
 use crate::support::{disk, links, lock, paths, watch};
-use crate::wheel::record;
 use crate::{build_wheel, cli};
 
 const MARKER: &str = "pinbuddy-venv.json";
@@ -125,63 +123,41 @@ fn marker(folder: &Path) -> Option<Marker> {
     folder.join("bin/python").exists().then_some(marker)
 }
 
-/// Makes an environment, with the packages of the other one if that is complete and of the same Python.
+/// Makes an environment. If the other one is complete and of the same Python, it is a copy of that: pip then replaces torch.
 fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step) -> Result<()> {
-    let donor =
-        marker(other).filter(|it| it.python == wanted.python && it.version == wanted.version);
-    disk::require(
-        folder,
-        if donor.is_some() { ROOM_BESIDE } else { ROOM },
-        "install torch",
-    )?;
+    let has_packages =
+        marker(other).is_some_and(|it| it.python == wanted.python && it.version == wanted.version);
+    let room = if has_packages { ROOM_BESIDE } else { ROOM };
+    disk::require(folder, room, "install torch")?;
     step.say("making the environment");
-    // Not by a rename, since an environment contains its own path.
-    tools::make_environment(&plan.python.executable, folder)?;
-    if donor.is_some() {
-        step.say("sharing what is the same");
-        let (major, minor, _) = wanted.version;
-        let site = format!("lib/python{major}.{minor}/site-packages");
-        share(&other.join(&site), &folder.join(&site))?;
-        links::scripts(other, folder)?;
+    if has_packages {
+        return share(other, folder);
     }
-    Ok(())
+    // Not by a rename, since an environment contains its own path.
+    tools::make_environment(&plan.python.executable, folder)
 }
 
-/// Links every package of one site-packages into another, except torch's own files.
+/// Makes `to` a copy of an environment, without its marker. Its commands run its own interpreter.
 fn share(from: &Path, to: &Path) -> Result<()> {
-    let torch = torch_names(from)?;
-    for entry in fs::read_dir(from).with_context(|| format!("listing {}", from.display()))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let target = to.join(&name);
-        if torch.contains(&*name.to_string_lossy()) || target.exists() {
+    let _ = fs::remove_dir_all(to);
+    links::tree(from, to)?;
+    fs::remove_file(to.join(MARKER))?;
+    let (old, new) = (from.display().to_string(), to.display().to_string());
+    for entry in fs::read_dir(to.join("bin"))? {
+        let path = entry?.path();
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        if path.is_symlink() || !text.contains(&old) {
             continue;
         }
-        links::tree(&entry.path(), &target)?;
+        let rights = fs::metadata(&path)?.permissions();
+        // The file that both have stays as it is.
+        fs::remove_file(&path)?;
+        fs::write(&path, text.replace(&old, &new))?;
+        fs::set_permissions(&path, rights)?;
     }
     Ok(())
-}
-
-/// The entries of site-packages that came with torch, by its RECORD.
-fn torch_names(site: &Path) -> Result<BTreeSet<String>> {
-    let mut names = BTreeSet::new();
-    for entry in fs::read_dir(site)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with("torch-") && name.ends_with(".dist-info") {
-            let record = site.join(&name).join("RECORD");
-            let text = fs::read_to_string(&record)
-                .with_context(|| format!("reading {}", record.display()))?;
-            let rows = record::parse(&text)?;
-            names.extend(
-                rows.into_keys()
-                    .filter_map(|path| Some(path.split('/').next()?.to_owned())),
-            );
-        }
-    }
-    // `../../../bin/torchrun` and the byte code of single modules belong to no package folder.
-    names.remove("..");
-    names.remove("__pycache__");
-    Ok(names)
 }
 
 fn install(tools: &Tools, folder: &Path, wheel: &Path, replace: bool, step: &Step) -> Result<()> {
@@ -273,25 +249,27 @@ mod tests {
     }
 
     #[test]
-    fn shares_all_but_torch() {
+    fn a_copy_runs_its_own_interpreter_and_is_not_complete_yet() {
         let root = tempfile::tempdir().unwrap();
         let (from, to) = (root.path().join("from"), root.path().join("to"));
+        for folder in [from.join("bin"), from.join("lib/numpy"), to.join("bin")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let command = format!("#!{}/bin/python\nrun()\n", from.display());
         for (name, text) in [
-            (
-                "torch-2.15.0.dist-info/RECORD",
-                "torch/a.py,,\ntorch-2.15.0.dist-info/RECORD,,\n../../../bin/torchrun,,\n",
-            ),
-            ("torch/a.py", "official"),
-            ("numpy/b.py", "shared"),
-            ("pip/c.py", "theirs"),
+            ("bin/f2py", command.as_str()),
+            ("bin/other", "#!/bin/sh\n"),
+            ("lib/numpy/b.py", "shared"),
+            (MARKER, "{}"),
         ] {
-            fs::create_dir_all(from.join(name).parent().unwrap()).unwrap();
             fs::write(from.join(name), text).unwrap();
         }
-        fs::create_dir_all(to.join("pip")).unwrap();
+        fs::write(to.join("bin/old"), "of an interrupted run").unwrap();
         share(&from, &to).unwrap();
-        assert_eq!(fs::read_to_string(to.join("numpy/b.py")).unwrap(), "shared");
-        assert!(!to.join("torch").exists() && !to.join("torch-2.15.0.dist-info").exists());
-        assert!(!to.join("pip/c.py").exists(), "what is there stays");
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+        assert_eq!(read(to.join("bin/f2py")), command.replace("/from/", "/to/"));
+        assert_eq!(read(from.join("bin/f2py")), command);
+        assert_eq!(read(to.join("lib/numpy/b.py")), "shared");
+        assert!(!to.join(MARKER).exists() && !to.join("bin/old").exists());
     }
 }

@@ -1,140 +1,166 @@
-//! Collects the fork's own files: compiled libraries, patched headers, rewritten metadata and documents.
+//! A fork wheel from its base: our own files, rewritten metadata and documents.
+//!
+//! Invariant: a wheel gets its name only after it was read back and verified.
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
 
 use crate::compile::LIBRARY;
-use crate::prepare::Prepared;
-use crate::{contents, library, program};
-use xtask_support::hash::Digest;
+use crate::summary::{self, StepTime, Summary};
+use crate::{commit, contents, library, program};
+use xtask_support::hash::{self, Digest};
 use xtask_support::paths;
-use xtask_wheel::metadata;
+use xtask_support::progress::{Progress, Step};
+use xtask_support::scratch::Scratch;
 use xtask_wheel::name::WheelName;
 use xtask_wheel::platform::Floors;
 use xtask_wheel::provenance::{self, Provenance};
-use xtask_wheel::sbom;
-use xtask_wheel::verify::Checked;
-use xtask_wheel::writer::{Contents, NewFile};
+use xtask_wheel::result::{self, Promise};
+use xtask_wheel::verify::{self, Checked};
+use xtask_wheel::writer::{self, Contents, NewFile};
+use xtask_wheel::{metadata, sbom};
 
-/// The results of compiling and linking.
-pub struct Made {
-    /// libtorch_pinbuddy.so.
-    pub library: Vec<u8>,
-    /// libtorch.so with our library in its NEEDED list.
-    pub libtorch: Vec<u8>,
-    /// pinbuddy-tools.
-    pub program: Vec<u8>,
-    /// The system requirements of all three.
+/// How many steps [`Fork::write`] reports.
+pub const STEPS: usize = 2;
+
+/// What makes a fork wheel of another: of the official one, or of one that PyTorch's own build has linked with our library.
+pub struct Fork<'a> {
+    /// The other wheel.
+    pub base: &'a Path,
+    /// The result's name.
+    pub name: WheelName,
+    /// What was compiled or patched and is not in the base, by its path in the wheel.
+    pub made: BTreeMap<String, NewFile>,
+    /// The result's provenance. One that names a program is of a wheel with the command `pinbuddy`.
+    pub provenance: Provenance,
+    /// The patched header's path in the wheel, and its pinned hash.
+    pub header: (&'a str, &'a str),
+    /// The path in the wheel of the library that has ours in its NEEDED list.
+    pub asks: &'a str,
+    /// The system requirements of all that was compiled.
     pub floors: Floors,
-    /// The platform tag for these requirements.
-    pub tag: String,
+    /// The size of our library.
+    pub library_bytes: u64,
 }
 
-/// The provenance of a fork wheel made from `ready`, with the patched `header`.
-pub fn provenance(ready: &Prepared, header: &str, made: &Made) -> Provenance {
-    Provenance {
-        program_sha256: Some(Digest::of(&made.program).hex()),
-        ..of_library(ready, header, &made.library, &made.floors)
+impl Fork<'_> {
+    /// Writes the wheel into a folder. `python` is the interpreter that it is for.
+    pub fn write(self, out: &Path, python: &Path, progress: &Progress) -> Result<Summary> {
+        let promise = Promise {
+            name: &self.name,
+            header: self.header,
+            provenance: &self.provenance,
+            library: LIBRARY,
+            asks: self.asks,
+            program: self.has_program().then_some(program::IN_WHEEL),
+        };
+        let (path, sha256) = publish(
+            out.join(self.name.to_string()),
+            "write the fork wheel",
+            progress,
+            |file, step| {
+                let mut base = verify::open(self.base)?;
+                let contents = self.contents(&mut base)?;
+                writer::write(&mut base, &contents, file, step)
+            },
+            |file, step| result::verify(file, &promise, step),
+        )?;
+        Ok(Summary {
+            bytes: fs::metadata(&path)?.len(),
+            install: summary::install(python, &path),
+            path,
+            sha256,
+            version: self.name.version,
+            series: self.provenance.inputs.series,
+            floors: self.floors,
+            tag: self.name.platform,
+            library_bytes: self.library_bytes,
+            commit: commit(),
+            steps: StepTime::list(progress.times()),
+        })
     }
-}
 
-/// The provenance of a library that was compiled against `ready`, with the patched `header`.
-pub fn of_library(ready: &Prepared, header: &str, library: &[u8], floors: &Floors) -> Provenance {
-    Provenance {
-        format: 1,
-        version: ready.fork_version.clone(),
-        torch_version: ready.facts.torch_version.clone(),
-        inputs: ready.inputs.clone(),
-        header_sha256: (
-            ready.facts.header_sha256.clone(),
-            Digest::of(&ready.headers[header]).hex(),
-        ),
-        library_sha256: Digest::of(library).hex(),
-        program_sha256: None,
-        floors: floors
-            .newest
-            .iter()
-            .map(|(set, version)| (set.clone(), version.to_string()))
-            .collect(),
+    fn has_program(&self) -> bool {
+        self.provenance.program_sha256.is_some()
     }
-}
 
-/// Every file of the fork that is not the base wheel's.
-pub fn assemble(
-    official: &mut Checked,
-    name: &WheelName,
-    ready: &Prepared,
-    provenance: &Provenance,
-    made: &Made,
-) -> Result<Contents> {
-    let root = paths::root();
-    let old = format!("{}.dist-info", official.stem);
-    let stem = format!("torch-{}", name.version);
-    let new = format!("{stem}.dist-info");
-    let mut files = contents::ours(root, &new)?;
-    let licences: Vec<String> = files
-        .keys()
-        .filter_map(|path| Some(path.strip_prefix(&format!("{new}/licenses/"))?.to_owned()))
-        .collect();
-    for (path, bytes) in &ready.headers {
-        files.insert(path.clone(), NewFile::text(bytes.clone()));
-    }
-    files.insert(
-        format!("torch/lib/{LIBRARY}"),
-        NewFile::library(made.library.clone()),
-    );
-    files.insert(
-        program::IN_WHEEL.into(),
-        NewFile::library(made.program.clone()),
-    );
-    files.insert(
-        "torch/lib/libtorch.so".into(),
-        NewFile::library(made.libtorch.clone()),
-    );
-    let mut text = |path: String, contents: Vec<u8>| files.insert(path, NewFile::text(contents));
-    let version_py = official.text("torch/version.py")?;
-    text(
-        "torch/version.py".into(),
-        metadata::rewrite_version_py(&version_py, &name.version)?.into(),
-    );
-    let licences: Vec<&str> = licences.iter().map(String::as_str).collect();
-    let metadata = official.text(&format!("{old}/METADATA"))?;
-    text(
-        format!("{new}/METADATA"),
-        metadata::rewrite_metadata(&metadata, &name.version, &licences)?.into(),
-    );
-    let wheel = official.text(&format!("{old}/WHEEL"))?;
-    text(
-        format!("{new}/WHEEL"),
-        metadata::rewrite_wheel(&wheel, &name.tags())?.into(),
-    );
-    let entry_points = format!("{old}/entry_points.txt");
-    let mut entries = if official.rows.contains_key(&entry_points) {
-        official.text(&entry_points)?
-    } else {
-        String::new()
-    };
-    for (group, entry) in [
-        ("console_scripts", contents::SCRIPT),
-        (contents::BACKENDS, contents::AUTOLOAD),
-    ] {
-        if let Some(more) = metadata::add_entry_point(&entries, group, entry) {
-            entries = more;
+    /// Every file of the fork that is not the base's.
+    fn contents(&self, base: &mut Checked) -> Result<Contents> {
+        let (root, name) = (paths::root(), &self.name);
+        let stem = format!("torch-{}", name.version);
+        let (old, new) = (
+            format!("{}.dist-info", base.stem),
+            format!("{stem}.dist-info"),
+        );
+        let places = (
+            "torch/include/pinbuddy",
+            &*format!("{new}/licenses/pinbuddy"),
+        );
+        let mut files = contents::ours(root, places)?;
+        let licences = contents::licences(&files, &new);
+        files.extend(self.made.clone());
+        let mut text = |path: String, text: Vec<u8>| files.insert(path, NewFile::text(text));
+        let version = "torch/version.py";
+        let rewritten = metadata::rewrite_version_py(&base.text(version)?, &name.version)?;
+        text(version.into(), rewritten.into());
+        let described = base.text(&format!("{old}/METADATA"))?;
+        let described = metadata::rewrite_metadata(&described, &name.version, &licences)?;
+        text(format!("{new}/METADATA"), described.into());
+        let tags = metadata::rewrite_wheel(&base.text(&format!("{old}/WHEEL"))?, &name.tags())?;
+        text(format!("{new}/WHEEL"), tags.into());
+        let mut listed = |file: &str| {
+            let path = format!("{old}/{file}");
+            let is_there = base.rows.contains_key(&path);
+            is_there.then(|| base.text(&path)).transpose()
+        };
+        if self.has_program() {
+            let entries = contents::entry_points(listed("entry_points.txt")?.unwrap_or_default());
+            text(format!("{new}/entry_points.txt"), entries.into());
         }
+        if let Some(list) = listed("top_level.txt")? {
+            let list = contents::top_level(&list);
+            text(format!("{new}/top_level.txt"), list.into());
+        }
+        text(
+            format!("{new}/{}", provenance::NAME),
+            self.provenance.to_json()?,
+        );
+        let from = &self.provenance.inputs.base_wheel;
+        let base = WheelName::parse(&from.name)?;
+        let roots = match self.has_program() {
+            true => library::WHEEL,
+            false => library::LIBRARY,
+        };
+        let bill = sbom::document(
+            ("torch", &name.version),
+            Some((&from.name, &base.version, &from.sha256)),
+            &library::crates(root, roots)?,
+        )?;
+        text(format!("{new}/{}", sbom::NAME), bill);
+        Ok(Contents { stem, files })
     }
-    text(format!("{new}/entry_points.txt"), entries.into());
-    let top_level = format!("{old}/top_level.txt");
-    if official.rows.contains_key(&top_level) {
-        let list = contents::top_level(&official.text(&top_level)?);
-        text(format!("{new}/top_level.txt"), list.into());
-    }
-    text(format!("{new}/{}", provenance::NAME), provenance.to_json()?);
-    let base = &ready.base;
-    let from = (base.name.to_string(), &base.name.version, &base.sha256);
-    let bill = sbom::document(
-        ("torch", &name.version),
-        Some((&from.0, from.1, from.2)),
-        &library::crates_in_wheel(root)?,
-    )?;
-    text(format!("{new}/{}", sbom::NAME), bill);
-    Ok(Contents { stem, files })
+}
+
+/// Writes a wheel, reads it back, and only then gives it its name, with its SHA-256 in a file beside it. Returns both.
+pub fn publish(
+    path: PathBuf,
+    what: &str,
+    progress: &Progress,
+    write: impl FnOnce(&Path, &Step) -> Result<()>,
+    verify: impl FnOnce(&Path, &Step) -> Result<()>,
+) -> Result<(PathBuf, String)> {
+    let unfinished = Scratch::file(&path)?;
+    progress.step(what, |step| {
+        write(unfinished.path(), step).with_context(|| format!("writing {}", path.display()))
+    })?;
+    progress.step("read it back", |step| {
+        verify(unfinished.path(), step).context("the wheel that was written is invalid")?;
+        let sha256 = Digest::of_file(unfinished.path())?.hex();
+        unfinished.publish(&path)?;
+        hash::write_beside(&path, &sha256)?;
+        Ok((path.clone(), sha256))
+    })
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use xshell::{Cmd, Shell, cmd};
+use xshell::{Shell, cmd};
 
 use xtask_python::tools::Tools;
 use xtask_support::cargo;
@@ -67,66 +68,34 @@ pub struct Against<'a> {
     pub fork_version: &'a str,
 }
 
-/// A build tool, and the packages that contain it.
-#[derive(Clone, Copy, Debug)]
-struct Tool {
-    /// Its file name.
-    name: &'static str,
-    /// The package on Debian-like systems.
-    apt: &'static str,
-    /// The package on Red Hat-like systems.
-    dnf: &'static str,
-}
-
-/// All of them.
-const TOOLS: [Tool; 4] = [
-    tool("g++", "g++", "gcc-c++"),
-    tool("cargo", "cargo", "cargo"),
-    tool("rustc", "rustc", "rust"),
-    tool("git", "git", "git"),
+/// Build tools, each with the packages that contain it on Debian-like and on Red Hat-like systems.
+const TOOLS: [(&str, &str, &str); 4] = [
+    ("g++", "g++", "gcc-c++"),
+    ("cargo", "cargo", "cargo"),
+    ("rustc", "rustc", "rust"),
+    ("git", "git", "git"),
 ];
-
-const fn tool(name: &'static str, apt: &'static str, dnf: &'static str) -> Tool {
-    Tool { name, apt, dnf }
-}
-
-impl Tool {
-    /// The first line of `--version`, if it runs.
-    fn version(self) -> Option<String> {
-        let shell = Shell::new().ok()?;
-        let name = self.name;
-        let text = cmd!(shell, "{name} --version")
-            .quiet()
-            .ignore_stderr()
-            .read()
-            .ok()?;
-        Some(text.lines().next().unwrap_or_default().to_owned())
-    }
-
-    fn remedy(self) -> String {
-        let Self { name, apt, dnf } = self;
-        let rust = match name {
-            "cargo" | "rustc" => "install Rust with rustup, or ",
-            _ => "",
-        };
-        format!("{rust}apt-get install {apt}, or dnf install {dnf}")
-    }
-}
 
 /// The compilers' versions, or a refusal that names the package to install.
 pub fn compilers() -> Result<BTreeMap<String, String>> {
+    let shell = Shell::new()?;
     let mut versions = BTreeMap::new();
-    for tool in TOOLS {
-        let name = tool.name;
-        let Some(version) = tool.version() else {
+    for (name, apt, dnf) in TOOLS {
+        let command = cmd!(shell, "{name} --version");
+        let Ok(said) = command.quiet().ignore_stderr().read() else {
+            let rust = match name {
+                "cargo" | "rustc" => "install Rust with rustup, or ",
+                _ => "",
+            };
             return Err(refuse(format!("there is no {name} on the PATH"))
                 .expected(format!("a working `{name} --version`"))
-                .remedy(tool.remedy())
+                .remedy(format!("{rust}apt-get install {apt}, or dnf install {dnf}"))
                 .into());
         };
         // git and cargo do not affect the bytes.
         if matches!(name, "g++" | "rustc") {
-            versions.insert(name.to_owned(), version);
+            let first = said.lines().next().unwrap_or_default();
+            versions.insert(name.to_owned(), first.to_owned());
         }
     }
     Ok(versions)
@@ -145,54 +114,41 @@ pub fn compile(
     let api = include.join("torch/csrc/api/include");
     let folders = env::join_paths([&against.overlay.join("torch/include"), &include, &api])
         .context("a folder with a colon in its name cannot be an include folder")?;
-    let shell = Shell::new()?;
-    shell.change_dir(root);
-    let mut command = cmd!(
-        shell,
-        "cargo build -p pinbuddy-bridge --profile {profile} --features torch --locked --target-dir {target} --message-format json-render-diagnostics"
-    )
-    .env("PINBUDDY_TORCH_INCLUDE", folders)
-    .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
-    .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
-    .env("PINBUDDY_FORK_VERSION", against.fork_version)
-    .env("CARGO_ENCODED_RUSTFLAGS", rust_flags(root, target, flavour).join("\x1f"))
-    .env("CXXFLAGS", cxx_flags(root, target, against, flavour).join(" "))
-    .env("CC_SHELL_ESCAPED_FLAGS", "1")
-    .env("CXX", "g++");
-    command = cleaned(command);
+    let mut command = cargo::build(&["pinbuddy-bridge"], profile);
+    command
+        .args(["--features", "torch", "--target-dir"])
+        .arg(target)
+        .env("PINBUDDY_TORCH_INCLUDE", folders)
+        .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
+        .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
+        .env("PINBUDDY_FORK_VERSION", against.fork_version)
+        .env(
+            "CXXFLAGS",
+            cxx_flags(root, target, against, flavour).join(" "),
+        )
+        .env("CC_SHELL_ESCAPED_FLAGS", "1")
+        .env("CXX", "g++");
+    clean(&mut command, root, target, flavour);
     if !matches!(flavour, Flavour::Wheel) {
-        command = command.env("PINBUDDY_DEBUG", "1");
+        command.env("PINBUDDY_DEBUG", "1");
     }
     if let Flavour::Coverage = flavour {
         // Build scripts count as well; their counts are for nobody.
-        let unused = target.join("scripts.profraw");
-        command = command
-            .env("PINBUDDY_COVERAGE", "1")
-            .env("LLVM_PROFILE_FILE", unused);
+        command.env("PINBUDDY_COVERAGE", "1");
+        command.env("LLVM_PROFILE_FILE", target.join("scripts.profraw"));
     }
     if let Flavour::Sanitized { flags, .. } = flavour {
-        command = command.env("PINBUDDY_SANITIZE", flags.join(" "));
+        command.env("PINBUDDY_SANITIZE", flags.join(" "));
     }
     step.say("cargo build");
-    let output = command
-        .quiet()
-        .ignore_status()
-        .output()
-        .context("running cargo")?;
-    if !output.status.success() {
-        return Err(refuse("the library does not compile")
-            .found(String::from_utf8_lossy(&output.stderr).trim())
-            .expected("cxx-bridge to compile against the patched headers")
-            .into());
-    }
-    cargo::library(
-        &String::from_utf8_lossy(&output.stdout),
-        "libpinbuddy_bridge.so",
-    )
+    let output = command.output().context("running cargo")?;
+    let expected = "cxx-bridge against the patched headers";
+    let messages = cargo::messages(&output, "the library", expected, "")?;
+    cargo::library(&messages, "libpinbuddy_bridge.so")
 }
 
-/// The command without the caller's settings that would change the bytes or their path.
-pub(crate) fn cleaned(mut command: Cmd<'_>) -> Cmd<'_> {
+/// Takes from the command the caller's settings that would change the bytes or their path, and gives it rustc's flags.
+pub(crate) fn clean(command: &mut Command, root: &Path, target: &Path, flavour: Flavour) {
     for name in [
         "CFLAGS",
         "RUSTFLAGS",
@@ -204,18 +160,18 @@ pub(crate) fn cleaned(mut command: Cmd<'_>) -> Cmd<'_> {
         "PINBUDDY_DEBUG",
         "PINBUDDY_SANITIZE",
     ] {
-        command = command.env_remove(name);
+        command.env_remove(name);
     }
-    for (name, _) in
-        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PROFILE_"))
-    {
-        command = command.env_remove(name);
+    let set = env::vars_os().map(|(name, _)| name);
+    for name in set.filter(|it| it.to_string_lossy().starts_with("CARGO_PROFILE_")) {
+        command.env_remove(name);
     }
-    command
+    let flags = rust_flags(root, target, flavour).join("\x1f");
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags);
 }
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
-pub(crate) fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
+fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
     // Who reads counts looks for the sources where they are.
     if let Flavour::Coverage = flavour {
         return vec!["-Cinstrument-coverage".to_owned()];

@@ -8,40 +8,29 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{inputs, licences};
 use xtask_support::paths;
+use xtask_wheel::metadata;
 use xtask_wheel::writer::NewFile;
 
 /// The command `pinbuddy`, as entry_points.txt has it.
-pub const SCRIPT: &str = "pinbuddy = pinbuddy.__main__:main";
+const SCRIPT: &str = "pinbuddy = pinbuddy.__main__:main";
 /// What torch calls at the end of its import, in the group [`BACKENDS`].
-pub const AUTOLOAD: &str = "pinbuddy = pinbuddy._plugin:autoload";
+const AUTOLOAD: &str = "pinbuddy = pinbuddy._plugin:autoload";
 /// The group of entry points that torch calls.
-pub const BACKENDS: &str = "torch.backends";
+const BACKENDS: &str = "torch.backends";
 
 /// The example that `pinbuddy try` runs: its path here, and in a wheel (`_try.py`).
 pub const EXAMPLE: (&str, &str) = ("examples/offload.py", "pinbuddy/examples/offload.py");
 
-/// The files of a fork wheel by path in the wheel. `dist_info` is its .dist-info folder.
-pub fn ours(root: &Path, dist_info: &str) -> Result<BTreeMap<String, NewFile>> {
+/// The files of a wheel of ours by their path there. `places` are the folders of our headers and of the licences.
+pub fn ours(root: &Path, places: (&str, &str)) -> Result<BTreeMap<String, NewFile>> {
+    let (headers, texts) = places;
     let moves = [
-        (
-            "cxx-bridge/include/pinbuddy",
-            "torch/include/pinbuddy".to_owned(),
-        ),
-        ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
-        (EXAMPLE.0, EXAMPLE.1.to_owned()),
-        ("LICENSE", format!("{dist_info}/licenses/pinbuddy/LICENSE")),
-        ("NOTICE", format!("{dist_info}/licenses/pinbuddy/NOTICE")),
+        ("cxx-bridge/include/pinbuddy", headers),
+        ("cxx-bridge/python/pinbuddy", "pinbuddy"),
+        EXAMPLE,
+        ("LICENSE", &format!("{texts}/LICENSE")),
+        ("NOTICE", &format!("{texts}/NOTICE")),
     ];
-    let mut files = gather(root, &moves)?;
-    files.extend(licences::of_crates(
-        root,
-        &format!("{dist_info}/licenses/pinbuddy/crates"),
-    )?);
-    Ok(files)
-}
-
-/// Maps each folder of this repository to its folder in the wheel.
-pub fn gather(root: &Path, moves: &[(&str, String)]) -> Result<BTreeMap<String, NewFile>> {
     let mut files = BTreeMap::new();
     for (from, to) in moves {
         let mut found = BTreeMap::new();
@@ -57,7 +46,25 @@ pub fn gather(root: &Path, moves: &[(&str, String)]) -> Result<BTreeMap<String, 
             files.insert(name.replacen(from, to, 1), NewFile::text(bytes));
         }
     }
+    files.extend(licences::of_crates(root, &format!("{texts}/crates"))?);
     Ok(files)
+}
+
+/// The licences among these files, as METADATA lists them.
+pub fn licences(files: &BTreeMap<String, NewFile>, dist_info: &str) -> Vec<String> {
+    let folder = format!("{dist_info}/licenses/");
+    let found = files.keys().filter_map(|it| it.strip_prefix(&folder));
+    found.map(str::to_owned).collect()
+}
+
+/// entry_points.txt with our command, and with what torch calls at the end of its import.
+pub fn entry_points(mut text: String) -> String {
+    for (group, entry) in [("console_scripts", SCRIPT), (BACKENDS, AUTOLOAD)] {
+        if let Some(more) = metadata::add_entry_point(&text, group, entry) {
+            text = more;
+        }
+    }
+    text
 }
 
 /// top_level.txt with our package, sorted as usual.

@@ -30,22 +30,17 @@ pub fn find(plan: &Plan, tools: &Tools) -> Result<Option<PathBuf>> {
     let cuda = plan.versions.cuda(&facts.cuda)?;
     let compilers = compile::compilers()?;
     let wanted = inputs::gather(plan, &base, cuda, &compilers, tools)?;
-    let mut found: Vec<_> = fs::read_dir(&plan.out)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path
-                .file_name()
-                .and_then(|name| WheelName::parse(name.to_str()?).ok());
-            name.is_some_and(|it| {
+    let entries = fs::read_dir(&plan.out).into_iter().flatten().flatten();
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|it| it.to_str());
+        name.and_then(|it| WheelName::parse(it).ok())
+            .is_some_and(|it| {
                 it.version.contains("pinbuddy")
                     && it.public_version() == plan.release.version
                     && fits::check(&it, &plan.python).is_ok()
             })
-        })
-        .collect();
+    };
+    let mut found: Vec<_> = entries.map(|it| it.path()).filter(is_ours).collect();
     found.sort_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok());
     let current = |path: &PathBuf| Provenance::read(path).is_ok_and(|it| it.inputs == wanted);
     Ok(found.into_iter().rev().find(current))

@@ -181,18 +181,8 @@ fn sidecar(wheel: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xtask_patchkit::fixture::releases;
     use xtask_python::python311;
-
-    fn release() -> Release {
-        Release {
-            version: "2.15.0".into(),
-            header_sha256: String::new(),
-            patched_sha256: String::new(),
-            series: "2.15.0".into(),
-            pythons: Vec::new(),
-            source_series: Vec::new(),
-        }
-    }
 
     #[test]
     fn only_a_fitting_wheel_with_its_hash_counts_as_cached() {
@@ -208,10 +198,12 @@ mod tests {
             fs::write(folder.join(name), "").unwrap();
             fs::write(folder.join(format!("{name}.sha256")), "").unwrap();
         }
-        let (path, _) = cached(cache.path(), &release(), &python311()).unwrap();
+        let versions = releases();
+        let release = versions.find(Some("2.15.0")).unwrap();
+        let (path, _) = cached(cache.path(), release, &python311()).unwrap();
         assert_eq!(path, folder.join(right));
         fs::remove_file(folder.join(format!("{right}.sha256"))).unwrap();
-        assert!(cached(cache.path(), &release(), &python311()).is_none());
+        assert!(cached(cache.path(), release, &python311()).is_none());
     }
 
     #[test]

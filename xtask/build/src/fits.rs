@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use xtask_python::Python;
-use xtask_support::refusal::{Refusal, refuse};
+use xtask_support::refusal::refuse;
 use xtask_wheel::name::{WheelName, glibc};
 
 /// Refuses an interpreter for which pip would not install the wheel.
@@ -13,16 +13,11 @@ pub fn check(name: &WheelName, python: &Python) -> Result<()> {
         && name.abi.split('.').any(|tag| tag == python.abi_tag())
         && name.platform.split('.').any(platform);
     if fits {
-        Ok(())
-    } else {
-        Err(misfit(name, python).into())
+        return Ok(());
     }
-}
-
-fn misfit(name: &WheelName, python: &Python) -> Refusal {
     let digits = name.python.trim_start_matches("cp");
     let (major, minor) = digits.split_at(digits.len().min(1));
-    refuse(format!(
+    Err(refuse(format!(
         "{name} is not for the Python at {}",
         python.executable.display()
     ))
@@ -34,6 +29,7 @@ fn misfit(name: &WheelName, python: &Python) -> Refusal {
     .remedy(format!(
         "--python python{major}.{minor}, or a wheel for this Python"
     ))
+    .into())
 }
 
 fn platform_fits(tag: &str, python: &Python) -> bool {

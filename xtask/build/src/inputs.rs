@@ -12,6 +12,7 @@ use crate::fetch::Base;
 use crate::library;
 use crate::plan::Plan;
 use xtask_patchkit::release::Cuda;
+use xtask_patchkit::series::Patch;
 use xtask_python::tools::Tools;
 use xtask_support::hash::{Digest, Hasher};
 use xtask_support::paths;
@@ -34,30 +35,44 @@ pub fn gather(
     let mut versions = compilers.clone();
     versions.insert("patchelf".into(), tools.patchelf_version.clone());
     versions.insert("cuda".into(), cuda.packages.join(" "));
+    let base_wheel = Named {
+        name: base.name.to_string(),
+        sha256: base.sha256.clone(),
+    };
+    of(
+        base_wheel,
+        &plan.release.series,
+        plan.series.iter(),
+        versions,
+    )
+}
+
+/// The inputs of a wheel made of `base_wheel`, whatever that is.
+pub fn of<'a>(
+    base_wheel: Named,
+    series: &str,
+    patches: impl Iterator<Item = &'a Patch>,
+    tools: BTreeMap<String, String>,
+) -> Result<Inputs> {
+    let named = patches.map(|it| Named {
+        name: it.name.clone(),
+        sha256: it.sha256.clone(),
+    });
     Ok(Inputs {
-        base_wheel: Named {
-            name: base.name.to_string(),
-            sha256: base.sha256.clone(),
-        },
-        series: plan.release.series.clone(),
-        patches: plan
-            .series
-            .iter()
-            .map(|it| Named {
-                name: it.name.clone(),
-                sha256: it.sha256.clone(),
-            })
-            .collect(),
+        base_wheel,
+        series: series.to_owned(),
+        patches: named.collect(),
         pinbuddy: env!("CARGO_PKG_VERSION").into(),
         source_sha256: sources(paths::root())?,
-        tools: versions,
+        tools,
     })
 }
 
 /// The digest of all of them.
 pub fn sources(root: &Path) -> Result<String> {
     let mut files = BTreeMap::new();
-    let crates = library::folders_with(root, &[env!("CARGO_PKG_NAME")])?;
+    let roots = [library::WHEEL, &[env!("CARGO_PKG_NAME")]].concat();
+    let crates = library::folders(root, &roots)?;
     for source in &crates {
         collect(root, source, &mut files)?;
     }

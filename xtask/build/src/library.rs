@@ -12,20 +12,13 @@ use serde::Deserialize;
 use crate::program::PROGRAM;
 use xtask_wheel::sbom::{self, Crate};
 
-/// The library's own crate.
-const BRIDGE: &str = "pinbuddy-bridge";
+/// The crates that a library is made of, with all that they depend on.
+pub const LIBRARY: &[&str] = &["pinbuddy-bridge"];
+/// The same of a wheel: of its library, and of the program beside it.
+pub const WHEEL: &[&str] = &["pinbuddy-bridge", PROGRAM];
 
-/// The crates in the library of the checkout at `root`.
-pub fn linked_crates(root: &Path) -> Result<Vec<Crate>> {
-    crates(root, &[BRIDGE])
-}
-
-/// The crates in the library and in the program beside it.
-pub fn crates_in_wheel(root: &Path) -> Result<Vec<Crate>> {
-    crates(root, &[BRIDGE, PROGRAM])
-}
-
-fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
+/// What is linked from `roots`, crates of the checkout at `root`.
+pub fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let sums = checksums(&lock)?;
     let linked = Linked::of(&ask(root)?, roots)?;
@@ -46,7 +39,7 @@ fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
 
 /// The crates of others in the library and in the program beside it: name and version, and the folder of its source.
 pub fn foreign_sources(root: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let linked = Linked::of(&ask(root)?, &[BRIDGE, PROGRAM])?;
+    let linked = Linked::of(&ask(root)?, WHEEL)?;
     let foreign = linked.0.iter().filter(|(it, _)| it.source.is_some());
     foreign
         .map(|(it, _)| {
@@ -57,22 +50,8 @@ pub fn foreign_sources(root: &Path) -> Result<Vec<(String, PathBuf)>> {
         .collect()
 }
 
-/// The folders of our own crates in the library and the program, relative to `root`.
-pub fn folders(root: &Path) -> Result<Vec<String>> {
-    folders_with(root, &[])
-}
-
-/// The same, and the folders of other crates of ours and their dependencies.
-pub fn folders_with(root: &Path, more: &[&str]) -> Result<Vec<String>> {
-    folders_of(root, &[&[BRIDGE, PROGRAM], more].concat())
-}
-
-/// The folders of those in the library alone.
-pub fn folders_of_the_library(root: &Path) -> Result<Vec<String>> {
-    folders_of(root, &[BRIDGE])
-}
-
-fn folders_of(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
+/// The folders of our own crates among them, relative to `root`.
+pub fn folders(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
     let linked = Linked::of(&ask(root)?, roots)?;
     let ours = linked.0.iter().filter(|(it, _)| it.source.is_none());
     let mut folders = Vec::new();
@@ -172,7 +151,7 @@ mod tests {
 
     #[test]
     fn only_what_is_linked() {
-        let crates = linked_crates(paths::root()).unwrap();
+        let crates = crates(paths::root(), LIBRARY).unwrap();
         let found = |name: &str| crates.iter().find(|it| it.name == name);
         assert!(found("pinbuddy-core").is_some_and(|it| it.sha256.is_none()));
         assert!(found("libc").is_some_and(|it| it.sha256.is_some()));
@@ -184,11 +163,19 @@ mod tests {
 
     #[test]
     fn folders_are_those_of_the_crates_and_of_what_they_need() {
-        let folders = folders(paths::root()).unwrap();
-        let has = |folder: &str| folders.iter().any(|it| it == folder);
-        assert!(has("cxx-bridge") && has("cxx-bridge/machine") && has("tools"));
-        assert!(!folders.iter().any(|it| it.starts_with("xtask")));
-        let all = folders_with(paths::root(), &["xtask-wheel"]).unwrap();
-        assert!(all.iter().any(|it| it == "xtask/support"), "wheels need it");
+        let of = |roots: &[&str]| folders(paths::root(), roots).unwrap();
+        let has = |all: &[String], folder| all.iter().any(|it| it.starts_with(folder));
+        let (library, wheel) = (of(LIBRARY), of(WHEEL));
+        for (folder, in_library, in_wheel) in [
+            ("cxx-bridge", true, true),
+            ("cxx-bridge/machine", true, true),
+            ("tools", false, true),
+            ("xtask", false, false),
+        ] {
+            let found = (has(&library, folder), has(&wheel, folder));
+            assert_eq!(found, (in_library, in_wheel), "{folder}");
+        }
+        let all = of(&["xtask-wheel"]);
+        assert!(has(&all, "xtask/support"), "wheels need it");
     }
 }

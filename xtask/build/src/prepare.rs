@@ -17,8 +17,9 @@ use xtask_support::hash::Digest;
 use xtask_support::paths;
 use xtask_support::progress::{Progress, Step};
 use xtask_support::scratch::Scratch;
-use xtask_wheel::metadata::TorchVersion;
-use xtask_wheel::provenance::Inputs;
+use xtask_wheel::metadata::fork_version;
+use xtask_wheel::platform::Floors;
+use xtask_wheel::provenance::{Inputs, Provenance};
 use xtask_wheel::verify::{Expected, Facts};
 
 /// How many steps [`prepare`] reports.
@@ -45,6 +46,18 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// The provenance of a library that was compiled against this, with the patched `header`.
+    pub fn provenance(&self, header: &str, library: &[u8], floors: &Floors) -> Provenance {
+        let after = Digest::of(&self.headers[header]).hex();
+        Provenance::of(
+            (&self.fork_version, &self.facts.torch_version),
+            self.inputs.clone(),
+            (self.facts.header_sha256.clone(), after),
+            library,
+            floors,
+        )
+    }
+
     /// The compiler's paths.
     pub fn against(&self) -> Against<'_> {
         Against {
@@ -85,12 +98,7 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
         Ok(headers)
     })?;
     let inputs = inputs::gather(plan, &base, cuda, &compilers, &tools)?;
-    let fork_version = TorchVersion {
-        version: facts.torch_version.clone(),
-        cuda: None,
-        hip: None,
-    }
-    .fork(&inputs.pinbuddy);
+    let fork_version = fork_version(&facts.torch_version, &inputs.pinbuddy);
     Ok(Prepared {
         tools,
         base,

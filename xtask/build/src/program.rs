@@ -6,14 +6,12 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use anyhow::{Context as _, Result};
-use xshell::{Shell, cmd};
 
-use crate::compile::{Flavour, cleaned, rust_flags};
+use crate::compile::{Flavour, clean};
 use xtask_support::cargo;
-use xtask_support::refusal::refuse;
 
 /// The crate, and the program's file name.
 pub const PROGRAM: &str = "pinbuddy-tools";
@@ -32,16 +30,12 @@ impl Compiling {
     /// Starts it. The program is always as it is in wheels. `target` is the library's folder for cargo: what both need is
     /// compiled once, and whoever comes second waits.
     pub fn start(root: &Path, target: &Path) -> Result<Self> {
-        let shell = Shell::new()?;
-        shell.change_dir(root);
-        let command = cmd!(
-            shell,
-            "cargo build -p {PROGRAM} --profile wheel --locked --target-dir {target} --message-format json-render-diagnostics"
-        );
-        let flags = rust_flags(root, target, Flavour::Wheel).join("\x1f");
-        let command = cleaned(command.env("CARGO_ENCODED_RUSTFLAGS", flags));
+        let mut command = cargo::build(&[PROGRAM], "wheel");
+        clean(&mut command, root, target, Flavour::Wheel);
         let (said, complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
-        let cargo = Command::from(command)
+        let cargo = command
+            .arg("--target-dir")
+            .arg(target)
             .stdin(Stdio::null())
             .stdout(said.try_clone()?)
             .stderr(complained.try_clone()?)
@@ -56,15 +50,14 @@ impl Compiling {
 
     /// Waits for its end, and returns the program's path.
     pub fn wait(mut self) -> Result<PathBuf> {
-        let status = self.cargo.wait().context("waiting for cargo")?;
-        if !status.success() {
-            return Err(refuse(format!("{PROGRAM} does not compile"))
-                .found(text(&mut self.complained)?.trim())
-                .expected("tools to compile")
-                .remedy(format!("cargo build -p {PROGRAM}"))
-                .into());
-        }
-        cargo::executable(&text(&mut self.said)?, PROGRAM)
+        let output = Output {
+            status: self.cargo.wait().context("waiting for cargo")?,
+            stdout: all(&mut self.said)?,
+            stderr: all(&mut self.complained)?,
+        };
+        let again = format!("cargo build -p {PROGRAM}");
+        let messages = cargo::messages(&output, PROGRAM, "tools", &again)?;
+        cargo::executable(&messages, PROGRAM)
     }
 }
 
@@ -76,9 +69,9 @@ impl Drop for Compiling {
     }
 }
 
-fn text(file: &mut File) -> Result<String> {
+fn all(file: &mut File) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Result;
 use serde::Serialize;
 
 use xtask_support::typed;
@@ -34,6 +35,15 @@ pub struct Summary {
     pub steps: Vec<StepTime>,
     /// The command that installs the wheel.
     pub install: String,
+}
+
+/// Prints the summary of a build.
+pub fn print(summary: &(impl Serialize + fmt::Display), as_json: bool) -> Result<()> {
+    match as_json {
+        true => println!("{}", serde_json::to_string_pretty(summary)?),
+        false => print!("\n{summary}"),
+    }
+    Ok(())
 }
 
 /// The command that installs a wheel with that interpreter.

@@ -98,22 +98,15 @@ fn sizes(root: &Path, folder: &Path) -> Result<BTreeMap<String, u64>> {
     Ok(all)
 }
 
-/// The folders of CUDA headers in the cache, and whether they exist.
-pub fn cuda_folders(cache: &Path, cuda: &Cuda) -> (Vec<PathBuf>, bool) {
-    let root = cuda_root(cache, cuda);
-    let folders: Vec<PathBuf> = cuda.include.iter().map(|it| root.join(it)).collect();
-    let present = folders.iter().all(|it| it.is_dir());
-    (folders, present)
-}
-
-/// Installs the CUDA headers of `cuda` into the cache, once.
+/// Installs the CUDA headers of `cuda` into the cache, once. Returns their folders.
 pub fn ensure_cuda(cache: &Path, cuda: &Cuda, tools: &Tools, step: &Step) -> Result<Vec<PathBuf>> {
-    let (folders, present) = cuda_folders(cache, cuda);
-    if present {
+    let key = Digest::of(cuda.packages.join("\n").as_bytes()).hex();
+    let root = cache.join("cuda").join(&key[..16]);
+    let folders: Vec<PathBuf> = cuda.include.iter().map(|it| root.join(it)).collect();
+    if folders.iter().all(|it| it.is_dir()) {
         return Ok(folders);
     }
     let packages: Vec<&str> = cuda.packages.iter().map(String::as_str).collect();
-    let root = cuda_root(cache, cuda);
     pip::install_into(&tools.python, &packages, true, &root, step)?;
     let first = folders.first().unwrap_or(&root);
     anyhow::ensure!(
@@ -122,11 +115,6 @@ pub fn ensure_cuda(cache: &Path, cuda: &Cuda, tools: &Tools, step: &Step) -> Res
         first.display()
     );
     Ok(folders)
-}
-
-fn cuda_root(cache: &Path, cuda: &Cuda) -> PathBuf {
-    let key = Digest::of(cuda.packages.join("\n").as_bytes()).hex();
-    cache.join("cuda").join(&key[..16])
 }
 
 #[cfg(test)]

@@ -49,11 +49,17 @@ pub fn to_headers(
     Ok(headers)
 }
 
-/// Puts a release's series into a source tree. Returns a description for people.
-pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -> Result<String> {
+/// The files of a source tree after a release's series; none where they have it already.
+pub fn after(
+    tree: &Tree,
+    header: &str,
+    release: &Release,
+    series: &[Patch],
+) -> Result<Option<Files>> {
     let (root, version) = (tree.root.display(), &release.version);
     match fit::fit(header, release, series, &|path| tree.read(path))? {
-        Fit::Applied => Ok(format!("{root} has the series for torch {version} already; nothing was changed\n")),
+        Fit::Applied => Ok(None),
+        Fit::Clean(after) => Ok(Some(after)),
         Fit::Drifted(found) => Err(refuse(format!("the series for torch {version} was not applied to {root}"))
             .found(format!("{header} with SHA-256 {found}"))
             .expected(format!("SHA-256 {}, as the release ships it; nothing was changed", release.header_sha256))
@@ -63,14 +69,22 @@ pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -
                 release.series
             ))
             .into()),
-        Fit::Clean(after) => {
-            replace(&after, &tree.root)?;
-            Ok(format!(
-                "applied the series for torch {version} to {root}; {header} has SHA-256 {}, as pinned\n",
-                release.patched_sha256
-            ))
-        }
     }
+}
+
+/// Puts a release's series into a source tree. Returns a description for people.
+pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -> Result<String> {
+    let (root, version) = (tree.root.display(), &release.version);
+    let Some(after) = after(tree, header, release, series)? else {
+        return Ok(format!(
+            "{root} has the series for torch {version} already; nothing was changed\n"
+        ));
+    };
+    replace(&after, &tree.root)?;
+    Ok(format!(
+        "applied the series for torch {version} to {root}; {header} has SHA-256 {}, as pinned\n",
+        release.patched_sha256
+    ))
 }
 
 /// Replaces files of a tree, each in one step; those that are new come first, since the others may need them.

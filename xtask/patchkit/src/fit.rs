@@ -61,7 +61,7 @@ pub fn apply(series: &[Patch], before: &Files) -> Result<Files> {
     let work = tempfile::tempdir().context("making a folder to patch in")?;
     write(before, work.path())?;
     for patch in series {
-        if let Err(told) = git::apply(&patch.path, work.path(), &[])? {
+        if let Err(told) = git::apply(&patch.path, work.path())? {
             return Err(does_not_apply(patch, work.path(), &told)?.into());
         }
     }

@@ -1,7 +1,7 @@
 //! A checkout of ours and a tree of the release that its series is for, in a temporary folder; and releases in words.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -62,6 +62,15 @@ pub fn typed(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
+/// What git says in a folder. Commits are made by x.
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=x", "-c", "user.email=x", "-C"]);
+    let output = git.arg(folder).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 impl Fixture {
     #[allow(clippy::new_without_default, reason = "it makes folders")]
     pub fn new() -> Self {
@@ -109,6 +118,16 @@ impl Fixture {
         fs::write(path, text).unwrap();
     }
 
+    /// A series of one patch to one file of the tree.
+    pub fn add_series(&self, name: &str, subject: &str, path: &str, hunk: &str) {
+        let diff = format!("--- a/{path}\n+++ b/{path}\n{hunk}");
+        self.write(&format!("ours/patches/{name}/series"), "one.patch\n");
+        self.write(
+            &format!("ours/patches/{name}/one.patch"),
+            &patch(subject, &diff),
+        );
+    }
+
     pub fn header(&self, text: &str) {
         self.write(&format!("tree/{HEADER}"), text);
     }
@@ -152,11 +171,8 @@ impl Fixture {
         }
     }
 
-    pub fn git(&self, arguments: &[&str]) {
-        let mut git = std::process::Command::new("git");
-        git.args(["-c", "user.name=x", "-c", "user.email=x", "-C"]);
-        let output = git.arg(self.tree()).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+    pub fn git(&self, arguments: &[&str]) -> String {
+        git(&self.tree(), arguments)
     }
 
     /// Makes the tree a checkout with one commit.

@@ -23,27 +23,22 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// Applies one patch to the files below `folder`, with no fuzz and no three-way merge, and nothing of it if a hunk does
-/// not fit. Leaves out what it does to the files in `except`. Both results are git's words.
-pub fn apply(patch: &Path, folder: &Path, except: &[&str]) -> Result<Result<String, String>> {
-    run_apply(patch, folder, &[], except)
+/// not fit. Both results are git's words.
+pub fn apply(patch: &Path, folder: &Path) -> Result<Result<String, String>> {
+    run_apply(patch, folder, &[])
 }
 
 /// The same, but applies the hunks that fit also where others do not, and leaves the rest out.
 pub fn apply_partly(patch: &Path, folder: &Path) -> Result<Result<String, String>> {
-    run_apply(patch, folder, &["--reject"], &[])
+    run_apply(patch, folder, &["--reject"])
 }
 
 /// Whether a patch is in the files already: git could take it out of them.
 pub fn is_applied(patch: &Path, folder: &Path) -> Result<bool> {
-    Ok(run_apply(patch, folder, &["--reverse", "--check"], &[])?.is_ok())
+    Ok(run_apply(patch, folder, &["--reverse", "--check"])?.is_ok())
 }
 
-fn run_apply(
-    patch: &Path,
-    folder: &Path,
-    how: &[&str],
-    except: &[&str],
-) -> Result<Result<String, String>> {
+fn run_apply(patch: &Path, folder: &Path, how: &[&str]) -> Result<Result<String, String>> {
     let shell = Shell::new()?;
     shell.change_dir(folder);
     // As if no repository were around it: `git apply` would skip files outside the repository.
@@ -58,7 +53,6 @@ fn run_apply(
         ])
         .arg("--whitespace=nowarn")
         .args(how)
-        .args(except.iter().map(|it| format!("--exclude={it}")))
         .arg(patch)
         .quiet()
         .ignore_status();

@@ -119,15 +119,8 @@ fn make(job: &Job<'_>, root: &Path) -> Result<String> {
         .series
         .iter()
         .map(|patch| patch.path.to_str().unwrap_or_default());
-    let am = [
-        "am",
-        "--quiet",
-        "--keep-cr",
-        "--no-3way",
-        "--whitespace=nowarn",
-        "--",
-    ];
-    git(&am.into_iter().chain(patches).collect::<Vec<_>>())?;
+    let am = "am --quiet --keep-cr --no-3way --whitespace=nowarn --";
+    git(&am.split(' ').chain(patches).collect::<Vec<_>>())?;
     git(&["checkout", "--quiet", "-b", "to", "from"])?;
     commit(&job.to)?;
     git(&["checkout", "--quiet", "-b", "new", "old"])?;

@@ -33,8 +33,6 @@ pub struct Versions {
 impl Versions {
     /// The newest CUDA that a wheel is for, such as `13.2`.
     pub fn newest_cuda(&self) -> String {
-        let numbers =
-            |text: &String| -> Vec<u32> { text.split('.').flat_map(str::parse).collect() };
         let newest = self.cuda.keys().max_by_key(|it| numbers(it));
         newest.cloned().unwrap_or_default()
     }

@@ -181,16 +181,8 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
     let am = || {
         let patches = fixture.series();
         let patches = patches.iter().map(|it| it.path.to_str().unwrap());
-        let am = [
-            "-c",
-            "core.autocrlf=false",
-            "-c",
-            "core.hooksPath=/dev/null",
-            "am",
-            "--quiet",
-            "--no-gpg-sign",
-        ];
-        fixture.git(&am.into_iter().chain(patches).collect::<Vec<_>>());
+        let am = "-c core.autocrlf=false -c core.hooksPath=/dev/null am --quiet --no-gpg-sign";
+        fixture.git(&am.split(' ').chain(patches).collect::<Vec<_>>());
     };
     am();
     assert_eq!(fixture.read(), patched());
@@ -199,14 +191,8 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
     let wrong = form::check(&fixture.ours().join("patches"), &fixture.versions);
     assert_eq!(wrong.unwrap(), [""; 0]);
     fixture.configure_git_oddly();
-    fixture.git(&[
-        "-c",
-        "core.autocrlf=false",
-        "reset",
-        "--quiet",
-        "--hard",
-        "HEAD~2",
-    ]);
+    let reset = "-c core.autocrlf=false reset --quiet --hard HEAD~2";
+    fixture.git(&reset.split(' ').collect::<Vec<_>>());
     am();
     fixture.export();
     assert_eq!(fixture.texts(), first);

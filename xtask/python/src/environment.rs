@@ -6,7 +6,6 @@
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -22,7 +21,7 @@ pub struct Environment {
 impl Environment {
     /// Opens the environment in `folder`. `made_by` is the command that makes such an environment.
     pub fn open(folder: &Path, made_by: &str) -> Result<Self> {
-        let python = interpreter(folder);
+        let python = folder.join("bin/python");
         if !python.exists() {
             return Err(
                 refuse(format!("{} is not a virtual environment", folder.display()))
@@ -52,7 +51,7 @@ impl Environment {
 
     /// Its interpreter.
     pub fn python(&self) -> PathBuf {
-        interpreter(&self.folder)
+        self.folder.join("bin/python")
     }
 
     /// The package's folder.
@@ -60,18 +59,9 @@ impl Environment {
         &self.torch
     }
 
-    /// The version of its wheel: `2.15.0+cu132`.
-    pub fn version(&self) -> Result<String> {
-        self.said("__version__ = ")
-    }
-
     /// The version of its wheel's CUDA: `13.2`.
     pub fn cuda(&self) -> Result<String> {
-        self.said("cuda: Optional[str] = ")
-    }
-
-    /// What torch/version.py has behind `before`.
-    fn said(&self, before: &str) -> Result<String> {
+        let before = "cuda: Optional[str] = ";
         let file = self.torch.join("version.py");
         let text =
             fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
@@ -88,23 +78,6 @@ impl Deref for Environment {
     fn deref(&self) -> &Path {
         &self.folder
     }
-}
-
-/// The interpreter's path in a virtual environment.
-pub fn interpreter(folder: &Path) -> PathBuf {
-    folder.join("bin/python")
-}
-
-/// Removes the caller's settings that would change what is tested.
-pub fn clear_settings(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("BUDDY_") || text.starts_with("PYTORCH_") || text.starts_with("PYTHON")
-        {
-            command.env_remove(name);
-        }
-    }
-    command.env("PINBUDDY_SIM_QUIET", "1");
 }
 
 #[cfg(test)]
@@ -126,7 +99,6 @@ mod tests {
         let text = "__version__ = '2.15.0+cu132'\ncuda: Optional[str] = '13.2'\n";
         fs::write(site.join("torch/version.py"), text).unwrap();
         let environment = open().unwrap();
-        assert_eq!(environment.version().unwrap(), "2.15.0+cu132");
         assert_eq!(environment.cuda().unwrap(), "13.2");
         assert_eq!(environment.torch(), site.join("torch"));
         assert_eq!(environment.join("bin/python"), environment.python());

@@ -2,10 +2,8 @@
 //!
 //! Makes and inspects environments. Knows nothing of our wheels and builds nothing.
 
-pub mod beside;
 pub mod environment;
 pub mod pip;
-pub mod runtime;
 pub mod simulator;
 pub mod tools;
 
@@ -116,11 +114,7 @@ impl Python {
 
     /// `cp311`; `cp313t` if free-threaded.
     pub fn abi_tag(&self) -> String {
-        format!(
-            "{}{}",
-            self.python_tag(),
-            if self.free_threaded { "t" } else { "" }
-        )
+        format!("cp{}", self.short().replace('.', ""))
     }
 
     /// `3.11`; `3.13t` if free-threaded.

@@ -195,28 +195,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_network() {
-        let complaint = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)'\n\
-             ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from versions: none)\n\
-             ERROR: No matching distribution found for torch==2.15.0\n";
-        insta::assert_snapshot!(explain(complaint, "download torch 2.15.0"));
-    }
-
-    /// The index answered in the end.
-    #[test]
-    fn an_index_that_lacks_it() {
-        let complaint = "WARNING: Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError(...)'\n\
-             ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from versions: 2.8.0, 2.9.0)\n\
-             ERROR: No matching distribution found for torch==2.15.0\n";
-        insta::assert_snapshot!(explain(complaint, "download torch==2.15.0"));
-    }
-
-    /// Without retries pip does not mention the network.
-    #[test]
-    fn an_index_that_is_empty_or_not_there() {
-        let complaint = "ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from versions: none)\n\
-             ERROR: No matching distribution found for torch==2.15.0\n";
-        insta::assert_snapshot!(explain(complaint, "download torch==2.15.0"));
+    fn what_pip_complains_of_is_explained() {
+        let retried = |error| {
+            format!(
+                "WARNING: Retrying (Retry(total=0)) after connection broken by '{error}(...)'\n"
+            )
+        };
+        let lacks = |versions| {
+            format!(
+                "ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from versions: {versions})\n\
+                 ERROR: No matching distribution found for torch==2.15.0\n"
+            )
+        };
+        let full = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n";
+        for (name, complaint) in [
+            ("no_network", retried("NewConnectionError") + &lacks("none")),
+            // The index answered in the end.
+            (
+                "an_index_that_lacks_it",
+                retried("ReadTimeoutError") + &lacks("2.8.0, 2.9.0"),
+            ),
+            // Without retries pip does not mention the network.
+            ("an_index_that_is_empty_or_not_there", lacks("none")),
+            ("full_disk", full.to_owned()),
+        ] {
+            insta::assert_snapshot!(name, explain(&complaint, "download torch==2.15.0"));
+        }
     }
 
     #[test]
@@ -233,11 +237,5 @@ mod tests {
         ] {
             assert_eq!(progress(line), None, "{line}");
         }
-    }
-
-    #[test]
-    fn full_disk() {
-        let complaint = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n";
-        insta::assert_snapshot!(explain(complaint, "download torch 2.15.0"));
     }
 }

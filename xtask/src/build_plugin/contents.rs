@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
-use crate::build_wheel::contents::{AUTOLOAD, BACKENDS, EXAMPLE, SCRIPT};
-use crate::build_wheel::{contents, library, licences, program};
+use crate::build_wheel::{contents, library, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::wheel::name::WheelName;
@@ -17,22 +16,46 @@ use crate::wheel::provenance::{self, Provenance};
 use crate::wheel::sbom;
 use crate::wheel::writer::{Contents, NewFile};
 
-/// The manifest that the Python package reads.
+/// Where the manifest is that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
 
-/// entry_points.txt.
-pub fn entry_points() -> String {
-    format!("[console_scripts]\n{SCRIPT}\n\n[{BACKENDS}]\n{AUTOLOAD}\n")
+/// The manifest.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: u32,
+    libraries: Vec<Listed>,
+    version: String,
 }
 
 /// One library in the manifest.
-#[derive(Serialize)]
-struct Listed<'a> {
-    torch: &'a str,
-    cuda: &'a str,
-    header_sha256: &'a str,
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Listed {
+    cuda: String,
     file: String,
-    sha256: &'a str,
+    header_sha256: String,
+    sha256: String,
+    torch: String,
+}
+
+impl Manifest {
+    /// Of a plug-in of that version, with these libraries.
+    pub fn of(version: &str, libraries: &[Library]) -> Self {
+        let listed = libraries.iter().map(|library| {
+            let known = &library.provenance;
+            Listed {
+                cuda: library.cuda.clone(),
+                file: file(known),
+                header_sha256: known.header_sha256.0.clone(),
+                sha256: known.library_sha256.clone(),
+                torch: known.torch_version.clone(),
+            }
+        });
+        Self {
+            format: 1,
+            libraries: listed.collect(),
+            version: version.to_owned(),
+        }
+    }
 }
 
 /// The file of one library, within the package.
@@ -45,49 +68,26 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     let stem = format!("{}-{}", name.name, name.version);
     let dist_info = format!("{stem}.dist-info");
     let root = paths::root();
-    let moves = [
-        (
-            "cxx-bridge/include/pinbuddy",
-            "pinbuddy/include/pinbuddy".to_owned(),
-        ),
-        ("cxx-bridge/python/pinbuddy", "pinbuddy".to_owned()),
-        (EXAMPLE.0, EXAMPLE.1.to_owned()),
-        ("LICENSE", format!("{dist_info}/licenses/LICENSE")),
-        ("NOTICE", format!("{dist_info}/licenses/NOTICE")),
-    ];
-    let mut files = contents::gather(root, &moves)?;
-    files.extend(licences::of_crates(
-        root,
-        &format!("{dist_info}/licenses/crates"),
-    )?);
-    let prefix = format!("{dist_info}/licenses/");
-    let licences: Vec<String> = files
-        .keys()
-        .filter_map(|it| Some(it.strip_prefix(&prefix)?.to_owned()))
-        .collect();
+    let places = (
+        "pinbuddy/include/pinbuddy",
+        &*format!("{dist_info}/licenses"),
+    );
+    let mut files = contents::ours(root, places)?;
+    let licences = contents::licences(&files, &dist_info);
     files.insert(
         program::IN_WHEEL.to_owned(),
         NewFile::library(program.bytes.clone()),
     );
-    let mut listed = Vec::new();
     for library in libraries {
-        let known = &library.provenance;
-        let path = format!("pinbuddy/{}", file(known));
+        let path = format!("pinbuddy/{}", file(&library.provenance));
         files.insert(path, NewFile::library(library.bytes.clone()));
-        listed.push(Listed {
-            torch: &known.torch_version,
-            cuda: &library.cuda,
-            header_sha256: &known.header_sha256.0,
-            file: file(known),
-            sha256: &known.library_sha256,
-        });
     }
-    let manifest = json!({ "format": 1, "version": name.version, "libraries": listed });
+    let manifest = Manifest::of(&name.version, libraries);
     let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
     let bill = sbom::document(
         (&name.name, &name.version),
         None,
-        &library::crates_in_wheel(root)?,
+        &library::crates(root, library::WHEEL)?,
     )?;
     for (path, text) in [
         (MANIFEST.to_owned(), lines(&manifest)?),
@@ -98,7 +98,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         (format!("{dist_info}/WHEEL"), wheel(name).into()),
         (
             format!("{dist_info}/entry_points.txt"),
-            entry_points().into(),
+            contents::entry_points(String::new()).into(),
         ),
         (
             format!("{dist_info}/{}", provenance::NAME),
@@ -115,7 +115,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     Ok(Contents { stem, files })
 }
 
-fn lines(value: &serde_json::Value) -> Result<Vec<u8>> {
+fn lines(value: &impl Serialize) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     Ok(text)

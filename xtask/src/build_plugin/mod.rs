@@ -17,11 +17,11 @@ use anyhow::{Context, Result, ensure};
 use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::program::Compiling;
+use crate::build_wheel::summary::print;
 use crate::build_wheel::{assemble, prepare};
 use crate::cli;
-use crate::support::hash::{self, Digest};
+use crate::support::hash::Digest;
 use crate::support::progress::Progress;
-use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths};
 use crate::wheel::name::{self, WheelName};
 use crate::wheel::platform::Floors;
@@ -48,13 +48,7 @@ pub struct Library {
 }
 
 pub fn run(args: &cli::BuildPlugin) -> Result<()> {
-    let summary = build(args, Flavour::Wheel)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else {
-        print!("\n{summary}");
-    }
-    Ok(())
+    print(&build(args, Flavour::Wheel)?, args.json)
 }
 
 /// Builds the wheel with libraries of a flavour; progress goes to standard error.
@@ -128,7 +122,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = Floors::of(&bytes)?;
     Ok(Library {
-        provenance: assemble::of_library(&ready, &plan.header, &bytes, &floors),
+        provenance: ready.provenance(&plan.header, &bytes, &floors),
         platform: ready.base.name.platform.clone(),
         cuda: ready.facts.cuda.clone(),
         bytes,
@@ -163,22 +157,16 @@ fn write(
         abi: "none".into(),
         platform: platform(libraries, &program.floors)?,
     };
-    let path = out.join(name.to_string());
-    let unfinished = Scratch::file(&path)?;
-    progress.step("write the plug-in", |_| {
-        let contents = contents::contents(&name, libraries, program)?;
-        writer::write_new(&contents, unfinished.path())
-            .with_context(|| format!("writing {}", path.display()))
-    })?;
-    let sha256 = progress.step("read it back", |step| {
-        verify::verify(unfinished.path(), &name, libraries, program, step)
-            .context("the plug-in that was written is invalid, which is a defect of xtask")?;
-        let digest = Digest::of_file(unfinished.path())?;
-        unfinished.publish(&path)?;
-        hash::write_beside(&path, &digest.hex())?;
-        Ok(digest.hex())
-    })?;
-    Ok((path, sha256))
+    assemble::publish(
+        out.join(name.to_string()),
+        "write the plug-in",
+        progress,
+        |file, _| {
+            let contents = contents::contents(&name, libraries, program)?;
+            writer::write_new(&contents, file)
+        },
+        |file, step| verify::verify(file, &name, libraries, program, step),
+    )
 }
 
 /// `0.1.0+torch2.11.0.2.15.0.h1a2b3c4d`: our version, the releases, and a digest of all that the wheel is made of. pip

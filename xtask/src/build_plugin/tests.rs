@@ -13,27 +13,20 @@ fn library(torch: &str, platform: &str) -> Library {
         name: name.into(),
         sha256: "ab".repeat(32),
     };
-    let provenance = Provenance {
-        format: 1,
-        version: format!("{torch}.pinbuddy.0.1.0"),
-        torch_version: torch.into(),
-        inputs: Inputs {
-            base_wheel: named("torch.whl"),
-            series: "2.15.0".into(),
-            patches: vec![named("open_the_seam.patch")],
-            pinbuddy: "0.1.0".into(),
-            source_sha256: "cd".repeat(32),
-            tools: BTreeMap::new(),
-        },
-        header_sha256: ("01".repeat(32), "23".repeat(32)),
-        library_sha256: Digest::of(&bytes).hex(),
-        program_sha256: None,
-        floors: BTreeMap::new(),
+    let inputs = Inputs {
+        base_wheel: named("torch.whl"),
+        series: "2.15.0".into(),
+        patches: vec![named("open_the_seam.patch")],
+        pinbuddy: "0.1.0".into(),
+        source_sha256: "cd".repeat(32),
+        tools: BTreeMap::new(),
     };
+    let (floors, fork) = (Floors::default(), format!("{torch}.pinbuddy.0.1.0"));
+    let hashes = ("01".repeat(32), "23".repeat(32));
     Library {
+        provenance: Provenance::of((&fork, torch), inputs, hashes, &bytes, &floors),
         bytes,
-        provenance,
-        floors: Floors::default(),
+        floors,
         platform: platform.into(),
         cuda: "13.2".into(),
     }
@@ -114,16 +107,10 @@ fn pip_replaces_a_plug_in_by_one_that_was_built_anew() {
     let folder = tempfile::tempdir().unwrap();
     let python = folder.path().join("venv/bin/python");
     let run = |program: &Path, arguments: &[&str]| {
-        let done = Command::new(program)
-            .args(arguments)
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        assert!(
-            done.status.success(),
-            "{arguments:?}: {}",
-            String::from_utf8_lossy(&done.stderr)
-        );
+        let mut command = Command::new(program);
+        let done = command.args(arguments).current_dir(folder.path()).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
         String::from_utf8(done.stdout).unwrap()
     };
     run(Path::new("python3"), &["-m", "venv", "venv"]);
@@ -137,29 +124,16 @@ fn pip_replaces_a_plug_in_by_one_that_was_built_anew() {
         let wheel = name.to_string();
         let contents = contents::contents(&name, &libraries, &tools()).unwrap();
         writer::write_new(&contents, &folder.path().join(&wheel)).unwrap();
-        run(
-            &python,
-            &[
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--no-index",
-                "--disable-pip-version-check",
-                &wheel,
-            ],
-        );
+        let install = "-m pip install --quiet --no-index --disable-pip-version-check";
+        let install: Vec<_> = install.split(' ').chain([&*wheel]).collect();
+        run(&python, &install);
         let ask = format!(
             "from importlib.metadata import distribution as of; print(of('pinbuddy').read_text('{}'), end='')",
             provenance::NAME
         );
         let path = format!("pinbuddy-{}.dist-info/{}", name.version, provenance::NAME);
-        let built = &contents.files[&path].bytes;
-        assert_eq!(
-            run(&python, &["-c", &ask]).as_bytes(),
-            built,
-            "{wheel} is not what is installed"
-        );
+        let installed = run(&python, &["-c", &ask]).into_bytes();
+        assert_eq!(installed, contents.files[&path].bytes, "{wheel}");
     }
 }
 
@@ -179,16 +153,12 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
         error.to_string()
     };
     assert!(!refused(&libraries).is_empty());
-    assert_eq!(
-        refused(&libraries[..1]),
-        "pinbuddy/plugin.json is not what was written"
-    );
     let mut another = two();
     another[0].provenance.header_sha256.0 = "45".repeat(32);
-    assert_eq!(
-        refused(&another),
-        "pinbuddy/plugin.json says something else of torch 2.8.0+cu128"
-    );
+    for libraries in [&libraries[..1], &another] {
+        let said = refused(libraries);
+        assert_eq!(said, "pinbuddy/plugin.json is not what was written");
+    }
 }
 
 #[test]

@@ -8,8 +8,36 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use super::Cli;
-use crate::support::calls::{COMMAND, commands};
 use crate::support::paths;
+
+/// The start of such a command line.
+const COMMAND: &str = "cargo xtask ";
+/// Stands in for a shell variable or a workflow expression.
+const VALUE: &str = "2.15.0";
+
+/// The arguments of each `cargo xtask` in a line, split as a shell would; variables become [`VALUE`].
+fn commands(line: &str) -> impl Iterator<Item = Vec<String>> {
+    line.split(COMMAND).skip(1).map(|rest| {
+        let mut rest = rest.to_owned();
+        while let Some(start) = rest.find("${{") {
+            let Some(end) = rest[start..].find("}}") else {
+                break;
+            };
+            rest.replace_range(start..start + end + 2, VALUE);
+        }
+        let end = rest
+            .find(['|', '>', '&', ';', ')', '`', '#'])
+            .unwrap_or(rest.len());
+        let words = rest[..end].split_whitespace();
+        // A list of arguments, `"${more[@]}"`, may be empty.
+        let words = words.filter(|it| !it.contains("[@]") && *it != "\"$@\"");
+        let plain = |word: &str| match word.find('$') {
+            Some(_) => VALUE.to_owned(),
+            None => word.trim_matches(['"', '\'']).to_owned(),
+        };
+        words.map(plain).collect()
+    })
+}
 
 /// What the parser says of each command that it refuses.
 fn refused(document: bool, text: &str) -> Vec<String> {
@@ -71,11 +99,13 @@ fn command_lines_of_this_checkout_are_accepted() {
 
 #[test]
 fn what_the_parser_refuses_is_named() {
-    let script = "cargo xtask test --quik\ncargo xtask venv --torch \"$1\"\n# cargo xtask tset\n";
+    let script = "cargo xtask test --quik\nout=$(cargo xtask venv --torch \"$1\" --stok) && cargo xtask test --quick | tee x\n\
+                  # cargo xtask tset\nrun: cargo xtask test --torch ${{ env.IT }} \"${more[@]}\"\n";
     let document = "`cargo xtask tset`\n$ cargo xtask tset   # cargo xtask tset\n";
     let all = [refused(false, script), refused(true, document)].concat();
     insta::assert_snapshot!(all.join("\n"), @"
     cargo xtask test --quik: error: unexpected argument '--quik' found
+    cargo xtask venv --torch 2.15.0 --stok: error: unexpected argument '--stok' found
     cargo xtask tset: error: unrecognized subcommand 'tset'
     ");
 }

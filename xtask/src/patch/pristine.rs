@@ -36,10 +36,7 @@ pub fn header(versions: &Versions, release: &Release, python: &Path) -> Result<V
             header_sha256: &release.header_sha256,
             cache: &cache,
         };
-        let texts = verify::texts(path, &expected, std::slice::from_ref(&inside))?;
-        let text = texts.into_iter().next().flatten();
-        text.map(String::into_bytes)
-            .with_context(|| format!("{name} has no {inside}"))
+        Ok(verify::header_of(path, &expected)?.into_bytes())
     };
     if let Some((path, name)) = fetch::cached(&cache, release, &python) {
         return read(&path, &name);

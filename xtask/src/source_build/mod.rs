@@ -4,11 +4,11 @@
 //! Invariants: the tree is only read, except with `--keep`; the same command resumes an interrupted build; the
 //! result gets its name only after it was read back and verified.
 
-mod finish;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,29 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
-use crate::build_wheel::commit;
-use crate::build_wheel::summary::{self, StepTime, Summary};
+use crate::build_wheel::assemble::{self, Fork};
+use crate::build_wheel::compile::{self, LIBRARY};
+use crate::build_wheel::inputs;
+use crate::build_wheel::summary::{self, Summary};
 use crate::cli;
 use crate::python::{pip, tools};
+use crate::support::hash::Digest;
 use crate::support::progress::{Progress, Step};
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths};
+use crate::wheel::header::in_wheel;
+use crate::wheel::name::WheelName;
+use crate::wheel::platform::Floors;
+use crate::wheel::provenance::{Named, Provenance};
+use crate::wheel::verify;
 use plan::Plan;
-use xtask_patchkit::fit::{self, Files, Fit};
+use xtask_patchkit::fit::{self, Files};
 use xtask_patchkit::release::Versions;
 use xtask_patchkit::tree::Tree;
 use xtask_patchkit::{apply, git};
 
-const STEPS: usize = 4;
+const STEPS: usize = 3 + assemble::STEPS;
 /// Disk space for a tree with submodules, objects and libraries for several GPUs, and two wheels, in bytes.
 const ROOM: u64 = 45_000_000_000;
 /// How many of the log's last lines a failure shows.
@@ -66,13 +74,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let _lock = lock::take("source")?;
     disk::require(&plan.work, ROOM, "build PyTorch")?;
     disk::require_writable(&plan.out)?;
-    let summary = make(&plan, &Progress::new(STEPS))?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-    } else {
-        print!("\n{summary}");
-    }
-    Ok(())
+    summary::print(&make(&plan, &Progress::new(STEPS))?, args.json)
 }
 
 /// Everything after the checks.
@@ -81,55 +83,61 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     progress.step("lay out the tree, with the series", |_| lay_out(plan))?;
     progress.step("make the build's environment", |_| make_environment(plan))?;
     let built = progress.step("run PyTorch's own build", |step| build(plan, step))?;
-    let made = progress.step("write the fork wheel, and read it back", |step| {
-        finish::write(plan, &built, step)
-    })?;
+    let summary = finish(plan, &built, progress)?;
     if !plan.keep {
         fs::remove_dir_all(&plan.work)
             .with_context(|| format!("removing {}", paths::show(&plan.work)))?;
     }
-    Ok(Summary {
-        bytes: fs::metadata(&made.path)?.len(),
-        install: summary::install(&plan.python.executable, &made.path),
-        path: made.path,
-        sha256: made.sha256,
-        version: plan.version.clone(),
-        series: plan.release.series.clone(),
-        floors: made.floors,
-        tag: made.name.platform,
-        library_bytes: made.library_bytes,
-        commit: commit(),
-        steps: StepTime::list(progress.times()),
-    })
+    Ok(summary)
+}
+
+/// Makes a fork wheel of the one that PyTorch's build has written: it lacks our package and papers.
+fn finish(plan: &Plan, built: &Path, progress: &Progress) -> Result<Summary> {
+    let release = &plan.release;
+    let file_name = built.file_name().unwrap_or_default().to_string_lossy();
+    let name = WheelName::parse(&file_name)?;
+    let mut base = verify::open(built)?;
+    let library = base
+        .bytes(&format!("torch/lib/{LIBRARY}"))
+        .with_context(|| format!("PyTorch's build has put no {LIBRARY} into {file_name}"))?;
+    let header = in_wheel(&plan.header).context("the header has no place in a wheel")?;
+    let patched = Digest::of(base.text(&header)?.as_bytes()).hex();
+    let floors = Floors::of(&library)?;
+    let mut tools = compile::compilers()?;
+    tools.extend(plan.nvcc.iter().map(|it| ("nvcc".into(), it.1.clone())));
+    let base_wheel = Named {
+        name: file_name.into_owned(),
+        sha256: Digest::of_file(built)?.hex(),
+    };
+    let patches = plan.series.iter().chain(&plan.source_series);
+    let inputs = inputs::of(base_wheel, &release.series, patches, tools)?;
+    let fork = Fork {
+        base: built,
+        name: WheelName {
+            version: plan.version.clone(),
+            ..name
+        },
+        made: BTreeMap::new(),
+        provenance: Provenance::of(
+            (&plan.version, &release.version),
+            inputs,
+            (release.header_sha256.clone(), patched),
+            &library,
+            &floors,
+        ),
+        header: (&header, &release.patched_sha256),
+        asks: "torch/lib/libtorch_cuda.so",
+        library_bytes: library.len() as u64,
+        floors,
+    };
+    fork.write(&plan.out, &plan.python.executable, progress)
 }
 
 /// What the series change in a tree, afterwards: the seam's, whose result is pinned, then the source build's. Patches that
 /// are applied already are left alone.
 fn patched(plan: &Plan, tree: &Tree) -> Result<Files> {
-    let release = &plan.release;
-    let mut all = match fit::fit(&plan.header, release, &plan.series, &|path| tree.read(path))? {
-        Fit::Clean(after) => after,
-        Fit::Applied => Files::new(),
-        Fit::Drifted(found) => {
-            return Err(refuse(format!(
-                "{} is not torch {}",
-                tree.root.display(),
-                release.version
-            ))
-            .found(format!("{} with SHA-256 {found}", plan.header))
-            .expected(format!(
-                "SHA-256 {}, or the pinned result of the series; nothing was changed",
-                release.header_sha256
-            ))
-            .remedy(format!(
-                "git -C {} checkout v{} -- {}",
-                tree.root.display(),
-                release.version,
-                plan.header
-            ))
-            .into());
-        }
-    };
+    let after = apply::after(tree, &plan.header, &plan.release, &plan.series)?;
+    let mut all = after.unwrap_or_default();
     let mut left = Vec::new();
     for patch in &plan.source_series {
         if !git::is_applied(&patch.path, &tree.root)? {
@@ -205,7 +213,7 @@ fn build(plan: &Plan, step: &Step) -> Result<PathBuf> {
     let status = command
         .args(&words[1..])
         .current_dir(plan.build_tree())
-        .envs(plan.variables.iter().cloned())
+        .envs(plan.variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)

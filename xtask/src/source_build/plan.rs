@@ -1,7 +1,6 @@
 //! The plan of `build-wheel --source`, made before anything is done, and printed with `--dry-run`.
 
 use std::env;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -49,7 +48,7 @@ pub struct Plan {
     /// CUDA's compiler, and its version: `13.2`.
     pub nvcc: Option<(PathBuf, String)>,
     /// What is set in the build's environment.
-    pub variables: Vec<(String, String)>,
+    pub variables: Vec<(&'static str, String)>,
     /// The work folder: one for each tree, so that an interrupted build is found again.
     pub work: PathBuf,
     /// Build in the tree itself.
@@ -146,13 +145,10 @@ impl Plan {
             true => "setup.py bdist_wheel --dist-dir",
             false => "-m build --wheel --no-isolation --skip-dependency-check --outdir",
         };
-        let words = arguments.split(' ').map(str::to_owned);
-        let shown = |path: PathBuf| [path.display().to_string()];
-        shown(self.interpreter())
-            .into_iter()
-            .chain(words)
-            .chain(shown(self.built()))
-            .collect()
+        let mut words = vec![self.interpreter().display().to_string()];
+        words.extend(arguments.split(' ').map(str::to_owned));
+        words.push(self.built().display().to_string());
+        words
     }
 
     /// What PyTorch's build needs and is not there, each with what to do.
@@ -190,49 +186,41 @@ impl Plan {
 
     /// The plan as text, with every command and variable.
     pub fn describe(&self, missing: &[String]) -> String {
-        let (tree, shown) = (self.build_tree(), |path: &Path| {
-            quoted(&path.display().to_string())
-        });
-        let mut text = format!(
-            "torch {} from {} for {}\n",
+        let (tree, out, version) = (self.build_tree(), self.out.display(), &self.version);
+        let quote = |words: &[String]| words.iter().map(|it| quoted(it)).collect::<Vec<_>>();
+        let shown = |path: &Path| quoted(&path.display().to_string());
+        let (python, inner) = (shown(&self.python.executable), shown(&self.interpreter()));
+        let copy = format!("copy the tree's files to {}", tree.display());
+        let patches = self.series.iter().chain(&self.source_series);
+        let mut commands: Vec<String> = (!self.keep).then_some(copy).into_iter().collect();
+        commands.extend(patches.map(|it| format!("git apply {}", paths::show(&it.path))));
+        commands.extend([
+            format!("{python} -m venv {}", shown(&self.work.join("venv"))),
+            format!("{inner} -m pip install {}", quote(&self.packages).join(" ")),
+            format!(
+                "cd {} && {}",
+                shown(&tree),
+                quote(&self.command()).join(" ")
+            ),
+            format!("write {out}/torch-{version}-….whl, with our package and papers; read it back"),
+        ]);
+        let missing = missing.iter().map(|it| format!("missing  {it}"));
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let listed = |lines: &mut dyn Iterator<Item = String>| -> String {
+            lines.map(|it| format!("  {it}\n")).collect()
+        };
+        format!(
+            "torch {} from {} for {}\n{}\nCommands\n{}\nVariables\n{}\n\
+             All others of the caller's reach the build, but for {REMOVED}.\nNothing was done (--dry-run).\n",
             self.release.version,
             self.tree.root.display(),
-            self.python.describe()
-        );
-        for it in missing {
-            let _ = writeln!(text, "  missing  {it}");
-        }
-        text += "\nCommands\n";
-        if !self.keep {
-            let _ = writeln!(text, "  copy the tree's files to {}", tree.display());
-        }
-        for patch in self.series.iter().chain(&self.source_series) {
-            let _ = writeln!(text, "  git apply {}", paths::show(&patch.path));
-        }
-        let quote = |words: &[String]| {
-            words
-                .iter()
-                .map(|it| quoted(it))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        let _ = writeln!(
-            text,
-            "  {} -m venv {}\n  {} -m pip install {}\n  cd {} && {}\n  write {}/torch-{}-….whl, with our package and papers; read it back\n\nVariables",
-            shown(&self.python.executable),
-            shown(&self.work.join("venv")),
-            shown(&self.interpreter()),
-            quote(&self.packages),
-            shown(&tree),
-            quote(&self.command()),
-            self.out.display(),
-            self.version
-        );
-        for (name, value) in &self.variables {
-            let _ = writeln!(text, "  {name}={value}");
-        }
-        text + &format!(
-            "\nAll others of the caller's reach the build, but for {REMOVED}.\nNothing was done (--dry-run).\n"
+            self.python.describe(),
+            listed(&mut missing.into_iter()),
+            listed(&mut commands.into_iter()),
+            listed(&mut variables.into_iter()),
         )
     }
 }
@@ -261,25 +249,14 @@ fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
 
 /// CUDA's compiler as PyTorch's build would find it, and its version.
 fn nvcc() -> Option<(PathBuf, String)> {
-    let homes = ["CUDA_HOME", "CUDA_PATH"]
-        .into_iter()
-        .filter_map(env::var_os);
-    let mut places: Vec<PathBuf> = env::var_os("CUDACXX")
-        .map(PathBuf::from)
-        .into_iter()
-        .collect();
-    places.extend(homes.map(|it| Path::new(&it).join("bin/nvcc")));
-    places.extend(
-        env::split_paths(&env::var_os("PATH").unwrap_or_default()).map(|it| it.join("nvcc")),
-    );
-    places.push("/usr/local/cuda/bin/nvcc".into());
+    let set = |name| env::var_os(name).map(PathBuf::from);
+    let homes = [set("CUDA_HOME"), set("CUDA_PATH")].map(|it| Some(it?.join("bin/nvcc")));
+    let usual = ["nvcc", "/usr/local/cuda/bin/nvcc"].map(|it| Some(it.into()));
+    let places = [set("CUDACXX")].into_iter().chain(homes).chain(usual);
     let shell = Shell::new().ok()?;
-    places.into_iter().find_map(|nvcc| {
-        let said = cmd!(shell, "{nvcc} --version")
-            .quiet()
-            .ignore_stderr()
-            .read()
-            .ok()?;
+    places.flatten().find_map(|nvcc| {
+        let command = cmd!(shell, "{nvcc} --version").quiet().ignore_stderr();
+        let said = command.read().ok()?;
         let (_, rest) = said.split_once("release ")?;
         Some((nvcc, rest.split(',').next()?.to_owned()))
     })
@@ -292,43 +269,38 @@ fn variables(
     version: &str,
     nvcc: Option<&(PathBuf, String)>,
     work: &Path,
-) -> Vec<(String, String)> {
-    let mut set = Vec::new();
-    let mut put = |name: &str, value: String| set.push((name.to_owned(), value));
+) -> Vec<(&'static str, String)> {
     let path = env::var("PATH").unwrap_or_default();
-    let jobs = args.building.jobs.unwrap_or_else(jobs);
-    for (name, value) in [
-        ("PYTORCH_BUILD_VERSION", version),
-        ("PYTORCH_BUILD_NUMBER", "1"),
-        ("USE_CUDA", "1"),
-        ("USE_PINBUDDY", "1"),
-        ("PINBUDDY_ROOT", &root.display().to_string()),
-        ("PINBUDDY_FORK_VERSION", version),
-        ("MAX_JOBS", &jobs.to_string()),
-        ("CMAKE_GENERATOR", "Ninja"),
-        ("PYTHONNOUSERSITE", "1"),
+    let bin = work.join("venv/bin");
+    let mut set = vec![
+        ("PYTORCH_BUILD_VERSION", version.to_owned()),
+        ("PYTORCH_BUILD_NUMBER", "1".to_owned()),
+        ("USE_CUDA", "1".to_owned()),
+        ("USE_PINBUDDY", "1".to_owned()),
+        ("PINBUDDY_ROOT", root.display().to_string()),
+        ("PINBUDDY_FORK_VERSION", version.to_owned()),
         (
-            "PATH",
-            &format!("{}:{path}", work.join("venv/bin").display()),
+            "MAX_JOBS",
+            args.building.jobs.unwrap_or_else(jobs).to_string(),
         ),
-    ] {
-        put(name, value.to_owned());
-    }
-    if let Some((nvcc, _)) = nvcc {
-        put("CUDACXX", nvcc.display().to_string());
-    }
-    if let Some(arch) = &args.building.cuda_arch {
-        put("TORCH_CUDA_ARCH_LIST", arch.clone());
-    }
+        ("CMAKE_GENERATOR", "Ninja".to_owned()),
+        ("PYTHONNOUSERSITE", "1".to_owned()),
+        ("PATH", format!("{}:{path}", bin.display())),
+    ];
+    set.extend(nvcc.map(|(it, _)| ("CUDACXX", it.display().to_string())));
+    let arch = args.building.cuda_arch.clone();
+    set.extend(arch.map(|it| ("TORCH_CUDA_ARCH_LIST", it)));
     if let Some(launcher) = args.building.launcher.map(Launcher::program) {
-        for language in ["C", "CXX", "CUDA"] {
-            let name = format!("CMAKE_{language}_COMPILER_LAUNCHER");
-            put(&name, launcher.to_owned());
-        }
+        let languages = [
+            "CMAKE_C_COMPILER_LAUNCHER",
+            "CMAKE_CXX_COMPILER_LAUNCHER",
+            "CMAKE_CUDA_COMPILER_LAUNCHER",
+        ];
+        set.extend(languages.map(|it| (it, launcher.to_owned())));
     }
     // PyTorch's C++ tests are half of the work, so they are built only if requested.
     if env::var_os("BUILD_TEST").is_none() {
-        put("BUILD_TEST", "0".to_owned());
+        set.push(("BUILD_TEST", "0".to_owned()));
     }
     set
 }

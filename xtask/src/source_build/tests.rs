@@ -1,11 +1,8 @@
 //! A source build of a stand-in for PyTorch's tree, whose build entry quickly writes a wheel with two small
 //! libraries. Everything else is real.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-use tempfile::TempDir;
+use std::path::PathBuf;
 
 use super::plan::Plan;
 use super::{make, patched};
@@ -13,11 +10,8 @@ use crate::cli::{BuildWheel, Launcher, SourceBuild};
 use crate::support::hash::Digest;
 use crate::support::progress::Progress;
 use crate::wheel::provenance::Provenance;
-use xtask_patchkit::release::Versions;
+use xtask_patchkit::fixture::{self, Fixture, HEADER, pristine};
 
-const HEADER: &str = "aten/src/ATen/core/CachingHostAllocator.h";
-const STOCK: &str = "one\ntwo\nthree\n";
-const SEAMED: &str = "one\nTWO\nthree\n";
 const CMAKE: &str = "caffe2/CMakeLists.txt";
 const LINKED: &str = "first\ninclude(ours)\nlast\n";
 
@@ -41,7 +35,7 @@ version = os.environ['PYTORCH_BUILD_VERSION']
 tags = f'cp{sys.version_info[0]}{sys.version_info[1]}-' * 2 + 'linux_x86_64'
 info = f'torch-{version}.dist-info'
 files = {
-    'torch/include/ATen/core/CachingHostAllocator.h': open('aten/src/ATen/core/CachingHostAllocator.h', 'rb').read(),
+    'torch/include/ATen/core/A.h': open('aten/src/ATen/core/A.h', 'rb').read(),
     'torch/lib/libtorch_cuda.so': (lib / 'libtorch_cuda.so').read_bytes(),
     'torch/lib/libtorch_pinbuddy.so': (lib / 'libtorch_pinbuddy.so').read_bytes(),
     'torch/version.py': f"__version__ = '{version}'\ncuda: str = '12.4'\nhip = None\n".encode(),
@@ -59,55 +53,25 @@ with zipfile.ZipFile(out / f'torch-{version}-{tags}.whl', 'w') as wheel:
         wheel.writestr(name, data)
 "#;
 
-/// A project with patches, and a tree for them.
-struct StandIn {
-    folder: TempDir,
-    versions: Versions,
-}
+/// A fixture whose tree can be built.
+struct StandIn(Fixture);
 
 impl StandIn {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        let patch = |path: &str, old: &str, new: &str| {
-            format!("Subject: [PATCH] Change\n\n--- a/{path}\n+++ b/{path}\n{old}{new}")
-        };
-        write("project/patches/2.6.0/series", "seam.patch\n");
-        let seam = patch(HEADER, "@@ -1,3 +1,3 @@\n one\n", "-two\n+TWO\n three\n");
-        write("project/patches/2.6.0/seam.patch", &seam);
-        write("project/patches/source/series", "link.patch\n");
-        let link = patch(
-            CMAKE,
-            "@@ -1,2 +1,3 @@\n first\n",
-            "+include(ours)\n last\n",
-        );
-        write("project/patches/source/link.patch", &link);
-        write("tree/version.txt", "2.6.0a0\n");
-        write(&format!("tree/{HEADER}"), STOCK);
-        write(&format!("tree/{CMAKE}"), "first\nlast\n");
-        write(
-            "tree/pyproject.toml",
-            "[build-system]\nrequires = []\nbuild-backend = \"setuptools.build_meta:__legacy__\"\n",
-        );
-        write("tree/setup.py", SETUP);
-        let versions = format!(
-            "header = \"{HEADER}\"\n[cuda]\n[[release]]\nversion = \"2.15.0\"\nheader_sha256 = \"{:064}\"\n\
-             patched_sha256 = \"\"\nseries = \"2.15.0\"\n[[source_release]]\nversion = \"2.6.0\"\n\
-             header_sha256 = \"{}\"\npatched_sha256 = \"{}\"\nseries = \"2.6.0\"\nsource_series = [\"source\"]\n",
-            0,
-            Digest::of(STOCK.as_bytes()).hex(),
-            Digest::of(SEAMED.as_bytes()).hex()
-        );
-        let versions = toml::from_str(&versions).unwrap();
-        Self { folder, versions }
+        let mut fixture = Fixture::new();
+        fixture.versions.releases[0].source_series = vec!["source".to_owned()];
+        let link = "@@ -1,2 +1,3 @@\n first\n+include(ours)\n last\n";
+        fixture.add_series("source", "Link", CMAKE, link);
+        fixture.write(&format!("tree/{CMAKE}"), "first\nlast\n");
+        let project =
+            "[build-system]\nrequires = []\nbuild-backend = \"setuptools.build_meta:__legacy__\"\n";
+        fixture.write("tree/pyproject.toml", project);
+        fixture.write("tree/setup.py", SETUP);
+        Self(fixture)
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.folder.path().join(path)
+        self.0.folder.path().join(path)
     }
 
     fn plan(&self, building: SourceBuild) -> Plan {
@@ -117,30 +81,17 @@ impl StandIn {
             building,
             ..BuildWheel::default()
         };
-        let project = self.path("project");
-        let mut plan = Plan::make(&project, &self.versions, &self.path("tree"), &args).unwrap();
+        let (ours, tree) = (self.0.ours(), self.0.tree());
+        let mut plan = Plan::make(&ours, &self.0.versions, &tree, &args).unwrap();
         // A separate folder for each test.
         plan.work = self.path("scratch");
         plan
     }
 
-    /// The tree's files by their names, but for what its build has made.
-    fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let names = [
-            "version.txt",
-            HEADER,
-            CMAKE,
-            "pyproject.toml",
-            "setup.py",
-            "build",
-        ];
-        let read = names.map(|it| {
-            (
-                it.into(),
-                fs::read(self.path("tree").join(it)).unwrap_or_default(),
-            )
-        });
-        read.into()
+    /// The tree's files, and what its build has made.
+    fn tree(&self) -> [Vec<u8>; 5] {
+        let names = [HEADER, CMAKE, "pyproject.toml", "setup.py", "build"];
+        names.map(|it| fs::read(self.path("tree").join(it)).unwrap_or_default())
     }
 }
 
@@ -153,7 +104,10 @@ fn what_fails_goes_on_where_it_was_and_the_tree_is_only_read() {
     fs::write(stand_in.path("tree/break"), "").unwrap();
     let error = make(&plan, &progress()).unwrap_err().to_string();
     assert!(error.contains("the stand-in was told to fail"), "{error}");
-    assert_eq!(fs::read_to_string(build_tree.join(HEADER)).unwrap(), SEAMED);
+    assert_eq!(
+        fs::read_to_string(build_tree.join(HEADER)).unwrap(),
+        fixture::patched()
+    );
     let times = || {
         [HEADER, CMAKE, "setup.py"].map(|it| {
             fs::metadata(build_tree.join(it))
@@ -180,8 +134,12 @@ fn what_fails_goes_on_where_it_was_and_the_tree_is_only_read() {
     );
     let papers = Provenance::read(&summary.path).unwrap();
     let patches = papers.inputs.patches.iter().map(|it| it.name.as_str());
-    assert_eq!(patches.collect::<Vec<_>>(), ["seam.patch", "link.patch"]);
-    assert_eq!(papers.header_sha256.1, Digest::of(SEAMED.as_bytes()).hex());
+    assert_eq!(
+        patches.collect::<Vec<_>>(),
+        ["say_five.patch", "add_a_half.patch", "one.patch"]
+    );
+    let seamed = Digest::of(fixture::patched().as_bytes());
+    assert_eq!(papers.header_sha256.1, seamed.hex());
 }
 
 #[test]
@@ -193,9 +151,9 @@ fn with_keep_the_tree_itself_is_built() {
     });
     make(&plan, &progress()).unwrap();
     make(&plan, &progress()).unwrap();
-    let tree = stand_in.tree();
-    assert_eq!(tree[Path::new(HEADER)], SEAMED.as_bytes());
-    assert_eq!(tree[Path::new(CMAKE)], LINKED.as_bytes(), "applied once");
+    let [header, cmake, ..] = stand_in.tree();
+    assert_eq!(header, fixture::patched().as_bytes());
+    assert_eq!(cmake, LINKED.as_bytes(), "applied once");
 }
 
 #[test]
@@ -217,11 +175,15 @@ fn a_tree_that_the_series_do_not_fit_is_refused_before_anything_is_done() {
     fs::write(stand_in.path("tree").join(CMAKE), "another\n").unwrap();
     let said = refused();
     assert!(
-        said.contains("link.patch does not apply") && said.contains(CMAKE),
+        said.contains("one.patch does not apply") && said.contains(CMAKE),
         "{said}"
     );
-    fs::write(stand_in.path("tree").join(HEADER), format!("{STOCK}more\n")).unwrap();
-    assert!(refused().contains("is not torch 2.6.0"));
+    fs::write(
+        stand_in.path("tree").join(HEADER),
+        format!("{}more\n", pristine()),
+    )
+    .unwrap();
+    assert!(refused().contains("as the release ships it; nothing was changed"));
     assert!(!plan.work.exists());
 }
 
@@ -237,8 +199,8 @@ fn the_dry_run_names_every_command_and_variable() {
     let text = plan.describe(&["nvcc: export CUDA_HOME=DIR".to_owned()]);
     for line in [
         "missing  nvcc",
-        "patches/2.6.0/seam.patch",
-        "patches/source/link.patch",
+        "patches/2.15.0/say_five.patch",
+        "patches/source/one.patch",
         "/scratch/tree && ",
         "setup.py bdist_wheel --dist-dir",
         "MAX_JOBS=24",

@@ -14,12 +14,11 @@ use crate::build_plugin::{self, Summary as Plugin};
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
 use crate::cli;
-use crate::python::{Python, beside};
 use crate::runtime;
-use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
+use crate::support::{links, paths};
 use crate::venv;
 use crate::wheel::provenance::Provenance;
 
@@ -72,15 +71,17 @@ pub fn python_tests(
     fork::require(fork, stock, python)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
-    let environment = beside::copy(stock, &folder, &Python::probe(python)?)?;
+    let copy = Scratch::folder(&folder)?;
+    links::tree(stock, copy.path())?;
+    copy.publish(&folder)?;
     let wheel = plugin.path.display().to_string();
     venv::require(
-        &environment,
+        &folder,
         python,
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
     let runtime = runtime::choose(false)?;
-    fork::run(Pass::Behaviour, &environment, stock, &runtime, |command| {
+    fork::run(Pass::Behaviour, &folder, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));

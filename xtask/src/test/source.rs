@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use xshell::{Shell, cmd};
 
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::plan::Plan;
@@ -16,7 +17,7 @@ use crate::support::progress::Progress;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
-use crate::support::{links, lock, paths};
+use crate::support::{lock, paths};
 use crate::wheel::platform::needed;
 use xtask_patchkit::git;
 use xtask_patchkit::series;
@@ -65,18 +66,11 @@ pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
         !needs.iter().any(|it| it == LINKED),
         "{LIBRARY} needs {LINKED}, which is linked with it"
     );
-    let linked = |project: &Project<'_>| {
-        project
-            .build
-            .join("with/lib")
-            .join(LINKED)
-            .metadata()?
-            .modified()
-    };
-    let before = linked(&project)?;
+    let linked = project.build.join("with/lib").join(LINKED);
+    let before = linked.metadata()?.modified()?;
     progress.step("build again", |_| project.install(true))?;
     ensure!(
-        before == linked(&project)?,
+        before == linked.metadata()?.modified()?,
         "nothing has changed, and {LINKED} was linked anew"
     );
     Ok(Tally {
@@ -88,14 +82,11 @@ pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
 /// The patched stand-in; unchanged files keep their time.
 fn lay_out(plan: &Plan, tree: &Path) -> Result<()> {
     let scratch = Scratch::folder(tree)?;
-    let stand_in = paths::root().join("tests/source-build");
-    links::tree(&stand_in.join("caffe2"), &scratch.path().join("caffe2"))?;
-    // Copies instead of links, since the series changes them.
-    for file in ["CMakeLists.txt", "caffe2/CMakeLists.txt"] {
-        let to = scratch.path().join(file);
-        let _ = fs::remove_file(&to);
-        fs::copy(stand_in.join(file), &to).with_context(|| format!("copying {file}"))?;
-    }
+    let (stand_in, shell) = (paths::root().join("tests/source-build"), Shell::new()?);
+    let to = scratch.path();
+    cmd!(shell, "cp --archive {stand_in}/. {to}")
+        .quiet()
+        .run()?;
     let folder = paths::root().join("patches/source");
     ensure!(
         plan.release.source_series.iter().any(|it| it == "source"),
@@ -103,7 +94,7 @@ fn lay_out(plan: &Plan, tree: &Path) -> Result<()> {
         plan.release.version
     );
     for patch in series::read(&folder)? {
-        git::apply(&patch.path, scratch.path(), &[])?
+        git::apply(&patch.path, scratch.path())?
             .map_err(|said| refuse(format!("{} does not apply", patch.name)).found(said))?;
     }
     scratch.publish(tree)

@@ -60,43 +60,36 @@ impl Checkout {
         Ok(it)
     }
 
+    /// The full name of a commit or a file, if there is one of that name.
+    fn find(&self, name: &str) -> Option<String> {
+        let find = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
+        self.text(&[&find[..], &[name]].concat()).ok()
+    }
+
     fn resolve(&self, name: &str) -> Result<String> {
-        let commit = format!("{name}^{{commit}}");
-        let found = self.text(&[
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            &commit,
-        ]);
-        found.or_else(|_| {
-            let root = self.root.display();
-            let shallow = self.text(&["rev-parse", "--is-shallow-repository"])? == "true";
-            Err(refuse(format!("there is no {name} in {root}"))
-                .found(match shallow {
-                    true => "a shallow clone, without it",
-                    false => "no branch, tag or commit of that name",
-                })
-                .expected("--base with a branch, a tag or a commit of that checkout")
-                .remedy(format!(
-                    "git -C {root} fetch origin {name}, then --base FETCH_HEAD"
-                ))
-                .into())
-        })
+        if let Some(commit) = self.find(&format!("{name}^{{commit}}")) {
+            return Ok(commit);
+        }
+        let root = self.root.display();
+        let shallow = self.text(&["rev-parse", "--is-shallow-repository"])? == "true";
+        Err(refuse(format!("there is no {name} in {root}"))
+            .found(match shallow {
+                true => "a shallow clone, without it",
+                false => "no branch, tag or commit of that name",
+            })
+            .expected("--base with a branch, a tag or a commit of that checkout")
+            .remedy(format!(
+                "git -C {root} fetch origin {name}, then --base FETCH_HEAD"
+            ))
+            .into())
     }
 
     /// Refuses a name that no branch can have, or that one has.
     pub fn require_free(&self, branch: &str) -> Result<()> {
-        let taken = format!("refs/heads/{branch}");
-        let what = if self
-            .text(&["check-ref-format", "--branch", branch])
-            .is_err()
-        {
+        let is_name = self.text(&["check-ref-format", "--branch", branch]).is_ok();
+        let what = if !is_name {
             format!("{branch:?} is no name for a branch")
-        } else if self
-            .text(&["rev-parse", "--verify", "--quiet", &taken])
-            .is_ok()
-        {
+        } else if self.find(&format!("refs/heads/{branch}")).is_some() {
             format!("{} has a branch {branch} already", self.root.display())
         } else {
             return Ok(());
@@ -109,14 +102,9 @@ impl Checkout {
 
     /// A file of the base.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        let base = &self.base;
-        if self
-            .text(&["ls-tree", "--name-only", "--full-tree", base, "--", path])?
-            .is_empty()
-        {
-            return Ok(None);
-        }
-        git::output(self.git(&["cat-file", "blob", &format!("{base}:{path}")])).map(Some)
+        let blob = self.find(&format!("{}:{path}", self.base));
+        blob.map(|it| git::output(self.git(&["cat-file", "blob", &it])))
+            .transpose()
     }
 
     /// Which of the files have changes that are not committed, as `git status` lists them.
@@ -145,14 +133,7 @@ impl Checkout {
 
     /// Commits what is in a folder beside what the tree has.
     pub fn add(&mut self, folder: &Path, message: &str) -> Result<()> {
-        let add = [
-            "-c",
-            "core.fileMode=false",
-            "add",
-            "--force",
-            "--ignore-removal",
-            ".",
-        ];
+        let add = "-c core.fileMode=false add --force --ignore-removal .".split(' ');
         let git_dir = self.text(&["rev-parse", "--absolute-git-dir"])?;
         let command = self
             .git(&[])
@@ -167,15 +148,9 @@ impl Checkout {
         // A partial clone does not have the files that nobody reads.
         let tree = self.text(&["write-tree", "--missing-ok"])?;
         let (shell, root, tip) = (&self.shell, &self.root, &self.tip);
-        let settings = [
-            "-c",
-            "user.useConfigOnly=true",
-            "-c",
-            "i18n.commitEncoding=UTF-8",
-        ];
         let commit = cmd!(
             shell,
-            "git -C {root} {settings...} commit-tree -p {tip} {tree}"
+            "git -C {root} -c user.useConfigOnly=true -c i18n.commitEncoding=UTF-8 commit-tree -p {tip} {tree}"
         );
         let made = git::text(self.with_own(git::unbound(commit)).stdin(message));
         let made = made.map_err(|error| {

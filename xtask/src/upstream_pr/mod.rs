@@ -11,7 +11,6 @@ mod tests;
 mod vendor;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -200,28 +199,22 @@ fn describe(
         Kind::Seam => "the extension points",
         Kind::Full => "the whole fork",
     };
-    let header = if drifted {
-        ", for a header that is another than that release's"
-    } else {
-        ""
+    let header = match drifted {
+        true => ", for a header that is another than that release's",
+        false => "",
     };
-    let mut text = format!(
-        "{what}, by the series for torch {}{header}\n  checkout  {}\n  base      {} ({})\n  branch    {branch}, {} commits:\n",
+    let subjects = messages.iter().map(|it| format!("    {}\n", it.0));
+    format!(
+        "{what}, by the series for torch {}{header}\n  checkout  {}\n  base      {} ({})\n  \
+         branch    {branch}, {} commits:\n{}  patches   {out}/*.patch, {out}/{BODY}\n",
         release.version,
         checkout.root.display(),
         args.base,
         &checkout.base[..12],
-        messages.len()
-    );
-    for (subject, _) in messages {
-        let _ = writeln!(text, "    {subject}");
-    }
-    let _ = writeln!(
-        text,
-        "  patches   {0}/*.patch, {0}/{BODY}",
-        args.out.display()
-    );
-    text
+        messages.len(),
+        subjects.collect::<String>(),
+        out = args.out.display(),
+    )
 }
 
 /// PR_BODY.md, in the form that PyTorch's pull requests have.
@@ -236,21 +229,15 @@ fn body(
         Kind::Seam => include_str!("seam.md"),
         Kind::Full => include_str!("full.md"),
     };
-    let commits = messages
-        .iter()
-        .map(|(subject, body)| format!("**{subject}**\n\n{body}\n\n"));
+    let commits = messages.iter();
+    let commits = commits.map(|(subject, body)| format!("**{subject}**\n\n{body}\n\n"));
     let results = match (tested, kind) {
-        (Some(tested), _) => {
-            let lines: String = tested
-                .results
-                .iter()
-                .map(|it| format!("- {it}\n"))
-                .collect();
+        (Some(Tested { on, results, .. }), _) => {
+            let lines: String = results.iter().map(|it| format!("- {it}\n")).collect();
             format!(
                 "Run without a build of the tree: the tests compiled against an official wheel's headers with \
-                 this change, and linked with its libraries ({}; the simulator is a CUDA runtime with real \
-                 streams and page-locked memory and no GPU).\n\n{lines}",
-                tested.on
+                 this change, and linked with its libraries ({on}; the simulator is a CUDA runtime with real \
+                 streams and page-locked memory and no GPU).\n\n{lines}"
             )
         }
         (None, Kind::Seam) => {
@@ -258,24 +245,15 @@ fn body(
         }
         (None, Kind::Full) => "Not run in this tree.\n".to_owned(),
     };
-    let form = form
-        .map(|it| String::from_utf8_lossy(&it).into_owned())
-        .unwrap_or_default();
-    let lines: Vec<_> = form
-        .lines()
-        .filter(|it| !it.starts_with("Fixes #"))
-        .collect();
-    let form = lines.join("\n");
+    let form = String::from_utf8_lossy(&form.unwrap_or_default()).into_owned();
+    let kept = form.lines().filter(|it| !it.starts_with("Fixes #"));
+    let form = match kept.collect::<Vec<_>>().join("\n").trim() {
+        "" => String::new(),
+        form => format!("\n{form}\n"),
+    };
     template
         .replace("{commits}\n", &commits.collect::<String>())
         .replace("{tested}\n", &format!("{results}\n"))
         .replace("{benchmark}\n", &format!("{benchmark}\n"))
-        .replace(
-            "{form}\n",
-            &if form.trim().is_empty() {
-                String::new()
-            } else {
-                format!("\n{}\n", form.trim())
-            },
-        )
+        .replace("{form}\n", &form)
 }

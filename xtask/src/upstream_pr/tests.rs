@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::cli::upstream_pr::{Kind, UpstreamPr};
 use crate::support::hash::Digest;
-use xtask_patchkit::fixture::{ADDED, Fixture, HEADER, patch, patched, pristine};
+use xtask_patchkit::fixture::{ADDED, Fixture, HEADER, git, patched, pristine};
 
 const NOTE: &str = "docs/note.md";
 
@@ -26,14 +25,10 @@ fn fixture() -> Fixture {
     fixture
 }
 
-/// A series of one patch, which adds a line to the note.
+/// A series that adds a line to the note.
 fn add_series(fixture: &Fixture, name: &str, subject: &str, line: &str) {
-    let diff = format!("--- a/{NOTE}\n+++ b/{NOTE}\n@@ -1,1 +1,2 @@\n a note\n+{line}\n");
-    fixture.write(&format!("ours/patches/{name}/series"), "one.patch\n");
-    fixture.write(
-        &format!("ours/patches/{name}/one.patch"),
-        &patch(subject, &diff),
-    );
+    let hunk = format!("@@ -1,1 +1,2 @@\n a note\n+{line}\n");
+    fixture.add_series(name, subject, NOTE, &hunk);
 }
 
 fn identify(checkout: &Path) {
@@ -65,17 +60,6 @@ fn propose(fixture: &Fixture, args: &UpstreamPr) -> String {
         return said;
     };
     format!("{before}HEAD (HASH{after}")
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Every file below a folder, by its hash.

@@ -23,7 +23,7 @@ const MANIFEST: &str = "Cargo.toml";
 pub fn gather(root: &Path) -> Result<(TempDir, String, String)> {
     let folder = tempfile::tempdir().context("making a folder for our sources")?;
     let into = folder.path().join(FOLDER);
-    let crates = library::folders_of_the_library(root)?;
+    let crates = library::folders(root, library::LIBRARY)?;
     let shell = Shell::new()?;
     let listed = git::at(&shell, root)
         .args(["ls-files", "-z", "--"])

@@ -1,18 +1,45 @@
 //! Calls cargo, and reads its messages (`--message-format json`) for the paths of built libraries and programs.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use super::paths;
+use super::refusal::refuse;
 
 /// cargo, in the checkout.
 pub fn command() -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(paths::root());
     command
+}
+
+/// `cargo build` of these packages in a profile, whose output are messages.
+pub fn build(packages: &[&str], profile: &str) -> Command {
+    let mut command = command();
+    command.args(["build", "--quiet", "--locked", "--profile", profile]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    packages.iter().for_each(|it| {
+        command.args(["--package", it]);
+    });
+    command
+}
+
+/// The messages of a build that has ended. `what` was built, in words; `command` shows again what failed, if it can.
+pub fn messages(output: &Output, what: &str, expected: &str, command: &str) -> Result<String> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let refusal = refuse(format!("{what} does not compile"))
+        .found(String::from_utf8_lossy(&output.stderr).trim())
+        .expected(format!("{expected} to compile"));
+    Err(match command {
+        "" => refusal,
+        _ => refusal.remedy(command),
+    }
+    .into())
 }
 
 #[derive(Deserialize)]
@@ -22,32 +49,22 @@ struct Message {
     executable: Option<PathBuf>,
 }
 
-fn all(messages: &str) -> impl Iterator<Item = Message> {
-    let lines = messages.lines();
-    lines.filter_map(|line| serde_json::from_str(line).ok())
-}
-
 /// The shared library called `name` among cargo's messages.
 pub fn library(messages: &str, name: &str) -> Result<PathBuf> {
-    let mut files = all(messages).flat_map(|message| message.filenames);
-    files
-        .find(|path| path.file_name().is_some_and(|it| it == name))
-        .with_context(|| format!("cargo built no {name}"))
+    find(messages, name, |it| it.filenames)
 }
 
 /// The program called `name` among cargo's messages.
 pub fn executable(messages: &str, name: &str) -> Result<PathBuf> {
-    executables(messages)
-        .into_iter()
-        .find(|path| path.file_name().is_some_and(|it| it == name))
-        .with_context(|| format!("cargo built no {name}"))
+    find(messages, name, |it| Vec::from_iter(it.executable))
 }
 
-/// All programs among cargo's messages.
-fn executables(messages: &str) -> Vec<PathBuf> {
-    all(messages)
-        .filter_map(|message| message.executable)
-        .collect()
+fn find(messages: &str, name: &str, paths: fn(Message) -> Vec<PathBuf>) -> Result<PathBuf> {
+    let lines = messages.lines();
+    let all = lines.filter_map(|line| serde_json::from_str(line).ok());
+    let mut all = all.flat_map(paths);
+    all.find(|path| path.file_name().is_some_and(|it| it == name))
+        .with_context(|| format!("cargo built no {name}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! SHA-256 in hexadecimal and in RECORD's base64.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -81,18 +81,7 @@ impl Write for Hasher {
 
 /// `io::copy` with a buffer that suits gigabytes.
 pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<u64> {
-    let mut buffer = vec![0; 256 << 10];
-    let mut total = 0;
-    loop {
-        let count = match from.read(&mut buffer) {
-            Ok(0) => return Ok(total),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        to.write_all(&buffer[..count])?;
-        total += count as u64;
-    }
+    io::copy(&mut BufReader::with_capacity(256 << 10, from), to)
 }
 
 #[cfg(test)]

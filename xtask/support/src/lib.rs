@@ -2,7 +2,6 @@
 //!
 //! Knows nothing of wheels, patches or torch.
 
-pub mod calls;
 pub mod cargo;
 pub mod disk;
 pub mod failure;
@@ -14,7 +13,6 @@ pub mod progress;
 pub mod refusal;
 pub mod relay;
 pub mod scratch;
-pub mod stamp;
 pub mod table;
 pub mod tally;
 pub mod typed;

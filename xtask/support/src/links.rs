@@ -32,31 +32,13 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies the commands of one environment that another lacks, for the other's interpreter.
-pub fn scripts(from: &Path, to: &Path) -> Result<()> {
-    let (old, new) = (from.display().to_string(), to.display().to_string());
-    for entry in fs::read_dir(from.join("bin"))? {
-        let entry = entry?;
-        let target = to.join("bin").join(entry.file_name());
-        let Ok(text) = fs::read_to_string(entry.path()) else {
-            continue;
-        };
-        if target.exists() || !text.starts_with(&format!("#!{old}/")) {
-            continue;
-        }
-        fs::write(&target, text.replace(&old, &new))?;
-        fs::set_permissions(&target, entry.metadata()?.permissions())?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt as _;
 
     #[test]
-    fn files_are_shared_and_links_stay_links() {
+    fn files_are_shared_and_links_stay_links_and_more_is_in_the_copy_alone() {
         let root = tempfile::tempdir().unwrap();
         let from = root.path().join("from");
         fs::create_dir_all(from.join("lib")).unwrap();
@@ -73,23 +55,8 @@ mod tests {
             fs::read_link(to.join("lib/libx.so")).unwrap(),
             Path::new("libx.so.1")
         );
-    }
-
-    #[test]
-    fn commands_run_the_new_interpreter() {
-        let root = tempfile::tempdir().unwrap();
-        let (from, to) = (root.path().join("from"), root.path().join("to"));
-        fs::create_dir_all(from.join("bin")).unwrap();
-        fs::create_dir_all(to.join("bin")).unwrap();
-        fs::write(
-            from.join("bin/f2py"),
-            format!("#!{}/bin/python\nrun()\n", from.display()),
-        )
-        .unwrap();
-        fs::write(from.join("bin/activate"), "VIRTUAL_ENV=from\n").unwrap();
-        scripts(&from, &to).unwrap();
-        let text = fs::read_to_string(to.join("bin/f2py")).unwrap();
-        assert_eq!(text, format!("#!{}/bin/python\nrun()\n", to.display()));
-        assert!(!to.join("bin/activate").exists());
+        fs::write(to.join("lib/more"), "").unwrap();
+        fs::create_dir(to.join("package")).unwrap();
+        assert!(!from.join("lib/more").exists() && !from.join("package").exists());
     }
 }

@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The steps of one command, and how long each took.
 pub struct Progress {
-    before: usize,
     count: usize,
     terminal: bool,
     times: RefCell<Vec<(String, Duration)>>,
@@ -23,13 +22,7 @@ pub struct Step {
 impl Progress {
     /// For a command of `count` steps.
     pub fn new(count: usize) -> Self {
-        Self::going_on(0, count)
-    }
-
-    /// For a command of `count` steps, the first of which another program has already done.
-    pub fn going_on(before: usize, count: usize) -> Self {
         Self {
-            before,
             count,
             terminal: std::io::stderr().is_terminal(),
             times: RefCell::default(),
@@ -38,7 +31,7 @@ impl Progress {
 
     /// Runs one step and reports it.
     pub fn step<T>(&self, what: &str, run: impl FnOnce(&Step) -> Result<T>) -> Result<T> {
-        let number = self.before + self.times.borrow().len() + 1;
+        let number = self.times.borrow().len() + 1;
         let label = format!("[{number}/{}] {what}", self.count);
         let step = Step {
             bar: self.bar(&label),

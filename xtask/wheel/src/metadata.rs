@@ -25,12 +25,12 @@ impl TorchVersion {
             hip: assigned(text, "hip").and_then(string),
         })
     }
+}
 
-    /// `2.15.0+cu132.pinbuddy.0.1.0`: newer than the official version, and satisfies `==2.15.0`.
-    pub fn fork(&self, ours: &str) -> String {
-        let separator = if self.version.contains('+') { '.' } else { '+' };
-        format!("{}{separator}pinbuddy.{ours}", self.version)
-    }
+/// `2.15.0+cu132.pinbuddy.0.1.0`: newer than the official version, and satisfies `==2.15.0`.
+pub fn fork_version(official: &str, ours: &str) -> String {
+    let separator = if official.contains('+') { '.' } else { '+' };
+    format!("{official}{separator}pinbuddy.{ours}")
 }
 
 /// The right-hand side of `name = …` or `name: type = …` at the start of a line.
@@ -76,39 +76,21 @@ pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
 }
 
 /// METADATA with another version, and with our licence files if its format lists them.
-pub fn rewrite_metadata(text: &str, version: &str, licences: &[&str]) -> Result<String> {
-    let (head, body) = text
-        .split_once("\n\n")
-        .map_or((text, None), |(head, body)| (head, Some(body)));
-    let old = header(head, "Version").context("METADATA has no Version")?;
-    let mut lines: Vec<String> = Vec::new();
-    let last_licence = head
-        .lines()
-        .filter(|line| line.starts_with("License-File: "))
-        .count();
-    let mut licences_seen = 0;
-    for line in head.lines() {
-        if line == format!("Version: {old}") {
-            lines.push(format!("Version: {version}"));
-            continue;
-        }
-        lines.push(line.to_owned());
-        if line.starts_with("License-File: ") {
-            licences_seen += 1;
-            if licences_seen == last_licence {
-                lines.extend(licences.iter().map(|path| format!("License-File: {path}")));
-            }
-        }
+pub fn rewrite_metadata(text: &str, version: &str, licences: &[String]) -> Result<String> {
+    let old = header(text, "Version").context("METADATA has no Version")?;
+    let (old, new) = (format!("Version: {old}"), format!("Version: {version}"));
+    let (head, body) = match text.split_once("\n\n") {
+        Some((head, body)) => (head, format!("\n\n{body}")),
+        None => (text, "\n".to_owned()),
+    };
+    let lines = head.lines().map(|it| if it == old { &new } else { it });
+    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+    let file = "License-File: ";
+    if let Some(last) = lines.iter().rposition(|it| it.starts_with(file)) {
+        let more = licences.iter().map(|it| format!("{file}{it}"));
+        lines.splice(last + 1..=last, more);
     }
-    let mut rewritten = lines.join("\n");
-    match body {
-        Some(body) => {
-            rewritten.push_str("\n\n");
-            rewritten.push_str(body);
-        }
-        None => rewritten.push('\n'),
-    }
-    Ok(rewritten)
+    Ok(lines.join("\n") + &body)
 }
 
 /// entry_points.txt with one more entry in a group such as `console_scripts`, and nothing else changed; none if the group
@@ -231,14 +213,17 @@ mod tests {
             None
         );
         assert!(TorchVersion::parse("__version__ = make_version()\n").is_err());
-        assert_eq!(read.fork("0.1.0"), "2.15.0+cu132.pinbuddy.0.1.0");
+        assert_eq!(
+            fork_version(&read.version, "0.1.0"),
+            "2.15.0+cu132.pinbuddy.0.1.0"
+        );
     }
 
     #[test]
     fn only_the_version_changes() {
         let fork = "2.15.0+cu132.pinbuddy.0.1.0";
         insta::assert_snapshot!("version_py", rewrite_version_py(VERSION_PY, fork).unwrap());
-        let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"];
+        let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"].map(str::to_owned);
         insta::assert_snapshot!(
             "metadata",
             rewrite_metadata(METADATA, fork, &licences).unwrap()

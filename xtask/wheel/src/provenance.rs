@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::platform::Floors;
 use super::reader::Archive;
+use xtask_support::hash::Digest;
 
 /// Its name in the .dist-info.
 pub const NAME: &str = "pinbuddy.json";
@@ -60,6 +62,29 @@ pub struct Provenance {
 }
 
 impl Provenance {
+    /// Of a fork without a program. `versions` are `torch.__version__` of the fork and of its base.
+    pub fn of(
+        versions: (&str, &str),
+        inputs: Inputs,
+        header_sha256: (String, String),
+        library: &[u8],
+        floors: &Floors,
+    ) -> Self {
+        let newest = floors.newest.iter();
+        Self {
+            format: 1,
+            version: versions.0.to_owned(),
+            torch_version: versions.1.to_owned(),
+            inputs,
+            header_sha256,
+            library_sha256: Digest::of(library).hex(),
+            program_sha256: None,
+            floors: newest
+                .map(|(set, version)| (set.clone(), version.to_string()))
+                .collect(),
+        }
+    }
+
     /// As it stands in the wheel.
     pub fn to_json(&self) -> Result<Vec<u8>> {
         let mut text = serde_json::to_vec_pretty(self)?;

@@ -79,23 +79,14 @@ impl Archive {
         if self.zip.has_duplicate_names() {
             return Err("two entries with one name".into());
         }
-        self.zip
-            .validate_header_consistency()
-            .map_err(|error| error.to_string())?;
-        if self
-            .zip
-            .has_overlapping_entries()
-            .map_err(|error| error.to_string())?
-        {
+        self.zip.validate_header_consistency().map_err(said)?;
+        if self.zip.has_overlapping_entries().map_err(said)? {
             return Err("entries that share bytes".into());
         }
         let mut total: u64 = 0;
         for index in 0..self.zip.len() {
-            let file = self
-                .zip
-                .by_index_raw(index)
-                .map_err(|error| error.to_string())?;
-            let name = file.name().map_err(|error| error.to_string())?.into_owned();
+            let file = self.zip.by_index_raw(index).map_err(said)?;
+            let name = file.name().map_err(said)?.into_owned();
             check_name(&name)?;
             if file.is_symlink() {
                 return Err(format!("a symbolic link: {name:?}"));
@@ -194,6 +185,10 @@ impl Archive {
             .map_err(|_| corrupt(&self.shown, &format!("{name} in another encoding"), "UTF-8"))?;
         Ok(Some(text))
     }
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 fn check_name(name: &str) -> Result<(), String> {

@@ -28,32 +28,40 @@ pub struct Promise<'a> {
     pub program: Option<&'a str>,
 }
 
-/// Verifies every byte against RECORD, and the expectations above.
-pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
+/// Opens a wheel of ours that is to have that name; refuses one whose metadata says something else. Returns its
+/// .dist-info folder, too.
+pub fn open(path: &Path, name: &WheelName) -> Result<(verify::Checked, String)> {
     let mut wheel = verify::open(path)?;
-    let dist_info = format!("{}.dist-info", wheel.stem);
-    let version = &promise.name.version;
+    let (info, version) = (format!("{}.dist-info", wheel.stem), &name.version);
     ensure!(
-        wheel.stem == format!("torch-{version}"),
-        "the .dist-info is {dist_info}"
+        wheel.stem == format!("{}-{version}", name.name),
+        "the .dist-info is {info}"
     );
-    let metadata = wheel.text(&format!("{dist_info}/METADATA"))?;
+    let metadata = wheel.text(&format!("{info}/METADATA"))?;
     let found = metadata::header(&metadata, "Version");
     ensure!(
         found == Some(version),
         "METADATA has the version {found:?} instead of {version}"
     );
+    let tags = wheel.text(&format!("{info}/WHEEL"))?;
+    ensure!(
+        metadata::tags(&tags) == name.tags(),
+        "WHEEL's tags are not those of {name}"
+    );
+    wheel.text(&format!("{info}/{}", provenance::NAME))?;
+    wheel.text(&format!("{info}/{}", sbom::NAME))?;
+    Ok((wheel, info))
+}
+
+/// Verifies every byte against RECORD, and the expectations above.
+pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
+    let (mut wheel, info) = open(path, promise.name)?;
+    let version = &promise.name.version;
     let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
     ensure!(
         torch.version == *version,
         "torch/version.py has {} instead of {version}",
         torch.version
-    );
-    let tags = wheel.text(&format!("{dist_info}/WHEEL"))?;
-    ensure!(
-        metadata::tags(&tags) == promise.name.tags(),
-        "WHEEL's tags are not those of {}",
-        promise.name
     );
     let header = Digest::of(wheel.text(promise.header.0)?.as_bytes()).hex();
     ensure!(
@@ -62,13 +70,12 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
         promise.header.0
     );
     let written: Provenance =
-        serde_json::from_str(&wheel.text(&format!("{dist_info}/{}", provenance::NAME))?)?;
+        serde_json::from_str(&wheel.text(&format!("{info}/{}", provenance::NAME))?)?;
     ensure!(
         written == *promise.provenance,
         "{} is not what was written",
         provenance::NAME
     );
-    wheel.text(&format!("{dist_info}/{}", sbom::NAME))?;
     check_loading(&mut wheel, promise)?;
     if let Some(path) = promise.program {
         let found = Digest::of(&wheel.bytes(path)?).hex();

@@ -210,20 +210,11 @@ pub fn identify(path: &Path, expected: &Expected<'_>) -> Result<Facts> {
     check_identity(&mut open(path)?, expected)
 }
 
-/// Reads some texts of a wheel and verifies each against RECORD; `None` for a missing one. Otherwise reads only
-/// what identifies the wheel.
-pub fn texts(
-    path: &Path,
-    expected: &Expected<'_>,
-    names: &[String],
-) -> Result<Vec<Option<String>>> {
+/// The header of a wheel, verified against RECORD. Otherwise reads only what identifies the wheel.
+pub fn header_of(path: &Path, expected: &Expected<'_>) -> Result<String> {
     let mut wheel = open(path)?;
     check_identity(&mut wheel, expected)?;
-    let read = |name: &String| {
-        let listed = wheel.rows.contains_key(name);
-        listed.then(|| wheel.text(name)).transpose()
-    };
-    names.iter().map(read).collect()
+    wheel.text(expected.header)
 }
 
 /// The checks that need only a few small files: name, tags, release, CUDA, header.

@@ -1,4 +1,6 @@
-//! Compiles the programs of a run and PyTorch's tests against the official wheel, without fixed paths.
+//! `cargo xtask gpu programs`: compiles the programs of a run and PyTorch's tests, for a machine with a GPU and no compiler.
+//!
+//! Against the official wheel, without fixed paths. The run itself is tests/gpu, in Python.
 
 use std::env;
 use std::fs;
@@ -7,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::bench;
-use crate::cli::gpu::Programs;
+use crate::cli::gpu::{Command as Part, Gpu};
 use crate::programs::QUESTIONS;
 use crate::support::paths;
 use crate::support::progress::Progress;
@@ -15,7 +17,8 @@ use crate::support::refusal::refuse;
 use crate::test::pytorch;
 use crate::venv;
 
-pub fn run(args: &Programs) -> Result<()> {
+pub fn run(args: &Gpu) -> Result<()> {
+    let Part::Programs(args) = &args.command;
     let stock = venv::ensure(Some(&args.torch), true, &args.python)?;
     let bin = args.out.join("bin");
     fs::create_dir_all(&bin).with_context(|| format!("creating {}", bin.display()))?;
