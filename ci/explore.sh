@@ -22,7 +22,7 @@ missing() {
 python_tests() {
     local figures status=0
     figures=$(mktemp)
-    PYTEST_ADDOPTS=$1 PINBUDDY_FIGURES=$figures cargo xtask test --only assertions || status=$?
+    PINBUDDY_TEST_ALL=1 PYTEST_ADDOPTS=$1 PINBUDDY_FIGURES=$figures cargo xtask test --only assertions || status=$?
     python3 - "$figures" <<'PYTHON'
 import collections, json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -84,7 +84,7 @@ asan() {
 
 sanitized() {
     python3 tests/sanitize/run.py "$1" --seconds "$each"
-    PINBUDDY_SANITIZER=$1 PINBUDDY_SANITIZE_SECONDS=$each cargo xtask test --nightly --only library
+    PINBUDDY_SANITIZER=$1 PINBUDDY_SANITIZE_SECONDS=$each cargo xtask test --all --only library
 }
 
 # Small tests in Miri. Tests of whole gibibytes would take hours, so the modules are named; each must have a test.

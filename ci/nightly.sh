@@ -11,5 +11,5 @@ source ci/fresh.sh
 fresh_cargo_home "$PWD/target/fresh/cargo"
 fresh_cache "$PWD/target/fresh/cache"
 cargo xtask build-wheel
-ci/test.sh --nightly
+ci/test.sh --all
 EACH=30 ci/explore.sh fuzz

@@ -26,6 +26,8 @@ os.environ["BUDDY_THRESHOLD_MB"] = str(THRESHOLD_MB)
 os.environ["BUDDY_WARMUP"] = "sync"
 
 MIB = 1 << 20
+# Whether to run what explores, or proves a release rather than a change (`cargo xtask test --all`), and to start each program.
+ALL = os.environ.get("PINBUDDY_TEST_ALL") == "1"
 # torch's variable for settings; before 2.10 its name contained CUDA.
 ALLOC_CONF = "PYTORCH_ALLOC_CONF"
 
@@ -49,6 +51,7 @@ MARKS = [
     "release: depends on the library, so it is in the pass with the released one as well as in that with assertions",
     "fork_wheel: needs a torch that is a fork, and no plug-in; in the pass with the released library",
     "real_start(why): its programs import torch themselves, and are not forked",
+    "slow(why): run only with `cargo xtask test --all`, or PINBUDDY_TEST_ALL=1",
 ]
 
 
@@ -64,6 +67,9 @@ def pytest_collection_modifyitems(items):
             # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
             item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
+        slow = item.get_closest_marker("slow")
+        if slow and not ALL:
+            item.add_marker(pytest.mark.skip(reason=f"{slow.args[0]}; PINBUDDY_TEST_ALL=1 runs it"))
         timing = item.get_closest_marker("timing")
         if timing and timing.kwargs.get("again", True):
             item.obj = measured_again(item)
@@ -139,11 +145,21 @@ class Outcome:
         return [line for line in self.stderr.splitlines() if line.startswith("pinbuddy: ")]
 
 
+def command_line(*arguments, python: str = sys.executable, **variables: str) -> subprocess.CompletedProcess:
+    """``python -m pinbuddy``, forked where programs are."""
+    program = f"""
+import runpy, sys
+sys.argv[1:] = {[str(it) for it in arguments]!r}
+runpy.run_module("pinbuddy", run_name="__main__", alter_sys=True)
+"""
+    return start(python, program, environment(**variables), timeout=300, forked=IS_PLUGIN and not ALL)
+
+
 @pytest.fixture
 def run(request):
     """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its
     own, with no BUDDY_ variable but those given, and requires that it succeeds."""
-    may_fork = os.environ.get("PINBUDDY_TEST_START") != "real" and not request.node.get_closest_marker("real_start")
+    may_fork = not ALL and not request.node.get_closest_marker("real_start")
     # A fork wheel's torch cannot be imported without the library.
     forked = {"stock": may_fork, "fork": may_fork and IS_PLUGIN}
 

@@ -17,7 +17,12 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 # Variables that our library reads when it is loaded, or the simulator at the first CUDA call.
-READ_LATE = ("BUDDY_", "PINBUDDY_SIM_")
+READ_LATE = ("BUDDY_", "PINBUDDY_SIM_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+# Variables that tests' own programs read. A name that is missing here costs a real start.
+OF_PROGRAMS = (
+    "CHANGE", "CLEAR", "EPOCHS", "EVALUATES", "FAILS", "FILE", "GROWS", "KIND", "LIVE", "RUNS", "SEED", "SIZES", "SNAPSHOT", "STEPS",
+    "STREAMS", "TRACE", "VARY",
+)
 # For the zygote only: torch must not load our library, and numpy must not start threads, which children would lack.
 WAITING = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -44,7 +49,7 @@ def start(
 def early_settings(environment) -> dict[str, str]:
     """Settings that may be read while torch is imported, or before."""
     # pytest stores the test's name there.
-    late = (*READ_LATE, "PYTEST_")
+    late = (*READ_LATE, *OF_PROGRAMS, "PYTEST_")
     return {name: value for name, value in environment.items() if not name.startswith(late)}
 
 

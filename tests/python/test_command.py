@@ -10,33 +10,17 @@ from pathlib import Path
 
 import pinbuddy
 import pytest
+from conftest import command_line
 from measure import environment
 from pinbuddy import _tools, _try
 from pinbuddy.__main__ import main, settings_table
 
-pytestmark = pytest.mark.release
-
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 
 
-@pytest.fixture
-def command():
-    """``command("--json", VARIABLE=value)``: runs ``python -m pinbuddy``."""
-
-    def command(*arguments: str, python: str = sys.executable, **variables: str):
-        return subprocess.run(
-            [python, "-m", "pinbuddy", *arguments],
-            env=environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    return command
-
-
-def test_the_command_prints_version_settings_and_summary(command):
-    done = command(BUDDY_BLOCK_COUNT="2", BUDDY_THRESHOLD_MB="much")
+@pytest.mark.release
+def test_the_command_prints_version_settings_and_summary():
+    done = command_line(BUDDY_BLOCK_COUNT="2", BUDDY_THRESHOLD_MB="much")
     assert done.returncode == 0 and done.stderr.count("BUDDY_THRESHOLD_MB") == 1
     title, settings, summary = done.stdout.rstrip("\n").split("\n\n")
     assert title == f"torch {pinbuddy.version()}"
@@ -49,8 +33,8 @@ def test_the_command_prints_version_settings_and_summary(command):
     assert len(rows) == 1 + len(pinbuddy.config())
 
 
-def test_the_command_speaks_to_machines(command):
-    done = command("--json", BUDDY_BLOCK_COUNT="2")
+def test_the_command_speaks_to_machines():
+    done = command_line("--json", BUDDY_BLOCK_COUNT="2")
     assert done.returncode == 0 and done.stdout.count("\n") == 1
     report = json.loads(done.stdout)
     assert list(report) == ["version", "enabled", "config", "stats"]
@@ -60,16 +44,16 @@ def test_the_command_speaks_to_machines(command):
     assert report["stats"]["warm_up"]["owed"] == 2
 
 
-def test_a_limit_above_what_the_machine_has_is_shown(command):
-    done = command(BUDDY_MAX_MB="1073741824")
+def test_a_limit_above_what_the_machine_has_is_shown():
+    done = command_line(BUDDY_MAX_MB="1073741824")
     row = next(line for line in done.stdout.splitlines() if line.startswith("BUDDY_MAX_MB"))
     assert re.fullmatch(r"BUDDY_MAX_MB +1073741824 +environment: more than the \d+ MiB that .+", row)
     assert done.stderr.count("BUDDY_MAX_MB") == 1 and "pinbuddy: warning: " in done.stderr
 
 
 @pytest.mark.parametrize("variables", [NO_GPU, {"BUDDY_DISABLE": "1"}])
-def test_the_command_works_where_there_is_nothing_to_do(command, variables):
-    done = command(**variables)
+def test_the_command_works_where_there_is_nothing_to_do(variables):
+    done = command_line(**variables)
     assert done.returncode == 0 and done.stderr == ""
     assert ("nothing pinned" if variables is NO_GPU else "pinbuddy is off") in done.stdout
 
@@ -109,7 +93,7 @@ IMPORT = """
 """
 
 
-def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, command, package_alone):
+def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, package_alone):
     message = run(IMPORT, "stock", PYTHONPATH=package_alone).value
     what, found, expected, to_do, see = message.splitlines()
     assert re.fullmatch(r"torch 2\S+ is not a pinbuddy fork", what)
@@ -118,7 +102,7 @@ def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, command, package_
     assert "cargo xtask build-wheel" in to_do
     assert see == "  see       pinbuddy explain 'is not a pinbuddy fork'"
     stock = os.environ["PINBUDDY_STOCK_PYTHON"]
-    done = command(python=stock, PYTHONPATH=str(package_alone))
+    done = command_line(python=stock, PYTHONPATH=str(package_alone))
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
 
 
@@ -135,37 +119,43 @@ def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alon
     assert "no function pinbuddy_" in message and "cargo xtask build-wheel" in message
 
 
-def test_plans_and_advice_come_from_a_program_beside_the_package(command, tmp_path):
+def test_plans_and_advice_come_from_a_program_beside_the_package(tmp_path):
     table, trace = tmp_path / "blocks.csv", tmp_path / "trace.jsonl"
     table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
     trace.write_text('{"t":0,"op":"alloc","id":1,"bytes":8388608}\n')
-    done = command("plan", "--instance", str(table), "--json")
+    done = command_line("plan", "--instance", str(table), "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
-    done = command("advise", str(trace))
+    done = command_line("advise", str(trace))
     assert done.returncode == 0 and "Recommended: " in done.stdout, done.stderr
-    done = command("plan", str(tmp_path / "none"))
+    done = command_line("plan", str(tmp_path / "none"))
     assert done.returncode == 1 and "none that can be read" in done.stderr
-    assert "plan" in command("--help").stdout
+    assert "plan" in command_line("--help").stdout
 
 
-def test_options_may_stand_before_a_command(command, tmp_path):
+def test_options_may_stand_before_a_command(tmp_path):
     table = tmp_path / "blocks.csv"
     table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
-    done = command("--json", "plan", "--instance", str(table))
+    done = command_line("--json", "plan", "--instance", str(table))
     assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
-    assert json.loads(command("--json", "doctor").stdout)["served"] is True
+    assert json.loads(command_line("--json", "doctor").stdout)["served"] is True
 
 
-def test_help_is_of_the_name_that_was_typed(command):
+def test_help_is_of_the_name_that_was_typed():
     script = Path(sys.executable).with_name("pinbuddy")
     for arguments in (["--help"], ["plan", "--help"], ["try", "--help"]):
         done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=300)
         assert re.search(r"^[Uu]sage: pinbuddy ", done.stdout, re.MULTILINE), done.stdout
-        said = command(*arguments).stdout
+        said = command_line(*arguments).stdout
         assert re.search(r"^[Uu]sage: python -m pinbuddy ", said, re.MULTILINE), said
 
 
-PRINTING = [[], ["--json"], ["--version"], ["--help"], ["doctor"], ["doctor", "--json"], ["library"], ["try", "--help"]]
+SLOW = pytest.mark.slow("a way of printing that others have, too")
+PRINTING = [
+    [],
+    ["--help"],
+    ["doctor"],
+    *(pytest.param(it, marks=SLOW) for it in (["--json"], ["--version"], ["doctor", "--json"], ["library"], ["try", "--help"])),
+]
 
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
@@ -241,10 +231,10 @@ def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
     assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
 
 
-def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
+def test_the_example_runs_with_its_plan_and_its_own_options(tmp_path):
     plan = tmp_path / "offload.plan"
     for first in (True, False):
-        done = command("try", "--plan", str(plan), "--steps", "2", "--layers", "4")
+        done = command_line("try", "--plan", str(plan), "--steps", "2", "--layers", "4")
         assert done.returncode == 0, done.stderr
         steps = [line.split() for line in done.stdout.splitlines() if re.match(r" +[01] ", line)]
         stock, pins = sum(int(it[3]) for it in steps), sum(int(it[5]) for it in steps)
@@ -252,10 +242,10 @@ def test_the_example_runs_with_its_plan_and_its_own_options(command, tmp_path):
         assert plan.is_file()
 
 
-def test_the_example_says_what_is_not_there(command, monkeypatch, capsys, tmp_path):
-    done = command("try", **NO_GPU)
+def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
+    done = command_line("try", **NO_GPU)
     assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
-    assert str(_try.PROGRAM) in command("try", "--help", COLUMNS="400").stdout
+    assert str(_try.PROGRAM) in command_line("try", "--help", COLUMNS="400").stdout
     with monkeypatch.context() as without_torch:
         without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)
         assert main(["try"]) == 1

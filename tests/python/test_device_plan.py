@@ -5,7 +5,7 @@ import json
 import plans
 import pytest
 from conftest import needs
-from device_plans import MIB, TRAINING
+from device_plans import MIB, TRAINING, recorded
 
 pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
@@ -15,24 +15,10 @@ def plan(tmp_path):
     return tmp_path / "device.json"
 
 
-# What recorded runs have written, by their settings: most tests need a plan, and not its making.
-made: dict[str, tuple[str, dict]] = {}
-
-
-def recorded(run, plan, **variables) -> dict:
-    """Puts the plan of a recorded run at ``plan``; the run's answer."""
-    key = json.dumps(variables)
-    if key not in made:
-        first = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **variables)
-        assert first.value["device"] is None and first.warnings == []
-        made[key] = plan.read_text(), first.value
-    plan.write_text(made[key][0])
-    return made[key][1]
-
-
 def two_runs(run, plan, **variables):
     """The answers of a run that is recorded, and of one with its plan."""
-    first = recorded(run, plan, **variables)
+    first = recorded(run, plan, TRAINING, **variables)
+    assert first["device"] is None
     assert json.loads(plan.read_text())["format"] == "pinbuddy-device-plan"
     second = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **variables)
     assert second.warnings == []
@@ -88,7 +74,7 @@ def of_another_torch(path):
 
 @pytest.mark.parametrize("change", [damaged, of_another_torch])
 def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
-    recorded(run, plan)
+    recorded(run, plan, TRAINING)
     change(plan)
     text = plan.read_text()
     outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan))
@@ -108,7 +94,7 @@ def test_a_plan_of_pinned_memory_is_led_to_its_variable_and_kept(run, plan):
 
 
 def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan):
-    recorded(run, plan)
+    recorded(run, plan, TRAINING)
     ranked = plan.with_name("device.0.json")
     ranks = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     plan.rename(ranked)
@@ -124,7 +110,7 @@ def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan
 @pytest.mark.parametrize("changes", [{"CHANGE": "0.05"}, {"STEPS": "evaluation"}, {"STEPS": "shape"}])
 def test_what_differs_is_served_beside_the_plan(run, plan, changes):
     """The program itself looks whether anybody else has written to its blocks."""
-    recorded(run, plan)
+    recorded(run, plan, TRAINING)
     for seed in ("2", "3"):
         other = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), SEED=seed, **changes)
         stock = run(TRAINING, SEED=seed, **changes)

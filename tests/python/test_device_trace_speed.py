@@ -99,6 +99,7 @@ def costs(folder: Path, processes: int, turns: int) -> list[tuple[float, float]]
 
 
 @pytest.mark.timing
+@pytest.mark.slow("a figure of docs/device.md, of a setting that is off by default")
 def test_recording_a_steps_requests_takes_at_most_3_percent_of_it(tmp_path):
     found = costs(tmp_path, 6, 30)
     assert at_least([part for _, part in found]) <= 0.03, found

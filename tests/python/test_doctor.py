@@ -6,22 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from measure import environment
+from conftest import command_line
 from pinbuddy import _doctor, _tools
-
-pytestmark = pytest.mark.release
 
 
 def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "pinbuddy", "doctor", *arguments],
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return command_line("doctor", *arguments, **variables)
 
 
+@pytest.mark.release
 def test_it_serves_where_there_is_a_gpu():
     done = doctor()
     assert done.returncode == 0, done.stderr

@@ -17,8 +17,6 @@ import pytest
 import yaml
 from documents import ELSEWHERE, ROOT, VARIES, agrees, all_documents, blocks, commands, elsewhere
 
-pytestmark = pytest.mark.release
-
 # In place of cargo, which the tested environment need not have: the tests are in the simulator already, and the commands of a
 # checkout that are the program in the wheel are that program.
 CARGO = f"""#!/bin/bash
@@ -79,7 +77,12 @@ def run(command: list[str], folder: Path, bin: Path, **variables: str) -> subpro
     return done
 
 
-@pytest.mark.parametrize("document", list(filter(runs, all_documents())), ids=lambda it: str(it.relative_to(ROOT)))
+# What the README shows is tried with the fork wheel, too.
+README = pytest.param(ROOT / "README.md", marks=pytest.mark.release)
+RUN = [README, *(it for it in all_documents() if it != ROOT / "README.md" and runs(it))]
+
+
+@pytest.mark.parametrize("document", RUN, ids=lambda it: str(it.relative_to(ROOT)))
 def test_what_is_typed_works_and_shows_what_it_is_said_to(document, folder, bin):
     for kind, text in blocks(document):
         if kind == "python":

@@ -6,22 +6,31 @@ import pytest
 
 pytestmark = [pytest.mark.release, pytest.mark.real_start("how a process ends is what is tested")]
 
+WITHOUT_A_THREAD = pytest.mark.slow("ends that differ only by having no thread of ours")
+
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 HEAD = "from program import *\ntensor = pinned(8)\n"
 
 
-@pytest.mark.parametrize("mode", ["background", "sync"])
+LATE = """class Late:
+    kept = tensor
+sys.modules['late'] = Late"""  # Freed during interpreter shutdown.
+ENDINGS = [
+    "pass",
+    LATE,
+    "raise SystemExit(0)",
+    "os._exit(0)",
+    "import atexit; atexit.register(lambda: pinned(9))",
+    "import atexit; atexit.register(torch._C._host_emptyCache)",
+    "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
+]
+
+
 @pytest.mark.parametrize(
-    "ending",
+    "mode, ending",
     [
-        "pass",
-        "raise SystemExit(0)",
-        "os._exit(0)",
-        "import atexit; atexit.register(lambda: pinned(9))",
-        "import atexit; atexit.register(torch._C._host_emptyCache)",
-        "torch.cuda._sleep(300_000_000); tensor.to('cuda', non_blocking=True); del tensor",
-        # Freed during interpreter shutdown.
-        "class Late:\n    kept = tensor\nsys.modules['late'] = Late",
+        *(("background", it) for it in ENDINGS),
+        *(pytest.param("sync", it, marks=[] if it in ("pass", LATE) else WITHOUT_A_THREAD) for it in ENDINGS),
     ],
 )
 def test_it_ends(run, mode, ending):

@@ -13,6 +13,7 @@ from measure import MIB, at_least, compare_import_work, compare_loading, compare
 ROUNDS = 8
 
 pytestmark = pytest.mark.timing
+SLOW = pytest.mark.slow("the same with another length or budget")
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +27,9 @@ def pythons():
     "size, variables",
     [
         (64 << 10, {}),
-        (MIB, {}),
+        pytest.param(MIB, {}, marks=SLOW),
         (64 << 10, {"BUDDY_DISABLE": 1}),
-        (64 * MIB, {"BUDDY_DISABLE": 1}),
+        pytest.param(64 * MIB, {"BUDDY_DISABLE": 1}, marks=SLOW),
     ],
 )
 def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
@@ -53,7 +54,7 @@ HELD = {
         (64 << 10, 1000, {}),
         (4 * MIB, 300, HELD),
         # Upstream serves most of them, since only one segment may be pinned.
-        (4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}),
+        pytest.param(4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}, marks=SLOW),
     ],
     ids=["below the threshold", "engine", "budget used up"],
 )

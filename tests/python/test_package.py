@@ -14,8 +14,6 @@ from conftest import MIB, engine_segment
 from pinbuddy import _types
 from plugin import IS_PLUGIN
 
-pytestmark = pytest.mark.release
-
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 # Two segments, pinned by the first request or warm_up().
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
@@ -24,6 +22,7 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": 
 # Functions that read.
 
 
+@pytest.mark.release
 def test_the_version_is_the_wheels(torch):
     assert pinbuddy.version() == pinbuddy.__version__
     assert ".pinbuddy." in pinbuddy.version()
@@ -55,6 +54,7 @@ def test_segments_show_where_a_tensors_block_lies(torch, pinned):
     assert segment == own, "the rest is what stats() says"
 
 
+@pytest.mark.release
 def test_the_data_have_the_shapes_that_the_types_promise(torch, pinned):
     live = pinned(8 * MIB)
     for function in (pinbuddy.stats, pinbuddy.segments, pinbuddy.config):
@@ -116,6 +116,7 @@ def test_every_public_function_is_annotated_and_documented(name):
     assert inspect.getdoc(function)
 
 
+@pytest.mark.release
 def test_the_package_is_marked_as_typed_and_documents_its_types():
     assert (Path(pinbuddy.__file__).parent / "py.typed").exists()
     shapes = [it for it in vars(_types).values() if typing.is_typeddict(it)]
@@ -200,6 +201,7 @@ EVERYTHING = """
 """
 
 
+@pytest.mark.release
 def test_with_no_gpu_nothing_is_pinned_and_nothing_fails(run):
     outcome = run(EVERYTHING, **NO_GPU)
     said = outcome.value
@@ -210,6 +212,7 @@ def test_with_no_gpu_nothing_is_pinned_and_nothing_fails(run):
     assert outcome.stderr == ""
 
 
+@pytest.mark.release
 def test_disabled_it_says_so_in_one_line(run):
     outcome = run(EVERYTHING, **SMALL, BUDDY_DISABLE=1)
     said = outcome.value

@@ -21,7 +21,6 @@ STRAY = """
 """
 
 
-@pytest.mark.release
 @pytest.mark.parametrize(
     "settings",
     [
@@ -49,7 +48,6 @@ def test_blocks_of_a_plan_are_not_unregistered_either(run, tmp_path):
         assert outcome.value == [[NOT_REGISTERED], True, 12, 12, 0]
 
 
-@pytest.mark.release
 def test_who_unregisters_what_pinbuddy_registered_is_named_as_the_cause(run):
     """A library may ask CUDA where the memory begins in which a pointer lies."""
     outcome = run(

@@ -14,49 +14,51 @@ PROBE = """
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
 
-@pytest.mark.parametrize(
-    "name, value, default",
-    [
-        ("BUDDY_BLOCK_COUNT", "many", None),
-        ("BUDDY_BLOCK_COUNT", "-1", None),
-        ("BUDDY_THRESHOLD_MB", "99999999999999999999", 4),
-        ("BUDDY_THRESHOLD_MB", "4.5", 4),
-        ("BUDDY_BLOCK_SIZE_MB", "0", 1024),
-        ("BUDDY_DISABLE", "perhaps", False),
-        ("BUDDY_WARMUP", "eager", "background"),
-        ("BUDDY_GROWTH", "double", "segment"),
-        ("BUDDY_MAX_MB", "half", None),
-        ("BUDDY_BACKING", "mmap", "auto"),
-        ("BUDDY_HUGE_PAGES", "4M", "auto"),
-        ("BUDDY_FORK", "copy", "share"),
-        ("BUDDY_PIN_THREADS", "all", None),
-        ("BUDDY_PIN_THREADS", "0", None),
-        ("BUDDY_NUMA", "near", "off"),
-        ("BUDDY_NUMA", "-1", "off"),
-        ("BUDDY_REGISTER_CHUNK_MB", "512", 0),
-        ("BUDDY_LOG", "loud", "warn"),
-    ],
-)
-def test_an_unusable_value_warns_once_and_the_default_is_used(run, name, value, default):
-    # The other settings limit what the default pins.
-    variables = SMALL | {"BUDDY_BLOCK_COUNT": "0"} | {name: value}
-    outcome = run(PROBE, **variables)
-    assert outcome.value[name] == default
-    assert len(outcome.warnings) == 1, outcome.stderr
-    (warning,) = outcome.warnings
-    assert name in warning and value in warning and "using the default" in warning
+# Values that cannot be used, and what is used instead. A variable has one value, so they are tried in two programs.
+UNUSABLE = [
+    {
+        "BUDDY_BLOCK_COUNT": ("many", None),
+        "BUDDY_THRESHOLD_MB": ("99999999999999999999", 4),
+        "BUDDY_BLOCK_SIZE_MB": ("0", 1024),
+        "BUDDY_DISABLE": ("perhaps", False),
+        "BUDDY_WARMUP": ("eager", "background"),
+        "BUDDY_GROWTH": ("double", "segment"),
+        "BUDDY_MAX_MB": ("half", None),
+        "BUDDY_BACKING": ("mmap", "auto"),
+        "BUDDY_HUGE_PAGES": ("4M", "auto"),
+        "BUDDY_FORK": ("copy", "share"),
+        "BUDDY_PIN_THREADS": ("all", None),
+        "BUDDY_NUMA": ("near", "off"),
+        "BUDDY_REGISTER_CHUNK_MB": ("512", 0),
+        "BUDDY_LOG": ("loud", "warn"),
+    },
+    {
+        "BUDDY_BLOCK_COUNT": ("-1", None),
+        "BUDDY_THRESHOLD_MB": ("4.5", 4),
+        "BUDDY_PIN_THREADS": ("0", None),
+        "BUDDY_NUMA": ("-1", "off"),
+    },
+]
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE, ids=["words", "numbers"])
+def test_an_unusable_value_warns_once_and_the_default_is_used(run, unusable):
+    outcome = run(PROBE, **{name: value for name, (value, _) in unusable.items()}, PINBUDDY_SIM_LOCK=0)
+    for name, (value, default) in unusable.items():
+        assert outcome.value[name] == default, name
+        (warning,) = [it for it in outcome.warnings if f"{name} " in it or f"{name}=" in it]
+        assert value in warning and "using the default" in warning
+    assert len(outcome.warnings) == len(unusable), outcome.stderr
 
 
 ONLY_IMPORTED = "import torch; print('[]')"
 when_imported = pytest.mark.real_start("what an import says is what is tested")
 
 
-@pytest.mark.release
-@when_imported
 @pytest.mark.parametrize(
     "variables, said",
     [
-        ({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB"),
+        pytest.param({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB", marks=[pytest.mark.release, when_imported]),
         ({"BUDDY_BLOCKSIZE_MB": "4"}, "did you mean BUDDY_BLOCK_SIZE_MB?"),
         ({"BUDDY_MAX_MB": "1073741824"}, "BUDDY_MAX_MB is 1073741824, more than the "),
         ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
@@ -68,14 +70,11 @@ def test_settings_are_reported_when_torch_is_imported(run, variables, said):
     assert said in warning
 
 
-@pytest.mark.release
-@when_imported
 @pytest.mark.parametrize("quiet", [{"BUDDY_DISABLE": "1"}, {"BUDDY_LOG": "off"}])
 def test_nothing_is_reported_where_nobody_wants_to_know(run, quiet):
     assert run(ONLY_IMPORTED, BUDDY_TYPO="1", BUDDY_THRESHOLD_MB="much", **quiet).warnings == []
 
 
-@pytest.mark.release
 def test_good_values_are_used_and_say_nothing(run):
     outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64)
     assert outcome.value == {
@@ -198,7 +197,6 @@ RESERVED = """
 """
 
 
-@pytest.mark.release
 @needs(10, "this setting")
 def test_what_is_reserved_serves_first(run):
     """Once 128 + 64 + 4 + 256 MiB of 512 are in use, blocks serve what does not fit."""
@@ -228,8 +226,6 @@ def test_a_plan_is_made_of_what_is_not_reserved(run, tmp_path):
     assert (beside, misses) == ([False, False, True, False], 0) and 228 <= peak < 232
 
 
-@pytest.mark.release
-@when_imported
 @pytest.mark.parametrize(
     "pytorch, ours, said",
     [
@@ -308,7 +304,6 @@ def test_no_gpu_is_no_trouble(run):
     assert outcome.value == [False, False, []]
 
 
-@pytest.mark.release
 def test_the_configuration_is_plain_data(run):
     outcome = run("import json, pinbuddy; print(json.dumps(pinbuddy.config()))", BUDDY_BLOCK_COUNT=2)
     count, threshold = (outcome.value[f"BUDDY_{name}"] for name in ("BLOCK_COUNT", "THRESHOLD_MB"))

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from pinbuddy import _verify
 
-pytestmark = pytest.mark.release
-
 FILES = {"torch/a.py": b"a = 1\n", "torch/b.py": b"b = 2\n"}
 
 

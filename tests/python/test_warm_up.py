@@ -46,7 +46,6 @@ CONTEXTS = """
 TWO = {"PINBUDDY_SIM_DEVICES": 2, "BUDDY_BLOCK_SIZE_MB": 32, "BUDDY_BLOCK_COUNT": 2}
 
 
-@pytest.mark.release
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_warm_up_makes_no_context_on_a_gpu_that_the_program_has_not_chosen(run, wait):
     outcome = run(CONTEXTS.replace("WAIT", str(wait)).replace("DEVICE", "None"), **TWO)

@@ -14,7 +14,11 @@ import measure_works as measure  # noqa: E402
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", measure.WORKS)
+SLOW = pytest.mark.slow("it is run as the others are, and by the benchmark")
+QUICK = ("loader", "kv_cache", "ranks")
+
+
+@pytest.mark.parametrize("name", [it if it in QUICK else pytest.param(it, marks=SLOW) for it in measure.WORKS])
 def test_a_work_runs_and_its_waits_are_recorded(name, tmp_path):
     settings = {"BUDDY_TRACE": "run.{rank}.jsonl", "BUDDY_THRESHOLD_MB": "0"}
     seen = measure.run(name, settings, tmp_path, quick=True)

@@ -13,11 +13,13 @@ PRINTED = {
     "growing_small": {"seconds", "pins", "peak_mib", "pinned_ever_mib"},
     "many_regions": {"seconds", "end_over_beginning", "areas"},
 }
+QUICK = ("captures", "growing_small")
+SLOW = pytest.mark.slow("it is run as the others are, and by the benchmark")
 
 
 @pytest.mark.skipif(os.environ.get("PINBUDDY_TEST_REAL") == "1", reason="the simulator counts")
 @pytest.mark.parametrize("which", ["stock", "fork"])
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", [it if it in QUICK else pytest.param(it, marks=SLOW) for it in PRINTED])
 def test_prints_its_figures(run, name, which):
     program = f"""
     import os, runpy, sys

@@ -2,7 +2,7 @@
 
 By itself, with stand-ins for torch, CUDA and Rust: programs of tests/stress and tests/sanitize have to end well, and the
 defects of defects.toml have to be found. With --library, as the library that people get, under real torch in the simulator:
-`cargo xtask test --nightly --only library` builds it and calls this.
+`cargo xtask test --all --only library` builds it and calls this.
 
 usage: run.py thread|address... [--seconds N] [--library FILE --torch DIR --cuda DIRS --preload LIBS --paths DIRS]
 """

@@ -5,6 +5,8 @@ shows how far it came. device.toml has the choice of tests, and every known fail
 listed fails, and so does what is listed and not so.
 """
 
+import os
+
 import pytest
 from conftest import DEVICE
 from outcomes import LOGS, NOT_RUN, PASSED
@@ -13,6 +15,9 @@ EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 STOCK = {"stock": {}, "stock, expandable": EXPANDABLE}
 # Runs with ours, and which of the official wheel's each is compared with.
 OURS = {"recorded": "stock", "planned": "stock", "planned, expandable": "stock, expandable"}
+# Which of them are run: with expandable segments only with `cargo xtask test --all`.
+ALL = os.environ.get("PINBUDDY_TEST_ALL") == "1"
+STOCK_RUNS, OUR_RUNS = ([title for title in all if ALL or "expandable" not in title] for all in (STOCK, OURS))
 # Requests that a plan has to serve, since a plan that serves none shows nothing.
 SERVED = 8
 FAILS = {test: entry["why"] for entry in DEVICE["fails"] for test in entry["tests"]}
@@ -61,7 +66,7 @@ def runs(upstream):
     return runs
 
 
-@pytest.mark.parametrize("title", STOCK)
+@pytest.mark.parametrize("title", STOCK_RUNS)
 def test_stock_does_what_is_listed(upstream, runs, device_test, title):
     outcome, why = runs(title)[device_test], FAILS.get(short(device_test))
     assert outcome != NOT_RUN
@@ -73,7 +78,7 @@ def test_stock_does_what_is_listed(upstream, runs, device_test, title):
     assert outcome[0] in ("passed", "skipped"), f"{outcome}, and tests/upstream/device.toml does not say why"
 
 
-@pytest.mark.parametrize("title", OURS)
+@pytest.mark.parametrize("title", OUR_RUNS)
 def test_ours_does_what_stock_does(runs, device_test, title):
     stock, ours, why = runs(OURS[title])[device_test], runs(title)[device_test], DIFFERS.get((short(device_test), title))
     if why:
@@ -82,13 +87,13 @@ def test_ours_does_what_stock_does(runs, device_test, title):
     assert ours == stock
 
 
-@pytest.mark.parametrize("title", OURS)
+@pytest.mark.parametrize("title", OUR_RUNS)
 def test_a_plan_has_served_where_there_is_one(runs, title):
     served = runs(title).planned or 0
     assert (served >= SERVED) == (title != "recorded"), served
 
 
-@pytest.mark.parametrize("title", STOCK)
+@pytest.mark.parametrize("title", STOCK_RUNS)
 def test_some_pass_with_stock(runs, title):
     assert PASSED in runs(title).outcomes.values()
 

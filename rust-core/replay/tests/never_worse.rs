@@ -1,8 +1,8 @@
 //! Random programs against stock: the bounds that hold for every program.
 //!
 //! A program that breaks a bound is shrunk and added to `never_worse.regressions` beside this file; each
-//! run starts with those. Without `PINBUDDY_PROGRAMS` ten thousand programs are run, always the same;
-//! with it so many, other ones in each run. docs/worst.md has the bounds, and how near programs come to
+//! run starts with those. Without `PINBUDDY_PROGRAMS` two thousand programs are run, always the same, and with
+//! `PINBUDDY_TEST_ALL` ten thousand; with it so many, other ones in each run. docs/worst.md has the bounds, and how near programs come to
 //! them.
 
 use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes, Verdict, drawn};
@@ -103,8 +103,12 @@ fn breaks(case: &Case, verdict: Verdict) -> Option<String> {
 #[test]
 fn no_program_is_worse_off_than_the_bounds_say() {
     let wanted = std::env::var("PINBUDDY_PROGRAMS").ok();
+    let ordinary = match std::env::var_os("PINBUDDY_TEST_ALL") {
+        Some(_) => 10_000,
+        None => 2000,
+    };
     let config = Config {
-        cases: wanted.as_ref().map_or(10_000, |it| it.parse().unwrap()),
+        cases: wanted.as_ref().map_or(ordinary, |it| it.parse().unwrap()),
         rng_seed: match wanted {
             Some(_) => RngSeed::Random,
             None => RngSeed::Fixed(181_094),

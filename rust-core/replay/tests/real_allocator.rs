@@ -21,10 +21,18 @@ use pinbuddy_snapshot::Snapshot;
 /// Acts of a program that is worth a comparison.
 const ACTS: usize = 1000;
 
+/// How many programs: so many, and with `PINBUDDY_TEST_ALL` all.
+fn seeds(ordinary: u32, all: u32) -> u32 {
+    match std::env::var_os("PINBUDDY_TEST_ALL") {
+        Some(_) => all,
+        None => ordinary,
+    }
+}
+
 #[test]
 #[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
 fn a_training_reserves_what_the_model_reserves() {
-    for seed in 1..=3 {
+    for seed in 1..=seeds(1, 3) {
         check("training", seed);
     }
 }
@@ -32,7 +40,7 @@ fn a_training_reserves_what_the_model_reserves() {
 #[test]
 #[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
 fn requests_in_any_order_reserve_what_the_model_reserves() {
-    for seed in 1..=4 {
+    for seed in 1..=seeds(2, 4) {
         check("random", seed);
     }
 }

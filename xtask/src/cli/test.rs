@@ -17,10 +17,11 @@ pub struct Test {
     /// release's tag, whole or only the tests: ci/upstream-checkout.sh) PyTorch's own, too
     #[arg(long, conflicts_with = "quick")]
     pub real: bool,
-    /// Also run what proves a release rather than a change: a second build for equal bytes, the CMake of source
-    /// builds, the GPU run tried in the simulator, and Python tests with programs started instead of forked
+    /// Also run what proves a release rather than a change, or explores: slow tests and more random programs, all Python tests
+    /// with the fork wheel, and with programs started instead of forked, a second build for equal bytes, the CMake of source
+    /// builds, the library under sanitizers, and the GPU run tried in the simulator
     #[arg(long, conflicts_with_all = ["quick", "real"])]
-    pub nightly: bool,
+    pub all: bool,
     /// Run only the table's rows whose names contain TEXT, and what they need
     #[arg(long, value_name = "TEXT", conflicts_with = "quick")]
     pub only: Option<String>,

@@ -22,22 +22,24 @@ pub enum Pass {
 }
 
 impl Pass {
-    const TIMING: &str = "timing";
-
-    /// pytest's mark expression. `Behaviour` is the complement of `Timing`, so no test is missed.
-    fn marks(self) -> String {
-        let timing = Self::TIMING;
+    /// pytest's mark expression. `Behaviour` is the complement of `Timing`, so no test is missed; with `all` the released library
+    /// has all tests, too.
+    fn marks(self, all: bool) -> &'static str {
         match self {
-            Self::Behaviour => format!("not {timing}"),
-            Self::Release => format!("release and not {timing}"),
-            Self::Timing => timing.to_owned(),
+            Self::Release if !all => "release and not timing",
+            Self::Behaviour | Self::Release => "not timing",
+            Self::Timing => "timing",
         }
     }
 }
 
+/// The variable with which tests that are slow or explore run, too, and programs start instead of being forked.
+pub const ALL: &str = "PINBUDDY_TEST_ALL";
+
 /// pytest in the fork's environment: `pass`, with timing tests alone.
 pub fn python_tests(
     pass: Pass,
+    all: bool,
     fork: &Path,
     stock: &Path,
     python: &Path,
@@ -46,7 +48,7 @@ pub fn python_tests(
     require(fork, stock, python)?;
     let mut tally = Tally::default();
     for pass in [pass, Pass::Timing] {
-        tally.add(run(pass, fork, stock, runtime, |command| {
+        tally.add(run(pass, all, fork, stock, runtime, |command| {
             command.env_remove("PINBUDDY_EXPECT_DEBUG");
         })?);
     }
@@ -62,6 +64,7 @@ pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
 /// pytest on `tests/python` in an environment with our library; `adjust` changes the command.
 pub fn run(
     pass: Pass,
+    all: bool,
     environment: &Path,
     stock: &Path,
     runtime: &Runtime,
@@ -70,7 +73,8 @@ pub fn run(
     let python = runtime.command(environment.join("bin/python"))?;
     let mut command = pytest::command(python, "tests/python");
     command
-        .args(["-m", &pass.marks()])
+        .args(["-m", pass.marks(all)])
+        .envs(all.then_some((ALL, "1")))
         .env(
             "PINBUDDY_TEST_REAL",
             if runtime.is_real() { "1" } else { "0" },
@@ -94,12 +98,14 @@ mod tests {
 
     #[test]
     fn a_test_measures_time_or_is_in_the_pass_of_all_others() {
-        let timing = Pass::Timing.marks();
-        assert_eq!(Pass::Behaviour.marks(), format!("not {timing}"));
-        assert_eq!(Pass::Release.marks(), format!("release and not {timing}"));
+        let timing = Pass::Timing.marks(false);
+        for pass in [Pass::Behaviour, Pass::Release] {
+            assert_eq!(pass.marks(true), format!("not {timing}"));
+        }
+        assert_eq!(Pass::Behaviour.marks(false), format!("not {timing}"));
         let configuration = paths::root().join("tests/python/conftest.py");
         let text = fs::read_to_string(configuration).unwrap();
-        for mark in [timing.as_str(), "release"] {
+        for mark in [timing, "release", "slow(why)"] {
             assert!(text.contains(&format!("\"{mark}: ")), "{mark}");
         }
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all tests, in one table. nextest runs Rust, pytest whatever imports torch, and rows are counted by their
 //! JUnit files. `--quick` runs what needs no torch wheel. What proves a release rather than a change runs only with
-//! `--nightly`, and the table says so.
+//! `--all`, and the table says so.
 
 mod fork;
 mod gpu;
@@ -45,22 +45,22 @@ pub fn run(args: &cli::Test) -> Result<()> {
     } else if let Some(torch) = &args.torch {
         let scope = Scope {
             newest: false,
-            nightly: args.nightly,
+            all: args.all,
             source,
         };
         with_torch(&mut table, &build_args(Some(torch)), &scope);
     } else {
         table.row("scripts and workflows", rules);
         if args.quick {
-            table.row(RUST, rust::all);
+            table.row(RUST, || rust::whole(false));
             table.row(SANITIZED, sanitize::by_itself);
         } else {
-            whole(&mut table, args.nightly, source);
+            whole(&mut table, args.all, source);
         }
     }
     eprint!("\n{table}");
-    if !(args.nightly || args.quick || args.real) {
-        eprintln!("\nnot run: {NIGHTLY}; every night, or with --nightly");
+    if !(args.all || args.quick || args.real) {
+        eprintln!("\nnot run: {ONLY_ALL}; every night, or with --all");
     }
     if let Some(only) = &args.only {
         eprintln!("\nonly rows with {only:?} in their names were run");
@@ -79,24 +79,24 @@ pub fn run(args: &cli::Test) -> Result<()> {
 }
 
 /// Compiles and runs everything.
-fn whole(table: &mut Table, nightly: bool, source: Option<&Path>) {
+fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
     let args = build_args(None);
     // Making an environment is mostly waiting, so it runs beside the compilers. Its errors are reported by the row
     // of environments, which repeats it.
     thread::scope(|scope| {
         scope.spawn(|| venv::ensure(None, true, &args.python));
-        table.row(RUST, rust::all);
+        table.row(RUST, || rust::whole(all));
         table.row(SANITIZED, sanitize::by_itself);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
     table.row(PAGE, || page::in_a_browser(&args.python, source));
     let scope = Scope {
         newest: true,
-        nightly,
+        all,
         source,
     };
     with_torch(table, &args, &scope);
-    if nightly {
+    if all {
         table.row(CMAKE, || source::cmake(&args));
         table.row(SANITIZED_LIBRARY, sanitize::library);
     }
@@ -118,8 +118,9 @@ const CLIENTS: &str = "three clients beside stock";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 const CMAKE: &str = "the CMake of source builds";
 /// Descriptions of what proves a release.
-const NIGHTLY: &str = "a second build for equal bytes, what runs on a GPU, the CMake of source builds, \
-                       the library under sanitizers, and real starts of the Python tests' programs";
+const ONLY_ALL: &str = "slow tests and more random programs, all Python tests with the fork wheel and with real starts of their \
+                        programs, a second build for equal bytes, what runs on a GPU, the CMake of source builds, and the library \
+                        under sanitizers";
 
 /// The rules of `tests/checkout`, and linters of scripts, workflows and dependencies: one test, since a script has no report.
 fn rules() -> Result<Tally> {
@@ -135,7 +136,7 @@ fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
     let python = args.python.as_path();
     if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
-            fork::python_tests(Pass::Behaviour, &fork, &stock, python, &runtime)
+            fork::python_tests(Pass::Behaviour, false, &fork, &stock, python, &runtime)
         });
         if source.is_some() {
             let pytorch = Pytorch {
@@ -144,6 +145,7 @@ fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
                 python,
                 runtime: &runtime,
                 source,
+                all: true,
             };
             table.row(UPSTREAM, || pytorch.own(&["test_pinned.py"]));
         }
@@ -156,7 +158,7 @@ struct Scope<'a> {
     /// Whether this is the newest release, which is also tried with the model, the benchmark, the GPU run and clients.
     newest: bool,
     /// Whether to run what proves a release rather than a change.
-    nightly: bool,
+    all: bool,
     /// The source of PyTorch's own tests.
     source: Option<&'a Path>,
 }
@@ -165,7 +167,7 @@ impl Scope<'_> {
     fn has(&self, row: &str) -> bool {
         let of_newest = [MODEL, BENCH, GPU, CLIENTS, UPSTREAM_DEVICE, SEAM];
         let newest = self.newest || !of_newest.contains(&row);
-        newest && (self.nightly || ![SAME_BYTES, GPU].contains(&row))
+        newest && (self.all || ![SAME_BYTES, GPU].contains(&row))
     }
 }
 
@@ -184,9 +186,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     if scope.has(SAME_BYTES) {
         table.row(SAME_BYTES, || wheel::reproducible(args, &built));
     }
-    table.row(PLUGIN, || {
-        plugin::wheel(torch, python, &built, scope.nightly)
-    });
+    table.row(PLUGIN, || plugin::wheel(torch, python, &built, scope.all));
     let ready = table.value(ENVIRONMENTS, || {
         Ok((environments(args, python)?, runtime::choose(false)?))
     });
@@ -202,16 +202,17 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
         python,
         runtime: &runtime,
         source: scope.source,
+        all: scope.all,
     };
     let runs = |row: &str| -> Result<Tally> {
         match row {
             SIMULATOR => simulator::under_stock(&stock, python),
-            MODEL => simulator::model_beside(&stock),
-            FORK => fork::python_tests(Pass::Release, &fork, &stock, python, &runtime),
+            MODEL => simulator::model_beside(&stock, scope.all),
+            FORK => fork::python_tests(Pass::Release, scope.all, &fork, &stock, python, &runtime),
             BENCH => bench::smoke(&fork, &stock),
             GPU => gpu::trial(&fork, &stock, python),
             CLIENTS => pytorch.clients(),
-            ASSERTING => plugin::python_tests(torch, &fork, &stock, python, scope.nightly),
+            ASSERTING => plugin::python_tests(torch, &fork, &stock, python, scope.all),
             UPSTREAM => pytorch.own(&["test_outcomes.py", "test_pinned.py"]),
             UPSTREAM_DEVICE => pytorch.own(&["test_device.py"]),
             SEAM => pytorch.own(&["test_seam.py"]),

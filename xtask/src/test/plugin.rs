@@ -51,14 +51,14 @@ pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) ->
 }
 
 /// pytest with the debug build as a plug-in, without timing tests. A test fails if another library is loaded. With
-/// `real_starts` no program is forked (`tests/python/start.py`). `PINBUDDY_TEST_LIBRARY=coverage` has the library count its
+/// `all` no program is forked (`tests/python/start.py`). `PINBUDDY_TEST_LIBRARY=coverage` has the library count its
 /// lines (`ci/coverage.sh`).
 pub fn python_tests(
     torch: Option<&str>,
     fork: &Path,
     stock: &Path,
     python: &Path,
-    real_starts: bool,
+    all: bool,
 ) -> Result<Tally> {
     let counts = env::var_os("PINBUDDY_TEST_LIBRARY").is_some_and(|it| it == "coverage");
     let (flavour, name) = match counts {
@@ -81,13 +81,10 @@ pub fn python_tests(
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
     let runtime = runtime::choose(false)?;
-    fork::run(Pass::Behaviour, &folder, stock, &runtime, |command| {
+    fork::run(Pass::Behaviour, all, &folder, stock, &runtime, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
             .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
-        if real_starts {
-            command.env("PINBUDDY_TEST_START", "real");
-        }
     })
 }
 

@@ -26,6 +26,8 @@ pub struct Pytorch<'a> {
     pub python: &'a Path,
     pub runtime: &'a Runtime,
     pub source: Option<&'a Path>,
+    /// Whether to run what proves a release, too.
+    pub all: bool,
 }
 
 impl Pytorch<'_> {
@@ -58,6 +60,7 @@ impl Pytorch<'_> {
         let python = self.runtime.command(self.fork.python())?;
         let mut command = pytest::command(python, folder);
         command.arg("--stock").arg(self.stock.python());
+        command.envs(self.all.then_some((fork::ALL, "1")));
         Ok(command)
     }
 }

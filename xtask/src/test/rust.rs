@@ -4,16 +4,18 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{pytest, simulator};
+use super::{fork, pytest, simulator};
 use crate::support::tally::Tally;
 use crate::support::{cargo, lock, paths, relay};
 
-/// Uses nextest if it is installed, otherwise cargo's own runner.
-pub fn all() -> Result<Tally> {
+/// Uses nextest if it is installed, otherwise cargo's own runner. With `explores` there are more random programs.
+pub fn whole(explores: bool) -> Result<Tally> {
+    let variables = explores.then(|| (fork::ALL, "1".to_owned()));
+    let arguments = ["--workspace", "--no-fail-fast"];
     if has_nextest() {
-        nextest(&["--workspace", "--no-fail-fast"], &[])
+        nextest(&arguments, variables.as_slice())
     } else {
-        cargo_test(&["--workspace", "--no-fail-fast"], &[])
+        cargo_test(&arguments, variables.as_slice())
     }
 }
 

@@ -68,12 +68,13 @@ pub fn under_stock(stock: &Path, python: &Path) -> Result<Tally> {
 }
 
 /// The model of PyTorch's device allocator replays what programs did with the official wheel.
-pub fn model_beside(stock: &Path) -> Result<Tally> {
+pub fn model_beside(stock: &Path, all: bool) -> Result<Tally> {
     let simulator = crate::sim::build()?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let variables = [
+    let mut variables = vec![
         ("PINBUDDY_STOCK_PYTHON", text(&stock.join("bin/python"))),
         ("PINBUDDY_SIM_FOLDER", text(simulator.folder())),
     ];
+    variables.extend(all.then(|| (super::fork::ALL, "1".to_owned())));
     super::rust::ignored("pinbuddy-replay", &variables)
 }
