@@ -61,7 +61,7 @@ fn process() -> &'static Process {
         }
         log::set_level(config.log.value);
         let memory = Chain::new(&config, Cuda);
-        let capacity = Box::new(Account::new("/".into()));
+        let capacity = Box::new(Account::new("/".into(), ffi::shares_host_memory));
         let (choice, warning) = plan::choose(&config, &ffi::torch_version());
         warnings.extend(warning);
         let device_memory = DeviceMemory::default();

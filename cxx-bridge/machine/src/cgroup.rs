@@ -76,10 +76,7 @@ const V1: Version = Version {
     mount: "sys/fs/cgroup/memory",
     limits: [
         ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        (
-            "memory.memsw.limit_in_bytes",
-            "memory.memsw.usage_in_bytes",
-        ),
+        ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
     ],
     reclaimable: ["total_inactive_file ", "total_active_file "],
 };

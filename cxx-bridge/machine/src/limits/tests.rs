@@ -169,10 +169,7 @@ fn version_1_counts_swap_where_memory_and_swap_have_one_limit() {
         ("12000", (2000, "memory.limit_in_bytes", 9000)),
         ("11500", (1500, "memory.memsw.limit_in_bytes", 11000)),
         ("10000", (0, "memory.memsw.limit_in_bytes", 11000)),
-        (
-            "9223372036854771712",
-            (2000, "memory.limit_in_bytes", 9000),
-        ),
+        ("9223372036854771712", (2000, "memory.limit_in_bytes", 9000)),
     ] {
         let root = machine(&[
             ("proc/self/cgroup", "4:memory:/\n"),
