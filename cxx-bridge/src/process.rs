@@ -145,6 +145,7 @@ pub(crate) fn start_trace(name: &str) -> Result<(), String> {
     if !handle().is_on() {
         return Err("the engine is off, so requests are not seen".to_owned());
     }
+    record::no_plan_in(handle().config(), name)?;
     engine_record_begin();
     process().recorder.start(|| {
         let header = record::header(handle().config(), &ffi::torch_version(), Memory::Pinned);
