@@ -5,6 +5,7 @@
 
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -93,6 +94,21 @@ int32_t current_device() {
   } catch (const c10::Error&) {
     return -1;
   }
+}
+
+bool shares_host_memory() {
+  for (int32_t device = 0; device < device_count(); ++device) {
+    for (const auto attribute : {cudaDevAttrIntegrated, cudaDevAttrPageableMemoryAccessUsesHostPageTables}) {
+      int value = 0;
+      if (cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
+        // No later call is to meet it.
+        (void)cudaGetLastError();
+      } else if (value != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 bool has_context() {

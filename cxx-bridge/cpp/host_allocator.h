@@ -20,6 +20,9 @@ int32_t device_count();
 // This thread's current device; -1 if there is none.
 int32_t current_device();
 
+// Whether a GPU has its memory from the host's: integrated ones, and those that use the host's page tables. Makes no context.
+bool shares_host_memory();
+
 // Whether the process has a context on a device. Makes none, and does not start the driver.
 bool has_context();
 

@@ -244,6 +244,7 @@ mod ffi {
 
         fn device_count() -> i32;
         fn current_device() -> i32;
+        fn shares_host_memory() -> bool;
         fn has_context() -> bool;
         fn adopt_context() -> bool;
         fn pin_region(bytes: usize, device: i32) -> Result<usize>;

@@ -61,7 +61,7 @@ fn process() -> &'static Process {
         }
         log::set_level(config.log.value);
         let memory = Chain::new(&config, Cuda);
-        let capacity = Box::new(Account::new("/".into()));
+        let capacity = Box::new(Account::new("/".into(), ffi::shares_host_memory));
         let (choice, warning) = plan::choose(&config, &ffi::torch_version());
         warnings.extend(warning);
         let device_memory = DeviceMemory::default();
@@ -145,6 +145,7 @@ pub(crate) fn start_trace(name: &str) -> Result<(), String> {
     if !handle().is_on() {
         return Err("the engine is off, so requests are not seen".to_owned());
     }
+    record::no_plan_in(handle().config(), name)?;
     engine_record_begin();
     process().recorder.start(|| {
         let header = record::header(handle().config(), &ffi::torch_version(), Memory::Pinned);

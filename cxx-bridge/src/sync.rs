@@ -4,6 +4,10 @@
 //! `tests/races.rs` tries many such choices. A wait ends there only if somebody wakes the sleeper, so a
 //! wake that is missing is found, which a timeout would hide.
 
+use std::io;
+
+use crate::lock;
+
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
     sync::{Condvar, Mutex, MutexGuard, atomic::AtomicBool},
@@ -14,3 +18,11 @@ pub(crate) use std::{
     sync::{Condvar, Mutex, MutexGuard, atomic::AtomicBool},
     thread,
 };
+
+/// Starts a thread of this name, which nobody waits for. That takes long where the machine is busy, so it is never done under
+/// a lock (I5).
+pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    lock::assert_none_held("starting a thread");
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(run).map(drop)
+}

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from measure import environment
 
 STATE = """
@@ -61,6 +63,20 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
             assert len(warnings) == 1 and "of 8 blocks of 1 GiB" in warnings[0], err
     # Slightly more if memory was freed while they started.
     assert total <= available * 0.55
+
+
+@pytest.mark.parametrize(
+    ("memory", "part"), [("", 2), ("integrated", 4), ("coherent", 4), ("nonsense", 2)]
+)
+def test_where_the_gpu_shares_the_memory_the_budget_is_smaller(run, memory, part):
+    outcome = run(STATE, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=2, PINBUDDY_SIM_MEMORY=memory)
+    _, budget, peak = outcome.value
+    assert 0 < peak <= budget["bytes"] and not outcome.warnings
+    why = budget["why"]
+    size = float(re.search(r"([0-9.]+) GiB", why)[1])
+    assert abs(budget["bytes"] / 2**30 - size / part) < 0.1, why
+    assert why.startswith("a quarter of the" if part == 4 else "half of the")
+    assert why.endswith(", as the GPU uses that memory, too") == (part == 4)
 
 
 def test_what_passes_the_budget_is_pytorchs_own(run):

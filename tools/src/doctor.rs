@@ -98,11 +98,12 @@ impl Machine {
     /// Reads the files below `root` and adds `asked`.
     fn read(root: &Path, asked: Asked) -> Self {
         let files = &Files::below(root);
+        let gpus = Gpus::read(files, asked.driver, asked.simulated);
         Self {
             setting: Setting::read(files),
-            gpus: Gpus::read(files, asked.driver, asked.simulated),
             needed_cuda: asked.needed,
-            memory: Memory::read(files),
+            memory: Memory::read(files, gpus.share_memory()),
+            gpus,
             kernel: Kernel::read(files),
             huge_pages: HugePages::read(files),
             transparent: Transparent::read(files),

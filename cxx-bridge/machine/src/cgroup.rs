@@ -62,10 +62,11 @@ const UNLIMITED: u64 = 1 << 60;
 struct Version {
     number: u32,
     mount: &'static str,
-    /// Files that hold a limit: the one beyond which memory is refused, and one beyond which the kernel slows processes down
-    /// until they have given memory back, which pinned memory never is.
-    limits: &'static [&'static str],
-    usage: &'static str,
+    /// Files with a limit, each with the file of what counts in it: the limit beyond which memory is refused; in v1, that of
+    /// memory and swap together, where pages in swap leave less for pinned ones; in v2, the limit beyond which the kernel
+    /// slows processes down until they have given memory back, which pinned memory never is. Swap alone (v2's
+    /// `memory.swap.max`) holds no pinned page, and no page that is in use counts as one that could go there.
+    limits: [(&'static str, &'static str); 2],
     /// The lines of `memory.stat` with pages of files that the kernel takes back: read once, and more often.
     reclaimable: [&'static str; 2],
 }
@@ -73,15 +74,19 @@ struct Version {
 const V1: Version = Version {
     number: 1,
     mount: "sys/fs/cgroup/memory",
-    limits: &["memory.limit_in_bytes"],
-    usage: "memory.usage_in_bytes",
+    limits: [
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
+    ],
     reclaimable: ["total_inactive_file ", "total_active_file "],
 };
 const V2: Version = Version {
     number: 2,
     mount: "sys/fs/cgroup",
-    limits: &["memory.max", "memory.high"],
-    usage: "memory.current",
+    limits: [
+        ("memory.max", "memory.current"),
+        ("memory.high", "memory.current"),
+    ],
     reclaimable: ["inactive_file ", "active_file "],
 };
 
@@ -103,9 +108,9 @@ impl Cgroup {
 
     /// The least that one of them allows in all, in bytes.
     pub fn least_limit(files: &Files) -> Option<u64> {
-        let limits = places(files);
-        let limits = limits.iter().filter_map(|it| it.limit(files));
-        limits.map(|(limit, _)| limit).min()
+        let places = places(files);
+        let limits = places.iter().flat_map(|it| it.limits(files));
+        limits.map(|it| it.bytes).min()
     }
 
     /// Bytes that may still be taken; cache counts as free.
@@ -115,31 +120,44 @@ impl Cgroup {
     }
 }
 
+/// A limit of one group.
+struct GroupLimit {
+    bytes: u64,
+    file: String,
+    usage: &'static str,
+}
+
 impl Place {
-    /// The lowest limit, and its file.
-    fn limit(&self, files: &Files) -> Option<(u64, String)> {
-        let files = self.version.limits.iter().filter_map(|name| {
+    /// The limits that are set.
+    fn limits(&self, files: &Files) -> impl Iterator<Item = GroupLimit> {
+        let limits = self.version.limits.into_iter();
+        limits.filter_map(|(name, usage)| {
             let file = format!("{}/{name}", self.folder);
-            let limit = files.number(&file)?;
-            (limit < UNLIMITED).then_some((limit, file))
-        });
-        files.min_by_key(|(limit, _)| *limit)
+            let bytes = files.number(&file)?;
+            (bytes < UNLIMITED).then_some(GroupLimit { bytes, file, usage })
+        })
     }
 
+    /// The limit that leaves least.
     fn read(self, files: &Files) -> Option<Cgroup> {
         let (folder, version) = (&self.folder, self.version);
+        let mut limits = self.limits(files).peekable();
+        limits.peek()?;
         let stat = files.text(&format!("{folder}/memory.stat"));
         let pages = |line| -> Option<u64> { field(stat.as_deref()?, line)?.parse().ok() };
         let cache = version.reclaimable.into_iter().filter_map(pages);
-        let (limit, file) = self.limit(files)?;
-        Some(Cgroup {
-            version: version.number,
-            limit,
-            used: files.number(&format!("{folder}/{}", version.usage))?,
-            cache: cache.fold(0, u64::saturating_add),
-            file: format!("/{file}"),
-            group: self.group,
-        })
+        let cache = cache.fold(0, u64::saturating_add);
+        let group = |limit: GroupLimit| {
+            Some(Cgroup {
+                version: version.number,
+                limit: limit.bytes,
+                used: files.number(&format!("{folder}/{}", limit.usage))?,
+                cache,
+                file: format!("/{}", limit.file),
+                group: self.group.clone(),
+            })
+        };
+        limits.filter_map(group).min_by_key(Cgroup::left)
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Limit {
     pub name: &'static str,
     /// Whose memory counts in it.
     pub of: Of,
+    /// Whether GPUs take their own memory from it, too.
+    pub of_gpus_too: bool,
 }
 
 /// Whose memory counts in a limit.
@@ -39,10 +41,12 @@ pub struct Limits {
     pub cgroup: Option<Cgroup>,
     /// `RLIMIT_MEMLOCK`.
     pub lock: LockLimit,
+    /// Whether the machine's memory is a GPU's, too. No file says so.
+    pub shared_with_gpus: bool,
 }
 
 impl Limits {
-    /// Reads the limits.
+    /// Reads the limits. Whether GPUs share the memory is left to the caller.
     pub fn read(files: &Files) -> Self {
         let meminfo = files.text("proc/meminfo").unwrap_or_default();
         Self {
@@ -50,6 +54,7 @@ impl Limits {
             total: kib_field(&meminfo, "MemTotal:"),
             cgroup: Cgroup::tightest(files),
             lock: LockLimit::read(files),
+            shared_with_gpus: false,
         }
     }
 
@@ -62,8 +67,12 @@ impl Limits {
             (self.lock.binding(), "RLIMIT_MEMLOCK", Of::Process),
         ];
         named.into_iter().filter_map(|(bytes, name, of)| {
-            let bytes = bytes?;
-            Some(Limit { bytes, name, of })
+            Some(Limit {
+                bytes: bytes?,
+                name,
+                of,
+                of_gpus_too: self.shared_with_gpus && of != Of::Process,
+            })
         })
     }
 

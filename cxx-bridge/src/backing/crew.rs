@@ -7,9 +7,11 @@
 #![allow(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::{ptr, thread};
+
+use crate::sync;
 
 /// What helpers share with the thread that they help.
 #[derive(Debug)]
@@ -99,8 +101,7 @@ pub(super) fn run<W: Fn() + Sync>(helpers: usize, name: &str, work: &W) {
     let closing = Closing(&gate);
     for _ in 0..helpers {
         let gate = Arc::clone(&gate);
-        let thread = thread::Builder::new().name(name.to_owned());
-        if thread.spawn(move || gate.help()).is_err() {
+        if sync::start(name, move || gate.help()).is_err() {
             break;
         }
     }
@@ -113,6 +114,7 @@ pub(super) fn run<W: Fn() + Sync>(helpers: usize, name: &str, work: &W) {
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
+    use std::thread;
 
     use super::*;
 

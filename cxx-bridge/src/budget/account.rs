@@ -3,6 +3,7 @@
 //! Knows neither how memory is pinned nor what for.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use super::heard::Heard;
@@ -16,6 +17,10 @@ pub struct Account {
     /// Where `/proc` and `/sys` are.
     root: PathBuf,
     heard: Heard,
+    /// Asks CUDA whether GPUs share the host's memory.
+    asks_gpus: fn() -> bool,
+    /// Its answer: [`UNKNOWN`] until there is one. No lock: a child of a fork would wait for it for ever.
+    shared_with_gpus: AtomicU8,
     /// When a pin last had no room, and its length.
     full: Lock<Option<(Instant, usize)>>,
 }
@@ -24,12 +29,17 @@ pub struct Account {
 /// ask.
 const MOMENT: Duration = Duration::from_secs(1);
 
+const UNKNOWN: u8 = 2;
+
 impl Account {
-    /// The account of the machine below `root`.
-    pub fn new(root: PathBuf) -> Self {
+    /// The account of the machine below `root`. `asks_gpus` says whether GPUs share its memory, and is called once: for the
+    /// first budget, when CUDA is about to be used.
+    pub fn new(root: PathBuf, asks_gpus: fn() -> bool) -> Self {
         Self {
             heard: Heard::below(root.clone()),
             root,
+            asks_gpus,
+            shared_with_gpus: AtomicU8::new(UNKNOWN),
             full: Lock::default(),
         }
     }
@@ -37,13 +47,25 @@ impl Account {
     fn limits(&self) -> Limits {
         Limits::read(&Files::below(&self.root))
     }
+
+    fn shared_with_gpus(&self) -> bool {
+        let known = self.shared_with_gpus.load(Ordering::Relaxed);
+        if known != UNKNOWN {
+            return known == u8::from(true);
+        }
+        let shared = (self.asks_gpus)();
+        self.shared_with_gpus
+            .store(u8::from(shared), Ordering::Relaxed);
+        shared
+    }
 }
 
 impl Capacity for Account {
     fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
         lock::assert_none_held("reading limits");
         let own = (self.heard.own().pinned(), taken as u64);
-        Budget::on(&self.root, max_mb, own, || self.heard.others())
+        let shared = || self.shared_with_gpus();
+        Budget::on(&self.root, max_mb, own, shared, || self.heard.others())
     }
 
     fn has_room(&self, bytes: usize) -> bool {
@@ -104,7 +126,7 @@ mod tests {
             fs::write(root.path().join("proc/meminfo"), text).unwrap();
         };
         fs::create_dir(root.path().join("proc")).unwrap();
-        let account = Account::new(root.path().into());
+        let account = Account::new(root.path().into(), || false);
         leave(100);
         assert!(account.has_room(50 * MIB) && !account.has_room(60 * MIB));
         leave(200);
@@ -121,8 +143,33 @@ mod tests {
     }
 
     #[test]
+    fn gpus_are_asked_once_and_only_for_a_budget_that_nobody_chose() {
+        static ASKED: AtomicU8 = AtomicU8::new(0);
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("proc")).unwrap();
+        let text = "MemTotal: 8388608 kB\nMemAvailable: 8388608 kB\n";
+        fs::write(root.path().join("proc/meminfo"), text).unwrap();
+        let account = Account::new(root.path().into(), || {
+            ASKED.fetch_add(1, Ordering::Relaxed);
+            true
+        });
+        assert_eq!(account.budget(Some(7000), 0).bytes, 7000 * MIB);
+        assert!(account.has_room(MIB));
+        assert_eq!(ASKED.load(Ordering::Relaxed), 0);
+        for _ in 0..2 {
+            let budget = account.budget(None, 0);
+            assert_eq!(budget.bytes, 2048 * MIB);
+            assert_eq!(
+                budget.why,
+                "a quarter of the 8 GiB of MemAvailable, as the GPU uses that memory, too"
+            );
+        }
+        assert_eq!(ASKED.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
     fn other_processes_are_told_of_claims() {
-        let account = Account::new("/".into());
+        let account = Account::new("/".into(), || false);
         let others = || Claims::default().of_others("/".as_ref());
         // A length that no other test claims.
         let told = || others().iter().any(|it| it.bytes == 333 << 20);

@@ -8,11 +8,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::claims::{Claim, Claims};
 use crate::lock::Lock;
+use crate::sync;
 
 /// A list is used for so long.
 const GOOD: Duration = Duration::from_secs(1);
@@ -67,8 +67,7 @@ impl Heard {
         drop(latest);
         if begins {
             let shared = Arc::clone(&self.0);
-            let reader = thread::Builder::new().name("pinbuddy-claims".to_owned());
-            if reader.spawn(move || drop(shared.read())).is_err() {
+            if sync::start("pinbuddy-claims", move || drop(shared.read())).is_err() {
                 return self.0.read();
             }
         }
@@ -133,7 +132,7 @@ mod tests {
         let begun = Instant::now();
         while mib() != 5 {
             assert!(begun.elapsed() < Duration::from_secs(60));
-            thread::yield_now();
+            std::thread::yield_now();
         }
         assert!(!heard.0.latest.lock().reading);
     }

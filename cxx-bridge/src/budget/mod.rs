@@ -1,7 +1,8 @@
 //! How much the engine may pin, so that it never takes the machine down.
 //!
 //! Page-locked memory cannot be swapped out or reclaimed. So, unless `BUDDY_MAX_MB` is set, the budget
-//! is half of what the machine, the control group and the lock limit would leave if nothing were pinned.
+//! is half of what the machine, the control group and the lock limit would leave if nothing were pinned; a quarter
+//! where GPUs have their memory from the machine's.
 //! It is shared with other processes with this library: as many as a launcher started here, and those
 //! that claim memory (`claims`, `share`). That changes while a program runs, so the budget is decided
 //! again and again (`quota`). Knows neither the engine nor how memory is pinned. Invariant: claims of
@@ -74,18 +75,22 @@ pub trait Capacity: std::fmt::Debug + Send + Sync {
 
 impl Budget {
     /// The budget on the machine below `root`, now, of a process that has pinned and taken so many bytes
-    /// ([`Self::decide`]), beside others' claims.
+    /// ([`Self::decide`]), beside others' claims. `shared_with_gpus`: see [`Limits`].
     pub(crate) fn on(
         root: &Path,
         max_mb: Option<usize>,
         own: (u64, u64),
+        shared_with_gpus: impl FnOnce() -> bool,
         others: impl FnOnce() -> Vec<Claim>,
     ) -> Self {
         if let Some(max) = max_mb {
             return Self::chosen(max);
         }
         let files = Files::below(root);
-        let limits = Limits::read(&files);
+        let limits = Limits {
+            shared_with_gpus: shared_with_gpus(),
+            ..Limits::read(&files)
+        };
         let now = claims::now();
         let other = |it: &Claim| Other {
             bytes: it.bytes,
@@ -128,18 +133,17 @@ impl Budget {
                 }
                 Of::Process => (0, Vec::new()),
             };
-            (
-                limit.name,
-                share::fair(limit.bytes, own, &others, launched as u64),
-            )
+            let parts = parts(limit);
+            let share = share::fair(limit.bytes, own, &others, launched as u64, parts);
+            (limit, share)
         };
-        let Some((name, share)) = limits.all().map(fair).min_by_key(|(_, it)| it.bytes) else {
+        let Some((limit, share)) = limits.all().map(fair).min_by_key(|(_, it)| it.bytes) else {
             return Self {
                 bytes: usize::MAX,
                 why: "since no limit is known".to_owned(),
             };
         };
-        let mut why = reason(name, &share, variable);
+        let mut why = reason(limit, &share, variable);
         if taken > share.bytes {
             why = format!("as it has pinned already: more than {why}");
         }
@@ -157,9 +161,20 @@ impl Budget {
     }
 }
 
-/// The reason for a share of the memory of that name; the variable is a launcher's.
-fn reason(name: &str, share: &Share, variable: &str) -> String {
-    let mut why = format!("half of the {} of {name}", Bytes(share.whole));
+/// One of so many parts of what is left under a limit may be pinned. A GPU that has its memory from the same needs as much as
+/// the programs.
+fn parts(limit: Limit) -> u64 {
+    if limit.of_gpus_too { 2 * PARTS } else { PARTS }
+}
+
+/// The reason for a share of what a limit leaves; the variable is a launcher's.
+fn reason(limit: Limit, share: &Share, variable: &str) -> String {
+    let part = if limit.of_gpus_too {
+        "a quarter"
+    } else {
+        "half"
+    };
+    let mut why = format!("{part} of the {} of {}", Bytes(share.whole), limit.name);
     if share.pinned {
         why += " and of what is pinned";
     }
@@ -174,6 +189,9 @@ fn reason(name: &str, share: &Share, variable: &str) -> String {
         (..2, _) => {}
         (many, "") => why += &format!(", shared by {many} processes that pin now"),
         (many, variable) => why += &format!(", shared by {many} processes ({variable})"),
+    }
+    if limit.of_gpus_too {
+        why += ", as the GPU uses that memory, too";
     }
     why
 }

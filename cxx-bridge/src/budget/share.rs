@@ -1,12 +1,9 @@
 //! A process's fair share of the memory that it and other processes with this library pin.
 //!
-//! A pure function of numbers. Together the processes may pin half of what would be free without them.
+//! A pure function of numbers. Together the processes may pin a part of what would be free without them: half.
 //! What others hold is theirs. A process that has pinned more lately is likely to go on, and gets an
 //! equal part of the rest. Invariant: whatever the numbers, nothing overflows, and the share is at most
 //! half of what is free and pinned.
-
-/// All processes together may pin one of so many parts of what is free.
-const PARTS: u64 = 2;
 
 /// Another process with this library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +33,11 @@ pub(super) struct Share {
 }
 
 /// The share of a process that holds `own` bytes, while `left` are left; a launcher started `launched`
-/// processes.
-pub(super) fn fair(left: u64, own: u64, others: &[Other], launched: u64) -> Share {
+/// processes. All together may pin one of `parts` parts.
+pub(super) fn fair(left: u64, own: u64, others: &[Other], launched: u64, parts: u64) -> Share {
     let held = sum(others);
     let whole = left.saturating_add(own).saturating_add(held);
-    let all = whole / PARTS;
+    let all = whole / parts;
     let share = Share {
         bytes: all,
         whole,
@@ -133,6 +130,10 @@ pub(super) fn believed(others: &[Other], in_use: u64) -> Vec<Other> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fair(left: u64, own: u64, others: &[Other], launched: u64) -> Share {
+        super::fair(left, own, others, launched, 2)
+    }
 
     const QUIET: Other = Other {
         bytes: 0,

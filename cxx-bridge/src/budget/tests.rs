@@ -53,6 +53,34 @@ fn the_least_limit_decides_and_is_named() {
 }
 
 #[test]
+fn where_gpus_share_the_memory_the_budget_is_a_quarter_and_says_so() {
+    let budget = |limits: Limits, own| {
+        let shared_with_gpus = true;
+        let limits = Limits {
+            shared_with_gpus,
+            ..limits
+        };
+        Budget::decide(&limits, EIGHT, own, &[])
+    };
+    let alone = budget(limits(19 * GIB, None, None), (5 * GIB, 5 * GIB));
+    assert_eq!(alone.bytes as u64, 5 * GIB);
+    assert_eq!(
+        budget(limits(19 * GIB, None, None), (5 * GIB, 0)).why,
+        "a quarter of the 24 GiB of MemAvailable and of what is pinned, shared by 8 processes (LOCAL_WORLD_SIZE), as the GPU \
+         uses that memory, too"
+    );
+    let group = budget(limits(99 * GIB, Some(16 * GIB), None), (0, 0));
+    assert_eq!(group.bytes as u64, GIB / 2);
+    // Half of the lock limit is less than a quarter of the machine, and is no GPU's.
+    let locked = budget(limits(99 * GIB, None, Some(8 * GIB)), (0, 0));
+    assert_eq!(locked.bytes as u64, GIB / 2);
+    assert_eq!(
+        locked.why,
+        "half of the 8 GiB of RLIMIT_MEMLOCK, shared by 8 processes (LOCAL_WORLD_SIZE)"
+    );
+}
+
+#[test]
 fn eight_ranks_on_a_small_node_share_one_half() {
     let budget = Budget::decide(&limits(24 * GIB, None, None), EIGHT, (0, 0), &[]);
     assert_eq!(budget.bytes as u64, 24 * GIB / 16);
@@ -64,7 +92,7 @@ fn eight_ranks_on_a_small_node_share_one_half() {
 
 #[test]
 fn a_chosen_maximum_is_taken_as_it_is() {
-    let budget = Budget::on("/".as_ref(), Some(500), (0, 0), Vec::new);
+    let budget = Budget::on("/".as_ref(), Some(500), (0, 0), || false, Vec::new);
     assert_eq!(budget.bytes, 500 * MIB);
 }
 
@@ -78,7 +106,7 @@ fn with_no_limit_known_nothing_is_held_back() {
 
 #[test]
 fn this_machine_has_a_budget() {
-    let budget = Budget::on("/".as_ref(), None, (0, 0), Vec::new);
+    let budget = Budget::on("/".as_ref(), None, (0, 0), || false, Vec::new);
     assert!(
         budget.bytes < usize::MAX && !budget.why.is_empty(),
         "{budget:?}"
@@ -154,9 +182,8 @@ fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
 
 /// The budget beside what the machine's list says.
 fn on(root: &Path, claims: &Claims, taken: u64) -> Budget {
-    Budget::on(root, None, (claims.pinned(), taken), || {
-        claims.of_others(root)
-    })
+    let own = (claims.pinned(), taken);
+    Budget::on(root, None, own, || false, || claims.of_others(root))
 }
 
 #[test]

@@ -55,9 +55,10 @@ pub(super) const MAX_MB: Variable = variable(
     "BUDDY_MAX_MB",
     "half of what is free",
     "the most that the engine pins, in MiB; unset: half of the least of MemAvailable, what \
-     the cgroup leaves and RLIMIT_MEMLOCK (if it is binding and above 64 MiB), shared by the \
-     processes that torchrun, MPI or Slurm started on this machine, and never more than half of what is \
-     free at the time; huge pages that the system has set aside come on top",
+     the cgroup leaves and RLIMIT_MEMLOCK (if it is binding and above 64 MiB), a quarter where GPUs have \
+     their memory from the host's, shared by the processes that torchrun, MPI or Slurm started on this \
+     machine, and never more than half of what is free at the time; huge pages that the system has set \
+     aside come on top",
 );
 pub(super) const BACKING: Variable = variable(
     "BUDDY_BACKING",

@@ -213,12 +213,14 @@ impl Recording {
         };
         state.absorb(&self.notes);
         let requests = state.record.requests();
-        if state.planner.is_due(requests) {
-            let shared = Arc::clone(&self.state);
-            let copy = move || shared.lock().record.clone();
-            state.planner.in_a_thread(requests, copy);
-        }
+        let is_due = state.planner.is_due(requests);
+        let job = is_due.then(|| state.planner.job(requests)).flatten();
         self.notes.lock().due_at = state.planner.due_at();
+        drop(state);
+        if let Some(job) = job {
+            let shared = Arc::clone(&self.state);
+            job.start(move || shared.lock().record.clone());
+        }
     }
 
     /// The process ends.

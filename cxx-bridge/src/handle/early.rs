@@ -11,7 +11,7 @@ use pinbuddy_core::WarmUp;
 
 use super::Handle;
 use crate::backing::Memory;
-use crate::sync::thread;
+use crate::sync::{self, thread};
 
 /// How long the thread rests between two looks: a part of the time that it has waited, within these bounds. Most programs have a
 /// context within milliseconds.
@@ -63,8 +63,7 @@ impl<M: Memory> Handle<M> {
                 thread::sleep(rest);
             }
         };
-        let thread = thread::Builder::new().name("pinbuddy-early".to_owned());
-        let started = thread.spawn(wait).is_ok();
+        let started = sync::start("pinbuddy-early", wait).is_ok();
         self.early.store(started, Ordering::Relaxed);
         started
     }

@@ -65,7 +65,12 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn limit(bytes: u64, name: &'static str, of: Of) -> Limit {
-        Limit { bytes, name, of }
+        Limit {
+            bytes,
+            name,
+            of,
+            of_gpus_too: false,
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::Handle;
 use super::cell::EngineCell;
 use crate::backing::{Control, Device, Memory, background};
 use crate::log::{self, Bytes};
-use crate::sync::thread;
+use crate::sync;
 
 /// A pin ahead of requests, which the provisioner may pause or stop.
 #[derive(Debug)]
@@ -128,7 +128,6 @@ impl<M: Memory> Handle<M> {
     fn work_in_a_thread(&'static self, behind: bool) {
         let shift = Shift::of(&self.cell);
         let device = self.pinner.memory.device();
-        let thread = thread::Builder::new().name("pinbuddy-warm-up".to_owned());
         let work = move || {
             if behind {
                 self.pinner.memory.start(device);
@@ -141,7 +140,7 @@ impl<M: Memory> Handle<M> {
                 Some(())
             });
         };
-        if let Err(why) = thread.spawn(work) {
+        if let Err(why) = sync::start("pinbuddy-warm-up", work) {
             // Dropping the closure ended the shift. The work stays, and the next request that misses
             // tries again.
             self.once(&self.notices.no_thread, || {

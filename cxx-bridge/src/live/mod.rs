@@ -20,6 +20,7 @@ use crate::launcher;
 use crate::lock::Lock;
 use crate::log;
 use crate::nameless::Nameless;
+use crate::sync;
 
 /// How often the page is refreshed.
 const EVERY: Duration = Duration::from_millis(200);
@@ -102,11 +103,7 @@ impl Live {
                 refresh();
             }
         };
-        let thread = thread::Builder::new().name("pinbuddy-live".to_owned());
-        let spawned = thread.spawn(run);
-        spawned
-            .map(drop)
-            .map_err(|why| format!("there is no thread for it: {why}"))
+        sync::start("pinbuddy-live", run).map_err(|why| format!("there is no thread for it: {why}"))
     }
 
     /// The process ends.

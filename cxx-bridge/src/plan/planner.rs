@@ -12,9 +12,8 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use pinbuddy_plan::Options;
@@ -25,6 +24,7 @@ use super::unusable::text;
 use super::{ToRecord, WHOLE};
 use crate::backing::background;
 use crate::log;
+use crate::sync;
 
 /// The first plan is made of so many requests.
 const FIRST: usize = 256;
@@ -70,8 +70,15 @@ pub(crate) struct Planner {
     /// Whether a thread makes a plan.
     at_work: Arc<AtomicBool>,
     /// Requests of the last plan, and of the next.
-    planned: usize,
+    planned: Arc<AtomicUsize>,
     next: usize,
+}
+
+/// A plan that a thread is to make.
+#[derive(Debug)]
+pub(crate) struct Job {
+    of: Planner,
+    requests: usize,
 }
 
 impl Planner {
@@ -84,7 +91,7 @@ impl Planner {
             target: Arc::new(Target::new(path)),
             run,
             at_work: Arc::default(),
-            planned: above,
+            planned: Arc::new(AtomicUsize::new(above)),
             next: FIRST.max(above.saturating_add(1)),
         }
     }
@@ -97,13 +104,13 @@ impl Planner {
     /// The plan that is there is another program's, and is replaced whatever it was made of.
     pub(crate) fn replace_any(&mut self) {
         self.target = Arc::new(Target::anew(self.target.path.clone()));
-        self.planned = 0;
+        self.planned = Arc::default();
         self.next = FIRST;
     }
 
     /// Whether this run's plan replaces another program's alone.
     pub(crate) fn is_for_others_only(&self) -> bool {
-        self.planned == usize::MAX
+        self.planned.load(Ordering::Relaxed) == usize::MAX
     }
 
     /// Where the plan is written.
@@ -128,34 +135,20 @@ impl Planner {
 
     /// Whether there is a plan of a record of so many requests, and no thread makes one.
     pub(crate) fn is_done(&self, requests: usize) -> bool {
-        !self.is_at_work() && requests <= self.planned
+        !self.is_at_work() && requests <= self.planned.load(Ordering::Relaxed)
     }
 
-    /// Has a thread make a plan of a record of so many requests or more, which `copy` copies in that thread, unless a thread is at
-    /// work.
-    pub(crate) fn in_a_thread<R: Plannable>(
-        &mut self,
-        requests: usize,
-        copy: impl FnOnce() -> R + Send + 'static,
-    ) {
+    /// A plan of a record of so many requests or more, for [`Job::start`] under no lock; none while a thread is at work.
+    #[must_use]
+    pub(crate) fn job(&mut self, requests: usize) -> Option<Job> {
         if self.at_work.swap(true, Ordering::AcqRel) {
-            return;
+            return None;
         }
         self.next = requests.saturating_mul(2);
-        let run = self.run.clone();
-        let target = Arc::clone(&self.target);
-        let at_work = Arc::clone(&self.at_work);
-        let work = move || {
-            background::enter();
-            make(&copy(), run, &target, PATIENCE);
-            at_work.store(false, Ordering::Release);
-        };
-        let thread = thread::Builder::new().name("pinbuddy-planner".to_owned());
-        match thread.spawn(work) {
-            Ok(_) => self.planned = requests,
-            // The next plan is made later, or at the end.
-            Err(_) => self.at_work.store(false, Ordering::Release),
-        }
+        Some(Job {
+            of: self.clone(),
+            requests,
+        })
     }
 
     /// The record is complete.
@@ -163,6 +156,24 @@ impl Planner {
         // The process does not wait for a thread that is making one.
         if !self.is_done(record.requests()) {
             make(record, self.run.clone(), &self.target, LAST_PATIENCE);
+        }
+    }
+}
+
+impl Job {
+    /// Has a thread make it, of the record that `copy` copies in that thread.
+    pub(crate) fn start<R: Plannable>(self, copy: impl FnOnce() -> R + Send + 'static) {
+        let Self { of, requests } = self;
+        let at_work = Arc::clone(&of.at_work);
+        let work = move || {
+            background::enter();
+            make(&copy(), of.run, &of.target, PATIENCE);
+            of.planned.store(requests, Ordering::Relaxed);
+            of.at_work.store(false, Ordering::Release);
+        };
+        if sync::start("pinbuddy-planner", work).is_err() {
+            // The next plan is made later, or at the end.
+            at_work.store(false, Ordering::Release);
         }
     }
 }

@@ -138,9 +138,12 @@ impl Sink for Recording {
         let requests = self.record.len();
         let is_due = self.planner.is_due(requests) || self.is_complete();
         let is_free = !self.planner.is_at_work() && !self.planner.is_done(requests);
-        if !self.is_over && is_due && is_free {
+        if self.is_over || !is_due || !is_free {
+            return;
+        }
+        if let Some(job) = self.planner.job(requests) {
             let record = self.record.clone();
-            self.planner.in_a_thread(requests, move || record);
+            job.start(move || record);
         }
     }
 
@@ -222,7 +225,7 @@ mod tests {
                 let _ = until.recv();
                 Record::new(1)
             };
-            recording.planner.in_a_thread(0, copy);
+            recording.planner.job(0).unwrap().start(copy);
             for id in 1..=8 {
                 recording.push(Op::request(id, 1 << 20));
             }

@@ -40,23 +40,50 @@ pub fn is_wanted(config: &Config) -> bool {
 pub fn pinned_sink(config: &Config, torch: &str, both: bool) -> Option<Box<dyn Sink>> {
     let memory = if both { Memory::Both } else { Memory::Pinned };
     let name = config.trace.value.as_ref()?;
-    sink("BUDDY_TRACE", name, &header(config, torch, memory))
+    sink(
+        config,
+        ("BUDDY_TRACE", name),
+        &header(config, torch, memory),
+    )
 }
 
 /// The sink of a trace of device memory.
 pub fn device_sink(config: &Config, torch: &str, name: &str) -> Option<Box<dyn Sink>> {
     let header = header(config, torch, Memory::Device);
-    sink("BUDDY_DEVICE_TRACE", name, &header)
+    sink(config, ("BUDDY_DEVICE_TRACE", name), &header)
 }
 
-fn sink(variable: &str, name: &str, header: &Header) -> Option<Box<dyn Sink>> {
-    match FileSink::create(name, header) {
+fn sink(config: &Config, (variable, name): (&str, &str), header: &Header) -> Option<Box<dyn Sink>> {
+    let made = no_plan_in(config, name).and_then(|()| FileSink::create(name, header));
+    match made {
         Ok(sink) => Some(Box::new(sink)),
         Err(why) => {
             log::warn(|| format!("{variable}={name:?} records nothing: {why}"));
             None
         }
     }
+}
+
+/// Whether no plan is in the file of this name: the trace would replace it, or it the trace.
+///
+/// # Errors
+///
+/// Which variable names that file, too.
+pub fn no_plan_in(config: &Config, name: &str) -> Result<(), String> {
+    let file = |name: &str| {
+        let path = place::path(name);
+        let found = path.canonicalize().or_else(|_| std::path::absolute(&path));
+        found.unwrap_or(path)
+    };
+    for (variable, plan) in [
+        ("BUDDY_PLAN", &config.plan.value),
+        ("BUDDY_DEVICE_PLAN", &config.device_plan.value),
+    ] {
+        if plan.as_ref().is_some_and(|it| file(it) == file(name)) {
+            return Err(format!("{variable} names that file, too; name another one"));
+        }
+    }
+    Ok(())
 }
 
 /// What this run is, and which memory its trace is about.
@@ -85,4 +112,37 @@ fn settings(config: &Config) -> Map<String, Value> {
         .filter_map(|(_, it)| setting(it))
         .filter(|(name, _)| !others.contains(&name.as_str()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_not_written_over_a_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.plan");
+        let same = folder.path().join(".").join("run.plan");
+        for variable in ["BUDDY_PLAN", "BUDDY_DEVICE_PLAN"] {
+            // The plan is not there yet, and is.
+            for text in [None, Some("a plan")] {
+                if let Some(text) = text {
+                    std::fs::write(&path, text).unwrap();
+                }
+                let (config, _) = Config::read(|name| match name {
+                    "BUDDY_TRACE" => Some(same.to_str()?.into()),
+                    _ => (name == variable).then(|| path.to_str().unwrap().into()),
+                });
+                assert!(pinned_sink(&config, "2.15.0", false).is_none());
+                let name = path.to_str().unwrap();
+                assert!(device_sink(&config, "2.15.0", name).is_none());
+                let said = no_plan_in(&config, name).unwrap_err();
+                assert!(said.starts_with(variable), "{said}");
+                assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), text);
+                let other = folder.path().join("other");
+                assert!(device_sink(&config, "2.15.0", other.to_str().unwrap()).is_some());
+            }
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
 }

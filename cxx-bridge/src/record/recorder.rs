@@ -15,7 +15,7 @@ use super::source::Source;
 use super::takers::Takers;
 use crate::lock::Lock;
 use crate::log;
-use crate::sync::{AtomicBool, Condvar, thread};
+use crate::sync::{self, AtomicBool, Condvar, thread};
 
 /// Rings are drained at least so often, since a crash loses what they hold, and not more often than this, since each time
 /// wakes a processor. In between, as often as the fullest gets as many entries as this, an eighth of what it holds.
@@ -141,8 +141,7 @@ impl<S: Source> Recorder<S> {
                     self.broke();
                 }
             };
-            let builder = thread::Builder::new().name("pinbuddy-record".to_owned());
-            if let Err(why) = builder.spawn(run) {
+            if let Err(why) = sync::start("pinbuddy-record", run) {
                 log::warn(|| format!("nothing is recorded: there is no thread for it: {why}"));
                 self.broke();
                 return None;

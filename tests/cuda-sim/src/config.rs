@@ -13,6 +13,9 @@ pub(crate) struct Config {
     pub(crate) devices: usize,
     /// `PINBUDDY_SIM_DEVICE_MB`: memory of each GPU, in bytes (16 GiB).
     pub(crate) device_bytes: usize,
+    /// `PINBUDDY_SIM_MEMORY=integrated` or `coherent`: the GPUs have their memory from the host's, or use its page tables.
+    pub(crate) integrated: bool,
+    pub(crate) coherent: bool,
     /// `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`: pins that would exceed this many bytes of page-locked
     /// memory fail.
     pub(crate) fail_pin_after: Option<usize>,
@@ -66,6 +69,8 @@ impl Config {
         Self {
             devices: number("PINBUDDY_SIM_DEVICES").unwrap_or(1).min(64),
             device_bytes: bytes("PINBUDDY_SIM_DEVICE_MB").unwrap_or(16384 * MIB),
+            integrated: is("PINBUDDY_SIM_MEMORY", "integrated"),
+            coherent: is("PINBUDDY_SIM_MEMORY", "coherent"),
             fail_pin_after: bytes("PINBUDDY_SIM_FAIL_PIN_AFTER_MB"),
             registers: !is("PINBUDDY_SIM_REGISTER", "0"),
             lock_pages: !is("PINBUDDY_SIM_LOCK", "0"),
@@ -94,7 +99,7 @@ mod tests {
         assert_eq!(config.devices, 2);
         assert_eq!(config.device_bytes, 16384 * MIB);
         assert_eq!(config.fail_pin_after, Some(3 * MIB));
-        assert!(!config.log && !config.quiet);
+        assert!(!config.log && !config.quiet && !config.integrated && !config.coherent);
         assert!(config.lock_pages && config.pin_ms_per_gib.is_none() && !config.shares);
     }
 

@@ -79,6 +79,11 @@ pub(crate) fn attribute(attribute: Attr, device: i32) -> Status<i32> {
         | Attr::cudaDevAttrCanUseHostPointerForRegisteredMem
         | Attr::cudaDevAttrCooperativeLaunch
         | Attr::cudaDevAttrHostRegisterSupported => 1,
+        Attr::cudaDevAttrIntegrated => i32::from(config::get().integrated),
+        Attr::cudaDevAttrPageableMemoryAccess
+        | Attr::cudaDevAttrPageableMemoryAccessUsesHostPageTables => {
+            i32::from(config::get().coherent)
+        }
         _ => 0,
     })
 }
@@ -94,6 +99,9 @@ macro_rules! fill_common {
         properties.uuid.bytes = [0x51; 16];
         properties.uuid.bytes[15] = index;
         properties.totalGlobalMem = config::get().device_bytes;
+        properties.integrated = i32::from(config::get().integrated);
+        properties.pageableMemoryAccess = i32::from(config::get().coherent);
+        properties.pageableMemoryAccessUsesHostPageTables = properties.pageableMemoryAccess;
         properties.sharedMemPerBlock = SHARED_PER_BLOCK as usize;
         properties.sharedMemPerBlockOptin = SHARED_PER_BLOCK_OPT_IN as usize;
         properties.sharedMemPerMultiprocessor = SHARED_PER_PROCESSOR as usize;

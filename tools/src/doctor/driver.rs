@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use cudarc::driver::result::{DriverError, device, init};
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use serde::Serialize;
 
 /// A version as CUDA counts it: 13020 is 13.2.
@@ -74,6 +74,8 @@ pub(super) struct Gpu {
     pub memory: u64,
     /// `0000:1a:00.0`, as in /sys/bus/pci/devices.
     pub address: String,
+    /// Whether its memory is the host's: an integrated GPU, or one that uses the host's page tables.
+    pub shares_memory: bool,
 }
 
 impl Driver {
@@ -116,11 +118,15 @@ impl Gpu {
                 .result()?;
             device::total_mem(device)?
         };
+        // SAFETY: the device is the driver's.
+        let is = |it| unsafe { device::get_attribute(device, it) }.map(|value| value != 0);
         let address = address.map(c_char::cast_unsigned);
         let address = CStr::from_bytes_until_nul(&address).unwrap_or_default();
         Ok(Self {
             name: device::get_name(device)?,
             memory: memory as u64,
+            shares_memory: is(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)?
+                || is(Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)?,
             address: address.to_string_lossy().to_lowercase(),
         })
     }

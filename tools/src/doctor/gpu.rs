@@ -61,6 +61,11 @@ impl Gpus {
         }
     }
 
+    /// Whether one of them has its memory from the host's.
+    pub(super) fn share_memory(&self) -> bool {
+        matches!(&self.driver, Driver::Works { gpus, .. } if gpus.iter().any(|it| it.shares_memory))
+    }
+
     /// The node of the GPU at a PCI address.
     fn node(&self, address: &str) -> Option<u32> {
         self.devices.iter().find(|it| it.address == address)?.node
@@ -88,7 +93,12 @@ impl Gpus {
             return findings;
         };
         for (number, gpu) in gpus.iter().enumerate() {
-            let value = format!("{}, {}, {}", gpu.name, size(gpu.memory), gpu.address);
+            let of = if gpu.shares_memory {
+                " of the host's"
+            } else {
+                ""
+            };
+            let value = format!("{}, {}{of}, {}", gpu.name, size(gpu.memory), gpu.address);
             let name = format!("GPU {number}");
             findings.push(match self.node(&gpu.address) {
                 Some(node) => Finding::ok(name, format!("{value}, node {node}")),

@@ -1,7 +1,7 @@
 //! How much memory the engine may pin, and which limit decides that.
 //!
-//! The rule is the engine's (cxx-bridge/src/budget): half of the least limit that `pinbuddy-machine` reads, plus
-//! free reserved huge pages, which `pages` shows.
+//! The rule is the engine's (cxx-bridge/src/budget): half of the least limit that `pinbuddy-machine` reads, a quarter where a
+//! GPU has its memory from there, plus free reserved huge pages, which `pages` shows.
 
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ pub(super) struct Memory {
     pub may_lock_all: bool,
     /// The control group with the least memory left.
     pub cgroup: Option<Cgroup>,
+    /// Whether a GPU has its memory from the machine's.
+    pub shared_with_gpus: bool,
     /// What one process may pin.
     pub budget: Option<u64>,
     /// The limit that decides.
@@ -38,16 +40,21 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Reads it all.
-    pub(super) fn read(files: &Files) -> Self {
-        let limits = Limits::read(files);
+    pub(super) fn read(files: &Files, shared_with_gpus: bool) -> Self {
+        let limits = Limits {
+            shared_with_gpus,
+            ..Limits::read(files)
+        };
+        let deciding = limits.all().min_by_key(part);
         let LockLimit {
             soft,
             hard,
             may_lock_all,
         } = limits.lock;
         Self {
-            budget: limits.least().map(|it| it.bytes / 2),
-            deciding: limits.least(),
+            shared_with_gpus,
+            budget: deciding.as_ref().map(part),
+            deciding,
             total: limits.total,
             available: limits.available,
             lock_soft: soft,
@@ -96,11 +103,12 @@ impl Memory {
             size(group.used),
             size(group.cache)
         );
-        if holds_warm_up(group.left()) {
+        // A multiple of the warm-up, since the budget is a part, plus what is in use.
+        let left = parts(self.shared_with_gpus) * Self::warm_up();
+        if group.left() >= left {
             return Finding::ok("cgroup", value);
         }
-        // Twice the warm-up, since the budget is half, plus what is in use.
-        let wanted = group.used - group.cache.min(group.used) + 2 * Self::warm_up();
+        let wanted = group.used - group.cache.min(group.used) + left;
         let wanted = wanted.div_ceil(BLOCK);
         let finding = Finding::note("cgroup", value);
         if setting.container {
@@ -121,7 +129,7 @@ impl Memory {
         if self.may_lock_all {
             return Finding::ok(name, format!("{shown}, passed by CAP_IPC_LOCK"));
         }
-        if holds_warm_up(soft) {
+        if soft >= parts(false) * Self::warm_up() {
             return Finding::ok(name, shown);
         }
         if soft <= LockLimit::DEFAULT {
@@ -142,19 +150,20 @@ impl Memory {
 
     fn allowance(&self, gpus: usize) -> Finding {
         let name = "budget";
-        let Some(Limit {
-            bytes: least, of, ..
-        }) = self.deciding
-        else {
+        let Some(limit) = &self.deciding else {
             return Finding::ok(name, "no limit is known");
         };
-        let what = match of {
+        let what = match limit.of {
             Of::Machine => "what is available",
             Of::Group => "what the cgroup leaves",
             Of::Process => "memlock",
         };
-        let budget = least / 2;
-        let mut value = format!("{} may be pinned, half of {what}", size(budget));
+        let budget = part(limit);
+        let mut value = size(budget);
+        value += &match limit.of_gpus_too {
+            true => format!(" may be pinned, a quarter of {what}, as it is the GPU's, too"),
+            false => format!(" may be pinned, half of {what}"),
+        };
         if gpus > 1 {
             let share = size(budget / gpus as u64);
             value += &format!("; {share} by each of {gpus} ranks");
@@ -164,7 +173,7 @@ impl Memory {
             return Finding::ok(name, value);
         }
         value += &format!("; the warm-up's {BLOCKS} blocks of 1 GiB do not fit");
-        Finding::note(name, value).run(match (of, (budget >> 20) / BLOCKS) {
+        Finding::note(name, value).run(match (limit.of, (budget >> 20) / BLOCKS) {
             // As far as is known, the driver ignores this limit; only the engine keeps to it.
             (Of::Process, _) if self.beside_lock() > budget => {
                 format!("export BUDDY_MAX_MB={}", self.beside_lock() >> 20)
@@ -177,7 +186,7 @@ impl Memory {
 
     /// The budget without the lock limit.
     fn beside_lock(&self) -> u64 {
-        self.left().unwrap_or(0) / 2
+        self.left().unwrap_or(0) / parts(self.shared_with_gpus)
     }
 
     /// Memory of processes that pin nothing, in bytes.
@@ -187,7 +196,12 @@ impl Memory {
     }
 }
 
-/// Whether half of what a limit leaves is enough for the warm-up.
-fn holds_warm_up(left: u64) -> bool {
-    left / 2 >= Memory::warm_up()
+/// One of so many parts may be pinned.
+fn parts(of_gpus_too: bool) -> u64 {
+    if of_gpus_too { 4 } else { 2 }
+}
+
+/// What may be pinned under a limit, in bytes.
+fn part(limit: &Limit) -> u64 {
+    limit.bytes / parts(limit.of_gpus_too)
 }

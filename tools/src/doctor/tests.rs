@@ -79,6 +79,7 @@ fn a_server_with_eight_gpus_on_two_nodes() {
         name: "NVIDIA H100 80GB HBM3".into(),
         memory: 85_029_158_912,
         address: format!("0000:{bus}:00.0"),
+        shares_memory: false,
     });
     for (number, gpu) in gpus.iter().enumerate() {
         // The firmware does not say the node of the last one.
@@ -133,11 +134,61 @@ fn a_small_container() {
             name: "NVIDIA A10G".into(),
             memory: 23_609_475_072,
             address: "0000:00:04.0".into(),
+            shares_memory: false,
         }],
     };
     let machine = Machine::read(root.path(), asked);
     check("container", &machine);
     assert!(!machine.report().ready, "an old driver");
+}
+
+#[test]
+fn a_gpu_that_has_its_memory_from_the_hosts() {
+    let report = |shares_memory| {
+        let root = Root::new()
+            .memory(120, 100)
+            .file("proc/self/cgroup", "0::/job")
+            .file("sys/fs/cgroup/job/memory.max", "21474836480")
+            .file("sys/fs/cgroup/job/memory.current", "0");
+        let mut asked = asked();
+        asked.driver = Driver::Works {
+            cuda: CudaVersion(13000),
+            gpus: vec![Gpu {
+                name: "NVIDIA GB10".into(),
+                memory: 120 << 30,
+                address: "000f:01:00.0".into(),
+                shares_memory,
+            }],
+        };
+        let report = Machine::read(root.path(), asked).report();
+        let text = report.display(false).to_string();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (apart, shared) = (report(false), report(true));
+    for (text, lines) in [
+        (
+            apart,
+            [
+                "NVIDIA GB10, 120 GiB, 000f:01:00.0",
+                "10 GiB may be pinned, half of what the cgroup leaves",
+            ],
+        ),
+        (
+            shared.clone(),
+            [
+                "NVIDIA GB10, 120 GiB of the host's, 000f:01:00.0",
+                "5 GiB may be pinned, a quarter of what the cgroup leaves, as it is the GPU's, too; the warm-up's 8 blocks",
+            ],
+        ),
+    ] {
+        for line in lines {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+    assert!(
+        shared.contains("export BUDDY_BLOCK_COUNT=5") && shared.contains("echo 32G >"),
+        "{shared}"
+    );
 }
 
 /// Every failure of libcuda, and the simulator.

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod prepare;
 pub mod program;
 pub mod release;
+pub mod standard;
 pub mod summary;
 pub mod tree;
 

@@ -10,6 +10,7 @@ use cargo_metadata::{
 use serde::Deserialize;
 
 use crate::program::PROGRAM;
+use crate::standard;
 use xtask_wheel::sbom::{self, Crate};
 
 /// The crates that a library is made of, with all that they depend on.
@@ -17,13 +18,17 @@ pub const LIBRARY: &[&str] = &["pinbuddy-bridge"];
 /// The same of a wheel: of its library, and of the program beside it.
 pub const WHEEL: &[&str] = &["pinbuddy-bridge", PROGRAM];
 
-/// What is linked from `roots`, crates of the checkout at `root`.
+/// What is linked from `roots`, crates of the checkout at `root`; Rust's standard library among it.
 pub fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let sums = checksums(&lock)?;
     let linked = Linked::of(&ask(root)?, roots)?;
-    let crates = linked.0.into_iter().map(|(package, depends_on)| {
+    let standard = standard::component(root)?;
+    let crates = linked.0.into_iter().map(|(package, mut depends_on)| {
         let (name, version) = (package.name.to_string(), package.version.to_string());
+        if roots.contains(&name.as_str()) {
+            depends_on.insert(sbom::purl(&standard.name, &standard.version));
+        }
         Crate {
             license: package.license,
             sha256: sums.get(&(name.clone(), version.clone())).cloned(),
@@ -33,6 +38,7 @@ pub fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
         }
     });
     let mut crates: Vec<_> = crates.collect();
+    crates.push(standard);
     crates.sort();
     Ok(crates)
 }
@@ -155,6 +161,9 @@ mod tests {
         let found = |name: &str| crates.iter().find(|it| it.name == name);
         assert!(found("pinbuddy-core").is_some_and(|it| it.sha256.is_none()));
         assert!(found("libc").is_some_and(|it| it.sha256.is_some()));
+        let standard = found(sbom::STANDARD_LIBRARY).unwrap();
+        let url = sbom::purl(&standard.name, &standard.version);
+        assert!(found(BRIDGE).unwrap().depends_on.contains(&url), "{url}");
         // A procedural macro, a build dependency and a test dependency.
         for other in ["cxxbridge-macro", "serde_derive", "cc", "insta"] {
             assert!(found(other).is_none(), "{other}");

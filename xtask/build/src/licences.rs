@@ -1,4 +1,5 @@
-//! The licence texts of the crates that are linked into our library and our program, as their sources have them.
+//! The licence texts of the crates that are linked into our library and our program, as their sources have them, and those of
+//! Rust's standard library, as the toolchain has them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::library;
+use crate::{library, standard};
 use xtask_wheel::writer::NewFile;
 
 /// How the names of such files begin, in capitals.
@@ -47,6 +48,10 @@ pub fn of_crates(root: &Path, folder: &str) -> Result<BTreeMap<String, NewFile>>
             source.display()
         );
     }
+    let it = standard::component(root)?;
+    let (file, bytes) = standard::licences(root)?;
+    let path = format!("{folder}/{}-{}/{file}", it.name, it.version);
+    files.insert(path, NewFile::text(bytes));
     Ok(files)
 }
 
@@ -54,13 +59,17 @@ pub fn of_crates(root: &Path, folder: &str) -> Result<BTreeMap<String, NewFile>>
 mod tests {
     use super::*;
     use xtask_support::paths;
+    use xtask_wheel::sbom;
 
     #[test]
-    fn every_foreign_crate_of_the_bill_has_its_texts() {
+    fn all_of_others_in_the_bill_has_its_texts() {
         let root = paths::root();
         let files = of_crates(root, "crates").unwrap();
         let foreign = library::crates(root, library::WHEEL).unwrap();
-        let foreign = foreign.iter().filter(|it| it.sha256.is_some());
+        let is_foreign =
+            |it: &sbom::Crate| it.sha256.is_some() || it.name == sbom::STANDARD_LIBRARY;
+        assert!(foreign.iter().any(|it| it.name == sbom::STANDARD_LIBRARY));
+        let foreign = foreign.iter().filter(|it| is_foreign(it));
         let mut crates = 0;
         for it in foreign {
             let folder = format!("crates/{}-{}/", it.name, it.version);

@@ -28,9 +28,16 @@ pub struct Crate {
     pub depends_on: BTreeSet<String>,
 }
 
-/// The package URL of a crate.
+/// Rust's standard library among the crates.
+pub const STANDARD_LIBRARY: &str = "rust-std";
+
+/// The package URL of a crate. The standard library comes with the toolchain, and from no registry.
 pub fn purl(name: &str, version: &str) -> String {
-    format!("pkg:cargo/{name}@{version}")
+    let kind = match name {
+        STANDARD_LIBRARY => "generic",
+        _ => "cargo",
+    };
+    format!("pkg:{kind}/{name}@{version}")
 }
 
 /// The document for a wheel. `base` is the official wheel that it repacks, if any: name, version and hash.
@@ -108,6 +115,13 @@ mod tests {
             sha256: (name == "libc").then(|| "cd".repeat(32)),
             depends_on: depends_on.iter().map(|it| purl(it, "0.1.0")).collect(),
         }
+    }
+
+    #[test]
+    fn the_standard_library_is_in_no_registry() {
+        assert_eq!(purl("libc", "0.2.1"), "pkg:cargo/libc@0.2.1");
+        let purl = purl(STANDARD_LIBRARY, "1.90.0");
+        assert_eq!(purl, "pkg:generic/rust-std@1.90.0");
     }
 
     #[test]

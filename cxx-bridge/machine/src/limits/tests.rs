@@ -163,6 +163,57 @@ fn where_the_kernel_slows_processes_down_is_a_limit_in_every_group_above() {
 }
 
 #[test]
+fn version_1_counts_swap_where_memory_and_swap_have_one_limit() {
+    // Of 12000 bytes of memory and swap, 11000 are taken: 9000 in memory, of which 1000 are cache, and 2000 in swap.
+    for (both, expected) in [
+        ("12000", (2000, "memory.limit_in_bytes", 9000)),
+        ("11500", (1500, "memory.memsw.limit_in_bytes", 11000)),
+        ("10000", (0, "memory.memsw.limit_in_bytes", 11000)),
+        ("9223372036854771712", (2000, "memory.limit_in_bytes", 9000)),
+    ] {
+        let root = machine(&[
+            ("proc/self/cgroup", "4:memory:/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000\n"),
+            ("sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", both),
+            (
+                "sys/fs/cgroup/memory/memory.memsw.usage_in_bytes",
+                "11000\n",
+            ),
+            (
+                "sys/fs/cgroup/memory/memory.stat",
+                "total_inactive_file 1000\n",
+            ),
+        ]);
+        let group = read(&root).cgroup.unwrap();
+        let file = group.file.rsplit('/').next().unwrap();
+        assert_eq!((group.left(), file, group.used), expected);
+    }
+}
+
+#[test]
+fn no_page_in_use_counts_as_one_that_swap_could_take() {
+    // A group without swap, with some, with as much as it likes, and on kernels without the file.
+    for most in [Some("0"), Some("6000"), Some("max"), None] {
+        let mut files = vec![
+            ("proc/meminfo", "MemAvailable: 64 kB\nSwapFree: 900 kB\n"),
+            ("proc/self/cgroup", "0::/pod\n"),
+            ("sys/fs/cgroup/pod/memory.max", "10000\n"),
+            ("sys/fs/cgroup/pod/memory.current", "7000\n"),
+            ("sys/fs/cgroup/pod/memory.swap.current", "2000\n"),
+            (
+                "sys/fs/cgroup/pod/memory.stat",
+                "anon 6000\ninactive_anon 5000\ninactive_file 1000\n",
+            ),
+        ];
+        files.extend(most.map(|it| ("sys/fs/cgroup/pod/memory.swap.max", it)));
+        let limits = read(&machine(&files));
+        assert_eq!(left(&limits), Some(4000), "{most:?}");
+        assert_eq!(limits.available, Some(65536));
+    }
+}
+
+#[test]
 fn shared_memory_is_in_use_and_no_cache() {
     // Blocks of 6000 bytes that children share: a group counts them as shmem, and once.
     let stat = "anon 1000\nfile 7000\nshmem 6000\ninactive_anon 6500\ninactive_file 500\n";

@@ -11,7 +11,7 @@ use super::{Phase, Planned, State};
 use crate::backing::{Control, Memory, background};
 use crate::lock::SpinGuard;
 use crate::log::{self, Bytes};
-use crate::sync::thread;
+use crate::sync;
 
 /// A thread that waits for the plan's regions looks again after this time, in case it missed that they are there.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -178,7 +178,6 @@ impl<M: Memory> Handle<M> {
 
     fn pin_plan_in_a_thread(&'static self) {
         let device = self.pinner.memory.device();
-        let thread = thread::Builder::new().name("pinbuddy-plan".to_owned());
         let work = move || {
             self.pinner.memory.start(device);
             background::enter();
@@ -187,7 +186,7 @@ impl<M: Memory> Handle<M> {
                 Some(())
             });
         };
-        if let Err(why) = thread.spawn(work) {
+        if let Err(why) = sync::start("pinbuddy-plan", work) {
             self.once(&self.notices.no_thread, || {
                 format!("no thread for the plan's memory: {why}")
             });

@@ -1,6 +1,7 @@
 //! Who may replace which plan, and that a file is whole at every moment.
 
 use std::os::unix::fs::MetadataExt as _;
+use std::thread;
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::Plan;
@@ -100,7 +101,7 @@ fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
     let mut planner = Planner::new(ToRecord::new(path.clone(), run()));
     let record = Slow(record(FIRST as u64));
     let copy = record.clone();
-    planner.in_a_thread(record.requests(), move || copy);
+    planner.job(record.requests()).unwrap().start(move || copy);
     planner.end(&record);
     let plan = Plan::read(&fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(plan.facts.requests, FIRST as u64);
