@@ -96,8 +96,8 @@ miri() {
     in_miri pinbuddy-core arena:: buddy:: cover:: fill_order:: gauge:: node:: phases:: policy:: provision::ahead:: \
         provision::grow:: provision::pace:: provision::permits:: provision::warm:: records:: segment:: word::
     in_miri pinbuddy-slots align:: seeded::
-    # Of the bridge, whose unsafe code calls the system, the spin lock's orderings.
-    in_miri pinbuddy-bridge lock::spin::
+    # Of the bridge, whose other unsafe code calls the system.
+    in_miri pinbuddy-bridge guard:: lock::spin::
 }
 
 in_miri() {

@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 22] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -26,7 +26,6 @@ const SOURCES: [&str; 23] = [
     "cpp/device/stream_memory.cpp",
     "cpp/device/stream_regions.cpp",
     "cpp/event_pool.cpp",
-    "cpp/guard.cpp",
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
     "cpp/block_cache.cpp",

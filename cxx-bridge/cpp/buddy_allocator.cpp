@@ -43,7 +43,7 @@ constexpr std::size_t kNoRequest = std::numeric_limits<std::size_t>::max();
 BuddyAllocator::BuddyAllocator()
     : threshold_(engine_guarded() ? kNoRequest : engine_threshold()),
       classes_(engine_size_classes()),
-      guard_(Guard::make()),
+      guard_(engine_guarded() ? &engine_guard() : nullptr),
       planned_(table_),
       refusals_(engine_segment_bytes()) {}
 
@@ -242,13 +242,13 @@ std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {
   const bool tracing = isHistoryEnabled();
   auto context = tracing ? maybeGatherContext(RecordContext::STATE) : nullptr;
   reap_until(kMostBusy, context);
-  // With a tail a size near the largest would overflow to a short one.
-  const bool may_serve = size <= settings::pinned_max_cached_size() && size <= kNoRequest - Guard::kTail;
-  Block* block = may_serve ? take(size + Guard::kTail) : nullptr;
+  const std::size_t with_tail = guard_->with_tail(size);
+  const bool may_serve = size <= settings::pinned_max_cached_size() && with_tail != 0;
+  Block* block = may_serve ? take(with_tail) : nullptr;
   if (block == nullptr) {
     return QuickBackend::allocate(size);
   }
-  guard_->hand_out(*block, size);
+  guard_->hand_out(block->grant.address, block->grant.bytes, size);
   // It is freed the long way, where the guard looks at it.
   block->on_streams.store(true, std::memory_order_relaxed);
   block->traced.store(true, std::memory_order_relaxed);

@@ -13,7 +13,6 @@
 
 #include "block_cache.h"
 #include "block_table.h"
-#include "guard.h"
 #include "pending_blocks.h"
 #include "planned_blocks.h"
 #include "quick_backend.h"
@@ -128,7 +127,7 @@ class BuddyAllocator final : public QuickBackend {
   std::atomic<bool> recording_{false};
   // Null unless BUDDY_GUARD=1, which makes all requests look like ones below the threshold: the others pay
   // nothing for it.
-  Guard* const guard_;
+  const Guard* const guard_;
   BlockCache cache_;
   BlockTable table_;
   PlannedBlocks planned_;

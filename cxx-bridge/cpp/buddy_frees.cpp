@@ -86,7 +86,7 @@ void BuddyAllocator::end_use(
 
 void BuddyAllocator::free_with_events(Block* block) {
   if (guard_ != nullptr) {
-    guard_->freed(*block);
+    guard_->freed(block->grant.address, block->grant.bytes);
   }
   ska::flat_hash_set<CUDAStream> streams;
   {
@@ -138,7 +138,7 @@ void BuddyAllocator::end_trace(
     }
     block->traced.store(false, std::memory_order_relaxed);
     if (guard_ != nullptr) {
-      guard_->idle(*block);
+      guard_->idle(block->grant.address, block->grant.bytes);
     }
     // Does nothing unless the history is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));

@@ -81,7 +81,7 @@ void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) 
 
 void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
   if (guard_ != nullptr) {
-    guard_->goes(address, bytes);
+    guard_->unpins(reinterpret_cast<std::size_t>(address), bytes);
   }
   // Traced first, since another region may get this address as soon as this one is unmapped.
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
@@ -97,7 +97,7 @@ void BuddyAllocator::segment_pinned(void* address, std::size_t bytes, int64_t mi
 
 void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
   if (guard_ != nullptr) {
-    guard_->goes(address, bytes);
+    guard_->unpins(reinterpret_cast<std::size_t>(address), bytes);
   }
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
 }

@@ -11,6 +11,7 @@ pub mod backing;
 pub mod budget;
 pub mod config;
 pub mod device;
+pub mod guard;
 pub mod handle;
 mod launcher;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
@@ -42,11 +43,13 @@ use device::process::{
     stream_plan,
 };
 #[cfg(feature = "torch")]
+use guard::Guard;
+#[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
-    engine_enter_child, engine_give_way, engine_guarded, engine_is_planned, engine_iteration,
-    engine_made_child, engine_parts, engine_record_begin, engine_record_close, engine_records,
-    engine_refused_line, engine_release, engine_report_settings, engine_request,
+    engine_enter_child, engine_give_way, engine_guard, engine_guarded, engine_is_planned,
+    engine_iteration, engine_made_child, engine_parts, engine_record_begin, engine_record_close,
+    engine_records, engine_refused_line, engine_release, engine_report_settings, engine_request,
     engine_request_beside, engine_request_planned, engine_reset_accumulated, engine_reset_peaks,
     engine_reused, engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots,
     engine_state_line, engine_thread_ended, engine_threshold,
@@ -181,6 +184,19 @@ mod ffi {
         fn engine_records() -> bool;
         fn engine_record_begin();
         fn engine_record_close();
+    }
+
+    // Mistakes of programs. All but the first look at memory, or write it.
+    extern "Rust" {
+        type Guard;
+
+        fn engine_guard() -> &'static Guard;
+        fn with_tail(self: &Guard, size: usize) -> usize;
+        unsafe fn hand_out(self: &Guard, address: usize, bytes: usize, size: usize);
+        unsafe fn freed(self: &Guard, address: usize, bytes: usize);
+        unsafe fn idle(self: &Guard, address: usize, bytes: usize);
+        unsafe fn unpins(self: &Guard, address: usize, bytes: usize);
+        unsafe fn check_all(self: &Guard);
     }
 
     // Planned device memory.

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::cuda::{Cuda, first_line};
 use crate::device::{self, process::DeviceMemory, process::device_report, process::traces_both};
 use crate::ffi::{self, Counter, Counters, Grant, Part};
+use crate::guard::Guard;
 use crate::handle::{self, Caches, Handle};
 use crate::live::Live;
 use crate::log;
@@ -47,6 +48,7 @@ struct Process {
     recorder: Recorder<Rings>,
     device_memory: DeviceMemory,
     live: Live,
+    guard: Guard,
     warnings: Vec<String>,
 }
 
@@ -89,6 +91,7 @@ fn process() -> &'static Process {
             recorder: Recorder::new(Rings),
             device_memory,
             live,
+            guard: Guard::default(),
             warnings,
         }
     })
@@ -219,6 +222,10 @@ pub(crate) fn engine_threshold() -> usize {
 
 pub(crate) fn engine_guarded() -> bool {
     handle().config().guard.value
+}
+
+pub(crate) fn engine_guard() -> &'static Guard {
+    &process().guard
 }
 
 pub(crate) fn engine_segment_bytes() -> usize {

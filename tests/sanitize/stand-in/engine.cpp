@@ -175,6 +175,10 @@ bool engine_enabled() noexcept {
 bool engine_guarded() noexcept {
   return std::getenv("BUDDY_GUARD") != nullptr;
 }
+const Guard& engine_guard() noexcept {
+  static const Guard guard;
+  return guard;
+}
 void engine_report_settings() noexcept {}
 bool device_planned() noexcept {
   return false;
