@@ -160,6 +160,16 @@ impl Planned {
         Ok(taken.map(|it| (number, it)))
     }
 
+    /// The block was freed, and other streams still use it.
+    fn defer(&mut self, number: usize, at: At) {
+        if let Some(slots) = &mut self.memory[number].slots {
+            match at {
+                At::Slot(slot) => slots.set_pending(slot, true),
+                At::Borrowed(address) => slots.set_pending_at(address, true),
+            }
+        }
+    }
+
     fn release(&mut self, number: usize, at: At) {
         if let Some(slots) = &mut self.memory[number].slots {
             let held = match at {
@@ -201,7 +211,11 @@ impl Device for Planned {
 
     fn free(&mut self, block: u32) {
         match self.live(block) {
-            Some(live) if live.shared => live.freed = true,
+            Some(live) if live.shared => {
+                live.freed = true;
+                let Live { number, at, .. } = *live;
+                self.defer(number, at);
+            }
             Some(&mut Live { number, at, .. }) => {
                 self.live[block as usize] = None;
                 self.release(number, at);

@@ -2,6 +2,9 @@
 //! phases of different sizes, tails, state that is replaced, micro-batches, evaluations, frozen weights with adapters, two resolutions,
 //! experts, several streams, small requests.
 
+mod ddp;
+
+pub(crate) use ddp::ddp;
 use pinbuddy_replay::device::Act;
 use proptest::prelude::*;
 
