@@ -6,11 +6,17 @@
 
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
-    sync::{Condvar, Mutex, MutexGuard, atomic::AtomicBool},
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU32, AtomicU64},
+    },
     thread,
 };
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{
-    sync::{Condvar, Mutex, MutexGuard, atomic::AtomicBool},
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU32, AtomicU64},
+    },
     thread,
 };
