@@ -1,7 +1,8 @@
 // The regions of a stream's planned memory: taken from the allocator below, and given back (stream_memory.h).
 //
 // They are taken with the first request, and again after they were given back: at once where the program emptied its cache, an
-// iteration later where memory was short. Knows no blocks.
+// iteration later where memory was short. Regions that cannot be had go back to CUDA, so that nothing of the program's gets stuck in
+// them. Knows no blocks.
 #include "../upstream.h"
 
 #if PINBUDDY_TORCH_FROM(11)
@@ -39,9 +40,14 @@ std::size_t StreamMemory::requests_of_an_iteration() const {
   return std::max(plan_->turn(), kFewest);
 }
 
+void StreamMemory::wait_after(std::uint64_t times) {
+  wait_.store(requests_of_an_iteration() << std::min(times, kDoublings), std::memory_order_relaxed);
+}
+
 // Takes the regions from the allocator below, so that its limits hold for them.
 void StreamMemory::reserve(bool releases) {
-  if (state_.load(std::memory_order_acquire) != State::kCold) {
+  const auto may_reserve = [](State state) { return state == State::kCold || state == State::kAside; };
+  if (!may_reserve(state_.load(std::memory_order_acquire))) {
     return;
   }
   assert_no_lock_held("reserving a region");
@@ -51,7 +57,7 @@ void StreamMemory::reserve(bool releases) {
   read_peaks();
   {
     Lock guard(mutex_);
-    if (state_.load(std::memory_order_relaxed) != State::kCold) {
+    if (!may_reserve(state_.load(std::memory_order_relaxed))) {
       return;
     }
     state_.store(State::kReserving);
@@ -73,13 +79,20 @@ void StreamMemory::reserve(bool releases) {
       }
     }
   } catch (const c10::OutOfMemoryError& error) {
+    bool comes_back = false;
     {
       Lock guard(mutex_);
       counted_.refused += Failures::counted(releases);
-      state_.store(State::kDropped);
+      comes_back = set_aside_ > 0 && !drop_;
+      state_.store(comes_back ? State::kCold : State::kDropped);
     }
-    device_refused(device, error.what_without_backtrace());
-    give_back(GiveBack::kForGood);
+    if (!comes_back) {
+      device_refused(device, error.what_without_backtrace());
+    }
+    give_back(comes_back ? GiveBack::kAside : GiveBack::kForGood);
+    if (releases) {
+      below_.emptyCache({0, 0});
+    }
     return;
   } catch (...) {
     // The program's, of a call before: CUDA tells of it with the next one. The next request tries again.
@@ -146,6 +159,7 @@ std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
 
 bool StreamMemory::give_back(GiveBack why) {
   std::vector<Idle> idle;
+  bool done = false;
   {
     Lock guard(mutex_);
     const State state = state_.load(std::memory_order_relaxed);
@@ -158,19 +172,28 @@ bool StreamMemory::give_back(GiveBack why) {
       borrows_.store(0, std::memory_order_relaxed);
     }
     idle = take_idle();
-    if (why == GiveBack::kShort && !idle.empty()) {
-      const auto iterations = std::size_t{1} << std::min(given_back_, kDoublings);
-      wait_.store(requests_of_an_iteration() * iterations, std::memory_order_relaxed);
-      ++given_back_;
+    done = !idle.empty();
+    if (why == GiveBack::kShort && done) {
+      wait_after(given_back_++);
     }
     if (why == GiveBack::kForGood) {
       state_.store(State::kDropped);
-    } else if (state == State::kReady && !idle.empty()) {
+    } else if (why == GiveBack::kAside) {
+      done = state < State::kAside;
+      if (done) {
+        wait_after(set_aside_++);
+        state_.store(State::kAside);
+      }
+    } else if (state == State::kAside && why == GiveBack::kCleared) {
+      // Who catches an OutOfMemoryError frees what it can: the plan's memory may be there again.
+      wait_.store(0, std::memory_order_relaxed);
+      state_.store(State::kCold);
+    } else if (state == State::kReady && done) {
       state_.store(State::kCold);
     }
   }
   give_back(idle);
-  return !idle.empty();
+  return done;
 }
 
 void StreamMemory::give_back(const std::vector<Idle>& regions) {

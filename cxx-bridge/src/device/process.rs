@@ -212,14 +212,20 @@ pub(crate) fn device_borrowed(device: i8, bytes: usize) {
     });
 }
 
-/// Memory is short: plans are not used any more.
-pub(crate) fn device_dropped(device: i8, bytes: usize) {
+/// Memory is short: plans are not in force for a while. A program that tries until it finds what fits hears of it once.
+pub(crate) fn device_set_aside(device: i8, bytes: usize) {
+    static SAID: AtomicBool = AtomicBool::new(false);
     let bytes = Bytes(bytes as u64);
-    log::warn(|| {
+    let line = || {
         format!(
-            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back"
+            "device {device} has no room for {bytes}: its plan is set aside, and what is idle of it given back. It serves again once the cache \
+             is emptied, or some iterations later"
         )
-    });
+    };
+    match SAID.swap(true, Ordering::Relaxed) {
+        false => log::warn(line),
+        true => log::info(line),
+    }
 }
 
 /// A stream's plan panicked: it is not used any more.

@@ -122,7 +122,8 @@ pub struct Slots {
     holders: Vec<Holders>,
     /// By their addresses.
     loans: HashMap<usize, Loan>,
-    /// Where lanes learn: bytes in use, of slots and loans.
+    /// Where lanes learn: bytes that the program has not freed, of slots and loans. When other streams are done with what it has
+    /// freed is chance, and says nothing of where the program is.
     live: usize,
     /// The slot that the last request would have, were its region there.
     needed: Option<u32>,
@@ -323,8 +324,11 @@ impl Slots {
 
     /// Whether streams still use the slot's block, which was freed.
     pub fn set_pending(&mut self, slot: u32, pending: bool) {
+        let place = &mut self.places[slot as usize];
         let state = if pending { State::Pending } else { State::Live };
-        self.places[slot as usize].state = state;
+        let was_live = std::mem::replace(&mut place.state, state) == State::Live;
+        let bytes = place.slot.bytes;
+        self.is_live(was_live, !pending, bytes);
     }
 
     /// Nobody uses the slot any more. Returns whether it was in use.
@@ -333,13 +337,14 @@ impl Slots {
         let Some(place) = self.places.get_mut(slot as usize) else {
             return false;
         };
-        if place.state == State::Free {
+        let was = std::mem::replace(&mut place.state, State::Free);
+        if was == State::Free {
             return false;
         }
-        place.state = State::Free;
         self.cells.free(place.slot.region, place.cells.clone());
+        let bytes = place.slot.bytes;
+        self.is_live(was == State::Live, false, bytes);
         if let Some(&Serves { lane, step, since }) = self.serves.get(slot as usize) {
-            self.live -= place.slot.bytes;
             self.courses[lane as usize].over(step as usize, since);
         }
         true
@@ -348,7 +353,9 @@ impl Slots {
     /// Whether streams still use what lies in the borrowed place at this address, which was freed.
     pub fn set_pending_at(&mut self, address: usize, pending: bool) {
         if let Some(loan) = self.loans.get_mut(&address) {
-            loan.pending = pending;
+            let was_pending = std::mem::replace(&mut loan.pending, pending);
+            let bytes = loan.what.bytes;
+            self.is_live(!was_pending, !pending, bytes);
         }
     }
 
@@ -364,9 +371,7 @@ impl Slots {
             bytes,
             ..
         } = loan.what;
-        if !self.serves.is_empty() {
-            self.live -= bytes;
-        }
+        self.is_live(!loan.pending, false, bytes);
         self.cells.free(region, first..end);
         true
     }

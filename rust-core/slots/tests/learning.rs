@@ -83,6 +83,39 @@ fn a_lane_that_learns_begins_again_where_nothing_is_live() {
 }
 
 #[test]
+fn when_other_streams_are_done_does_not_say_where_a_lane_is() {
+    let slot = |step: usize| Slot {
+        bytes: 3 * GRANULE,
+        region: 0,
+        offset: 3 * step * GRANULE,
+    };
+    let lane = Lane {
+        period: (0..12).collect(),
+        turns: 1,
+        ..Lane::default()
+    };
+    let mut slots = learning(&Layout {
+        regions: vec![36 * GRANULE],
+        slots: (0..12).map(slot).collect(),
+        lanes: vec![lane],
+    });
+    for are_late in [true, true, false, true, false] {
+        let mut late = Vec::new();
+        for step in 0..12 {
+            let taken = slots.request(0, 3 * GRANULE).unwrap();
+            assert_eq!(taken.slot, step, "{are_late}");
+            slots.set_pending(taken.slot, true);
+            match are_late {
+                true => late.push(taken.slot),
+                false => assert!(slots.release(taken.slot)),
+            }
+        }
+        late.into_iter()
+            .for_each(|slot| assert!(slots.release(slot)));
+    }
+}
+
+#[test]
 fn what_is_lent_is_not_wanted_for_as_long_as_it_lives() {
     let layout = steps(&ALIKE);
     let mut slots = learning(&layout);

@@ -2,6 +2,11 @@
 //! phases of different sizes, tails, state that is replaced, micro-batches, evaluations, frozen weights with adapters, two resolutions,
 //! experts, several streams, small requests.
 
+mod ddp;
+mod finder;
+
+pub(crate) use ddp::ddp;
+pub(crate) use finder::finder;
 use pinbuddy_replay::device::Act;
 use proptest::prelude::*;
 

@@ -29,6 +29,17 @@ struct Found {
 }
 
 impl Slots {
+    /// So many bytes were live, or are now.
+    pub(super) fn is_live(&mut self, was_live: bool, is_live: bool, bytes: usize) {
+        if was_live != is_live && !self.serves.is_empty() {
+            self.live = if is_live {
+                self.live + bytes
+            } else {
+                self.live - bytes
+            };
+        }
+    }
+
     /// What is idle, for a request that no slot serves: what lanes want last, since who borrows it may have it for
     /// long. O(cells + steps) for each time that it looks four times as far ahead.
     pub fn borrow(&mut self, bytes: usize) -> Option<Borrowed> {
@@ -177,9 +188,7 @@ impl Slots {
         };
         let pending = false;
         self.loans.insert(what.address, Loan { what, pending });
-        if !self.serves.is_empty() {
-            self.live += bytes;
-        }
+        self.is_live(false, true, bytes);
         self.counts.borrowed += 1;
         what
     }

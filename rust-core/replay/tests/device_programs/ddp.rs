@@ -1,0 +1,115 @@
+//! Data-parallel trainings: a batch comes on a stream of its own, and another one reads what layers put out. Both are done with a
+//! block some acts after it was freed, at other moments in each run; what is asked for, in which order, is the same.
+
+use pinbuddy_replay::device::Act;
+use proptest::prelude::*;
+
+use super::{Chance, Tape};
+
+const COPIES: u32 = 1;
+const SENDS: u32 = 2;
+
+/// So many acts later at most another stream is done with a block.
+const LATEST: u64 = 40;
+
+/// See the file's documentation. Sizes are in KiB.
+#[derive(Clone, Debug)]
+pub(crate) struct Ddp {
+    layers: usize,
+    weight: u64,
+    batch: u64,
+    activation: u64,
+    workspace: u64,
+    /// Whether the optimizer's step has a buffer.
+    has_buffer: bool,
+}
+
+impl Ddp {
+    /// So many steps; when other streams are done is drawn.
+    pub(crate) fn acts(&self, steps: usize, chance: &mut Chance) -> Vec<Act> {
+        let mut tape = Tape::default();
+        for _ in 0..self.layers {
+            tape.ask(self.weight);
+        }
+        // Two buckets of gradients.
+        for _ in 0..2 {
+            tape.ask(self.weight * self.layers as u64 / 2);
+        }
+        for _ in 0..steps {
+            self.step(&mut tape);
+        }
+        chance.complete_late(&tape.acts)
+    }
+
+    fn step(&self, tape: &mut Tape) {
+        let batch = tape.ask_on(COPIES, self.batch);
+        tape.acts.push(Act::Use {
+            block: batch,
+            stream: 0,
+        });
+        let mut outputs = Vec::new();
+        for _ in 0..self.layers {
+            let workspace = tape.ask(self.workspace);
+            let output = tape.ask(self.activation);
+            tape.free([workspace]);
+            tape.acts.push(Act::Use {
+                block: output,
+                stream: SENDS,
+            });
+            outputs.push(output);
+        }
+        let mut gradients = Vec::new();
+        while let Some(output) = outputs.pop() {
+            let gradient = tape.ask(self.activation);
+            let workspace = tape.ask(self.workspace);
+            tape.free([workspace]);
+            gradients.push(tape.ask(self.weight));
+            tape.free([output, gradient]);
+        }
+        tape.free([batch]);
+        if self.has_buffer {
+            let buffer = tape.ask(self.weight * self.layers as u64);
+            tape.free([buffer]);
+        }
+        tape.free(gradients);
+    }
+}
+
+impl Chance {
+    /// The acts, in which each block that another stream used is complete some acts after it was freed.
+    fn complete_late(&mut self, acts: &[Act]) -> Vec<Act> {
+        let mut late: Vec<Act> = Vec::new();
+        let mut waiting: Vec<(u64, u32)> = Vec::new();
+        let mut used = std::collections::HashSet::new();
+        for (now, act) in (0_u64..).zip(acts) {
+            waiting.retain(|&(until, block)| {
+                if until <= now {
+                    late.push(Act::Complete { block });
+                }
+                until > now
+            });
+            late.push(*act);
+            match *act {
+                Act::Use { block, .. } => {
+                    used.insert(block);
+                }
+                Act::Free { block } if used.remove(&block) => {
+                    waiting.push((now + 1 + self.draw() % LATEST, block));
+                }
+                _ => {}
+            }
+        }
+        late
+    }
+}
+
+prop_compose! {
+    pub(crate) fn ddp()(
+        layers in 2_usize..9,
+        (weight, batch) in (300_u64..9000, 300_u64..9000),
+        (activation, workspace) in (300_u64..20_000, 300_u64..40_000),
+        has_buffer: bool,
+    ) -> Ddp {
+        Ddp { layers, weight, batch, activation, workspace, has_buffer }
+    }
+}
