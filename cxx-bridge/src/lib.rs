@@ -45,6 +45,7 @@ use device::process::{
 };
 #[cfg(feature = "torch")]
 use guard::Guard;
+#[cfg(feature = "torch")]
 use in_place::process::engine_storage_dies;
 #[cfg(feature = "torch")]
 use process::{

@@ -35,7 +35,9 @@ pub fn record(bytes: &[u8]) {
 /// else of it has changed.
 pub fn metadata(bytes: &[u8]) {
     let text = crate::text(bytes);
-    if let Ok(rewritten) = metadata::rewrite_metadata(&text, "9.9+ours", &["licences/ours"]) {
+    if let Ok(rewritten) =
+        metadata::rewrite_metadata(&text, "9.9+ours", &["licences/ours".to_owned()])
+    {
         assert_eq!(metadata::header(&rewritten, "Version"), Some("9.9+ours"));
     }
     let tags = ["cp311-cp311-linux_x86_64".to_owned()];
@@ -47,7 +49,7 @@ pub fn metadata(bytes: &[u8]) {
         assert!(version.is_ok_and(|it| it == "9.9+ours"));
     }
     if let Ok(version) = TorchVersion::parse(&text) {
-        let _ = version.fork("ours");
+        let _ = metadata::fork_version(&version.version, "ours");
     }
     let first = text.lines().next().unwrap_or_default();
     if let Ok(name) = WheelName::parse(first) {

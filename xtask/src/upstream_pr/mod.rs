@@ -57,18 +57,7 @@ fn make(root: &Path, versions: &Versions, args: &UpstreamPr) -> Result<String> {
         .clone()
         .map_or_else(|| benchmark::newest(root), Ok)?;
     let benchmark = benchmark::table(&results)?;
-    let mut messages = Vec::new();
-    for patch in &patches {
-        let text = series::text(&patch.path)?;
-        messages.push((form::subject(&text), form::body(&text)));
-        let (subject, body) = &messages[messages.len() - 1];
-        checkout.apply(&patch.path, &format!("{subject}\n\n{body}\n"))?;
-    }
-    if args.kind == Kind::Full {
-        let (folder, subject, body) = vendor::gather(root)?;
-        checkout.add(folder.path(), &format!("{subject}\n\n{body}\n"))?;
-        messages.push((subject, body));
-    }
+    let messages = commit(root, args.kind, &patches, &mut checkout)?;
     let mut said = describe(args, branch, &checkout, release, drifted, &messages);
     let files: BTreeSet<&str> = patches
         .iter()
@@ -109,6 +98,28 @@ fn make(root: &Path, versions: &Versions, args: &UpstreamPr) -> Result<String> {
         said += "before it is opened: PyTorch takes pull requests for issues that are labelled actionable; see #181094\n";
     }
     Ok(said)
+}
+
+/// Makes a commit of each patch, and one of our own files where all of the fork is proposed. Returns their messages.
+fn commit(
+    root: &Path,
+    kind: Kind,
+    patches: &[Patch],
+    checkout: &mut Checkout,
+) -> Result<Vec<(String, String)>> {
+    let mut messages = Vec::new();
+    for patch in patches {
+        let text = series::text(&patch.path)?;
+        let (subject, body) = (form::subject(&text), form::body(&text));
+        checkout.apply(&patch.path, &format!("{subject}\n\n{body}\n"))?;
+        messages.push((subject, body));
+    }
+    if kind == Kind::Full {
+        let (folder, subject, body) = vendor::gather(root)?;
+        checkout.add(folder.path(), &format!("{subject}\n\n{body}\n"))?;
+        messages.push((subject, body));
+    }
+    Ok(messages)
 }
 
 fn require_empty(out: &Path) -> Result<()> {

@@ -76,6 +76,16 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
+/// Of those, what a proposal leaves as it is.
+fn kept(tree: &Path) -> BTreeMap<PathBuf, String> {
+    let mut all = files(tree);
+    all.retain(|path, _| {
+        let text = path.strip_prefix(tree).unwrap().to_str().unwrap();
+        !text.starts_with(".git/objects/") && !text.ends_with("refs/heads/host-allocator-subclass")
+    });
+    all
+}
+
 #[test]
 fn a_branch_and_patches_and_nothing_else_changes() {
     let fixture = fixture();
@@ -88,18 +98,9 @@ fn a_branch_and_patches_and_nothing_else_changes() {
     let clone = fixture.folder.path().join("clone");
     git(&tree, &["clone", "--quiet", ".", clone.to_str().unwrap()]);
     fixture.configure_git_oddly();
-    let kept = || {
-        let mut all = files(&tree);
-        all.retain(|path, _| {
-            let text = path.strip_prefix(&tree).unwrap().to_str().unwrap();
-            !text.starts_with(".git/objects/")
-                && !text.ends_with("refs/heads/host-allocator-subclass")
-        });
-        all
-    };
-    let before = kept();
+    let before = kept(&tree);
     let said = propose(&fixture, &args(&fixture));
-    assert_eq!(before, kept(), "{said}");
+    assert_eq!(before, kept(&tree), "{said}");
     insta::assert_snapshot!("seam", said);
 
     let messages = [
@@ -125,15 +126,8 @@ fn a_branch_and_patches_and_nothing_else_changes() {
     ];
     let paths = names.map(|it| out.join(it));
     assert_eq!(files(&out).into_keys().collect::<Vec<_>>(), paths);
-    let mut am = vec![
-        "-c",
-        "user.name=Some One",
-        "-c",
-        "user.email=some@one",
-        "am",
-        "--quiet",
-    ];
-    am.push("--committer-date-is-author-date");
+    let mut am = vec!["-c", "user.name=Some One", "-c", "user.email=some@one"];
+    am.extend(["am", "--quiet", "--committer-date-is-author-date"]);
     am.extend(paths[..3].iter().map(|it| it.to_str().unwrap()));
     git(&clone, &am);
     assert_eq!(

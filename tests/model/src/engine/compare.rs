@@ -1,7 +1,7 @@
 //! Compares everything that callers can see of the engine with the model.
 
 use super::model::{Model, ModelSegment};
-use pinbuddy_core::{BlockView, GRANULE};
+use pinbuddy_core::{BlockView, GRANULE, SegmentView};
 
 impl Model {
     /// Asserts that the engine agrees with the model.
@@ -33,18 +33,6 @@ impl Model {
             assert_eq!(gauge.current, gauge.allocated - gauge.freed);
             assert!(gauge.peak >= gauge.current);
         }
-        let longest = |segment: &ModelSegment| {
-            if segment.is_dedicated() && !segment.is_idle() {
-                return 0; // its rest serves nothing
-            }
-            segment
-                .free
-                .split(|free| !free)
-                .map(<[bool]>::len)
-                .max()
-                .unwrap_or(0)
-                * GRANULE
-        };
         let largest = self.segments.iter().map(longest).max().unwrap_or(0);
         assert_eq!(stats.largest_free_run_bytes, largest as u64);
         let dedicated = self.segments.iter().filter(|it| it.is_dedicated());
@@ -53,33 +41,43 @@ impl Model {
         assert_eq!(stats.segments.current, self.segments.len() as u64);
         assert_eq!(self.engine.segments().count(), self.segments.len());
         for view in self.engine.segments() {
-            let segment = self
-                .segments
-                .iter()
-                .find(|segment| segment.id == view.id)
-                .unwrap();
-            assert_eq!(
-                (view.base, view.bytes),
-                (segment.region.base, segment.region.bytes)
-            );
-            assert_eq!(view.free_bytes, segment.free_granules() * GRANULE);
-            assert_eq!(view.longest_free_run_bytes, longest(segment));
-            assert_eq!(view.kind, segment.kind);
-            let of_segment = self.blocks.iter().filter(|it| it.0.segment == view.id);
-            let mut blocks: Vec<BlockView> = of_segment
-                .map(|&(block, pending)| BlockView {
-                    offset: block.offset,
-                    bytes: block.bytes,
-                    pending,
-                })
-                .collect();
-            blocks.sort_by_key(|block| block.offset);
-            assert_eq!(view.live_blocks + view.pending_blocks, blocks.len());
-            assert!(self.engine.blocks(view.id).unwrap().eq(blocks));
+            self.compare_segment(&view);
         }
         for gone in &self.gone {
             let known = self.segments.iter().any(|it| it.id == gone.segment);
             assert_eq!(self.engine.blocks(gone.segment).is_some(), known);
         }
     }
+
+    fn compare_segment(&self, view: &SegmentView) {
+        let mut all = self.segments.iter();
+        let segment = all.find(|segment| segment.id == view.id).unwrap();
+        assert_eq!(
+            (view.base, view.bytes),
+            (segment.region.base, segment.region.bytes)
+        );
+        assert_eq!(view.free_bytes, segment.free_granules() * GRANULE);
+        assert_eq!(view.longest_free_run_bytes, longest(segment));
+        assert_eq!(view.kind, segment.kind);
+        let of_segment = self.blocks.iter().filter(|it| it.0.segment == view.id);
+        let mut blocks: Vec<BlockView> = of_segment
+            .map(|&(block, pending)| BlockView {
+                offset: block.offset,
+                bytes: block.bytes,
+                pending,
+            })
+            .collect();
+        blocks.sort_by_key(|block| block.offset);
+        assert_eq!(view.live_blocks + view.pending_blocks, blocks.len());
+        assert!(self.engine.blocks(view.id).unwrap().eq(blocks));
+    }
+}
+
+/// The bytes of a segment's longest free run.
+fn longest(segment: &ModelSegment) -> usize {
+    if segment.is_dedicated() && !segment.is_idle() {
+        return 0; // its rest serves nothing
+    }
+    let runs = segment.free.split(|free| !free);
+    runs.map(<[bool]>::len).max().unwrap_or(0) * GRANULE
 }
