@@ -110,9 +110,8 @@ impl<D: Driver> Chain<D> {
                 Err(failed) => return Err(self.give_up(mapping, bytes, failed)),
             };
         self.driver.pinned(region, filling + registering);
-        self.said.chosen(|| {
-            "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)".to_owned()
-        });
+        let chosen = "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)";
+        self.said.chosen(|| chosen.to_owned());
         log::debug(|| {
             let (size, threads) = (Bytes(bytes as u64), self.maker.threads());
             format!(
@@ -153,8 +152,8 @@ impl<D: Driver> Chain<D> {
             None => self.maker.unmap(mapping),
             Some(rest) => {
                 // A device may still write to it.
+                let bytes = Bytes(bytes as u64);
                 log::warn(|| {
-                    let bytes = Bytes(bytes as u64);
                     format!(
                         "{bytes} of memory stay registered until empty_cache() can unregister them"
                     )

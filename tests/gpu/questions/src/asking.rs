@@ -89,7 +89,7 @@ impl Asking {
 
     /// Asks, and says whether there was an answer.
     pub fn ask(&mut self, what: &str, on: &str, attempt: impl FnOnce() -> Result<Told>) -> bool {
-        self.attempt(what, on, CANNOT, true, attempt, told)
+        self.attempt((what, on), CANNOT, true, attempt, told)
             .is_some()
     }
 
@@ -100,23 +100,23 @@ impl Asking {
         on: &str,
         attempt: impl FnOnce() -> Result<Told>,
     ) -> bool {
-        self.attempt(what, on, "no", true, attempt, told).is_some()
+        self.attempt((what, on), "no", true, attempt, told)
+            .is_some()
     }
 
     /// Reports an answer that is already known, however late it is.
     pub fn tell(&mut self, what: &str, on: &str, answer: Result<Told>) {
-        self.attempt(what, on, CANNOT, false, || answer, told);
+        self.attempt((what, on), CANNOT, false, || answer, told);
     }
 
     /// What questions need; or nothing, after reporting that it cannot be had.
     pub fn need<T>(&mut self, what: &str, on: &str, make: impl FnOnce() -> Result<T>) -> Option<T> {
-        self.attempt(what, on, CANNOT, true, make, |_| Ok(Value::Null))
+        self.attempt((what, on), CANNOT, true, make, |_| Ok(Value::Null))
     }
 
     fn attempt<T>(
         &mut self,
-        what: &str,
-        on: &str,
+        (what, on): (&str, &str),
         refused: &str,
         in_time: bool,
         attempt: impl FnOnce() -> Result<T>,
