@@ -350,10 +350,9 @@ impl<D: Driver> Memory for Chain<D> {
         // A thread of the parent hardly ever holds it, which is not worth a handler at each fork: then
         // addresses are not reserved in this child.
         let regions = self.regions.if_free();
-        for pinned in regions.iter().flat_map(|it| it.values()) {
-            if let Some(mapping) = &pinned.mapping {
-                mapping.keep_free_in_child();
-            }
+        let held = regions.iter().flat_map(|it| it.values());
+        for mapping in held.filter_map(|it| it.mapping.as_ref()) {
+            mapping.keep_free_in_child();
         }
     }
 
