@@ -142,6 +142,8 @@ impl Provisioner {
         let Need { exact, now, left } = need;
         let allowance = self.allowance(exact);
         let too_much = self.held() + exact > allowance;
+        // Also if it is not used: a buffer that grows is noticed by it.
+        let bytes = self.region_for(exact);
         if mood == Mood::Loose || too_much {
             // Rather a region that is a little too large than more memory than allowed.
             if let Some(block) = self.engine.request_loosely(want.bytes) {
@@ -156,8 +158,7 @@ impl Provisioner {
             Growth::Exact if mood == Mood::Loose => exact + exact / 2,
             _ => 0,
         };
-        let longer_region = longer.min(self.settings.segment_bytes);
-        let bytes = self.region_for(exact).max(longer_region);
+        let bytes = bytes.max(longer.min(self.settings.segment_bytes));
         if too_much {
             let beyond = (self.held() + bytes).saturating_sub(allowance);
             self.engine.let_go_least_used(beyond, Of::Segments);
