@@ -61,15 +61,16 @@ def pytest_configure(config):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if not ALL:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     for item in items:
         if item.get_closest_marker("fork_wheel"):
             # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
             item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
-        slow = item.get_closest_marker("slow")
-        if slow and not ALL:
-            item.add_marker(pytest.mark.skip(reason=f"{slow.args[0]}; PINBUDDY_TEST_ALL=1 runs it"))
         timing = item.get_closest_marker("timing")
         if timing and timing.kwargs.get("again", True):
             item.obj = measured_again(item)

@@ -39,7 +39,7 @@ pub enum Command {
     Venv(Venv),
     /// Run a command with the simulated CUDA runtime in front of the real one
     Sim(Sim),
-    /// Run every test: Rust, snapshots, the fork wheel in the simulator, PyTorch's own
+    /// Run the tests of a change: Rust, the fork wheel and the plug-in in the simulator, PyTorch's own
     Test(Test),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
     UpstreamPr(upstream_pr::UpstreamPr),

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::build_wheel::plan::Plan;
@@ -138,8 +138,10 @@ fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step
 }
 
 /// Makes `to` a copy of an environment, without its marker. Its commands run its own interpreter.
-fn share(from: &Path, to: &Path) -> Result<()> {
-    let _ = fs::remove_dir_all(to);
+pub fn share(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        fs::remove_dir_all(to).with_context(|| format!("removing {}", to.display()))?;
+    }
     links::tree(from, to)?;
     fs::remove_file(to.join(MARKER))?;
     let (old, new) = (from.display().to_string(), to.display().to_string());

@@ -8,11 +8,11 @@ use pinbuddy_replay::device::training::TRAININGS;
 /// What one loses in a run that differs may be so much.
 const LOST: f64 = 0.03;
 
-/// The quickest of each kind; with `PINBUDDY_TEST_ALL` the others, too.
+/// The quickest of each kind; with `PINBUDDY_TEST_ALL=1` the others, too.
 const ORDINARY: [&str; 3] = ["gpt2", "llama2-7b-last-stage", "qwen-14b-recompute"];
 
 fn comparisons() -> Vec<Comparison> {
-    let all = std::env::var_os("PINBUDDY_TEST_ALL").is_some();
+    let all = std::env::var("PINBUDDY_TEST_ALL").is_ok_and(|it| it == "1");
     let chosen = TRAININGS
         .iter()
         .filter(|it| all || ORDINARY.contains(&it.name));

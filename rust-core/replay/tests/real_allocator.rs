@@ -21,11 +21,11 @@ use pinbuddy_snapshot::Snapshot;
 /// Acts of a program that is worth a comparison.
 const ACTS: usize = 1000;
 
-/// How many programs: so many, and with `PINBUDDY_TEST_ALL` all.
+/// How many programs: so many, and with `PINBUDDY_TEST_ALL=1` all.
 fn seeds(ordinary: u32, all: u32) -> u32 {
-    match std::env::var_os("PINBUDDY_TEST_ALL") {
-        Some(_) => all,
-        None => ordinary,
+    match std::env::var("PINBUDDY_TEST_ALL").as_deref() {
+        Ok("1") => all,
+        _ => ordinary,
     }
 }
 

@@ -28,6 +28,8 @@ constexpr unsigned cudaHostRegisterDefault = 0;
 constexpr unsigned cudaHostRegisterPortable = 1;
 constexpr unsigned cudaHostRegisterReadOnly = 8;
 
+enum cudaDeviceAttr { cudaDevAttrIntegrated = 18, cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100 };
+
 namespace stand_in {
 
 inline std::int64_t microseconds_now() {
@@ -94,6 +96,12 @@ inline cudaError_t cudaFreeHost(void* address) {
 }
 
 inline cudaError_t cudaFree(void*) {
+  return cudaSuccess;
+}
+
+// A device with memory of its own.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 0;
   return cudaSuccess;
 }
 

@@ -136,7 +136,7 @@ impl Fork<'_> {
         };
         let bill = sbom::document(
             ("torch", &name.version),
-            Some((&from.name, &base.version, &from.sha256)),
+            Some((&from.name, base.public_version(), &from.sha256)),
             &library::crates(root, roots)?,
         )?;
         text(format!("{new}/{}", sbom::NAME), bill);

@@ -10,8 +10,10 @@ use anyhow::{Context, Result};
 
 use xshell::{Shell, cmd};
 
+use crate::standard;
 use xtask_python::tools::Tools;
 use xtask_support::cargo;
+use xtask_support::paths;
 use xtask_support::progress::Step;
 use xtask_support::refusal::refuse;
 
@@ -98,6 +100,8 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
             versions.insert(name.to_owned(), first.to_owned());
         }
     }
+    // Missed now rather than when all is built.
+    standard::licences(paths::root())?;
     Ok(versions)
 }
 

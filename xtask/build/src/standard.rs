@@ -9,7 +9,7 @@ use xshell::{Shell, cmd};
 
 use xtask_wheel::sbom::{self, Crate};
 
-/// The licence texts of the standard library and of all that is in it, as every toolchain has them.
+/// The licence texts of the standard library and of all that is in it, as rustup's toolchains have them.
 const TEXTS: &str = "share/doc/rust/COPYRIGHT-library.html";
 
 /// It as a component of a wheel. `root` is the checkout, which may choose a toolchain.
@@ -30,8 +30,8 @@ pub fn licences(root: &Path) -> Result<(&'static str, Vec<u8>)> {
     let path = Path::new(rustc(root, "--print=sysroot")?.trim()).join(TEXTS);
     let text = fs::read(&path).with_context(|| {
         format!(
-            "the toolchain has no {}, the licence texts of Rust's standard library, which belong in the wheel: `rustup toolchain \
-             install` brings a whole one",
+            "the toolchain has no {}, the licence texts of Rust's standard library, which belong in the wheel: one of rustup's \
+             (`rustup toolchain install stable`) has them",
             path.display()
         )
     })?;

@@ -250,11 +250,15 @@ fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
 /// CUDA's compiler as PyTorch's build would find it, and its version.
 fn nvcc() -> Option<(PathBuf, String)> {
     let set = |name| env::var_os(name).map(PathBuf::from);
-    let homes = [set("CUDA_HOME"), set("CUDA_PATH")].map(|it| Some(it?.join("bin/nvcc")));
-    let usual = ["nvcc", "/usr/local/cuda/bin/nvcc"].map(|it| Some(it.into()));
-    let places = [set("CUDACXX")].into_iter().chain(homes).chain(usual);
+    let homes = [set("CUDA_HOME"), set("CUDA_PATH")].map(|it| Some(it?.join("bin")));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = homes.into_iter().flatten().chain(env::split_paths(&path));
+    let usual = folders.chain(["/usr/local/cuda/bin".into()]);
+    let mut places = set("CUDACXX")
+        .into_iter()
+        .chain(usual.map(|it| it.join("nvcc")));
     let shell = Shell::new().ok()?;
-    places.flatten().find_map(|nvcc| {
+    places.find_map(|nvcc| {
         let command = cmd!(shell, "{nvcc} --version").quiet().ignore_stderr();
         let said = command.read().ok()?;
         let (_, rest) = said.split_once("release ")?;

@@ -59,7 +59,9 @@ pub fn run(args: &cli::Test) -> Result<()> {
         }
     }
     eprint!("\n{table}");
-    if !(args.all || args.quick || args.real) {
+    if args.quick {
+        eprintln!("\nnot run: what needs torch, and most random programs");
+    } else if !(args.all || args.real) {
         eprintln!("\nnot run: {ONLY_ALL}; every night, or with --all");
     }
     if let Some(only) = &args.only {
@@ -136,7 +138,7 @@ fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
     let python = args.python.as_path();
     if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
-            fork::python_tests(Pass::Behaviour, false, &fork, &stock, python, &runtime)
+            fork::python_tests(Pass::Behaviour, true, &fork, &stock, python, &runtime)
         });
         if source.is_some() {
             let pytorch = Pytorch {

@@ -15,10 +15,10 @@ use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
 use crate::cli;
 use crate::runtime;
+use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
-use crate::support::{links, paths};
 use crate::venv;
 use crate::wheel::provenance::Provenance;
 
@@ -71,9 +71,7 @@ pub fn python_tests(
     fork::require(fork, stock, python)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
-    let copy = Scratch::folder(&folder)?;
-    links::tree(stock, copy.path())?;
-    copy.publish(&folder)?;
+    venv::share(stock, &folder)?;
     let wheel = plugin.path.display().to_string();
     venv::require(
         &folder,

@@ -9,9 +9,10 @@ use serde::Deserialize;
 use super::paths;
 use super::refusal::refuse;
 
-/// cargo, in the checkout.
+/// cargo, in the checkout: the one that runs this, or else the one on the path.
 pub fn command() -> Command {
-    let mut command = Command::new("cargo");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
     command.current_dir(paths::root());
     command
 }

@@ -21,8 +21,12 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
         return symlink(fs::read_link(from)?, to);
     }
     if !kind.is_dir() {
-        // Another file system, or more links than it allows: then a copy.
-        return fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
+        return fs::hard_link(from, to).or_else(|error| match error.kind() {
+            // A copy would write into what is there, which may be a link of the original.
+            io::ErrorKind::AlreadyExists => Err(error),
+            // Another file system, or more links than it allows.
+            _ => fs::copy(from, to).map(drop),
+        });
     }
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -58,5 +62,9 @@ mod tests {
         fs::write(to.join("lib/more"), "").unwrap();
         fs::create_dir(to.join("package")).unwrap();
         assert!(!from.join("lib/more").exists() && !from.join("package").exists());
+
+        let again = tree(&from.join("lib/libx.so.1"), &to.join("lib/libx.so.1"));
+        assert!(again.is_err(), "it would be written into");
+        assert_eq!(fs::read_to_string(from.join("lib/libx.so.1")).unwrap(), "x");
     }
 }
