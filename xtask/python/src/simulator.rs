@@ -46,12 +46,14 @@ impl Simulator {
                 .expected(format!("at most {MOST_DEVICES}"))
                 .into());
         }
-        let preload = self.folder.join(PRELOAD);
+        let path = self.folder.join(PRELOAD).into_os_string();
+        // The loader splits that list at spaces. A bare name it looks for in the folders of the other one.
+        let preload = match path.as_encoded_bytes().contains(&b' ') {
+            true => PRELOAD.into(),
+            false => path,
+        };
         Ok([
-            (
-                "LD_PRELOAD",
-                before(preload.as_os_str(), env::var_os("LD_PRELOAD")),
-            ),
+            ("LD_PRELOAD", before(&preload, env::var_os("LD_PRELOAD"))),
             (
                 "LD_LIBRARY_PATH",
                 before(self.folder.as_os_str(), env::var_os("LD_LIBRARY_PATH")),
@@ -87,6 +89,17 @@ mod tests {
         assert_eq!(before(OsStr::new("/a"), None), "/a");
         assert_eq!(before(OsStr::new("/a"), Some("".into())), "/a");
         assert_eq!(before(OsStr::new("/a"), Some("/b:/c".into())), "/a:/b:/c");
+    }
+
+    #[test]
+    fn the_library_is_found_in_a_folder_with_a_space() {
+        let preload = |folder: &str| {
+            let [(_, preload), (_, libraries), _] = Simulator::at(folder.into()).env(1).unwrap();
+            assert!(libraries.to_string_lossy().starts_with(folder));
+            preload.to_string_lossy().into_owned()
+        };
+        assert!(preload("/a b").starts_with(PRELOAD));
+        assert!(preload("/a").starts_with(&format!("/a/{PRELOAD}")));
     }
 
     #[test]
