@@ -11,7 +11,6 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 use crate::device::process::enable;
 use crate::ffi;
-use crate::in_place::process::{pin_storage, unpin_storage};
 use crate::log;
 use crate::process::{
     cuda_is_up, flushed_handle, handle, iteration, report, start_trace, stop_trace, warm_up,
@@ -131,46 +130,6 @@ pub unsafe extern "C" fn pinbuddy_device_enable(
     };
     // SAFETY: the caller's promise is `answer`'s.
     unsafe { answer(enabled, buffer, capacity) }
-}
-
-/// Pins the memory of the `c10::StorageImpl` at `storage` where it is; `shared` unless 0: PyTorch says that other processes may
-/// have it. Copies why it does not, or an empty text; returns as `pinbuddy_stats_json` does.
-///
-/// # Safety
-///
-/// `storage` must be a storage that lives; `buffer` as for `pinbuddy_stats_json`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pinbuddy_pin(
-    storage: usize,
-    read_only: c_int,
-    shared: c_int,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
-    let pin = || {
-        pin_storage(storage, read_only != 0, shared != 0)
-            .err()
-            .unwrap_or_default()
-    };
-    // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(pin, buffer, capacity) }
-}
-
-/// Takes one `pinbuddy_pin` of that storage back. Copies why it does not, or an empty text; returns as `pinbuddy_stats_json`
-/// does.
-///
-/// # Safety
-///
-/// As for `pinbuddy_pin`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pinbuddy_unpin(
-    storage: usize,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
-    let unpin = || unpin_storage(storage).err().unwrap_or_default();
-    // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(unpin, buffer, capacity) }
 }
 
 /// Ends the trace being recorded. 1 if there was one and it is written, else 0.

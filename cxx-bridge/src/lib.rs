@@ -13,7 +13,6 @@ pub mod config;
 pub mod device;
 pub mod guard;
 pub mod handle;
-pub mod in_place;
 mod launcher;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod live;
@@ -45,8 +44,6 @@ use device::process::{
 };
 #[cfg(feature = "torch")]
 use guard::Guard;
-#[cfg(feature = "torch")]
-use in_place::process::engine_storage_dies;
 #[cfg(feature = "torch")]
 use process::{
     engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
@@ -132,12 +129,6 @@ mod ffi {
         borrowed: u64,
     }
 
-    /// Where memory lies.
-    struct Memory {
-        address: usize,
-        bytes: usize,
-    }
-
     /// What thread caches have: bytes, and requests that they served since the last flush.
     struct Caches {
         bytes: u64,
@@ -206,25 +197,6 @@ mod ffi {
         unsafe fn idle(self: &Guard, address: usize, bytes: usize);
         unsafe fn unpins(self: &Guard, address: usize, bytes: usize);
         unsafe fn check_all(self: &Guard);
-    }
-
-    // Memory that is pinned in place.
-    extern "Rust" {
-        fn engine_storage_dies(pin: u64);
-    }
-
-    unsafe extern "C++" {
-        include!("in_place.h");
-
-        fn memory_of_storage(storage: usize, shared: bool) -> Result<Memory>;
-        fn pin_of_storage(storage: usize) -> u64;
-        fn watch_storage(storage: usize, pin: u64, address: usize, bytes: usize) -> Result<()>;
-        fn unwatch_storage(storage: usize);
-        fn register_in_place(address: usize, bytes: usize, read_only: bool) -> Result<()>;
-        fn unregister_in_place(address: usize) -> Result<()>;
-        fn copy_across(address: usize) -> Result<()>;
-        fn wait_for_users(pins: &[u64]);
-        fn forget_users(pin: u64);
     }
 
     // Planned device memory.

@@ -36,13 +36,6 @@ size_t pinbuddy_trace_start(const char* name, char* buffer, size_t capacity);
  * and once. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
 size_t pinbuddy_device_enable(const char* plan, const char* trace, char* buffer, size_t capacity);
 
-/* Pins the memory of a storage of PyTorch's where it is, until pinbuddy_unpin is called as often as this, or the storage goes.
- * `storage` is the address of a c10::StorageImpl. Unless `read_only` is 0, devices only read there, and the caller promises
- * that nobody writes. `shared`: whether PyTorch's is_shared() is true. Copies why it does not, or an empty text, into `buffer`,
- * as pinbuddy_stats_json does. */
-size_t pinbuddy_pin(size_t storage, int read_only, int shared, char* buffer, size_t capacity);
-size_t pinbuddy_unpin(size_t storage, char* buffer, size_t capacity);
-
 /* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
 int pinbuddy_trace_stop(void);
 

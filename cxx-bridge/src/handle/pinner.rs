@@ -145,21 +145,6 @@ impl<M: Memory> Pinner<M> {
         Ok(())
     }
 
-    /// Takes from the quota for memory that others pin; false if too little is left.
-    pub(super) fn take(&self, bytes: usize) -> bool {
-        let took = self.quota().take(bytes, |taken| self.budget(taken));
-        if took {
-            self.capacity.claim(bytes);
-        }
-        took
-    }
-
-    /// Puts back what `take` took.
-    pub(super) fn put(&self, bytes: usize) {
-        self.capacity.unclaim(bytes);
-        self.quota().put(bytes);
-    }
-
     /// How much may still be pinned, in regions of about `bytes` bytes. If that is too little, the budget
     /// may have been decided at a bad time, and is decided again.
     pub(super) fn left(&self, bytes: usize, now: Instant) -> usize {
