@@ -74,10 +74,11 @@ def test_where_the_gpu_shares_the_memory_the_budget_is_smaller(run, memory, part
     assert 0 < peak <= budget["bytes"] and not outcome.warnings
     why = budget["why"]
     size = float(re.search(r"([0-9.]+) GiB", why)[1])
-    # Other tests may pin now.
-    sharing = re.search(r"shared by (\d+) processes", why)
-    ranks = int(sharing[1]) if sharing else 1
-    assert abs(budget["bytes"] / 2**30 - size / part / ranks) < 0.1, why
+    found, most = budget["bytes"] / 2**30, size / part
+    assert found < most + 0.1, why
+    # Other tests may pin now; what they share or hold is not ours.
+    if "shared by" not in why and ", less" not in why:
+        assert found > most - 0.1, why
     assert why.startswith("a quarter of the" if part == 4 else "half of the")
     assert why.endswith(", as the GPU uses that memory, too") == (part == 4)
 
