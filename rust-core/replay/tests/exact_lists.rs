@@ -15,6 +15,9 @@ const ROUNDS: usize = 40;
 enum Round {
     /// The whole list; the same sizes in another order.
     All,
+    /// The whole list but its last block, which lives until the first of the next list was served (a loop's variable): the same
+    /// sizes in another order.
+    Variable,
     /// A part of the list; the same sizes in another order.
     Part,
     /// Half of what lives, whatever it is; the first half of the list.
@@ -79,12 +82,18 @@ impl Program {
         let count = match kind {
             Round::Part if lives > 0 => 1 + self.below(lives),
             Round::Half => lives / 2,
+            Round::Variable => lives.saturating_sub(1),
             _ => lives,
         };
-        let freed = self.free(count);
+        let mut variable = match kind {
+            Round::Variable => self.live.pop(),
+            _ => None,
+        };
+        let mut freed = self.free(count);
+        freed.extend(variable.map(|(_, bytes)| bytes));
         let next = match kind {
             _ if lives == 0 && !matches!(kind, Round::Drawn | Round::Never) => list,
-            Round::All | Round::Part => self.in_any_order(freed),
+            Round::All | Round::Part | Round::Variable => self.in_any_order(freed),
             Round::Half => list[..list.len() / 2].to_vec(),
             Round::Drawn => (0..60).map(|_| OFTEN[self.below(3)] + 77).collect(),
             Round::Never => (0..12)
@@ -95,6 +104,8 @@ impl Program {
             self.acts.push(Act::Alloc(self.requests, bytes));
             self.live.push((self.requests, bytes));
             self.requests += 1;
+            self.acts
+                .extend(variable.take().map(|(block, _)| Act::Free(block)));
         }
     }
 
@@ -150,13 +161,15 @@ fn sizes_that_come_again_after_they_were_freed_pin_nothing_more() {
     }
 }
 
-/// Regions that were let go stayed pinned beside those that replaced them: the medians were 1.24, 1.21 and 1.37.
+/// Regions that were let go stayed pinned beside those that replaced them: the medians of the last three were 1.24, 1.21 and
+/// 1.37. A region a page too short served none of the others: with a few bytes more each time, 82 pins where stock pins 12.
 #[test]
 fn what_replaces_regions_that_do_not_fit_hardly_adds_to_them() {
     for (kind, most) in [
+        (Round::Variable, 1.02),
         (Round::Half, 1.1),
-        (Round::Drawn, 1.17),
-        (Round::Never, 1.25),
+        (Round::Drawn, 1.19),
+        (Round::Never, 1.02),
     ] {
         let all = pinned(kind);
         let median = all[all.len() / 2];

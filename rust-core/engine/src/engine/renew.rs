@@ -156,10 +156,11 @@ impl Engine {
         self.stats.active_bytes.current
     }
 
-    /// Whether a request at low water finds only regions of other sizes.
+    /// Whether a request at low water finds only regions of other sizes: none that is at most a sixty-fourth longer (regions
+    /// are rounded up to less, so that sizes which differ by a few bytes share them).
     fn is_ill_fitting(&self, granules: Granules, class: Class, idle_regions: usize) -> bool {
         match self.arena.serving(granules, class) {
-            Some((SegmentKind::Idle, bytes)) => bytes != granules.bytes(),
+            Some((SegmentKind::Idle, bytes)) => bytes - granules.bytes() > granules.bytes() / 64,
             Some(_) => false,
             None => idle_regions > 0,
         }

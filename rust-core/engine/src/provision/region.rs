@@ -39,6 +39,18 @@ impl Provisioner {
         // A rest that is too short for the smallest recent request would serve nothing.
         let smallest = self.ahead.smallest_recent().unwrap_or(1).max(1);
         let more = bytes.saturating_sub(exact) / smallest * smallest;
-        Engine::exact_region(exact + more).unwrap_or(exact)
+        let bytes = match self.settings.growth {
+            // Rounded or not, no longer than a segment: such a region would serve only longer requests.
+            Growth::Exact if exact <= segment => with_neighbours(exact).min(segment),
+            _ => exact,
+        };
+        Engine::exact_region(bytes.max(exact + more)).unwrap_or(exact)
     }
+}
+
+/// The length that requests of nearly `bytes` bytes share: at most a 256th more. Sizes of a program
+/// often differ by a few bytes (a header, a padded row), and a region a page too short serves none of the others.
+fn with_neighbours(bytes: usize) -> usize {
+    let grain = (bytes.next_power_of_two() / 512).max(1);
+    bytes.next_multiple_of(grain)
 }
