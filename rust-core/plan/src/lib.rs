@@ -5,8 +5,8 @@
 //! bound*, the most bytes that live at once.
 //!
 //! - [`Instance`]: what is to be placed, checked.
-//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, of long blocks first, or for few beam search and
-//!   exact search, also of what is left where blocks can be joined. Anytime: what it has so far is always valid.
+//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, or for few exact search,
+//!   also of what is left where blocks can be joined. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
 //! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`mod@file`] reads and writes.
@@ -17,7 +17,6 @@
 
 #![forbid(unsafe_code)]
 
-mod beam;
 mod check;
 mod classes;
 mod cursor;
