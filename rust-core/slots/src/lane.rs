@@ -140,10 +140,9 @@ impl Course {
     #[inline]
     pub(crate) fn ask(&mut self, bytes: usize, live: usize) -> Planned {
         self.last_sizes[self.oldest] = bytes;
-        self.oldest = if self.oldest == CLUE - 1 {
-            0
-        } else {
-            self.oldest + 1
+        self.oldest = match self.oldest + 1 {
+            CLUE => 0,
+            next => next,
         };
         let step = self.at;
         let mut is_resting = false;
@@ -254,12 +253,6 @@ impl Course {
         self.is_known().then_some(next)
     }
 
-    /// As if no request had moved the cursor.
-    #[cfg(test)]
-    pub(crate) fn corrupt_cursor(&mut self) {
-        self.at = 0;
-    }
-
     /// How many steps it has.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
@@ -348,8 +341,8 @@ impl Course {
         if verdict.state == State::Lost {
             return self.find(live);
         }
-        let strayed = |it: &Habits| it.strayed(before, live);
-        self.last_unserved = match self.habits.as_deref().is_some_and(strayed) {
+        let habits = self.habits.as_deref();
+        self.last_unserved = match habits.is_some_and(|it| it.strayed(before, live)) {
             true => Unserved::Anywhere,
             false => Unserved::InsteadOf(before),
         };

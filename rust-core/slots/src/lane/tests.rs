@@ -5,6 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::layout::GRANULE;
 
+impl Course {
+    /// As if no request had moved the cursor.
+    pub(crate) fn corrupt_cursor(&mut self) {
+        self.at = 0;
+    }
+}
+
 /// Steps of these granules, the first of which are the prologue, in a period of two iterations.
 fn course(granules: &[usize], prologue: usize) -> Course {
     let slot = |(index, &it): (usize, &usize)| Slot {
