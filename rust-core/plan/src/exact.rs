@@ -11,6 +11,9 @@
 
 use crate::problem::{Problem, first_bare};
 
+/// It asks whether to stop once in so many steps: one takes microseconds, and callers count questions for want of a clock.
+const ASKING: u64 = 16;
+
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -125,7 +128,7 @@ impl<'s> Search<'s> {
         if blocks.is_empty() {
             return Ok(true);
         }
-        if self.steps == 0 || (self.steps.is_multiple_of(4096) && (self.stop)()) {
+        if self.steps == 0 || (self.steps.is_multiple_of(ASKING) && (self.stop)()) {
             return Err(GaveUp);
         }
         self.steps -= 1;

@@ -61,7 +61,6 @@ pub struct Instance {
     pub(crate) moments: u32,
     pub(crate) lifetimes: Lifetimes,
     bound: u64,
-    period: Option<Range<u64>>,
 }
 
 impl Instance {
@@ -120,14 +119,7 @@ impl Instance {
             blocks,
             moments,
             bound,
-            period,
         })
-    }
-
-    /// Some of the blocks, in this order.
-    pub(crate) fn only(&self, some: &[u32]) -> Self {
-        let blocks = some.iter().map(|&it| self.blocks[it as usize]).collect();
-        Self::with(blocks, self.period.clone()).expect("all of them are an instance")
     }
 
     /// The blocks, in the order in which they were given.

@@ -5,8 +5,8 @@
 //! bound*, the most bytes that live at once.
 //!
 //! - [`Instance`]: what is to be placed, checked.
-//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, of long blocks first, or for few beam search and
-//!   exact search, also of what is left where blocks can be joined. Anytime: what it has so far is always valid.
+//! - [`solve`]: a portfolio of first fits, stopped at the bound; then local search, or for few exact search,
+//!   also of what is left where blocks can be joined. Anytime: what it has so far is always valid.
 //! - [`check()`]: whether offsets are a placement. It shares no code with what places.
 //!
 //! - [`Record`]: what a run asked for. [`plan()`] makes a [`Plan`] of it, which [`mod@file`] reads and writes.
@@ -17,10 +17,8 @@
 
 #![forbid(unsafe_code)]
 
-mod beam;
 mod check;
 mod classes;
-mod cursor;
 pub mod device;
 mod exact;
 pub mod file;
@@ -34,7 +32,6 @@ mod order;
 mod problem;
 mod random;
 pub mod record;
-mod replay;
 mod script;
 mod solve;
 mod trial;
@@ -43,7 +40,6 @@ pub use check::{Overlap, check};
 pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
 pub use record::Record;
-pub use replay::{Replayed, check_plan, places};
 pub use script::{How, Options, Seen, Watch, plan, plan_watched};
 pub use solve::{Effort, Solution, solve};
-pub use trial::{Tried, try_out};
+pub use trial::{Tried, places, try_out};

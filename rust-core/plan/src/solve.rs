@@ -1,10 +1,9 @@
 //! All ways to place blocks, side by side, until the bound is reached or the caller says stop.
 //!
-//! First every way of first fit, each once. Then, for few blocks, beam search and exact search within capacities
-//! between the bound and the best that is known, each round with half as much effort again ([`rounds`]); for many, local
-//! search, of the long ones alone at first ([`long`]). Threads share nothing but the best placement and what was shown to be impossible.
+//! First every way of first fit, each once. Then, for few blocks, exact search within capacities between the bound and the best
+//! that is known, each round with half as much effort again ([`rounds`]); for many, local search. Threads share
+//! nothing but the best placement and what was shown to be impossible.
 
-mod long;
 mod rounds;
 
 use std::sync::Mutex;
@@ -16,7 +15,7 @@ use crate::instance::Instance;
 use crate::order::{WAYS, Way, ways};
 use rounds::{Rounds, views};
 
-/// Up to so many blocks are searched by beams and exactly.
+/// Up to so many blocks are searched exactly.
 const FEW: usize = 1_000;
 
 /// What a search may take.
@@ -43,7 +42,7 @@ pub struct Solution {
     pub peak: u64,
     /// No placement is lower than this: the most that lives at once, or what exact search showed.
     pub bound: u64,
-    /// What found it: `first fit`, `long blocks first`, `local search`, `beam search` or `exact search`.
+    /// What found it: `first fit`, `local search` or `exact search`.
     pub by: &'static str,
 }
 
@@ -116,9 +115,6 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
     } else {
         Vec::new()
     };
-    if !few && !best.reached() && !(effort.stop)() {
-        long::first(instance, &best, ways[0], effort);
-    }
     std::thread::scope(|scope| {
         for thread in 0..effort.threads.max(1) {
             let (best, views, way) = (&best, &*views, ways[thread % ways.len()]);

@@ -25,8 +25,8 @@ pub(crate) struct Doubt {
     /// Edits of the best since the doubt began, and matches since its last one.
     spent: u8,
     matches: u8,
-    /// How many requests in a row were not planned, where each is taken to stand for a step.
-    odd: i8,
+    /// The requests in a row that were not planned, where each is taken to stand for a step.
+    unplanned: i8,
     replaces: bool,
 }
 
@@ -65,7 +65,7 @@ impl Doubt {
             edits,
             spent: 0,
             matches: 0,
-            odd: 0,
+            unplanned: 0,
             replaces,
         }
     }
@@ -75,7 +75,7 @@ impl Doubt {
         // One step further at each end, since steps are one ahead of those that they follow.
         let mut next = [u8::MAX; BAND + 1];
         let mut step: Option<(u8, isize)> = None;
-        let near = |at: isize| (at - isize::from(self.odd)).abs();
+        let near = |at: isize| (at - isize::from(self.unplanned)).abs();
         for (index, &edits) in self.edits.iter().enumerate() {
             let at = distance(index);
             // Added, or in another's place.
@@ -112,9 +112,9 @@ impl Doubt {
         } else {
             0
         };
-        self.odd = match step {
+        self.unplanned = match step {
             Some(_) => 0,
-            None => (self.odd + i8::from(self.replaces)).min(REACH as i8),
+            None => (self.unplanned + i8::from(self.replaces)).min(REACH as i8),
         };
         let state = if self.matches >= ENOUGH {
             State::Sure

@@ -13,7 +13,7 @@ const TIMES: u32 = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Drift {
     /// Requests that were not planned since the lane was sure of its place, less those that were.
-    odd: u32,
+    unplanned: u32,
     /// With so many of them the lane is given up.
     most: u32,
     given_up: bool,
@@ -30,7 +30,7 @@ impl Drift {
             false => u32::MAX,
         };
         Self {
-            odd: 0,
+            unplanned: 0,
             most,
             given_up: false,
             lost: 0,
@@ -40,11 +40,11 @@ impl Drift {
 
     /// A request while the lane was not sure of its place.
     pub(crate) fn saw(&mut self, is_planned: bool) {
-        self.odd = match is_planned {
-            true => self.odd.saturating_sub(PLANNED),
-            false => self.odd.saturating_add(1),
+        self.unplanned = match is_planned {
+            true => self.unplanned.saturating_sub(PLANNED),
+            false => self.unplanned.saturating_add(1),
         };
-        if self.odd >= self.most && self.most != u32::MAX && !self.given_up {
+        if self.unplanned >= self.most && self.most != u32::MAX && !self.given_up {
             self.given_up = true;
             self.times_given_up += 1;
         }
@@ -56,8 +56,8 @@ impl Drift {
     }
 
     /// The lane is sure of its place: the plan fits it.
-    pub(crate) fn is_sure(&mut self) {
-        self.odd = 0;
+    pub(crate) fn fits(&mut self) {
+        self.unplanned = 0;
         self.given_up = false;
     }
 
@@ -85,13 +85,13 @@ mod tests {
                 (0..PLANNED).for_each(|_| drift.saw(false));
             }
             assert!(!drift.is_given_up(), "one in nine is planned");
-            drift.is_sure();
+            drift.fits();
             (1..most).for_each(|_| drift.saw(false));
             assert!(!drift.is_given_up());
             drift.saw(false);
             drift.saw(false);
             assert!(drift.is_given_up());
-            drift.is_sure();
+            drift.fits();
             assert!(!drift.is_given_up());
             assert_eq!(drift.counts(), (0, 1));
         }

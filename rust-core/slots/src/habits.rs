@@ -88,18 +88,18 @@ impl Habits {
 
     /// Whether the program is between two iterations, if as much is live.
     #[inline]
-    pub(crate) fn rests(&self, live: usize) -> bool {
+    pub(crate) fn is_resting(&self, live: usize) -> bool {
         self.rest.is_some_and(|it| live / GRANULE <= it as usize)
     }
 
     /// Whether it is elsewhere at this step, as far as is known.
     #[inline]
     pub(crate) fn works_at(&self, step: usize) -> bool {
-        self.live.get(step).is_none_or(|it| *it != UNKNOWN) && !self.rests_at(step)
+        self.live.get(step).is_none_or(|it| *it != UNKNOWN) && !self.is_resting_at(step)
     }
 
     /// Whether it is at this step.
-    pub(crate) fn rests_at(&self, step: usize) -> bool {
+    pub(crate) fn is_resting_at(&self, step: usize) -> bool {
         let live = self.live.get(step);
         live.zip(self.rest)
             .is_some_and(|(live, rest)| *live <= rest)

@@ -13,7 +13,7 @@ use crate::clues::{CLUE, Clues};
 use crate::drift::Drift;
 use crate::habits::{Habits, News};
 use crate::layout::{Lane, Slot};
-use crate::rests::Rests;
+use crate::rests::RestingSteps;
 
 /// So many steps that it has passed may serve a request whose own slot is not free.
 const PASSED: usize = 32;
@@ -33,50 +33,52 @@ pub(crate) struct Course {
     iteration: usize,
     /// The next step; behind the last one if the lane is over.
     at: usize,
-    sure: Sure,
+    position: Position,
     /// The last sizes, zeros at the beginning; the oldest is at `oldest`. Moving them all would wait for what the last
     /// request has stored.
-    last: [usize; CLUE],
+    last_sizes: [usize; CLUE],
     oldest: usize,
     /// What leads up to each step.
     clues: Clues,
     /// Where the lane learns how it behaves.
     habits: Option<Box<Habits>>,
     /// Where it rests by them, once somebody has asked since that changed.
-    rests: Option<Rests>,
-    /// What the last request was, if it got no step.
-    odd: Odd,
+    resting_steps: Option<RestingSteps>,
+    last_unserved: Unserved,
     /// Whether the plan fits.
     drift: Drift,
-    /// Where a mark of an iteration has put the lane, which may not be there.
-    put: Option<usize>,
 }
 
-/// A request that has no step of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Odd {
-    /// The lane does not know where it is: nothing is wanted soon.
-    Lost,
-    /// It may stand for this step.
-    For(usize),
-}
-
-/// Whether the lane knows its place.
+/// Whether the cursor is where the lane is.
 #[derive(Clone, Debug)]
-enum Sure {
-    Yes,
-    InDoubt(Doubt),
+enum Position {
+    /// It is: requests came as planned.
+    Known,
+    /// The mark of an iteration has put it before this step. The same, but that [`CLUE`] requests from there on have to come
+    /// as planned before that shows that the plan fits.
+    Marked(usize),
+    /// It may be nearby.
+    Doubted(Doubt),
+    /// It is not: the last sizes have to tell.
     Lost,
 }
 
-/// What a lane says to a request.
+/// The last request without a slot, and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// This step is planned for it.
+pub(crate) enum Unserved {
+    /// The lane does not know its position: no slot is needed soon.
+    Anywhere,
+    /// It may stand for this step.
+    InsteadOf(usize),
+}
+
+/// What is planned for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planned {
+    /// This step.
     Step(usize),
-    /// The same; the lane had lost its place and found it again.
-    Found(usize),
-    /// Nothing is planned for it.
+    /// The same; the lane had lost its position and found it again.
+    FoundStep(usize),
     Nothing,
 }
 
@@ -90,14 +92,13 @@ impl Course {
             iteration: lane.period.len() / lane.turns.max(1) as usize,
             period: lane.prologue.len(),
             at: 0,
-            sure: Sure::Yes,
-            last: [0; CLUE],
+            position: Position::Known,
+            last_sizes: [0; CLUE],
             oldest: 0,
             habits: None,
-            rests: None,
-            odd: Odd::Lost,
+            resting_steps: None,
+            last_unserved: Unserved::Anywhere,
             drift: Drift::new(steps.len(), steps.len() > lane.prologue.len()),
-            put: None,
             steps,
         }
     }
@@ -137,24 +138,23 @@ impl Course {
     /// What is planned for a request of `bytes`, which is whole granules, while `live` bytes are in use; the cursor moves
     /// behind it.
     #[inline]
-    pub(crate) fn ask(&mut self, bytes: usize, live: usize) -> Said {
-        self.last[self.oldest] = bytes;
-        self.oldest = if self.oldest == CLUE - 1 {
-            0
-        } else {
-            self.oldest + 1
+    pub(crate) fn ask(&mut self, bytes: usize, live: usize) -> Planned {
+        self.last_sizes[self.oldest] = bytes;
+        self.oldest = match self.oldest + 1 {
+            CLUE => 0,
+            next => next,
         };
         let step = self.at;
-        let mut rests = false;
+        let mut is_resting = false;
         if let Some(habits) = &mut self.habits {
             habits.asked();
-            rests = habits.rests(live) && step >= self.period;
-            if rests && habits.works_at(step) {
+            is_resting = habits.is_resting(live) && step >= self.period;
+            if is_resting && habits.works_at(step) {
                 return self.ask_at_rest(bytes, live);
             }
         }
-        match (&self.sure, self.steps.get(step)) {
-            (Sure::Yes, Some(&(_, wanted))) if wanted == bytes => {
+        match self.steps.get(step) {
+            Some(&(_, planned)) if planned == bytes && self.is_known() => {
                 let next = step + 1;
                 let is_over = next == self.steps.len();
                 self.at = if is_over { self.period } else { next };
@@ -164,9 +164,9 @@ impl Course {
                         self.hear(news, step);
                     }
                 }
-                Said::Step(step)
+                Planned::Step(step)
             }
-            _ if rests => self.ask_at_rest(bytes, live),
+            _ if is_resting => self.ask_at_rest(bytes, live),
             _ => self.ask_in_doubt(bytes, live),
         }
     }
@@ -206,7 +206,7 @@ impl Course {
 
     /// The slot of the last request's step is not free.
     pub(crate) fn missed(&mut self, step: usize) {
-        self.odd = Odd::For(step);
+        self.last_unserved = Unserved::InsteadOf(step);
     }
 
     /// The bytes of a step.
@@ -214,9 +214,15 @@ impl Course {
         self.steps.get(step).map(|it| it.1)
     }
 
-    /// What the last request was, if it got no step.
-    pub(crate) fn odd(&self) -> Odd {
-        self.odd
+    /// What the last request was, if it got no slot.
+    pub(crate) fn last_unserved(&self) -> Unserved {
+        self.last_unserved
+    }
+
+    /// Whether requests are expected to come as planned.
+    #[inline]
+    fn is_known(&self) -> bool {
+        matches!(self.position, Position::Known | Position::Marked(_))
     }
 
     /// An iteration is over: in the period, the cursor goes to the begin of the next one, or back to that of the one that
@@ -236,22 +242,15 @@ impl Course {
         } else {
             self.period
         };
-        self.sure = Sure::Yes;
-        self.put = Some(self.at);
+        self.position = Position::Marked(self.at);
         true
     }
 
-    /// The step that comes next, if the lane is sure of it: of the period's iterations, the first one's.
+    /// The step that comes next, if that is known: of the period's iterations, the first one's.
     pub(crate) fn next(&self) -> Option<usize> {
         let past = self.at.checked_sub(self.period);
         let next = past.map_or(self.at, |past| self.period + past % self.iteration.max(1));
-        matches!(self.sure, Sure::Yes).then_some(next)
-    }
-
-    /// As if no request had moved the cursor.
-    #[cfg(test)]
-    pub(crate) fn corrupt_cursor(&mut self) {
-        self.at = 0;
+        self.is_known().then_some(next)
     }
 
     /// How many steps it has.
@@ -273,7 +272,7 @@ impl Course {
     }
 
     /// The slots of the next steps; none once the lane is given up.
-    pub(crate) fn soon(&self, steps: usize) -> impl Iterator<Item = u32> {
+    pub(crate) fn next_slots(&self, steps: usize) -> impl Iterator<Item = u32> {
         let all = if self.drift.is_given_up() {
             0
         } else {
@@ -292,31 +291,36 @@ impl Course {
     }
 
     #[cold]
-    fn ask_in_doubt(&mut self, bytes: usize, live: usize) -> Said {
-        if matches!(self.sure, Sure::Yes) {
-            self.begins_to_doubt();
+    fn ask_in_doubt(&mut self, bytes: usize, live: usize) -> Planned {
+        let had_fit = match self.position {
+            Position::Known => true,
+            Position::Marked(from) => !(from..from + CLUE).contains(&self.at),
+            Position::Doubted(_) | Position::Lost => false,
+        };
+        if had_fit {
+            self.drift.fits();
         }
-        let said = self.ask_nearby(bytes, live);
-        self.drift.saw(said != Said::Nothing);
-        if matches!(self.sure, Sure::Yes) {
-            self.drift.is_sure();
+        if self.is_known() {
+            self.doubt();
         }
-        said
+        let planned = self.ask_nearby(bytes, live);
+        self.drift.saw(planned != Planned::Nothing);
+        if self.is_known() {
+            self.drift.fits();
+        }
+        planned
     }
 
-    fn begins_to_doubt(&mut self) {
-        // Where a mark has put it, it need not have been sure.
-        let put = self.put.take();
-        if put.is_none_or(|put| !(put..put + CLUE).contains(&self.at)) {
-            self.drift.is_sure();
-        }
-        self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
+    /// The cursor may be wrong from now on.
+    fn doubt(&mut self) {
+        self.position = Position::Doubted(Doubt::new(self.habits.is_some()));
     }
 
     /// What is planned near the cursor, or else where the last sizes lead.
-    fn ask_nearby(&mut self, bytes: usize, live: usize) -> Said {
+    fn ask_nearby(&mut self, bytes: usize, live: usize) -> Planned {
         let before = self.at;
-        let Sure::InDoubt(mut doubt) = std::mem::replace(&mut self.sure, Sure::Lost) else {
+        let Position::Doubted(mut doubt) = std::mem::replace(&mut self.position, Position::Lost)
+        else {
             return self.find(live);
         };
         let verdict = doubt.ask(|distance| {
@@ -326,33 +330,30 @@ impl Course {
         let step = verdict.step.and_then(|distance| self.at_distance(distance));
         // At the end of a lane without a period there is no step behind the last one.
         self.at = self.at_distance(verdict.moved).unwrap_or(self.steps.len());
-        self.sure = match verdict.state {
-            State::Sure => Sure::Yes,
-            State::Doubt => Sure::InDoubt(doubt),
-            State::Lost => Sure::Lost,
-        };
-        if matches!(self.sure, Sure::Lost) {
-            self.drift.lost();
+        match verdict.state {
+            State::Sure => self.position = Position::Known,
+            State::Doubt => self.position = Position::Doubted(doubt),
+            State::Lost => self.drift.lost(),
         }
-        match (step, &self.sure) {
-            (Some(step), _) => return Said::Step(step),
-            (None, Sure::Lost) => return self.find(live),
-            (None, _) => {}
+        if let Some(step) = step {
+            return Planned::Step(step);
         }
-        let strayed = |it: &Habits| it.strayed(before, live);
-        self.odd = if self.habits.as_deref().is_some_and(strayed) {
-            Odd::Lost
-        } else {
-            Odd::For(before)
+        if verdict.state == State::Lost {
+            return self.find(live);
+        }
+        let habits = self.habits.as_deref();
+        self.last_unserved = match habits.is_some_and(|it| it.strayed(before, live)) {
+            true => Unserved::Anywhere,
+            false => Unserved::InsteadOf(before),
         };
-        Said::Nothing
+        Planned::Nothing
     }
 
     /// Goes to the step that the last sizes lead up to; of several, to the one at which nearest as much was live as is now,
     /// and of these to the nearest.
-    fn find(&mut self, live: usize) -> Said {
-        self.odd = Odd::Lost;
-        let mut last = self.last;
+    fn find(&mut self, live: usize) -> Planned {
+        self.last_unserved = Unserved::Anywhere;
+        let mut last = self.last_sizes;
         last.rotate_left(self.oldest);
         let differs = |step| self.habits.as_ref().map_or(0, |it| it.differs(step, live));
         let far = |step: usize| (differs(step), step.abs_diff(self.at));
@@ -361,13 +362,13 @@ impl Course {
         let places = self.clues.places(last).filter(alike);
         let nearest = places.min_by_key(|&step| far(step));
         let Some(step) = nearest else {
-            return Said::Nothing;
+            return Planned::Nothing;
         };
         self.at = step;
         self.at = self.at_distance(1).unwrap_or(self.steps.len());
         // It may be the wrong one of several.
-        self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
-        Said::Found(step)
+        self.doubt();
+        Planned::FoundStep(step)
     }
 
     /// The step at a distance from the cursor; `None` beyond the ends of a sequence that has any.

@@ -8,12 +8,12 @@ use std::ops::Range;
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rests(BTreeSet<Key>);
+pub(crate) struct RestingSteps(BTreeSet<Key>);
 
 /// The bytes that a step asks for, whether it is inside an iteration and not its first one, and the step.
 type Key = (usize, bool, u32);
 
-impl Rests {
+impl RestingSteps {
     /// The step rests now if it did not, and the other way round.
     pub(crate) fn flip(&mut self, bytes: usize, is_inside: bool, step: usize) {
         let key = (bytes, is_inside, step as u32);

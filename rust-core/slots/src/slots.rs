@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::cells::Cells;
-use crate::lane::{Course, Said};
+use crate::lane::{Course, Planned};
 use crate::layout::{GRANULE, Layout, Mistake, Slot};
 use crate::once::Once;
 use threads::Holders;
@@ -241,12 +241,12 @@ impl Slots {
             _ => self.assign(thread, bytes)?,
         };
         let step = match self.courses[lane as usize].ask(bytes, self.live) {
-            Said::Step(step) => step,
-            Said::Found(step) => {
+            Planned::Step(step) => step,
+            Planned::FoundStep(step) => {
                 self.counts.resyncs += 1;
                 step
             }
-            Said::Nothing => {
+            Planned::Nothing => {
                 self.needed = None;
                 self.refused = Some(Refused {
                     thread,

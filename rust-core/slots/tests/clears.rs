@@ -3,13 +3,15 @@
 
 use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
 
+mod layouts;
+use layouts::{pinned, slot};
+
 /// Three regions, of which the first is needed once; the loop asks for the second and the third, and empties the cache
 /// before it comes to the third.
 fn slots() -> Slots {
-    let slot = |region, granules: usize| Slot {
-        bytes: granules * GRANULE,
+    let slot = |region, granules| Slot {
         region,
-        offset: 0,
+        ..slot(granules, 0)
     };
     let layout = Layout {
         regions: [1, 2, 3].map(|it| it * GRANULE).to_vec(),
@@ -21,9 +23,7 @@ fn slots() -> Slots {
             clears: vec![2],
         }],
     };
-    let mut slots = Slots::new(&layout).unwrap();
-    (0..3).for_each(|region| slots.pinned(region, (region + 1) << 30));
-    slots
+    pinned(&layout)
 }
 
 fn use_once(slots: &mut Slots, granules: usize) {

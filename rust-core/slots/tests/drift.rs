@@ -1,40 +1,15 @@
 //! Lanes that lose their place, for a while and for good.
 #![allow(clippy::expect_used, reason = "tests")]
 
-use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
+use pinbuddy_slots::{GRANULE, Slots};
 
-const BASE: usize = 1 << 40;
-
-/// Slots one behind the other, of these sizes in granules, which a lane asks for in this order.
-fn row(sizes: &[usize]) -> Slots {
-    let mut offset = 0;
-    let mut slots = Vec::new();
-    for granules in sizes {
-        let (bytes, region) = (granules * GRANULE, 0);
-        slots.push(Slot {
-            bytes,
-            region,
-            offset,
-        });
-        offset += bytes;
-    }
-    let layout = Layout {
-        regions: vec![offset],
-        lanes: vec![Lane {
-            period: (0..slots.len() as u32).collect(),
-            ..Lane::default()
-        }],
-        slots,
-    };
-    let mut slots = Slots::new(&layout).expect("a layout");
-    slots.pinned(0, BASE);
-    slots
-}
+mod layouts;
+use layouts::{BASE, pinned, row};
 
 #[test]
 fn a_lane_that_does_something_else_for_good_is_given_up_until_it_comes_back() {
     let sizes: Vec<usize> = (0..100).map(|at| 1 + (at * 7) % 23).collect();
-    let mut slots = row(&sizes);
+    let mut slots = pinned(&row(&sizes));
     let round = |slots: &mut Slots| {
         let taken = sizes
             .iter()
@@ -69,7 +44,7 @@ fn a_lane_that_does_something_else_for_good_is_given_up_until_it_comes_back() {
 #[test]
 fn a_phase_that_the_plan_does_not_know_is_a_drift_and_no_reason_to_give_up() {
     let sizes: Vec<usize> = (0..100).map(|at| 1 + (at * 7) % 23).collect();
-    let mut slots = row(&sizes);
+    let mut slots = pinned(&row(&sizes));
     for _ in 0..200 {
         for &size in &sizes {
             if let Some(taken) = slots.request(0, size * GRANULE) {

@@ -3,17 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use pinbuddy_slots::{Counts, GRANULE, Lane, Layout, Lent, Slot, Slots};
+use pinbuddy_slots::{Counts, GRANULE, Layout, Lent, Slot, Slots};
 
-const BASE: usize = 1 << 40;
-
-fn learning(layout: &Layout) -> Slots {
-    let mut slots = Slots::learning(layout).unwrap();
-    for region in 0..layout.regions.len() {
-        slots.pinned(region, BASE * (region + 1));
-    }
-    slots
-}
+mod layouts;
+use layouts::{BASE, lane, learning, one, slot};
 
 /// A step: blocks that live until the way back, each with one that lives for a moment.
 fn step(slots: &mut Slots, sizes: &[usize]) -> u32 {
@@ -38,24 +31,14 @@ fn steps(sizes: &[usize]) -> Layout {
     let (mut slots, mut offset) = (Vec::new(), 0);
     for &size in sizes {
         for (granules, next) in [(size, size), (1, 0)] {
-            slots.push(Slot {
-                bytes: granules * GRANULE,
-                region: 0,
-                offset: offset * GRANULE,
-            });
+            slots.push(slot(granules, offset));
             offset += next;
         }
     }
-    let lane = Lane {
-        period: (0..slots.len() as u32).collect(),
-        turns: 1,
-        ..Lane::default()
-    };
-    Layout {
-        regions: vec![(offset + 1) * GRANULE, 50 * GRANULE],
-        slots,
-        lanes: vec![lane],
-    }
+    let steps = lane([], 0..slots.len() as u32);
+    let mut layout = one(offset + 1, slots, steps);
+    layout.regions.push(50 * GRANULE);
+    layout
 }
 
 /// Layers are alike, so sizes do not say which one it is.
@@ -84,21 +67,8 @@ fn a_lane_that_learns_begins_again_where_nothing_is_live() {
 
 #[test]
 fn when_other_streams_are_done_does_not_say_where_a_lane_is() {
-    let slot = |step: usize| Slot {
-        bytes: 3 * GRANULE,
-        region: 0,
-        offset: 3 * step * GRANULE,
-    };
-    let lane = Lane {
-        period: (0..12).collect(),
-        turns: 1,
-        ..Lane::default()
-    };
-    let mut slots = learning(&Layout {
-        regions: vec![36 * GRANULE],
-        slots: (0..12).map(slot).collect(),
-        lanes: vec![lane],
-    });
+    let places = (0..12).map(|step| slot(3, 3 * step)).collect();
+    let mut slots = learning(&one(36, places, lane([], 0..12)));
     for are_late in [true, true, false, true, false] {
         let mut late = Vec::new();
         for step in 0..12 {
@@ -217,21 +187,10 @@ fn a_request_takes_no_place_from_one_that_is_much_longer() {
 #[test]
 fn a_request_takes_no_cell_that_is_much_longer() {
     const MIB: usize = 1 << 20;
-    let slots = [(60 << 10, 0), (3, 60 << 10)].map(|(mib, offset)| Slot {
-        bytes: mib * MIB,
-        region: 0,
-        offset: offset * MIB,
-    });
-    let lane = Lane {
-        period: vec![0, 1],
-        turns: 1,
-        ..Lane::default()
-    };
-    let mut slots = learning(&Layout {
-        regions: vec![64 << 30],
-        slots: slots.to_vec(),
-        lanes: vec![lane],
-    });
+    let slots = [(60 << 10, 0), (3, 60 << 10)]
+        .map(|(mib, offset)| slot(mib * MIB / GRANULE, offset * MIB / GRANULE));
+    let layout = one((64 << 30) / GRANULE, slots.to_vec(), lane([], [0, 1]));
+    let mut slots = learning(&layout);
     for _ in 0..20 {
         assert_eq!(slots.request(0, MIB / 4), None);
     }
@@ -245,23 +204,10 @@ fn a_request_takes_no_cell_that_is_much_longer() {
 #[test]
 fn a_plan_of_long_slots_in_many_steps_is_ready_at_once() {
     const GRANULES: usize = 1 << 16;
-    let slot = |offset: usize, granules: usize| Slot {
-        bytes: granules * GRANULE,
-        region: 0,
-        offset: offset * GRANULE,
-    };
-    let mut slots: Vec<Slot> = (0..GRANULES).map(|at| slot(at, 1)).collect();
-    slots.push(slot(0, GRANULES));
-    let lane = Lane {
-        period: vec![GRANULES as u32; 4 << 20],
-        turns: 1,
-        ..Lane::default()
-    };
-    let layout = Layout {
-        regions: vec![GRANULES * GRANULE],
-        slots,
-        lanes: vec![lane],
-    };
+    let mut slots: Vec<Slot> = (0..GRANULES).map(|at| slot(1, at)).collect();
+    slots.push(slot(GRANULES, 0));
+    let steps = lane([], vec![GRANULES as u32; 4 << 20]);
+    let layout = one(GRANULES, slots, steps);
     let began = Instant::now();
     let mut slots = learning(&layout);
     let whole = |slots: &mut Slots, times| {

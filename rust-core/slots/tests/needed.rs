@@ -1,23 +1,16 @@
 //! A request whose place is in a region that a clear has returned.
 
-use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
+use pinbuddy_slots::{GRANULE, Slots};
+
+mod layouts;
+use layouts::{lane, one, slot};
 
 #[test]
 fn a_request_whose_region_was_returned_gets_its_slot_once_that_is_there() {
-    let slot = |region| Slot {
-        bytes: GRANULE,
-        region,
-        offset: 0,
-    };
-    let mut slots = Slots::new(&Layout {
-        regions: vec![GRANULE, GRANULE],
-        slots: vec![slot(0), slot(1)],
-        lanes: vec![Lane {
-            period: vec![0, 1],
-            ..Lane::default()
-        }],
-    })
-    .unwrap();
+    let mut layout = one(1, vec![slot(1, 0); 2], lane([], 0..2));
+    layout.regions.push(GRANULE);
+    layout.slots[1].region = 1;
+    let mut slots = Slots::new(&layout).unwrap();
     slots.pinned(0, 1 << 30);
     assert_eq!(slots.request(0, 1).map(|it| it.slot), Some(0));
     assert_eq!(slots.request(0, 1), None);

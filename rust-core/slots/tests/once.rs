@@ -3,31 +3,18 @@
 
 use std::collections::HashMap;
 
-use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
+use pinbuddy_slots::{GRANULE, Slots};
 use proptest::prelude::*;
+
+mod layouts;
+use layouts::{lane, pinned, row};
 
 /// Slots of so many granules, one behind the other, and so much room behind them.
 fn slots(granules: &[usize], room: usize) -> Slots {
-    let mut layout = Layout::default();
-    let mut offset = 0;
-    for &length in granules {
-        let bytes = length * GRANULE;
-        let region = 0;
-        layout.slots.push(Slot {
-            bytes,
-            region,
-            offset,
-        });
-        offset += bytes;
-    }
-    layout.lanes.push(Lane {
-        prologue: (0..granules.len() as u32).collect(),
-        ..Lane::default()
-    });
-    layout.regions.push(offset + room * GRANULE);
-    let mut slots = Slots::new(&layout).unwrap();
-    slots.pinned(0, 1 << 30);
-    slots
+    let mut layout = row(granules);
+    layout.lanes = vec![lane(0..granules.len() as u32, [])];
+    layout.regions[0] += room * GRANULE;
+    pinned(&layout)
 }
 
 #[test]

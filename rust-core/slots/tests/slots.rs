@@ -6,30 +6,14 @@ use pinbuddy_slots::{Borrowed, GRANULE, Lane, Layout, Lent, Slot, Slots};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const BASE: usize = 1 << 40;
-
-/// Regions that are pinned from the beginning, far from each other.
-fn pinned(layout: &Layout) -> Slots {
-    with_memory(layout, Slots::new(layout).unwrap())
-}
-
-/// The same, and the lanes learn.
-fn learning(layout: &Layout) -> Slots {
-    with_memory(layout, Slots::learning(layout).unwrap())
-}
-
-fn with_memory(layout: &Layout, mut slots: Slots) -> Slots {
-    for region in 0..layout.regions.len() {
-        slots.pinned(region, BASE * (region + 1));
-    }
-    slots
-}
+mod layouts;
+use layouts::{BASE, lane, learning, pinned, row, slot};
 
 /// Any layout: slots lie where they like.
 fn layouts() -> impl Strategy<Value = Layout> {
-    let slot = (1..20_usize, 0..2_u32, 0..100_usize);
+    let places = (1..20_usize, 0..2_u32, 0..100_usize);
     (
-        vec(slot, 1..40),
+        vec(places, 1..40),
         vec((vec(0..40_u32, 0..20), vec(0..40_u32, 0..40)), 0..4),
     )
         .prop_map(|(slots, lanes)| {
@@ -37,9 +21,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
             let slots: Vec<Slot> = slots
                 .into_iter()
                 .map(|(granules, region, at)| Slot {
-                    bytes: granules * GRANULE,
                     region,
-                    offset: at * GRANULE,
+                    ..slot(granules, at)
                 })
                 .collect();
             let most = slots.len() as u32;
@@ -201,32 +184,6 @@ proptest! {
     }
 }
 
-/// `count` slots one behind the other, of these sizes in granules.
-fn row(sizes: &[usize]) -> Layout {
-    let mut offset = 0;
-    let slots = sizes.iter().map(|granules| {
-        let bytes = granules * GRANULE;
-        let region = 0;
-        let slot = Slot {
-            bytes,
-            region,
-            offset,
-        };
-        offset += bytes;
-        slot
-    });
-    let slots: Vec<Slot> = slots.collect();
-    let period = (0..slots.len() as u32).collect();
-    Layout {
-        regions: vec![offset],
-        slots,
-        lanes: vec![Lane {
-            period,
-            ..Lane::default()
-        }],
-    }
-}
-
 /// Numbers that differ from seed to seed.
 fn random(seed: &mut u64) -> usize {
     *seed ^= *seed << 13;
@@ -339,16 +296,7 @@ fn what_the_plan_leaves_idle_is_lent_and_comes_back() {
 #[test]
 fn threads_get_the_lanes_that_begin_as_they_do() {
     let mut layout = row(&[1, 2]);
-    layout.lanes = vec![
-        Lane {
-            prologue: vec![0],
-            ..Lane::default()
-        },
-        Lane {
-            period: vec![1],
-            ..Lane::default()
-        },
-    ];
+    layout.lanes = vec![lane([0], []), lane([], [1])];
     let mut slots = pinned(&layout);
     assert_eq!(slots.request(7, 2 * GRANULE).unwrap().slot, 1);
     assert_eq!(slots.request(3, GRANULE).unwrap().slot, 0);

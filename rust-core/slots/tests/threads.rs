@@ -1,6 +1,9 @@
 //! Threads that end and others that begin: who has which lane.
 
-use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
+use pinbuddy_slots::{GRANULE, Layout, Slots};
+
+mod layouts;
+use layouts::{lane, one, pinned, slot};
 
 /// A lane for each of these sequences of sizes in granules, each slot in a place of its own.
 fn slots(lanes: &[&[usize]]) -> Slots {
@@ -9,32 +12,14 @@ fn slots(lanes: &[&[usize]]) -> Slots {
     for sizes in lanes {
         let first = layout.slots.len() as u32;
         layout.slots.extend(sizes.iter().map(|&granules| {
-            let bytes = granules * GRANULE;
-            offset += bytes;
-            Slot {
-                bytes,
-                region: 0,
-                offset: offset - bytes,
-            }
+            offset += granules;
+            slot(granules, offset - granules)
         }));
-        layout.lanes.push(Lane {
-            prologue: (first..layout.slots.len() as u32).collect(),
-            ..Lane::default()
-        });
+        let own = first..layout.slots.len() as u32;
+        layout.lanes.push(lane(own, []));
     }
-    layout.regions = vec![offset];
-    let mut slots = Slots::new(&layout).unwrap();
-    slots.pinned(0, 1 << 30);
-    slots
-}
-
-/// One of so many granules, so many of them behind the region's begin.
-fn slot(granules: usize, at: usize) -> Slot {
-    Slot {
-        bytes: granules * GRANULE,
-        region: 0,
-        offset: at * GRANULE,
-    }
+    layout.regions = vec![offset * GRANULE];
+    pinned(&layout)
 }
 
 /// A thread asks for these sizes in granules and frees each block at once: the slots it got.
@@ -62,17 +47,8 @@ fn the_next_thread_has_the_lane_of_one_that_has_ended() {
 /// As a record has it whose threads end before the next ones begin: an epoch's batches, and an evaluation's.
 #[test]
 fn the_next_thread_goes_on_where_the_one_before_has_ended() {
-    let mut layout = Layout {
-        regions: vec![15 * GRANULE],
-        slots: vec![slot(1, 0), slot(2, 1), slot(4, 3), slot(8, 7)],
-        lanes: vec![Lane {
-            period: vec![0, 1, 2, 3],
-            ..Lane::default()
-        }],
-    };
-    layout.lanes[0].prologue = vec![1];
-    let mut slots = Slots::new(&layout).unwrap();
-    slots.pinned(0, 1 << 30);
+    let places = vec![slot(1, 0), slot(2, 1), slot(4, 3), slot(8, 7)];
+    let mut slots = pinned(&one(15, places, lane([1], 0..4)));
     assert_eq!(runs(&mut slots, 0, &[2]), [Some(1)]);
     slots.thread_ended(0);
     for epoch in 0..3 {
@@ -88,17 +64,8 @@ fn the_next_thread_goes_on_where_the_one_before_has_ended() {
 /// An evaluation comes first, and the training's last batch is another one than in the record.
 #[test]
 fn a_thread_finds_its_steps_behind_those_of_another_kind() {
-    let layout = Layout {
-        regions: vec![20 * GRANULE],
-        slots: vec![slot(4, 0), slot(4, 4), slot(4, 8), slot(1, 12)],
-        lanes: vec![Lane {
-            prologue: vec![0, 1, 2],
-            period: vec![3],
-            ..Lane::default()
-        }],
-    };
-    let mut slots = Slots::new(&layout).unwrap();
-    slots.pinned(0, 1 << 30);
+    let places = vec![slot(4, 0), slot(4, 4), slot(4, 8), slot(1, 12)];
+    let mut slots = pinned(&one(20, places, lane(0..3, [3])));
     assert_eq!(runs(&mut slots, 0, &[4, 4, 4]), [Some(0), Some(1), Some(2)]);
     slots.thread_ended(0);
     assert_eq!(runs(&mut slots, 0, &[1, 1, 2])[..2], [Some(3), Some(3)]);
@@ -169,16 +136,8 @@ fn between_two_threads_nobody_else_has_their_lane() {
 
 #[test]
 fn a_lane_that_was_given_up_is_another_threads_from_the_beginning() {
-    let layout = Layout {
-        regions: vec![3 * GRANULE],
-        slots: vec![slot(1, 0), slot(2, 1)],
-        lanes: vec![Lane {
-            period: vec![0, 1],
-            ..Lane::default()
-        }],
-    };
-    let mut slots = Slots::new(&layout).unwrap();
-    slots.pinned(0, 1 << 30);
+    let places = vec![slot(1, 0), slot(2, 1)];
+    let mut slots = pinned(&one(3, places, lane([], 0..2)));
     runs(&mut slots, 0, &[1]);
     runs(&mut slots, 0, &[7; 20_000]);
     assert!(slots.has_given_up());
@@ -189,15 +148,9 @@ fn a_lane_that_was_given_up_is_another_threads_from_the_beginning() {
 
 #[test]
 fn a_thread_that_has_ended_foresees_no_clear() {
-    let mut layout = Layout {
-        regions: vec![GRANULE],
-        slots: vec![slot(1, 0)],
-        lanes: vec![Lane::default()],
-    };
-    layout.lanes[0].period = vec![0];
+    let mut layout = one(1, vec![slot(1, 0)], lane([], [0]));
     layout.lanes[0].clears = vec![0];
-    let mut slots = Slots::new(&layout).unwrap();
-    slots.pinned(0, 1 << 30);
+    let mut slots = pinned(&layout);
     runs(&mut slots, 0, &[1]);
     assert!(slots.foresees_a_clear());
     slots.thread_ended(0);

@@ -1,9 +1,8 @@
-//! Few blocks: beam search and exact search in turns, of all blocks and of what is left after some were joined.
+//! Few blocks: exact search within rising efforts, of all blocks and of those that are left after some were joined.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Best, Effort};
-use crate::beam::{self, Style};
 use crate::exact::{self, Outcome};
 use crate::instance::Instance;
 use crate::join::Joined;
@@ -11,8 +10,6 @@ use crate::order::rankings;
 use crate::problem::Problem;
 use crate::random::Random;
 
-/// How many beams a round has.
-const BEAMS: usize = 3;
 /// How far above the bound searches look, in eighths of the way to the best that is known.
 const EIGHTHS: [u64; 5] = [0, 8, 4, 2, 1];
 
@@ -70,16 +67,14 @@ impl<'r> Rounds<'r> {
             random: Random::new(thread as u64),
             effort,
         };
-        let (mut width, mut steps) = (8, 10_000);
+        let mut steps = 10_000;
         for round in 0.. {
             if rounds.stop() {
                 return;
             }
             for view in views {
                 rounds.exact(view, round, steps);
-                rounds.beams(view, round, width);
             }
-            width += width / 2;
             steps += steps / 2;
         }
     }
@@ -108,30 +103,6 @@ impl<'r> Rounds<'r> {
         let peak = blocks.map(|(block, offset)| block.size + offset).max();
         self.best
             .offer(peak.unwrap_or(0), &offsets, by, self.effort);
-    }
-
-    /// At the bound; then halfway to the best that is known, or nearer to that, for as long as something is found.
-    fn beams(&mut self, view: &View, round: usize, width: usize) {
-        for turn in 0..BEAMS {
-            let turn = (turn + self.thread) % BEAMS + round * BEAMS;
-            let style = Style::of(turn, width, &mut self.random);
-            self.beam(view, 0, style);
-            while self.beam(view, 4, style) || self.beam(view, 7, style) {}
-        }
-    }
-
-    /// Whether it found something.
-    fn beam(&self, view: &View, eighths: u64, style: Style) -> bool {
-        if self.done(view) {
-            return false;
-        }
-        let capacity = self.capacity(view, eighths);
-        let found = beam::search(&view.problem, capacity, style, &|| self.done(view));
-        let any = found.is_some();
-        if let Some(offsets) = found {
-            self.offer(view, offsets, "beam search");
-        }
-        any
     }
 
     /// By one of the rankings.

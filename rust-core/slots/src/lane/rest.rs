@@ -1,45 +1,46 @@
 //! Where a lane that learns may begin anew: between two iterations, as few bytes are in use.
 
-use super::{Course, Odd, Said, Sure};
+use super::{Course, Planned, Position, Unserved};
 use crate::habits::News;
-use crate::rests::Rests;
+use crate::rests::RestingSteps;
 
 impl Course {
     /// The program is between two iterations, and the lane is elsewhere: goes to the next step at which it may be.
     #[cold]
-    pub(super) fn ask_at_rest(&mut self, bytes: usize, live: usize) -> Said {
+    pub(super) fn ask_at_rest(&mut self, bytes: usize, live: usize) -> Planned {
         let Some(step) = self.step_at_rest(bytes) else {
-            let said = self.ask_in_doubt(bytes, live);
-            self.odd = Odd::Lost;
-            return said;
+            let planned = self.ask_in_doubt(bytes, live);
+            self.last_unserved = Unserved::Anywhere;
+            return planned;
         };
         self.at = step;
         self.at = self.at_distance(1).unwrap_or(self.steps.len());
-        self.sure = Sure::Yes;
-        Said::Found(step)
+        self.position = Position::Known;
+        Planned::FoundStep(step)
     }
 
     /// The step at which a request of so many bytes may begin where the program rests. O(log steps), and O(steps) once
     /// after each period that has changed what a rest is.
     pub(super) fn step_at_rest(&mut self, bytes: usize) -> Option<usize> {
-        if self.rests.is_none() {
+        if self.resting_steps.is_none() {
             let habits = self.habits.as_ref()?;
-            let mut rests = Rests::default();
-            for step in (0..self.steps.len()).filter(|&step| habits.rests_at(step)) {
-                rests.flip(self.steps[step].1, self.is_inside(step), step);
+            let mut resting = RestingSteps::default();
+            for step in (0..self.steps.len()).filter(|&step| habits.is_resting_at(step)) {
+                resting.flip(self.steps[step].1, self.is_inside(step), step);
             }
-            self.rests = Some(rests);
+            self.resting_steps = Some(resting);
         }
-        self.rests.as_ref()?.find(bytes, self.at, self.period)
+        let resting = self.resting_steps.as_ref()?;
+        resting.find(bytes, self.at, self.period)
     }
 
     /// Keeps the list of steps at rest what it says.
     #[cold]
     pub(super) fn hear(&mut self, news: News, step: usize) {
         let is_inside = self.is_inside(step);
-        match (news, &mut self.rests) {
-            (News::Step, Some(rests)) => rests.flip(self.steps[step].1, is_inside, step),
-            (News::Rest, rests) => *rests = None,
+        match (news, &mut self.resting_steps) {
+            (News::Step, Some(resting)) => resting.flip(self.steps[step].1, is_inside, step),
+            (News::Rest, resting) => *resting = None,
             _ => {}
         }
     }

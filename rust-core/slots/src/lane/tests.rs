@@ -5,6 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::layout::GRANULE;
 
+impl Course {
+    /// As if no request had moved the cursor.
+    pub(crate) fn corrupt_cursor(&mut self) {
+        self.at = 0;
+    }
+}
+
 /// Steps of these granules, the first of which are the prologue, in a period of two iterations.
 fn course(granules: &[usize], prologue: usize) -> Course {
     let slot = |(index, &it): (usize, &usize)| Slot {
@@ -31,7 +38,7 @@ fn by_looking_at_all(course: &Course, bytes: usize) -> Option<usize> {
     let begins = (period..count).step_by(course.iteration.max(1));
     let mut all = begins.chain(at..count).chain(period..at);
     let habits = course.habits.as_ref().unwrap();
-    all.find(|&step| course.steps[step].1 == bytes && habits.rests_at(step))
+    all.find(|&step| course.steps[step].1 == bytes && habits.is_resting_at(step))
 }
 
 proptest! {
@@ -64,6 +71,6 @@ proptest! {
 fn a_lost_lane_takes_no_step_of_another_size_though_the_hashes_are_equal() {
     let mut course = course(&[1, 2, 3, 1], 0);
     course.clues.mistake([0, 0, 9 * GRANULE], 1);
-    course.sure = Sure::Lost;
-    assert_eq!(course.ask(9 * GRANULE, 0), Said::Nothing);
+    course.position = Position::Lost;
+    assert_eq!(course.ask(9 * GRANULE, 0), Planned::Nothing);
 }

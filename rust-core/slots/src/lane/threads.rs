@@ -1,18 +1,16 @@
 //! How a lane begins with a thread, and goes on with the next one.
 
-use super::{Course, Odd, Sure};
-use crate::align::Doubt;
+use super::{Course, Position, Unserved};
 use crate::clues::CLUE;
 
 impl Course {
     /// From its first step again, for another thread. What was learned of its blocks stays.
     pub(crate) fn begin_anew(&mut self) {
         self.at = 0;
-        self.sure = Sure::Yes;
-        self.last = [0; CLUE];
-        self.odd = Odd::Lost;
-        self.put = None;
-        self.drift.is_sure();
+        self.position = Position::Known;
+        self.last_sizes = [0; CLUE];
+        self.last_unserved = Unserved::Anywhere;
+        self.drift.fits();
     }
 
     /// The same, but from a step with `bytes` on, where it has one: it may be the wrong one of several.
@@ -21,7 +19,7 @@ impl Course {
         self.begin_anew();
         if let Some(step) = step {
             self.at = step;
-            self.sure = Sure::InDoubt(Doubt::new(self.habits.is_some()));
+            self.doubt();
         }
     }
 
@@ -41,14 +39,14 @@ impl Course {
 
     /// The lane's thread has ended. What it was unsure of says nothing of the next one.
     pub(crate) fn thread_ended(&mut self) {
-        if !matches!(self.sure, Sure::Yes) || self.drift.is_given_up() {
+        if !self.is_known() || self.drift.is_given_up() {
             self.begin_anew();
         }
     }
 
     /// Whether the lane is sure that a request of `bytes` comes next.
     pub(crate) fn goes_on_with(&self, bytes: usize) -> bool {
-        matches!(self.sure, Sure::Yes) && self.bytes(self.at) == Some(bytes)
+        self.is_known() && self.bytes(self.at) == Some(bytes)
     }
 
     /// Whether the lane may begin with a request of `bytes`.

@@ -56,7 +56,7 @@ impl Slots {
     fn wanted_regions(&self) -> Vec<bool> {
         let mut wanted = vec![false; self.bases.len()];
         for course in &self.courses {
-            for slot in course.soon(course.len()) {
+            for slot in course.next_slots(course.len()) {
                 wanted[self.places[slot as usize].slot.region as usize] = true;
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::cells::Wanted;
-use crate::lane::{Course, Odd};
+use crate::lane::{Course, Unserved};
 use crate::layout::GRANULE;
 
 use super::{Borrowed, Lent, Loan, Place, Slots};
@@ -80,7 +80,7 @@ impl Slots {
             return Some(Lent::Place(self.grant(bytes, found)));
         }
         let course = &self.courses[lane as usize];
-        let Odd::For(step) = course.odd() else {
+        let Unserved::InsteadOf(step) = course.last_unserved() else {
             let found = self.best_fit(bytes, most(bytes), 0..own, None)?;
             return Some(Lent::Place(self.grant(bytes, found)));
         };
@@ -119,8 +119,8 @@ impl Slots {
         // Where nothing that is idle is long enough, nothing has to be weighed.
         self.best_fit(bytes, usize::MAX, within.clone(), None)?;
         let others = || {
-            let soon = self.courses.iter().flat_map(|it| it.soon(steps + 1));
-            let others = soon.filter(|&slot| Some(slot) != stands_for);
+            let next = self.courses.iter().flat_map(|it| it.next_slots(steps + 1));
+            let others = next.filter(|&slot| Some(slot) != stands_for);
             others.map(|slot| &self.places[slot as usize])
         };
         let longer = others().filter(|it| it.slot.bytes / 2 > bytes);
@@ -168,8 +168,8 @@ impl Slots {
 
     /// What the next steps of all lanes want.
     fn wanted(&self, steps: usize) -> Wanted {
-        let soon = self.courses.iter().flat_map(|it| it.soon(steps));
-        let runs = soon.map(|slot| self.places[slot as usize].cells.clone());
+        let next = self.courses.iter().flat_map(|it| it.next_slots(steps));
+        let runs = next.map(|slot| self.places[slot as usize].cells.clone());
         self.cells.wanted(runs)
     }
 
