@@ -8,7 +8,7 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::file::MOST_REGION;
 use pinbuddy_plan::{Options, Plan, check_plan, plan};
 
-mod programs;
+use crate::programs;
 use programs::{Random, record};
 
 const GIB: u64 = 1 << 30;

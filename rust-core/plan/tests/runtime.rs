@@ -8,7 +8,7 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, Plan, plan};
 use pinbuddy_slots::Slots;
 
-mod programs;
+use crate::programs;
 use programs::{Training, changed, record, shifted, twice};
 
 fn slots(plan: &Plan) -> Slots {
