@@ -8,4 +8,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_MMAP_THRESHOLD_=4000000000
-PINBUDDY_PROGRAMS=${1:-1000000} cargo test --release --locked --package pinbuddy-replay --test never_worse -- --nocapture
+PINBUDDY_PROGRAMS=${1:-1000000} cargo test --release --locked --package pinbuddy-replay --test all -- never_worse:: --skip device_ --nocapture

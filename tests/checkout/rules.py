@@ -90,6 +90,16 @@ def shape(files: Files) -> Iterator[str]:
             yield f"{path}: the last line does not end"
 
 
+def integration_tests(files: Files) -> Iterator[str]:
+    """Where a crate's integration tests are one program, a file that it leaves out would never run."""
+    for path in files:
+        folder, name = posixpath.split(path)
+        program = files.get(f"{folder}/all.rs")
+        if posixpath.basename(folder) == "tests" and program and name.endswith(".rs") and name != "all.rs":
+            if f"\nmod {name.removesuffix('.rs')};\n" not in program:
+                yield f"{path}:1: {folder}/all.rs has no `mod {name.removesuffix('.rs')};`, so it never runs"
+
+
 def safe_crates(files: Files) -> Iterator[str]:
     for crate in SAFE:
         if "#![forbid(unsafe_code)]" not in files.get(f"{crate}/src/lib.rs", ""):

@@ -22,6 +22,9 @@ class ThisCheckout(unittest.TestCase):
     def test_crates_that_forbid_unsafe_code(self):
         self.assertEqual([*rules.safe_crates(FILES)], [])
 
+    def test_integration_tests_that_run(self):
+        self.assertEqual([*rules.integration_tests(FILES)], [])
+
     def test_workflows(self):
         self.assertEqual([*rules.workflows(FILES)], [])
 
@@ -53,6 +56,10 @@ class WhatBreaksARule(unittest.TestCase):
     def test_crates_that_allow_unsafe_code(self):
         files = {f"{crate}/src/lib.rs": "#![forbid(unsafe_code)]" for crate in rules.SAFE[1:]}
         self.complaints(rules.safe_crates, files, rules.SAFE[0])
+
+    def test_integration_tests_that_never_run(self):
+        files = {"a/tests/all.rs": "//! A.\n\nmod one;\n", "a/tests/one.rs": "", "a/tests/two.rs": "", "b/tests/three.rs": ""}
+        self.complaints(rules.integration_tests, files, "a/tests/two.rs:1: a/tests/all.rs has no `mod two;`")
 
     def test_workflows(self):
         text = "    runs-on: x\n    steps:\n      - run: ci/lint.sh\n      - run: |\n          curl x | sh\n"

@@ -54,7 +54,7 @@ def start(name: str, settings: dict[str, str], folder: Path, quick: bool) -> lis
     own = {key: value for key, value in os.environ.items() if not key.startswith("BUDDY_")}
     ranks = RANKS.get(name, 1)
     own |= {"PINBUDDY_SIM_DEVICES": str(ranks), "OMP_NUM_THREADS": "1"} if ranks > 1 else {}
-    command = [sys.executable]
+    command = [os.environ.get("PYTHON_EXEC", sys.executable)]  # torchrun's variable
     if ranks > 1:
         command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     command += [str(FOLDER / f"{name}.py"), *SIZES.get(name, []), *(["--quick"] if quick else [])]

@@ -16,7 +16,7 @@ import pytest
 from measure import environment
 from plugin import IS_PLUGIN
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
-from start import start
+from start import Zygote, start
 
 BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
@@ -51,6 +51,7 @@ MARKS = [
     "release: depends on the library, so it is in the pass with the released one as well as in that with assertions",
     "fork_wheel: needs a torch that is a fork, and no plug-in; in the pass with the released library",
     "real_start(why): its programs import torch themselves, and are not forked",
+    "whole_end(why): its programs end as after a real start, torch's own objects included",
     "slow(why): run only with `cargo xtask test --all`, or PINBUDDY_TEST_ALL=1",
 ]
 
@@ -146,6 +147,12 @@ class Outcome:
         return [line for line in self.stderr.splitlines() if line.startswith("pinbuddy: ")]
 
 
+def forking(which: str = "fork") -> str:
+    """An interpreter for others to start, by its path or as `python`: one that forks, where programs are forked."""
+    python = interpreter(which)
+    return python if ALL or which == "fork" and not IS_PLUGIN else str(Zygote.of(python).python)
+
+
 def command_line(*arguments, python: str = sys.executable, **variables: str) -> subprocess.CompletedProcess:
     """``python -m pinbuddy``, forked where programs are."""
     program = f"""
@@ -163,14 +170,14 @@ def run(request):
     may_fork = not ALL and not request.node.get_closest_marker("real_start")
     # A fork wheel's torch cannot be imported without the library.
     forked = {"stock": may_fork, "fork": may_fork and IS_PLUGIN}
+    ends_wholly = request.node.get_closest_marker("whole_end") is not None
 
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
         if not from_minor(10) and ALLOC_CONF in variables:
             variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
         skip_on_a_real_gpu(program, variables)
-        done = start(
-            interpreter(which), textwrap.dedent(program), environment(**variables), timeout=300, forked=forked[which]
-        )
+        text, own = textwrap.dedent(program), environment(**variables)
+        done = start(interpreter(which), text, own, 300, forked[which], ends_wholly)
         if check and done.returncode != 0:
             pytest.fail(f"{which} exited with {done.returncode}:\n{done.stderr}")
         return Outcome(done)

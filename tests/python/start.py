@@ -7,34 +7,41 @@ library in it.
 """
 
 import atexit
-import json
 import os
 import signal
 import socket
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
+from forked import Child
+
 HERE = Path(__file__).parent
-# Variables that our library reads when it is loaded, or the simulator at the first CUDA call.
-READ_LATE = ("BUDDY_", "PINBUDDY_SIM_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+# Of PyTorch's settings one is read while torch is imported: which allocator there is.
+SETTINGS, BACKEND = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"), "backend:"
+# Variables that our library reads when it is loaded, or the simulator at the first CUDA call, or PyTorch's allocators at their first
+# request (`test_start.py` holds the last to it).
+READ_LATE = (
+    "BUDDY_", "PINBUDDY_SIM_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", *SETTINGS,
+    # Where packages are found, the plug-in among them, but no other torch; and whether torch looks for it.
+    "PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD",
+)
 # Variables that tests' own programs read. A name that is missing here costs a real start.
 OF_PROGRAMS = (
-    "CHANGE", "CLEAR", "EPOCHS", "EVALUATES", "FAILS", "FILE", "GROWS", "KIND", "LIVE", "RUNS", "SEED", "SIZES", "SNAPSHOT", "STEPS",
-    "STREAMS", "TRACE", "VARY",
+    "PINBUDDY_TEST_TRACE", "PYTHON_EXEC", "CHANGE", "CLEAR", "EPOCHS", "EVALUATES", "FAILS", "FILE", "GROWS", "KIND", "LIVE", "RUNS", "SEED",
+    "SIZES", "SNAPSHOT", "STEPS", "STREAMS", "TRACE", "VARY",
 )
 # For the zygote only: torch must not load our library, and numpy must not start threads, which children would lack.
 WAITING = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def start(
-    python: str, program: str, environment: dict[str, str], timeout: float, forked: bool
+    python: str, program: str, environment: dict[str, str], timeout: float, forked: bool, ends_wholly: bool = False
 ) -> subprocess.CompletedProcess:
     """Runs the program as ``python -c`` would, in this folder; ``forked`` where its settings allow it."""
     if forked and early_settings(environment) == EARLY:
-        if python not in Zygote.running:
-            Zygote.running[python] = Zygote(python)
-        return Zygote.running[python].run(program, environment, timeout)
+        return Zygote.of(python, ends_wholly).run(program, environment, timeout)
     return subprocess.run(
         [python, "-c", program],
         # For importing `program.py`.
@@ -50,7 +57,11 @@ def early_settings(environment) -> dict[str, str]:
     """Settings that may be read while torch is imported, or before."""
     # pytest stores the test's name there.
     late = (*READ_LATE, *OF_PROGRAMS, "PYTEST_")
-    return {name: value for name, value in environment.items() if not name.startswith(late)}
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(late) or name in SETTINGS and BACKEND in value
+    }
 
 
 EARLY = early_settings(os.environ)
@@ -59,48 +70,55 @@ EARLY = early_settings(os.environ)
 class Zygote:
     """The process that has imported torch: one for each interpreter and test process."""
 
-    running: dict[str, "Zygote"] = {}
+    running: dict[tuple[str, bool], "Zygote"] = {}
 
-    def __init__(self, python: str):
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+    @classmethod
+    def of(cls, python: str, ends_wholly: bool = False) -> "Zygote":
+        key = python, ends_wholly
+        if key not in cls.running:
+            cls.running[key] = cls(*key)
+        return cls.running[key]
+
+    def __init__(self, python: str, ends_wholly: bool):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = f"{self.folder.name}/zygote"
+        # A program that forks what `python` would run: for programs that others start, by this name. Not for settings that are
+        # read while torch is imported.
+        self.python = Path(self.folder.name) / "bin/python"
+        self.python.parent.mkdir()
+        self.python.write_text(f'#!/bin/sh\nexec "{python}" -IS "{HERE}/forked.py" "{self.path}" "$@"\n')
+        self.python.chmod(0o755)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self.path)
+            listener.listen(64)
             self.process = subprocess.Popen(
-                [python, str(HERE / "zygote.py"), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=EARLY | WAITING,
-                stdin=subprocess.DEVNULL,
+                [python, str(HERE / "zygote.py"), str(listener.fileno())],
+                pass_fds=[listener.fileno()],
+                env=EARLY | WAITING | ({"PINBUDDY_TEST_END": "whole"} if ends_wholly else {}),
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
             )
         atexit.register(self.end)
 
     def end(self) -> None:
-        """Closes the socket, which ends the process."""
-        self.control.close()
-        self.process.wait()
+        """Closes its standard input, which ends the process."""
+        self.process.communicate()
+        self.folder.cleanup()
 
     def run(self, program: str, environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess:
         """As `subprocess.run` with its output captured."""
-        request = {"program": program, "environment": environment, "folder": str(HERE)}
         (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         try:
-            message = json.dumps(request).encode()
-            socket.send_fds(self.control, [message], [0, to_out, to_err])
+            child = Child(self.path, program, environment, str(HERE), [0, to_out, to_err])
         finally:
             os.close(to_out)
             os.close(to_err)
-        child = int(self.receive())
         with ThreadPoolExecutor(2) as pool:
             read = [pool.submit(open(it, encoding="utf-8").read) for it in (out, err)]
             late = wait(read, timeout).not_done
             if late:
-                os.kill(child, signal.SIGKILL)
-        status = int(self.receive())
+                os.kill(child.id, signal.SIGKILL)
+        status = child.wait()
         if late:
             raise subprocess.TimeoutExpired(program, timeout)
         return subprocess.CompletedProcess(program, status, *(it.result() for it in read))
-
-    def receive(self) -> bytes:
-        message = self.control.recv(64)
-        if not message:
-            raise RuntimeError(f"zygote.py ended with status {self.process.wait()}; it says why on standard error")
-        return message

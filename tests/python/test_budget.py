@@ -4,10 +4,10 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import forking
 from measure import environment
 
 STATE = """
@@ -42,7 +42,7 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
     program = "\n".join(line[4:] for line in STATE.splitlines())
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", program],
+            [forking(), "-c", program],
             env=environment(**settings, LOCAL_RANK=rank),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -8,6 +8,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from conftest import forking
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "PINBUDDY_SIM_SHARED": 1}
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -157,14 +158,15 @@ def test_a_data_loader_over_a_pinned_data_set(run, tmp_path, start):
     program = tmp_path / "data.py"
     program.write_text(DATA)
     start_it = f"""
-import subprocess, sys
-done = subprocess.run([sys.executable, {str(program)!r}, {start!r}], capture_output=True, text=True)
+import os, subprocess, sys
+python = os.environ["PYTHON_EXEC"]
+done = subprocess.run([python, {str(program)!r}, {start!r}], capture_output=True, text=True)
 assert done.returncode == 0, done.stderr
 print(done.stderr, file=sys.stderr)
 print(done.stdout)
 """
-    assert run(start_it, "stock", PINBUDDY_SIM_SHARED=1).value == [1]
-    outcome = run(start_it, **SETTINGS)
+    assert run(start_it, "stock", PINBUDDY_SIM_SHARED=1, PYTHON_EXEC=forking("stock")).value == [1]
+    outcome = run(start_it, **SETTINGS, PYTHON_EXEC=forking())
     assert outcome.value == [1] and outcome.warnings == [], outcome.stderr
 
 
@@ -258,12 +260,12 @@ def test_nothing_is_said_where_children_read_all(run, settings):
 @pytest.mark.parametrize("fork", ["share", "hide"])
 def test_the_doctor_says_what_children_have(run, fork):
     program = """
-    import json, subprocess, sys
-    command = [sys.executable, "-m", "pinbuddy", "doctor"]
+    import json, os, subprocess
+    command = [os.environ["PYTHON_EXEC"], "-m", "pinbuddy", "doctor"]
     text, data = (subprocess.run(command + more, capture_output=True, text=True).stdout for more in ([], ["--json"]))
     print(json.dumps([text, json.loads(data)["children"]]))
     """
-    text, children = run(program, BUDDY_FORK=fork).value
+    text, children = run(program, BUDDY_FORK=fork, PYTHON_EXEC=forking()).value
     assert children == fork
     said = {"share": "read and write pinned blocks", "hide": "crash where they read"}[fork]
     assert f"children      {said}" in text

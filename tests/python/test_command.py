@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pinbuddy
 import pytest
-from conftest import command_line
+from conftest import command_line, forking
 from measure import environment
 from pinbuddy import _tools, _try
 from pinbuddy.__main__ import main, settings_table
@@ -106,6 +106,7 @@ def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, package_alone):
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.real_start("torch is another")
 def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alone):
     import torch
 
@@ -160,7 +161,7 @@ PRINTING = [
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
 def test_a_full_disk_is_said_and_a_reader_may_leave(arguments):
-    typed = [sys.executable, "-m", "pinbuddy", *arguments]
+    typed = [forking(), "-m", "pinbuddy", *arguments]
 
     def onto(stdout):
         return subprocess.run(typed, env=environment(), stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=300)

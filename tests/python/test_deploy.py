@@ -10,6 +10,7 @@ from pathlib import Path
 import pinbuddy
 import pytest
 import yaml
+from conftest import forking
 from documents import ROOT, blocks
 
 PAGE = ROOT / "docs/deploy.md"
@@ -34,7 +35,7 @@ def quantity(text: str) -> int:
 
 def run(command: list[str], **variables: str) -> subprocess.CompletedProcess:
     own = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")} | variables
-    own["PATH"] = f"{Path(sys.executable).parent}:{own['PATH']}"
+    own["PATH"] = f"{Path(forking()).parent}:{Path(sys.executable).parent}:{own['PATH']}"
     return subprocess.run(command, env=own, capture_output=True, text=True, timeout=300)
 
 

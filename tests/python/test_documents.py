@@ -15,6 +15,7 @@ from pathlib import Path
 import documents
 import pytest
 import yaml
+from conftest import forking
 from documents import ELSEWHERE, ROOT, VARIES, agrees, all_documents, blocks, commands, elsewhere
 
 # In place of cargo, which the tested environment need not have: the tests are in the simulator already, and the commands of a
@@ -71,7 +72,10 @@ def folder(tmp_path, trace):
 def run(command: list[str], folder: Path, bin: Path, **variables: str) -> subprocess.CompletedProcess:
     """As a user who has set nothing, with this environment's programs on the PATH."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")} | variables
-    own["PATH"] = f"{bin}:{Path(sys.executable).parent}:{own['PATH']}"
+    # `pinbuddy top` looks at the process that it has started.
+    python = sys.executable if "--launch" in command[-1] else forking()
+    own["PYTHON_EXEC"] = python
+    own["PATH"] = f"{bin}:{Path(python).parent}:{Path(sys.executable).parent}:{own['PATH']}"
     done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{shlex.join(command)} ends with {done.returncode}\n{done.stdout}{done.stderr}"
     return done
@@ -86,7 +90,7 @@ RUN = [README, *(it for it in all_documents() if it != ROOT / "README.md" and ru
 def test_what_is_typed_works_and_shows_what_it_is_said_to(document, folder, bin):
     for kind, text in blocks(document):
         if kind == "python":
-            run([sys.executable, "-c", text], folder, bin)
+            run(["python", "-c", text], folder, bin)
         exported = ""
         for typed, comment, shown in commands(text) if kind == "console" else ():
             if typed.startswith("export "):
@@ -101,7 +105,7 @@ def test_what_is_typed_works_and_shows_what_it_is_said_to(document, folder, bin)
 def test_what_the_readme_shows_in_python_pins_what_it_asks_for(folder, bin):
     [text] = [text for kind, text in blocks(ROOT / "README.md") if kind == "python"]
     text += "import time; time.sleep(3); print(pinbuddy.stats()['engine']['pinned_bytes']['peak'] / batch.nbytes)"
-    assert float(run([sys.executable, "-c", text], folder, bin).stdout.split()[-1]) <= 1.25
+    assert float(run(["python", "-c", text], folder, bin).stdout.split()[-1]) <= 1.25
 
 
 def test_every_command_that_is_not_run_here_is_run_by_somebody():

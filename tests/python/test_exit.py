@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-pytestmark = [pytest.mark.release, pytest.mark.real_start("how a process ends is what is tested")]
+pytestmark = [pytest.mark.release, pytest.mark.whole_end("how a process ends is what is tested")]
 
 WITHOUT_A_THREAD = pytest.mark.slow("ends that differ only by having no thread of ours")
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import interpreter, skip_on_a_real_gpu
+from conftest import forking, skip_on_a_real_gpu
 from measure import environment
 
 HERE = Path(__file__).parent
@@ -30,7 +30,7 @@ class Torchrun:
 
     def __init__(self, ranks: int, folder: Path, *command, which: str = "fork", **variables):
         skip_on_a_real_gpu("", variables)
-        python = interpreter(which)
+        python = forking(which)
         # In packet mode each read returns the data of one write(2).
         reading, writing = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
         self.packets: list[bytes] = []
@@ -47,6 +47,8 @@ class Torchrun:
             cwd=folder / "work",
             env=environment(
                 HOME=folder / "work",
+                # What starts each rank.
+                PYTHON_EXEC=python,
                 OMP_NUM_THREADS=1,
                 GLOO_SOCKET_IFNAME="lo",
                 **variables,
@@ -84,7 +86,7 @@ def cores() -> int:
     """The number of cores that the library sees, at most eight."""
     program = "import torch; torch.empty(16 << 20, dtype=torch.uint8, pin_memory=True)"
     done = subprocess.run(
-        [interpreter("fork"), "-c", program],
+        [forking(), "-c", program],
         env=environment(**SETTINGS | {"BUDDY_BLOCK_COUNT": "0"}),
         capture_output=True,
         text=True,

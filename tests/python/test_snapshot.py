@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import needs
+from conftest import forking, needs
 
 pytestmark = needs(14, "a history of pinned memory")
 
@@ -86,7 +86,7 @@ def test_pytorchs_own_viewer_opens_it(run, tmp_path):
     run(RECORD + f"\n    torch.cuda.memory._dump_snapshot({str(dump)!r})\n    answer()", **SETTINGS)
     for plot in ("trace_plot", "segment_plot"):
         page = tmp_path / f"{plot}.html"
-        command = [sys.executable, "-m", "torch.cuda._memory_viz", plot, str(dump), "-o", str(page)]
+        command = [forking(), "-m", "torch.cuda._memory_viz", plot, str(dump), "-o", str(page)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         assert "MemoryViz" in page.read_text()

@@ -6,11 +6,12 @@ import signal
 import subprocess
 
 import pytest
-from conftest import interpreter
+from conftest import ALLOC_CONF, interpreter
 from measure import environment
+from release import from_minor
 from start import Zygote, start
 
-SETTINGS = {"BUDDY_MAX_MB": "7", "PINBUDDY_SIM_DEVICES": "2"}
+SETTINGS = {"BUDDY_MAX_MB": "7", "PINBUDDY_SIM_DEVICES": "2", "PYTHONPATH": "/nowhere:/else"}
 
 
 def both(program: str, **variables: str) -> list:
@@ -102,6 +103,44 @@ sys.exit(1)
     assert (real.returncode, real.stderr) == (forked.returncode, forked.stderr) == (1, "")
 
 
+PROBE = """
+import os, sys
+print(sys.argv, __name__, os.path.abspath(sys.path[0]), sys.stdin.read(), os.environ["FILE"])
+print("broke", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["probe.py", "a b"], ["-u", "probe.py"], ["-c", PROBE, "-a"], ["-m", "probe", "a"]], ids=" ".join)
+def test_what_others_start_is_what_python_would_run(tmp_path, arguments):
+    (tmp_path / "probe.py").write_text(PROBE)
+    stock = interpreter("stock")
+    real, forked = (
+        subprocess.run([python, *arguments], cwd=tmp_path, env=environment(FILE="f"), input="in", capture_output=True, text=True)
+        for python in (stock, Zygote.of(stock).python)
+    )
+    assert (forked.returncode, forked.stdout, forked.stderr) == (real.returncode, real.stdout, real.stderr)
+    assert real.returncode == 3 and real.stdout.endswith(f" __main__ {tmp_path} in f\n")
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 7), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_signal_to_what_others_start_is_the_programs(number, status):
+    text = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+    python = Zygote.of(interpreter("stock")).python
+    with subprocess.Popen([python, "-c", text], env=environment(), stdout=subprocess.PIPE, text=True) as started:
+        program = int(started.stdout.readline())
+        assert program != started.pid
+        started.send_signal(number)
+        # The program has this stream, too: it ends with the last of both.
+        assert started.stdout.read() == ""
+    assert started.returncode == status
+
+
 def test_one_that_takes_too_long_is_killed_and_the_next_one_runs():
     stock = interpreter("stock")
     with pytest.raises(subprocess.TimeoutExpired):
@@ -115,8 +154,27 @@ def test_no_two_draw_the_same_random_numbers():
     assert first != second
 
 
-@pytest.mark.parametrize("name", ["PYTORCH_ALLOC_CONF", "PYTHONPATH", "LD_PRELOAD", "TORCH_DEVICE_BACKEND_AUTOLOAD"])
-def test_what_is_read_while_torch_is_imported_needs_a_real_start(name):
+def test_pytorchs_allocators_read_their_settings_at_their_first_request():
+    """Or an environment that comes after the import would be none to them: each changes what both kinds of memory do."""
+    name = ALLOC_CONF if from_minor(10) else "PYTORCH_CUDA_ALLOC_CONF"
+    settings = {name: "expandable_segments:True,max_split_size_mb:21,pinned_use_cuda_host_register:True"}
+    program = """
+from program import *
+before = pinned(3)
+torch.empty(3 << 20, device="cuda")
+snapshot = torch.cuda.memory._snapshot()
+shown = {name: it for name, it in snapshot["allocator_settings"].items() if name != "PYTORCH_CUDA_ALLOC_CONF"}
+answer(shown, [it["is_expandable"] for it in snapshot["segments"]], sim()["host_registers"], sim()["host_allocs"])
+"""
+    real, forked = both(program, **settings)
+    assert (forked.returncode, forked.stdout) == (real.returncode, real.stdout), forked.stderr
+    shown, expandable, registers, allocs = json.loads(real.stdout)
+    assert shown["expandable_segments"] and shown["max_split_size"] == 21 << 20
+    assert expandable == [True] and registers > 0 == allocs
+
+
+@pytest.mark.parametrize("name, value", [("PYTORCH_ALLOC_CONF", "backend:native"), ("LD_PRELOAD", "")])
+def test_what_is_read_while_torch_is_imported_needs_a_real_start(name, value):
     stock, program = interpreter("stock"), "import os; print(os.getppid())"
-    assert start(stock, program, environment(**{name: ""}), 60, True).stdout == f"{os.getpid()}\n"
-    assert start(stock, program, environment(), 60, True).stdout == f"{Zygote.running[stock].process.pid}\n"
+    assert start(stock, program, environment(**{name: value}), 60, True).stdout == f"{os.getpid()}\n"
+    assert start(stock, program, environment(), 60, True).stdout == f"{Zygote.of(stock).process.pid}\n"

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from conftest import forking
 
 WORKS = Path(__file__).parents[1] / "programs"
 sys.path.append(str(WORKS))
@@ -19,7 +20,8 @@ QUICK = ("loader", "kv_cache", "ranks")
 
 
 @pytest.mark.parametrize("name", [it if it in QUICK else pytest.param(it, marks=SLOW) for it in measure.WORKS])
-def test_a_work_runs_and_its_waits_are_recorded(name, tmp_path):
+def test_a_work_runs_and_its_waits_are_recorded(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHON_EXEC", forking())
     settings = {"BUDDY_TRACE": "run.{rank}.jsonl", "BUDDY_THRESHOLD_MB": "0"}
     seen = measure.run(name, settings, tmp_path, quick=True)
     assert seen["pinned"] >= seen["live"] > 0

@@ -1,22 +1,26 @@
 """Imports torch once, without our library, and forks a process for each program that it is sent.
 
-usage: zygote.py DESCRIPTOR     (a socket of sequenced packets; `start.py` is at its other end)
+usage: zygote.py DESCRIPTOR     (a listening socket of sequenced packets; `start.py` and `forked.py` connect to it)
 
-A request is the program with its environment, folder and standard streams. The answers are the child's process id
-and, once it has ended, its exit status. The child has imported torch and nothing else has happened in it: one thread,
-no CUDA, no setting of ours read. It takes the request's environment and runs the program as ``python -c`` does, to the
-interpreter's ordinary end. When the program imports torch, which it does at once, the plug-in is loaded.
+A connection's one request is the program with its environment, folder and standard streams. The answers are the child's process id
+and, once it has ended, its exit status; a child whose connection is closed before is killed. The child has imported torch and
+nothing else has happened in it: one thread, no CUDA, no setting of ours read. It takes the request's environment and runs the
+program as ``python -c`` does, to the interpreter's ordinary end. When the program imports torch, which it does at once, the
+plug-in is loaded. At the end of its own standard input this process ends.
 
 Of the end only that is left out which is the import's: objects of modules that were here before are not destroyed, nor
 are torch's static ones. All that takes a quarter of a second of a core. Exit handlers of the program and of the library
-run, and what the program has made is destroyed. ``PINBUDDY_TEST_END=whole`` leaves nothing out.
+run, and what the program has made is destroyed. ``PINBUDDY_TEST_END=whole`` leaves nothing out: for tests of ends.
 """
 
 import atexit
+import contextlib
 import ctypes
+import functools
 import gc
 import json
 import os
+import selectors
 import signal
 import socket
 import sys
@@ -24,6 +28,7 @@ import types
 from importlib.machinery import BuiltinImporter
 from importlib.util import spec_from_loader
 
+OWN_PATH = os.environ.get("PYTHONPATH")
 ENDS_WHOLLY = os.environ.get("PINBUDDY_TEST_END") == "whole"
 imported: set[str] = set()
 
@@ -60,22 +65,68 @@ class Imported:
             torch._import_device_backends()
 
 
-def serve(control: socket.socket) -> tuple[dict, list[int]]:
-    """Forks for each request. Returns in children only, with the request and its streams."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        message, streams, _, _ = socket.recv_fds(control, 1 << 20, 3)
-        if not message:
-            sys.exit()
-        child = os.fork()
+class Server:
+    """Forks for each connection."""
+
+    def __init__(self, listener: socket.socket):
+        self.events = selectors.DefaultSelector()
+        self.events.register(listener, selectors.EVENT_READ, self.accept)
+        self.events.register(0, selectors.EVENT_READ, sys.exit)
+        self.listener = listener
+        self.children: dict[int, tuple[socket.socket, int]] = {}
+
+    def serve(self) -> tuple[dict, list[int]]:
+        """Returns in children only, with the request and its streams."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        while True:
+            for key, _ in self.events.select():
+                request = key.data()
+                if request:
+                    return request
+
+    def accept(self) -> tuple[dict, list[int]] | None:
+        connection, _ = self.listener.accept()
+        message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        child = os.fork() if message else None
         if child == 0:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            self.close(connection)
             return json.loads(message), streams
         for stream in streams:
             os.close(stream)
-        control.send(str(child).encode())
+        if child is None:
+            return connection.close()
+        with contextlib.suppress(BrokenPipeError):
+            connection.send(str(child).encode())
+        end = os.pidfd_open(child)
+        self.children[child] = connection, end
+        self.events.register(end, selectors.EVENT_READ, functools.partial(self.ended, child))
+        self.events.register(connection, selectors.EVENT_READ, functools.partial(self.left, child))
+
+    def ended(self, child: int) -> None:
+        connection, end = self.children.pop(child)
         _, status = os.waitpid(child, 0)
-        control.send(str(os.waitstatus_to_exitcode(status)).encode())
+        with connection, contextlib.suppress(BrokenPipeError):
+            connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+            if connection in self.events.get_map():
+                self.events.unregister(connection)
+        self.events.unregister(end)
+        os.close(end)
+
+    def left(self, child: int) -> None:
+        if child in self.children:
+            self.events.unregister(self.children[child][0])
+            os.kill(child, signal.SIGKILL)
+
+    def close(self, connection: socket.socket) -> None:
+        """What a child does not need."""
+        self.events.close()
+        self.listener.close()
+        connection.close()
+        for other, end in self.children.values():
+            other.close()
+            os.close(end)
+        self.children.clear()
 
 
 def become(request: dict, streams: list[int]) -> types.ModuleType:
@@ -88,6 +139,8 @@ def become(request: dict, streams: list[int]) -> types.ModuleType:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv, sys.path[0] = ["-c"], ""
+    if OWN_PATH != (path := os.environ.get("PYTHONPATH")) and path:
+        sys.path[1:1] = path.split(":")
     sys.orig_argv = [sys.executable, "-c", request["program"]]
     del sys.modules["torch"]
     sys.meta_path.insert(0, Imported())
@@ -117,7 +170,6 @@ only_thread()
 # What an import leaves is no garbage: children need not look through it when they end, nor copy its pages.
 gc.collect()
 gc.freeze()
-with socket.socket(fileno=int(sys.argv[1])) as control:
-    request, streams = serve(control)
+request, streams = Server(socket.socket(fileno=int(sys.argv[1]))).serve()
 # Nobody here holds its ``__main__``, which would keep it beyond its time.
 exec(compile(request["program"], "<string>", "exec"), become(request, streams).__dict__)

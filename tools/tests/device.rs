@@ -8,7 +8,7 @@ use pinbuddy_plan::file::device::DevicePlan;
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::{refused, told};
 
 /// Two streams of a device that ask for the same in each of ten steps, and one request for another device's.

@@ -1,6 +1,6 @@
 //! Traces of all versions, a snapshot and a table of events, as earlier releases wrote them: what is read of them stays.
 
-mod started;
+use crate::started;
 use started::told;
 
 /// A line for each block and for each thing that happened.

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use pinbuddy_events::trace::Header;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::{command, told, tools};
 
 fn trace(folder: &TempDir) -> PathBuf {

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-mod started;
+use crate::started;
 use started::told;
 
 /// Twenty steps of a block of 10 MiB, and of one of 100 MiB of a private pool.

@@ -10,7 +10,7 @@ use pinbuddy_plan::{Block, Plan, check};
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::{command, told, tools};
 
 /// Why it fails, with `folder` as FOLDER.

@@ -11,7 +11,7 @@ use pinbuddy_snapshot::Snapshot;
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::{refused, told};
 
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {

@@ -9,7 +9,7 @@ use pinbuddy_events::trace::Header;
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::{command, told};
 
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {

@@ -8,7 +8,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::tools;
 
 fn top(arguments: &[&str]) -> Output {

@@ -10,7 +10,7 @@ use std::path::Path;
 use pinbuddy_events::trace::Header;
 use serde_json::Value;
 
-mod started;
+use crate::started;
 use started::told;
 
 fn of_workload(folder: &Path, workload: &str) -> Value {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-mod started;
+use crate::started;
 use started::told;
 
 /// Runs it on a file; returns what it wrote.

@@ -7,7 +7,7 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, Plan, plan};
 use pinbuddy_slots::Slots;
 
-mod programs;
+use crate::programs;
 use programs::record;
 
 fn planned(events: &[Op]) -> Plan {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, Plan, Record, plan, try_out};
 
-mod programs;
+use crate::programs;
 use programs::record;
 
 const MIB: u64 = 1 << 20;

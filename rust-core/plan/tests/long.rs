@@ -5,7 +5,7 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::file::MOST_REGION;
 use pinbuddy_plan::{Options, Plan, plan, try_out};
 
-mod programs;
+use crate::programs;
 use programs::{Random, record};
 
 const GIB: u64 = 1 << 30;

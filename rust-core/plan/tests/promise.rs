@@ -9,7 +9,7 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::{Options, Plan, Record, plan, try_out};
 
-mod programs;
+use crate::programs;
 use programs::{Random, record};
 
 #[derive(Clone, Copy, Debug)]

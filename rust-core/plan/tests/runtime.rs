@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, Plan, plan, try_out};
 
-mod programs;
-use programs::{changed, record, shifted, twice};
+use crate::programs::{changed, record, shifted, twice};
 
 /// The requests that slots serve, in percent. Others get what is idle, as in a run.
 fn hits(plan: &Plan, events: &[Op]) -> f64 {

@@ -2,7 +2,7 @@
 //! runs that are longer, of records that were broken off, and of requests that differ.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod device_programs;
+use crate::device_programs;
 
 use std::cell::RefCell;
 

@@ -3,8 +3,7 @@
 
 use pinbuddy_slots::{GRANULE, Lane, Layout, Slot, Slots};
 
-mod layouts;
-use layouts::{pinned, slot};
+use crate::layouts::{pinned, slot};
 
 /// Three regions, of which the first is needed once; the loop asks for the second and the third, and empties the cache
 /// before it comes to the third.

@@ -3,8 +3,7 @@
 
 use pinbuddy_slots::{GRANULE, Slots};
 
-mod layouts;
-use layouts::{BASE, pinned, row};
+use crate::layouts::{BASE, pinned, row};
 
 #[test]
 fn a_lane_that_does_something_else_for_good_is_given_up_until_it_comes_back() {

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_slots::{Counts, GRANULE, Layout, Lent, Slot, Slots};
 
-mod layouts;
-use layouts::{BASE, lane, learning, one, slot};
+use crate::layouts::{BASE, lane, learning, one, slot};
 
 /// A step: blocks that live until the way back, each with one that lives for a moment.
 fn step(slots: &mut Slots, sizes: &[usize]) -> u32 {

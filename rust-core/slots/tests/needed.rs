@@ -2,8 +2,7 @@
 
 use pinbuddy_slots::{GRANULE, Slots};
 
-mod layouts;
-use layouts::{lane, one, slot};
+use crate::layouts::{lane, one, slot};
 
 #[test]
 fn a_request_whose_region_was_returned_gets_its_slot_once_that_is_there() {

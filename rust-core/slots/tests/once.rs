@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use pinbuddy_slots::{GRANULE, Slots};
 use proptest::prelude::*;
 
-mod layouts;
-use layouts::{lane, pinned, row};
+use crate::layouts::{lane, pinned, row};
 
 /// Slots of so many granules, one behind the other, and so much room behind them.
 fn slots(granules: &[usize], room: usize) -> Slots {

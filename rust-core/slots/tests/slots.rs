@@ -6,8 +6,7 @@ use pinbuddy_slots::{Borrowed, GRANULE, Lane, Layout, Lent, Slot, Slots};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-mod layouts;
-use layouts::{BASE, lane, learning, pinned, row, slot};
+use crate::layouts::{BASE, lane, learning, pinned, row, slot};
 
 /// Any layout: slots lie where they like.
 fn layouts() -> impl Strategy<Value = Layout> {

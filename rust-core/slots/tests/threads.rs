@@ -2,8 +2,7 @@
 
 use pinbuddy_slots::{GRANULE, Layout, Slots};
 
-mod layouts;
-use layouts::{lane, one, pinned, slot};
+use crate::layouts::{lane, one, pinned, slot};
 
 /// A lane for each of these sequences of sizes in granules, each slot in a place of its own.
 fn slots(lanes: &[&[usize]]) -> Slots {
