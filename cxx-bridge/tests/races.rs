@@ -18,6 +18,9 @@ use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
 
+#[path = "races/ring.rs"]
+mod ring;
+
 const MIB: usize = 1 << 20;
 
 /// Half of the program's interleavings are at random, half with few switches at chosen places.

@@ -1,4 +1,4 @@
-// What is recorded of a device's memory (BUDDY_DEVICE_TRACE), as entries of the thread's ring.
+// What is recorded of a device's memory (BUDDY_DEVICE_TRACE), of which Rust is told.
 //
 // PyTorch's allocator and a plan's regions report here, each under a lock of its own. A block is named by its address while it
 // lives. Invariant: an end is recorded only if the beginning was; that a place may be used again is recorded before anybody
@@ -44,7 +44,7 @@ class AskingFor {
 class DeviceTrace {
  public:
   // Of the device of this number.
-  void name(std::uint64_t device) {
+  void name(std::uint32_t device) {
     device_ = device;
   }
 
@@ -71,9 +71,8 @@ class DeviceTrace {
 
   // Under the lock; most requests are of the same stream as the last one.
   std::uint64_t number_of(const void* stream);
-  std::uint64_t find_number_of(const void* stream);
 
-  std::uint64_t device_ = 0;
+  std::uint32_t device_ = 0;
   std::mutex mutex_;
   // By address, and how many of them streams used; numbers of streams.
   ska::flat_hash_map<std::size_t, Live> live_;

@@ -26,23 +26,6 @@ struct Part {
 
 struct StreamCounts {};
 
-struct Entry {
-  std::uint64_t ticks;
-  std::uint64_t allocation;
-  std::uint64_t what;
-};
-
-struct Lost {
-  std::uint64_t pinned;
-  std::uint64_t device;
-};
-
-struct Drained {
-  std::size_t count;
-  std::uint32_t thread;
-  Lost lost;
-};
-
 struct Caches {
   std::uint64_t bytes;
   std::uint64_t served;
@@ -97,10 +80,8 @@ void engine_reused(std::size_t blocks, std::size_t bytes) noexcept;
 std::size_t engine_slots() noexcept;
 std::uint32_t engine_size_classes() noexcept;
 bool engine_is_planned(const Grant& grant) noexcept;
-bool engine_request_planned(std::uint32_t thread, std::size_t bytes, Grant& grant) noexcept;
+bool engine_request_planned(std::size_t bytes, Grant& grant) noexcept;
 bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept;
-void engine_iteration(std::uint32_t thread) noexcept;
-void engine_thread_ended(std::uint32_t thread) noexcept;
 void engine_cache(const Grant& grant) noexcept;
 void engine_defer(const Grant& grant) noexcept;
 void engine_release(const Grant& grant) noexcept;
@@ -115,7 +96,15 @@ void engine_reset_accumulated() noexcept;
 rust::Vec<Part> engine_parts() noexcept;
 rust::String engine_state_line() noexcept;
 rust::String engine_refused_line(std::size_t bytes) noexcept;
-bool engine_records() noexcept;
+void engine_arm_record() noexcept;
+bool record_is_on() noexcept;
+bool record_request(std::size_t bytes, bool is_private, std::uint64_t& allocation) noexcept;
+void record_free(std::uint64_t allocation, std::size_t pending) noexcept;
+void record_done(std::uint64_t allocation) noexcept;
+void record_use(std::uint64_t allocation, std::uint64_t stream) noexcept;
+void record_clear() noexcept;
+void wait_begins(bool in_request) noexcept;
+void wait_ends() noexcept;
 void engine_record_begin() noexcept;
 void engine_record_close() noexcept;
 
