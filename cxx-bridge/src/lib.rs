@@ -55,10 +55,11 @@ use process::{
     engine_slots, engine_state_line, engine_threshold,
 };
 #[cfg(feature = "torch")]
+use record::device::{DeviceTrace, device_trace};
+#[cfg(feature = "torch")]
 use record::writing::{
-    record_clear, record_device_done, record_device_free, record_device_request,
-    record_device_segment, record_device_use, record_done, record_free, record_is_on,
-    record_request, record_use, wait_begins, wait_ends,
+    record_clear, record_done, record_free, record_is_on, record_request, record_use, wait_begins,
+    wait_ends,
 };
 
 #[cfg(feature = "torch")]
@@ -177,19 +178,16 @@ mod ffi {
         fn record_done(allocation: u64);
         fn record_use(allocation: u64, stream: u64);
         fn record_clear();
-        fn record_device_request(
-            device: u32,
-            stream: u64,
-            bytes: usize,
-            planless: bool,
-            allocation: &mut u64,
-        ) -> bool;
-        fn record_device_free(allocation: u64, pending: usize);
-        fn record_device_done(allocation: u64);
-        fn record_device_use(allocation: u64, stream: u64);
-        fn record_device_segment(device: u32, bytes: usize, gone: bool);
         fn wait_begins(in_request: bool);
         fn wait_ends();
+
+        type DeviceTrace;
+        fn device_trace(device: i8) -> &'static DeviceTrace;
+        fn request(self: &DeviceTrace, address: usize, bytes: usize, stream: usize, planless: bool);
+        fn free(self: &DeviceTrace, address: usize);
+        fn done(self: &DeviceTrace, address: usize);
+        fn uses(self: &DeviceTrace, address: usize, stream: usize);
+        fn segment(self: &DeviceTrace, bytes: usize, gone: bool);
     }
 
     // Mistakes of programs. All but the first look at memory, or write it.

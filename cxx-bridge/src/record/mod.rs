@@ -9,6 +9,8 @@
 
 mod clock;
 mod code;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+pub(crate) mod device;
 mod file;
 mod merge;
 pub(crate) mod place;

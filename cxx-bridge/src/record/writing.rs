@@ -100,38 +100,6 @@ pub(crate) fn record_iteration() {
     push(of_none(), code::entry(code::ITERATION, 0));
 }
 
-/// As `record_request`, of a device's memory for a stream of this number. `planless`: no plan can serve such a request.
-pub(crate) fn record_device_request(
-    device: u32,
-    stream: u64,
-    bytes: usize,
-    planless: bool,
-    allocation: &mut u64,
-) -> bool {
-    let what = code::device_request(device, stream, bytes as u64, planless);
-    request(what, false, allocation)
-}
-
-/// As `record_free`, of device memory.
-pub(crate) fn record_device_free(allocation: u64, pending: usize) {
-    push(allocation, code::entry(code::DEVICE_FREE, pending as u64));
-}
-
-/// As `record_done`, of device memory.
-pub(crate) fn record_device_done(allocation: u64) {
-    push(allocation, code::entry(code::DEVICE_DONE, 0));
-}
-
-/// As `record_use`, of device memory; the stream's number.
-pub(crate) fn record_device_use(allocation: u64, stream: u64) {
-    push(allocation, code::device_use(stream));
-}
-
-/// PyTorch's allocator got memory from the driver, or gave it back.
-pub(crate) fn record_device_segment(device: u32, bytes: usize, gone: bool) {
-    push(of_none(), code::device_segment(device, bytes as u64, gone));
-}
-
 /// This thread begins to wait for the driver. `in_request`: memory is pinned for a request; else it is given back, unless a
 /// request waits for that.
 pub(crate) fn wait_begins(in_request: bool) {
@@ -171,17 +139,17 @@ pub(crate) fn wait_ends() {
     }
 }
 
-fn session() -> u16 {
+pub(super) fn session() -> u16 {
     SESSION.load(Ordering::Relaxed)
 }
 
 /// What entries about no allocation have in its place.
-fn of_none() -> u64 {
+pub(super) fn of_none() -> u64 {
     Allocation::new(session(), 0).0
 }
 
 /// Records a request under a new allocation, and what the thread has waited, if requests of this memory say so.
-fn request(what: u64, says_wait: bool, allocation: &mut u64) -> bool {
+pub(super) fn request(what: u64, says_wait: bool, allocation: &mut u64) -> bool {
     let session = session();
     if session == 0 {
         return false;
@@ -206,7 +174,7 @@ fn request(what: u64, says_wait: bool, allocation: &mut u64) -> bool {
 }
 
 /// An entry of this recording; others are dropped.
-fn push(allocation: u64, what: u64) {
+pub(super) fn push(allocation: u64, what: u64) {
     let session = session();
     if session == 0 || Allocation(allocation).session() != session {
         return;
@@ -228,4 +196,4 @@ fn write(own: &Own, allocation: u64, what: u64, spare: usize) -> bool {
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
-mod tests;
+pub(super) mod tests;

@@ -12,7 +12,7 @@ use pinbuddy_events::{Op, Whose};
 static ON: Mutex<bool> = Mutex::new(false);
 
 /// A recording, with nothing in the rings.
-fn recording(session: u16) -> (MutexGuard<'static, ()>, Rings) {
+pub(in crate::record) fn recording(session: u16) -> (MutexGuard<'static, ()>, Rings) {
     let alone = thread_number::ALONE.lock();
     let alone = alone.unwrap_or_else(PoisonError::into_inner);
     let rings = Rings {
@@ -24,7 +24,7 @@ fn recording(session: u16) -> (MutexGuard<'static, ()>, Rings) {
 }
 
 /// All that rings hold, with the numbers of their threads.
-fn found(rings: &Rings) -> Vec<(u32, Entry)> {
+pub(in crate::record) fn found(rings: &Rings) -> Vec<(u32, Entry)> {
     let mut all = Vec::new();
     for ring in 0..rings.rings() {
         let mut entries = Vec::new();
@@ -34,7 +34,7 @@ fn found(rings: &Rings) -> Vec<(u32, Entry)> {
     all
 }
 
-fn request(bytes: u64, stream: u32, private: bool) -> Kind {
+pub(in crate::record) fn request(bytes: u64, stream: u32, private: bool) -> Kind {
     let (id, thread) = (0, 0);
     Kind::Event(Op::Request {
         id,
@@ -49,47 +49,24 @@ fn request(bytes: u64, stream: u32, private: bool) -> Kind {
 fn all_that_a_thread_records_is_read() {
     let (_alone, rings) = recording(9);
     assert!(*ON.lock().unwrap() && record_is_on());
-    let (mut first, mut private, mut device) = (0, 0, 0);
+    let (mut first, mut private) = (0, 0);
     assert!(record_request(5, false, &mut first));
     assert!(record_request(usize::MAX >> 4, true, &mut private));
-    assert!(record_device_request(
-        63,
-        1 << 20,
-        usize::MAX,
-        true,
-        &mut device
-    ));
     record_use(first, u64::MAX);
-    record_device_use(device, 5000);
     record_free(first, 2);
     record_done(first);
-    record_device_free(device, 1);
-    record_device_done(device);
-    record_device_segment(2, 7, false);
-    record_device_segment(2, 7, true);
     record_clear();
     record_iteration();
     // Of an earlier recording.
     record_free(8 << 48 | 1, 0);
-    let (host, any, last) = (Whose::Host, Whose::Device(0), Whose::Device(2));
+    let host = Whose::Host;
     let mask = (1 << 60) - 1;
     let expected = [
         (first, host, request(5, 0, false)),
         (private, host, request(mask, 0, true)),
-        (
-            device,
-            Whose::Device(63),
-            request((1 << 41) - 1, 4095, true),
-        ),
         (first, host, Kind::Use { stream: mask }),
-        // As requests, where streams beyond are one.
-        (device, any, Kind::Use { stream: 4095 }),
         (first, host, Kind::Free { events: 2 }),
         (first, host, Kind::Done),
-        (device, any, Kind::Free { events: 1 }),
-        (device, any, Kind::Done),
-        (9 << 48, last, Kind::Event(Op::SegmentAlloc { bytes: 7 })),
-        (9 << 48, last, Kind::Event(Op::SegmentFree { bytes: 7 })),
         (9 << 48, host, Kind::Event(Op::Clear)),
         (9 << 48, host, Kind::Event(Op::Iteration)),
     ];
