@@ -12,15 +12,6 @@
 namespace pinbuddy {
 
 using c10::cuda::CUDAStream;
-namespace {
-
-// Unique for streams of PyTorch's pools; external ones are addresses.
-std::uint64_t name_of(CUDAStream stream) {
-  const auto device = static_cast<std::uint64_t>(static_cast<std::uint8_t>(stream.device_index()));
-  return static_cast<std::uint64_t>(stream.id()) << 8 ^ device;
-}
-
-} // namespace
 
 void BuddyAllocator::free(void* context) {
   auto* block = static_cast<Block*>(context);

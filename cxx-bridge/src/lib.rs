@@ -19,6 +19,8 @@ mod live;
 mod lock;
 pub mod log;
 mod nameless;
+#[doc(hidden)]
+pub mod pending;
 pub mod plan;
 #[doc(hidden)]
 pub mod readers;
@@ -44,6 +46,8 @@ use device::process::{
 };
 #[cfg(feature = "torch")]
 use guard::Guard;
+#[cfg(feature = "torch")]
+use pending::{PendingQueues, engine_pending};
 #[cfg(feature = "torch")]
 use process::{
     engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer,
@@ -201,6 +205,23 @@ mod ffi {
         unsafe fn idle(self: &Guard, address: usize, bytes: usize);
         unsafe fn unpins(self: &Guard, address: usize, bytes: usize);
         unsafe fn check_all(self: &Guard);
+    }
+
+    // Freed blocks that wait for events.
+    extern "Rust" {
+        type PendingQueues;
+
+        fn engine_pending() -> &'static PendingQueues;
+        fn push(self: &PendingQueues, stream: u64, event: usize, block: usize);
+        fn streams(self: &PendingQueues) -> usize;
+        fn begin(
+            self: &PendingQueues,
+            left: &mut usize,
+            stream: &mut u64,
+            event: &mut usize,
+            block: &mut usize,
+        ) -> bool;
+        fn end(self: &PendingQueues, stream: u64, over: bool);
     }
 
     // Planned device memory.

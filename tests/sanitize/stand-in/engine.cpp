@@ -8,10 +8,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "pinbuddy-bridge/src/lib.rs.h"
@@ -179,6 +182,49 @@ bool engine_guarded() noexcept {
 const Guard& engine_guard() noexcept {
   static const Guard guard;
   return guard;
+}
+
+// The oldest event of each stream, unless somebody asks for it.
+struct Waiting {
+  std::deque<std::pair<std::size_t, std::size_t>> events;
+  bool is_asked = false;
+};
+std::mutex waiting_mutex;
+std::map<std::uint64_t, Waiting> waiting;
+void PendingQueues::push(std::uint64_t stream, std::size_t event, std::size_t block) const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  waiting[stream].events.emplace_back(event, block);
+}
+std::size_t PendingQueues::streams() const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  return waiting.size();
+}
+bool PendingQueues::begin(std::size_t& left, std::uint64_t& stream, std::size_t& event, std::size_t& block) const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  // Those that were found busy come first.
+  auto at = waiting.begin();
+  std::advance(at, waiting.size() - std::min(left, waiting.size()));
+  for (; at != waiting.end(); ++at, --left) {
+    if (!at->second.is_asked && !at->second.events.empty()) {
+      at->second.is_asked = true;
+      stream = at->first;
+      std::tie(event, block) = at->second.events.front();
+      return true;
+    }
+  }
+  return false;
+}
+void PendingQueues::end(std::uint64_t stream, bool over) const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  Waiting& own = waiting[stream];
+  own.is_asked = false;
+  if (over) {
+    own.events.pop_front();
+  }
+}
+const PendingQueues& engine_pending() noexcept {
+  static const PendingQueues queues;
+  return queues;
 }
 void engine_report_settings() noexcept {}
 bool device_planned() noexcept {

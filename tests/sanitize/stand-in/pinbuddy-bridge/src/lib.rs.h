@@ -63,9 +63,18 @@ struct Guard {
   void check_all() const noexcept {}
 };
 
+// The queues of freed blocks, in the order of streams' names.
+struct PendingQueues {
+  void push(std::uint64_t stream, std::size_t event, std::size_t block) const noexcept;
+  std::size_t streams() const noexcept;
+  bool begin(std::size_t& left, std::uint64_t& stream, std::size_t& event, std::size_t& block) const noexcept;
+  void end(std::uint64_t stream, bool over) const noexcept;
+};
+
 bool engine_enabled() noexcept;
 bool engine_guarded() noexcept;
 const Guard& engine_guard() noexcept;
+const PendingQueues& engine_pending() noexcept;
 void engine_report_settings() noexcept;
 bool device_planned() noexcept;
 bool device_records() noexcept;
