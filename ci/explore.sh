@@ -97,7 +97,7 @@ miri() {
         provision::grow:: provision::pace:: provision::permits:: provision::warm:: records:: segment:: word::
     in_miri pinbuddy-slots align:: seeded::
     # Of the bridge, whose other unsafe code calls the system.
-    in_miri pinbuddy-bridge guard:: lock::spin::
+    in_miri pinbuddy-bridge guard:: lock::spin:: pending:: record::device:: record::ring:: record::writing:: thread_number::
 }
 
 in_miri() {

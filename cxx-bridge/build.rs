@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 18] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -20,7 +20,6 @@ const SOURCES: [&str; 22] = [
     "cpp/device/device_allocator.cpp",
     "cpp/device/device_history.cpp",
     "cpp/device/device_reports.cpp",
-    "cpp/device/device_trace.cpp",
     "cpp/device/no_device_allocator.cpp",
     "cpp/device/stream_events.cpp",
     "cpp/device/stream_memory.cpp",
@@ -29,11 +28,8 @@ const SOURCES: [&str; 22] = [
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
     "cpp/block_cache.cpp",
-    "cpp/pending_blocks.cpp",
     "cpp/planned_blocks.cpp",
     "cpp/quick_backend.cpp",
-    "cpp/rings.cpp",
-    "cpp/thread_number.cpp",
 ];
 
 /// Counts lines for gcov.

@@ -47,7 +47,7 @@ struct alignas(64) Block : UpstreamBlock {
   std::uint32_t refusal = 0;
   bool freed_since = false;
 
-  // Whether its request was recorded, and its end was not yet (recording.h).
+  // Whether its request was recorded, and its end was not yet.
   bool recorded = false;
 };
 

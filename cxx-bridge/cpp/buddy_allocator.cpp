@@ -11,7 +11,6 @@
 #include "child.h"
 #include "driver_wait.h"
 #include "lock.h"
-#include "recording.h"
 #include "settings.h"
 
 #ifdef PINBUDDY_DEBUG
@@ -108,7 +107,7 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
 
 [[gnu::noinline]] std::pair<void*, void*> BuddyAllocator::allocate_recorded(std::size_t size) {
   // First, so that the recording has begun when the first request waits for the driver.
-  if (C10_UNLIKELY(!recording::begun.load(std::memory_order_relaxed)) && !recording::begun.exchange(true)) {
+  if (C10_UNLIKELY(!recording_begun_.load(std::memory_order_relaxed)) && !recording_begun_.exchange(true)) {
     engine_record_begin();
   }
   const auto made = serve(size);
@@ -116,15 +115,17 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
     auto* block = static_cast<Block*>(made.second);
     const bool is_private = !serves_default_pool() || size > settings::pinned_max_cached_size() ||
         (!block->engine_owned && is_reserved(*block));
-    const auto kind = is_private ? recording::Kind::kPrivateRequest : recording::Kind::kRequest;
-    recording::request(block, kind, size);
+    std::uint64_t allocation = 0;
+    if (C10_LIKELY(record_request(size, is_private, allocation))) {
+      block->allocation = allocation;
+      block->recorded = true;
+    }
   }
   return made;
 }
 
-void BuddyAllocator::record(std::uint16_t session) {
-  recording::session.store(session, std::memory_order_relaxed);
-  recording_.store(session != 0, std::memory_order_relaxed);
+void BuddyAllocator::record(bool on) {
+  recording_.store(on, std::memory_order_relaxed);
 }
 
 void BuddyAllocator::reap_beside(std::size_t size) {
@@ -205,7 +206,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
     CudaBackend::allocate_host_memory(size, ptr);
     return;
   }
-  const driver_wait::Wait wait(/*in_request=*/true);
+  const DriverWait wait(/*in_request=*/true);
   for (bool first = true;; first = false) {
     try {
       CudaBackend::allocate_host_memory(size, ptr);
@@ -231,7 +232,7 @@ void BuddyAllocator::empty_cache() {
   QuickBackend::empty_cache();
   reap();
   // After the blocks that are free by now: a plan asks what lives while the cache is emptied.
-  recording::mark(recording::Kind::kClear);
+  record_clear();
   flush_cached();
   cache_.forget();
   refusals_.forget();

@@ -73,8 +73,8 @@ class BuddyAllocator final : public QuickBackend {
   void before_fork() override;
   void after_fork(bool in_child) override;
 
-  // Records requests from now on, in the recording of this number; 0: in none.
-  void record(std::uint16_t session);
+  // Records requests from now on, or no more.
+  void record(bool on);
 
   // With BUDDY_GUARD=1: looks at all freed memory. Ends the process if any was written.
   void check_guarded();
@@ -125,6 +125,8 @@ class BuddyAllocator final : public QuickBackend {
   const SizeClasses classes_;
   // Whether requests are recorded. Here, since every request reads this cache line.
   std::atomic<bool> recording_{false};
+  // Whether Rust was told of the first one.
+  std::atomic<bool> recording_begun_{false};
   // Null unless BUDDY_GUARD=1, which makes all requests look like ones below the threshold: the others pay
   // nothing for it.
   const Guard* const guard_;

@@ -8,7 +8,6 @@
 
 #include "child.h"
 #include "lock.h"
-#include "recording.h"
 
 namespace pinbuddy {
 
@@ -27,18 +26,20 @@ void BuddyAllocator::free(void* context) {
 
 void BuddyAllocator::free_recorded(Block* block) {
   if (block->engine_owned) {
-    recording::free(block, block->on_streams.load(std::memory_order_relaxed) ? 1 : 0);
+    const bool pending = block->on_streams.load(std::memory_order_relaxed);
+    block->recorded = pending;
+    record_free(block->allocation, pending ? 1 : 0);
     free_engine_block(block);
     return;
   }
   // Upstream alone knows the block while it is used, so its streams are recorded here. It records an event on each.
   for (const CUDAStream stream : block->streams_) {
-    recording::use(*block, stream);
+    record_use(block->allocation, name_of(stream));
   }
   const std::size_t events = block->streams_.size();
-  recording::freeing = events != 0 ? block->allocation : 0;
-  const auto freed = c10::make_scope_exit([] { recording::freeing = 0; });
-  recording::free(block, events);
+  freeing_recorded = events != 0 ? block->allocation : 0;
+  const auto freed = c10::make_scope_exit([] { freeing_recorded = 0; });
+  record_free(block->allocation, events);
   // Its events know the allocation; the block's next user is another one.
   block->recorded = false;
   QuickBackend::free(block);
@@ -47,7 +48,7 @@ void BuddyAllocator::free_recorded(Block* block) {
 void BuddyAllocator::end_record(Block* block) {
   if (C10_UNLIKELY(block->recorded)) {
     block->recorded = false;
-    recording::done(block->allocation);
+    record_done(block->allocation);
   }
 }
 
@@ -220,7 +221,7 @@ bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
   TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));
   block->streams_.insert(CUDAStream(stream));
   if (C10_UNLIKELY(block->recorded)) {
-    recording::use(*block, CUDAStream(stream));
+    record_use(block->allocation, name_of(CUDAStream(stream)));
   }
   block->on_streams.store(true, std::memory_order_relaxed);
   return true;

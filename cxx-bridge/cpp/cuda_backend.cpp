@@ -166,7 +166,7 @@ std::exception_ptr CudaBackend::unpin_doomed() {
     mine.swap(doomed_);
     any_doomed_.store(false, std::memory_order_relaxed);
   }
-  const driver_wait::Wait wait(/*in_request=*/false);
+  const DriverWait wait(/*in_request=*/false);
   std::exception_ptr first;
   for (void* address : mine) {
     try {

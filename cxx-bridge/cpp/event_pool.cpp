@@ -73,6 +73,10 @@ void PooledEvent::wait() const {
   C10_CUDA_CHECK(cudaEventSynchronize(event_));
 }
 
+std::size_t PooledEvent::release() noexcept {
+  return reinterpret_cast<std::size_t>(std::exchange(event_, nullptr));
+}
+
 PooledEvent::PooledEvent(PooledEvent&& other) noexcept
     : counted(std::exchange(other.counted, false)),
       allocation(std::exchange(other.allocation, 0)),

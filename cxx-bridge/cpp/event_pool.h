@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -32,6 +33,11 @@ class PooledEvent {
 
   // Returns once it is. Throws as well.
   void wait() const;
+
+  // An event as a number, and back: who has the number holds the event meanwhile.
+  std::size_t release() noexcept;
+  PooledEvent(std::size_t released, c10::DeviceIndex device) noexcept
+      : PooledEvent(reinterpret_cast<cudaEvent_t>(released), device) {}
 
   // Marks for the holder: whether it counts the event, and the recorded allocation that waits for it, or 0.
   bool counted = false;

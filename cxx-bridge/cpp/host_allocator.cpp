@@ -15,8 +15,6 @@
 #include "buddy_allocator.h"
 #include "child.h"
 #include "device/device_allocator.h"
-#include "driver_wait.h"
-#include "recording.h"
 #include "upstream.h"
 
 namespace pinbuddy {
@@ -60,9 +58,7 @@ void in_child() {
     std::atexit([] { the_allocator->impl_->check_guarded(); });
     std::atexit(engine_close);
     engine_report_settings();
-    if (engine_records()) {
-      the_allocator->impl_->record(1);
-    }
+    engine_arm_record();
     install_device_allocator();
   }
 }
@@ -180,14 +176,6 @@ void reap_completed() {
   the_allocator->impl_->flush_any_cached();
 }
 
-void wait_begins(bool in_request) {
-  driver_wait::begins(in_request);
-}
-
-void wait_ends() {
-  driver_wait::ends();
-}
-
 void flush_cached() {
   if (the_allocator != nullptr) {
     the_allocator->impl_->flush_cached();
@@ -198,34 +186,10 @@ Caches caches() {
   return the_allocator != nullptr ? the_allocator->impl_->caches() : Caches{};
 }
 
-void record(std::uint16_t session) {
+void record(bool on) {
   if (the_allocator != nullptr) {
-    the_allocator->impl_->record(session);
+    the_allocator->impl_->record(on);
   }
-}
-
-void record_iteration() {
-  recording::mark(recording::Kind::kIteration);
-}
-
-void planned_iteration() {
-  PlannedBlocks::iteration();
-}
-
-uint64_t record_ticks() {
-  return ticks();
-}
-
-std::size_t record_rings() {
-  return Rings::count();
-}
-
-Drained record_drain(std::size_t ring, rust::Slice<Entry> into) {
-  return Rings::drain(ring, into);
-}
-
-Lost record_lost() {
-  return Rings::take_lost();
 }
 
 rust::String torch_version() {

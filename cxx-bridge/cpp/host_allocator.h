@@ -65,33 +65,14 @@ void count_unpin(int64_t microseconds);
 // c10::Error.
 void reap_completed();
 
-// The calling thread begins to wait for the driver, in a request or while memory is given back, and has waited.
-void wait_begins(bool in_request);
-void wait_ends();
-
 // Releases every cached block to the engine, before its state is read.
 void flush_cached();
 
 // What thread caches have now. Flushes nothing; takes spin locks, one after another.
 Caches caches();
 
-// Records requests from now on, in the recording of this number; 0: in none.
-void record(std::uint16_t session);
-
-// Records that an iteration is over, if anything is recorded.
-void record_iteration();
-
-// This thread has ended an iteration, for the plan in use.
-void planned_iteration();
-
-// The counter that entries have their times from.
-uint64_t record_ticks();
-
-// For the recorder's thread alone: how many rings there are, what one of them holds, and how many entries found none
-// since the last call.
-std::size_t record_rings();
-Drained record_drain(std::size_t ring, rust::Slice<Entry> into);
-Lost record_lost();
+// Records requests from now on, or no more.
+void record(bool on);
 
 // The version of PyTorch that this was compiled for.
 rust::String torch_version();

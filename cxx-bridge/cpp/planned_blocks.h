@@ -11,7 +11,6 @@
 
 #include "block.h"
 #include "block_table.h"
-#include "thread_number.h"
 
 namespace pinbuddy {
 
@@ -28,7 +27,7 @@ class PlannedBlocks {
   // The block that is planned for this thread's request; null if there is none, or it is not free.
   Block* take(std::size_t size) {
     Grant grant;
-    if (!engine_request_planned(thread(), size, grant)) {
+    if (!engine_request_planned(size, grant)) {
       return nullptr;
     }
     Block* block = blocks_[grant.offset].load(std::memory_order_acquire);
@@ -53,25 +52,11 @@ class PlannedBlocks {
     return blocks_[slot].load(std::memory_order_acquire);
   }
 
-  // This thread has ended an iteration.
-  static void iteration() {
-    engine_iteration(thread());
-  }
-
  private:
   using Place = std::atomic<Block*>;
-  struct Owner;
 
   // The block of a slot that is used for the first time, or whose region was pinned anew.
   Block* place(const Grant& grant, Block* block);
-
-  // This thread's number, which has a lane until the thread ends.
-  static std::uint32_t thread() {
-    return C10_LIKELY(number != 0) ? number - 1 : number_thread();
-  }
-  static std::uint32_t number_thread();
-
-  static constinit inline thread_local std::uint32_t number = 0;
 
   BlockTable& table_;
   const std::size_t count_;

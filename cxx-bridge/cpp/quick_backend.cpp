@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <exception>
 
-#include "recording.h"
 #include "settings.h"
 
 namespace pinbuddy {
@@ -131,7 +130,7 @@ void QuickBackend::record_stream(
     events->back().counted = true;
     outstanding_.fetch_add(1, std::memory_order_relaxed);
   }
-  events->back().allocation = recording::freeing;
+  events->back().allocation = freeing_recorded;
 }
 
 bool QuickBackend::query_event(PooledEvent& event) {
@@ -144,7 +143,7 @@ bool QuickBackend::query_event(PooledEvent& event) {
   });
   over = CudaBackend::query_event(event);
   if (over && C10_UNLIKELY(event.allocation != 0)) {
-    recording::done(std::exchange(event.allocation, 0));
+    record_done(std::exchange(event.allocation, 0));
   }
   return over;
 }
@@ -152,8 +151,7 @@ bool QuickBackend::query_event(PooledEvent& event) {
 void QuickBackend::query_outstanding() {
   // A plan is made of when blocks were found to be over, and a run with the plan asks no more often. With background threads
   // that thread queries them.
-  const bool recorded = recording::session.load(std::memory_order_relaxed) != 0;
-  if (!recorded && !pinned_use_background_threads()) {
+  if (!record_is_on() && !pinned_use_background_threads()) {
     process_events_of_default_pool();
   }
   finish_frees();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "cuda_backend.h"
 
 namespace pinbuddy {
+
+// The recorded block of upstream's that this thread frees; 0: none. Upstream's call to record its events does not say.
+inline constinit thread_local std::uint64_t freeing_recorded = 0;
 
 class QuickBackend : public CudaBackend {
  public:

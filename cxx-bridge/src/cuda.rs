@@ -9,6 +9,7 @@ use crate::backing::{Completions, Device, Driver};
 use crate::ffi;
 use crate::log::{self, Bytes};
 use crate::process::show;
+use crate::record::writing::{wait_begins, wait_ends};
 
 /// CUDA through the C++ side: stock's way of pinning, with stock's settings, and registration.
 #[derive(Debug)]
@@ -23,11 +24,11 @@ impl Completions for Cuda {
     }
 
     fn wait_begins(&self, in_request: bool) {
-        ffi::wait_begins(in_request);
+        wait_begins(in_request);
     }
 
     fn wait_ends(&self) {
-        ffi::wait_ends();
+        wait_ends();
     }
 }
 

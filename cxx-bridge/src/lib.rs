@@ -19,11 +19,15 @@ mod live;
 mod lock;
 pub mod log;
 mod nameless;
+#[doc(hidden)]
+pub mod pending;
 pub mod plan;
 #[doc(hidden)]
 pub mod readers;
 pub mod record;
 mod sync;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+mod thread_number;
 
 #[cfg(feature = "torch")]
 mod capi;
@@ -31,8 +35,6 @@ mod capi;
 mod cuda;
 #[cfg(feature = "torch")]
 mod process;
-#[cfg(feature = "torch")]
-mod rings;
 
 #[cfg(feature = "torch")]
 use device::process::{
@@ -45,14 +47,23 @@ use device::process::{
 #[cfg(feature = "torch")]
 use guard::Guard;
 #[cfg(feature = "torch")]
+use pending::{PendingQueues, engine_pending};
+#[cfg(feature = "torch")]
 use process::{
-    engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache, engine_enabled,
-    engine_enter_child, engine_give_way, engine_guard, engine_guarded, engine_is_planned,
-    engine_iteration, engine_made_child, engine_parts, engine_record_begin, engine_record_close,
-    engine_records, engine_refused_line, engine_release, engine_report_settings, engine_request,
-    engine_request_beside, engine_request_planned, engine_reset_accumulated, engine_reset_peaks,
-    engine_reused, engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots,
-    engine_state_line, engine_thread_ended, engine_threshold,
+    engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer,
+    engine_empty_cache, engine_enabled, engine_enter_child, engine_give_way, engine_guard,
+    engine_guarded, engine_is_planned, engine_made_child, engine_parts, engine_record_begin,
+    engine_record_close, engine_refused_line, engine_release, engine_report_settings,
+    engine_request, engine_request_beside, engine_request_planned, engine_reset_accumulated,
+    engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes, engine_slot_at,
+    engine_slots, engine_state_line, engine_threshold,
+};
+#[cfg(feature = "torch")]
+use record::device::{DeviceTrace, device_trace};
+#[cfg(feature = "torch")]
+use record::writing::{
+    record_clear, record_done, record_free, record_is_on, record_request, record_use, wait_begins,
+    wait_ends,
 };
 
 #[cfg(feature = "torch")]
@@ -83,27 +94,6 @@ mod ffi {
         peak: i64,
         allocated: i64,
         freed: i64,
-    }
-
-    /// What a thread recorded: when, of which allocation, and what (`cpp/recording.h`).
-    #[derive(Clone, Copy, Debug, Default)]
-    struct Entry {
-        ticks: u64,
-        allocation: u64,
-        what: u64,
-    }
-
-    /// What a drain found: how many entries, whose, and how many were dropped since the last one.
-    struct Drained {
-        count: usize,
-        thread: u32,
-        lost: Lost,
-    }
-
-    /// How many entries were dropped, by the memory that they are about.
-    struct Lost {
-        pinned: u64,
-        device: u64,
     }
 
     /// A place in planned device memory; `slot` is `u32::MAX` where it lies in what the plan leaves idle.
@@ -159,13 +149,11 @@ mod ffi {
             alike: usize,
             grant: &mut Grant,
         ) -> bool;
-        fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool;
+        fn engine_request_planned(bytes: usize, grant: &mut Grant) -> bool;
         fn engine_slots() -> usize;
         fn engine_size_classes() -> u32;
         fn engine_is_planned(grant: &Grant) -> bool;
         fn engine_slot_at(address: usize, slot: &mut u32) -> bool;
-        fn engine_iteration(thread: u32);
-        fn engine_thread_ended(thread: u32);
         fn engine_reused(blocks: usize, bytes: usize);
         fn engine_cache(grant: &Grant);
         fn engine_defer(grant: &Grant);
@@ -181,9 +169,29 @@ mod ffi {
         fn engine_parts() -> Vec<Part>;
         fn engine_state_line() -> String;
         fn engine_refused_line(bytes: usize) -> String;
-        fn engine_records() -> bool;
+        fn engine_arm_record();
         fn engine_record_begin();
         fn engine_record_close();
+    }
+
+    // What is recorded.
+    extern "Rust" {
+        fn record_is_on() -> bool;
+        fn record_request(bytes: usize, is_private: bool, allocation: &mut u64) -> bool;
+        fn record_free(allocation: u64, pending: usize);
+        fn record_done(allocation: u64);
+        fn record_use(allocation: u64, stream: u64);
+        fn record_clear();
+        fn wait_begins(in_request: bool);
+        fn wait_ends();
+
+        type DeviceTrace;
+        fn device_trace(device: i8) -> &'static DeviceTrace;
+        fn request(self: &DeviceTrace, address: usize, bytes: usize, stream: usize, planless: bool);
+        fn free(self: &DeviceTrace, address: usize);
+        fn done(self: &DeviceTrace, address: usize);
+        fn uses(self: &DeviceTrace, address: usize, stream: usize);
+        fn segment(self: &DeviceTrace, bytes: usize, gone: bool);
     }
 
     // Mistakes of programs. All but the first look at memory, or write it.
@@ -197,6 +205,23 @@ mod ffi {
         unsafe fn idle(self: &Guard, address: usize, bytes: usize);
         unsafe fn unpins(self: &Guard, address: usize, bytes: usize);
         unsafe fn check_all(self: &Guard);
+    }
+
+    // Freed blocks that wait for events.
+    extern "Rust" {
+        type PendingQueues;
+
+        fn engine_pending() -> &'static PendingQueues;
+        fn push(self: &PendingQueues, stream: u64, event: usize, block: usize);
+        fn streams(self: &PendingQueues) -> usize;
+        fn begin(
+            self: &PendingQueues,
+            left: &mut usize,
+            stream: &mut u64,
+            event: &mut usize,
+            block: &mut usize,
+        ) -> bool;
+        fn end(self: &PendingQueues, stream: u64, over: bool);
     }
 
     // Planned device memory.
@@ -275,17 +300,9 @@ mod ffi {
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
-        fn wait_begins(in_request: bool);
-        fn wait_ends();
         fn flush_cached();
         fn caches() -> Caches;
-        fn record(session: u16);
-        fn record_iteration();
-        fn planned_iteration();
-        fn record_ticks() -> u64;
-        fn record_rings() -> usize;
-        fn record_drain(ring: usize, into: &mut [Entry]) -> Drained;
-        fn record_lost() -> Lost;
+        fn record(on: bool);
         fn torch_version() -> String;
     }
 }

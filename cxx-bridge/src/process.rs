@@ -3,17 +3,18 @@
 //! Thin: each function finds the process's handle and translates between its types and the bridge's. Bad
 //! settings are reported when the library is loaded, and not only when memory is pinned.
 
+use std::cell::Cell;
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use pinbuddy_core::{Cached, Gauge, Region, SegmentId, Stats};
+use pinbuddy_core::{Cached, Gauge, SegmentId, Stats};
 use serde_json::Value;
 
 use crate::backing::{Chain, Device};
 use crate::budget::Account;
 use crate::config::Config;
-use crate::cuda::{Cuda, first_line};
+use crate::cuda::Cuda;
 use crate::device::{self, process::DeviceMemory, process::device_report, process::traces_both};
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::guard::Guard;
@@ -21,8 +22,9 @@ use crate::handle::{self, Caches, Handle};
 use crate::live::Live;
 use crate::log;
 use crate::plan::{self, Choice};
-use crate::record::{self, FileSink, Recorder};
-use crate::rings::Rings;
+use crate::record::writing::{Rings, record_iteration};
+use crate::record::{self, FileSink, Recorder, Source};
+use crate::thread_number;
 use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
 
@@ -88,7 +90,7 @@ fn process() -> &'static Process {
             handle,
             choice,
             to_record,
-            recorder: Recorder::new(Rings),
+            recorder: Recorder::new(RINGS),
             device_memory,
             live,
             guard: Guard::default(),
@@ -118,9 +120,15 @@ pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
     handle()
 }
 
-/// Whether requests are recorded from the first one on.
-pub(crate) fn engine_records() -> bool {
-    record::is_wanted(handle().config()) || process().to_record.is_some()
+const RINGS: Rings = Rings {
+    switch: ffi::record,
+};
+
+/// Requests are recorded from the first one on, if the settings ask for that.
+pub(crate) fn engine_arm_record() {
+    if record::is_wanted(handle().config()) || process().to_record.is_some() {
+        RINGS.record(1);
+    }
 }
 
 /// The first request is being recorded.
@@ -139,7 +147,7 @@ pub(crate) fn engine_record_begin() {
         process().recorder.begin(sinks);
     };
     if catch_unwind(begin).is_err() {
-        ffi::record(0);
+        RINGS.record(0);
     }
 }
 
@@ -184,9 +192,9 @@ pub(crate) fn warm_up(wait: bool) -> bool {
 
 /// The program says that an iteration is over.
 pub(crate) fn iteration() {
-    ffi::record_iteration();
+    record_iteration();
     if handle().slots() > 0 {
-        ffi::planned_iteration();
+        handle().iteration(lane_thread());
     }
     device_memory().iteration();
 }
@@ -268,8 +276,8 @@ pub(crate) fn engine_slots() -> usize {
     handle().slots()
 }
 
-pub(crate) fn engine_request_planned(thread: u32, bytes: usize, grant: &mut Grant) -> bool {
-    handle().place_planned(thread, bytes, |it| give(it, grant))
+pub(crate) fn engine_request_planned(bytes: usize, grant: &mut Grant) -> bool {
+    handle().place_planned(lane_thread(), bytes, |it| give(it, grant))
 }
 
 pub(crate) fn engine_slot_at(address: usize, slot: &mut u32) -> bool {
@@ -278,14 +286,16 @@ pub(crate) fn engine_slot_at(address: usize, slot: &mut u32) -> bool {
     found.is_some()
 }
 
-/// An iteration of this thread's is over.
-pub(crate) fn engine_iteration(thread: u32) {
-    handle().iteration(thread);
-}
-
-/// This thread has ended.
-pub(crate) fn engine_thread_ended(thread: u32) {
-    handle().thread_ended(thread);
+/// This thread's number, which has a lane until the thread ends.
+#[inline]
+fn lane_thread() -> u32 {
+    thread_local! {
+        static HAS_END: Cell<bool> = const { Cell::new(false) };
+    }
+    if !HAS_END.replace(true) {
+        thread_number::at_end(|number| handle().thread_ended(number));
+    }
+    thread_number::own()
 }
 
 pub(crate) fn engine_reused(blocks: usize, bytes: usize) {

@@ -10,12 +10,18 @@ use crate::lock;
 
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
-    sync::{Condvar, Mutex, MutexGuard, atomic::AtomicBool},
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU32, AtomicU64},
+    },
     thread,
 };
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{
-    sync::{Condvar, Mutex, MutexGuard, atomic::AtomicBool},
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU32, AtomicU64},
+    },
     thread,
 };
 

@@ -18,6 +18,11 @@ use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
 
+#[path = "races/pending.rs"]
+mod pending;
+#[path = "races/ring.rs"]
+mod ring;
+
 const MIB: usize = 1 << 20;
 
 /// Half of the program's interleavings are at random, half with few switches at chosen places.
@@ -387,11 +392,7 @@ fn a_plan_that_is_pinned_in_the_background() {
 fn the_end_while_the_plan_is_pinned() {
     explore(|| {
         let it = Tested::planned(WarmUp::Sync);
-        let threads = vec![
-            it.planned_pairs(0, &[40]),
-            it.planned_pairs(1, &[40]),
-            thread::spawn(move || it.close()),
-        ];
-        all(threads);
+        let [first, second] = [0, 1].map(|thread| it.planned_pairs(thread, &[40]));
+        all(vec![first, second, thread::spawn(move || it.close())]);
     });
 }

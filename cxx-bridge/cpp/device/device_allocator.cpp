@@ -94,8 +94,8 @@ class DeviceAllocator final : public Planning {
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
-    if (DeviceTrace* trace = notes_.trace(data.device().index()); C10_UNLIKELY(trace != nullptr)) {
-      trace->use(reinterpret_cast<std::size_t>(data.get()), stream.stream());
+    if (const DeviceTrace* trace = notes_.trace(data.device().index()); C10_UNLIKELY(trace != nullptr)) {
+      trace->uses(reinterpret_cast<std::size_t>(data.get()), reinterpret_cast<std::size_t>(stream.stream()));
     }
     if (data.get_deleter() != delete_device_memory) {
       below_->recordStream(data, stream);

@@ -6,12 +6,11 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "device_trace.h"
+#include "asking.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "round_up.h"
 
@@ -24,11 +23,7 @@ class DeviceNotes {
  public:
   using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
 
-  explicit DeviceNotes(bool traces) : traces_(traces), records_(device_records()) {
-    for (int device = 0; device < kDevices; ++device) {
-      all_[device].name(device);
-    }
-  }
+  explicit DeviceNotes(bool traces) : traces_(traces), records_(device_records()) {}
 
   // Whether they are wanted.
   bool any() const {
@@ -36,9 +31,8 @@ class DeviceNotes {
   }
 
   // The trace of a device; null if none is recorded.
-  DeviceTrace* trace(c10::DeviceIndex device) {
-    const auto index = static_cast<std::uint8_t>(device);
-    return traces_ && index < kDevices ? &all_[index] : nullptr;
+  const DeviceTrace* trace(c10::DeviceIndex device) const {
+    return traces_ && device >= 0 ? &device_trace(device) : nullptr;
   }
 
   // Before a request goes to the allocator below, under no lock: what the recording could not do under its lock.
@@ -49,14 +43,14 @@ class DeviceNotes {
   }
 
   void take(const Entry& entry) {
-    DeviceTrace* to = trace(entry.device_);
+    const DeviceTrace* to = trace(entry.device_);
     // Whether a run with a plan would ask the plan.
     const bool ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary;
     const auto stream = reinterpret_cast<std::size_t>(entry.stream_);
     switch (entry.action_) {
       case Entry::ALLOC:
         if (to != nullptr && asking != Asking::kRegion) {
-          to->request(entry.addr_, round_up(entry.size_), entry.stream_, !ordinary);
+          to->request(entry.addr_, round_up(entry.size_), stream, !ordinary);
         }
         if (records_ && ordinary) {
           const bool due = device_allocated(entry.device_, stream, entry.addr_, entry.size_, round_up(entry.size_));
@@ -99,7 +93,6 @@ class DeviceNotes {
   const bool records_;
   // The recording has something to do. Two threads may do it, or the next request.
   std::atomic<bool> due_{false};
-  std::array<DeviceTrace, kDevices> all_;
 };
 
 } // namespace pinbuddy

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "device_trace.h"
+#include "asking.h"
 
 namespace pinbuddy {
 

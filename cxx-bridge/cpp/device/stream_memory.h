@@ -24,7 +24,6 @@
 #include "../upstream.h"
 #include "counted.h"
 #include "device_history.h"
-#include "device_trace.h"
 #include "event_gate.h"
 #include "moves.h"
 #include "peaks.h"
@@ -75,7 +74,7 @@ class StreamMemory {
     Moves& moves;
     Peaks& peaks;
     const Passed& passed;
-    DeviceTrace* trace;
+    const DeviceTrace* trace;
   };
 
   // `number`: how many of the device's streams were asked for planned memory before this one.
@@ -188,7 +187,7 @@ class StreamMemory {
     const auto length = static_cast<std::int64_t>(given.bytes);
     peaks_.high_water().add({length, length, static_cast<std::int64_t>(block.requested)});
     if (C10_UNLIKELY(trace_ != nullptr)) {
-      trace_->request(block.place.address, rounded, handle_, /*planless=*/false);
+      trace_->request(block.place.address, rounded, reinterpret_cast<std::size_t>(handle_), /*planless=*/false);
     }
     blocks_.emplace(given.address, std::move(block));
     return given;
@@ -229,7 +228,7 @@ class StreamMemory {
   Moves& moves_;
   Peaks& peaks_;
   const Passed& passed_;
-  DeviceTrace* const trace_;
+  const DeviceTrace* const trace_;
   const c10::cuda::CUDAStream stream_;
   const cudaStream_t handle_;
   const std::uint32_t number_;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "asking.h"
 #include "profiling.h"
 #include "region_length.h"
 #include "round_up.h"

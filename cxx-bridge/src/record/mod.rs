@@ -1,6 +1,6 @@
 //! Records what a program asks of pinned memory, and of device memory.
 //!
-//! Threads write into rings, one each (`cpp/rings.h`). A thread of ours drains them, merges what they hold by time and
+//! Threads write into rings, one each ([`writing`]). A thread of ours drains them, merges what they hold by time and
 //! hands it to sinks. A recording begins with the first request, so a process that pins nothing opens no file and
 //! starts no thread.
 //!
@@ -8,16 +8,25 @@
 //! the program goes on.
 
 mod clock;
+mod code;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+pub(crate) mod device;
 mod file;
 mod merge;
 pub(crate) mod place;
 mod recorder;
+mod ring;
+mod rings;
 mod sink;
 mod source;
 mod takers;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+pub(crate) mod writing;
 
 pub use file::FileSink;
 pub use recorder::Recorder;
+#[doc(hidden)]
+pub use ring::{Owner, Raw, Ring};
 pub use sink::Sink;
 pub use source::{Allocation, Drained, Entry, Kind, Lost, Source};
 

@@ -36,4 +36,4 @@ mod seeded;
 mod slots;
 
 pub use layout::{GRANULE, Lane, Layout, Mistake, Slot};
-pub use slots::{Borrowed, Counts, Lent, Part, Slots, Taken};
+pub use slots::{Borrowed, Counts, Lent, MOST_THREADS, Part, Slots, Taken};

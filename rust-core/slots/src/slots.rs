@@ -18,6 +18,7 @@ use crate::lane::{Course, Planned};
 use crate::layout::{GRANULE, Layout, Mistake, Slot};
 use crate::once::Once;
 use threads::Holders;
+pub use threads::MOST_THREADS;
 
 /// A slot that serves a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

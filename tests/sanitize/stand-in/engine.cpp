@@ -4,13 +4,17 @@
 // As the real one it calls C++ only where it holds no lock, and ends the program where memory comes back
 // that it did not grant.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "pinbuddy-bridge/src/lib.rs.h"
@@ -179,6 +183,49 @@ const Guard& engine_guard() noexcept {
   static const Guard guard;
   return guard;
 }
+
+// The oldest event of each stream, unless somebody asks for it.
+struct Waiting {
+  std::deque<std::pair<std::size_t, std::size_t>> events;
+  bool is_asked = false;
+};
+std::mutex waiting_mutex;
+std::map<std::uint64_t, Waiting> waiting;
+void PendingQueues::push(std::uint64_t stream, std::size_t event, std::size_t block) const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  waiting[stream].events.emplace_back(event, block);
+}
+std::size_t PendingQueues::streams() const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  return waiting.size();
+}
+bool PendingQueues::begin(std::size_t& left, std::uint64_t& stream, std::size_t& event, std::size_t& block) const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  // Those that were found busy come first.
+  auto at = waiting.begin();
+  std::advance(at, waiting.size() - std::min(left, waiting.size()));
+  for (; at != waiting.end(); ++at, --left) {
+    if (!at->second.is_asked && !at->second.events.empty()) {
+      at->second.is_asked = true;
+      stream = at->first;
+      std::tie(event, block) = at->second.events.front();
+      return true;
+    }
+  }
+  return false;
+}
+void PendingQueues::end(std::uint64_t stream, bool over) const noexcept {
+  std::lock_guard<std::mutex> guard(waiting_mutex);
+  Waiting& own = waiting[stream];
+  own.is_asked = false;
+  if (over) {
+    own.events.pop_front();
+  }
+}
+const PendingQueues& engine_pending() noexcept {
+  static const PendingQueues queues;
+  return queues;
+}
 void engine_report_settings() noexcept {}
 bool device_planned() noexcept {
   return false;
@@ -211,14 +258,12 @@ std::uint32_t engine_size_classes() noexcept {
 bool engine_is_planned(const Grant& grant) noexcept {
   return grant.segment == Plan::kNumber;
 }
-bool engine_request_planned(std::uint32_t, std::size_t bytes, Grant& grant) noexcept {
+bool engine_request_planned(std::size_t bytes, Grant& grant) noexcept {
   return plan().request(bytes, grant);
 }
 bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept {
   return plan().slot_at(address, slot);
 }
-void engine_iteration(std::uint32_t) noexcept {}
-void engine_thread_ended(std::uint32_t) noexcept {}
 
 void engine_reused(std::size_t blocks, std::size_t bytes) noexcept {
   engine().reused(blocks, bytes);
@@ -239,7 +284,7 @@ void engine_empty_cache() noexcept {
 void engine_close() noexcept {}
 bool engine_enter_child() noexcept {
   // As in Rust: the recorder's thread is not here.
-  record(0);
+  record(false);
   return true;
 }
 void engine_made_child() noexcept {}
@@ -261,28 +306,38 @@ rust::String engine_refused_line(std::size_t) noexcept {
   return "";
 }
 
-// All is recorded, and drained as Rust does.
-bool engine_records() noexcept {
+// All is recorded, and what was is not kept.
+std::atomic<std::uint64_t> allocations{0};
+void engine_arm_record() noexcept {
+  record(true);
+}
+void engine_record_begin() noexcept {}
+bool record_is_on() noexcept {
   return true;
 }
-void engine_record_begin() noexcept {
-  std::thread([] {
-    std::vector<Entry> found(1024);
-    while (true) {
-      for (std::size_t ring = 0; ring < record_rings(); ++ring) {
-        const Drained drained = record_drain(ring, found);
-        for (std::size_t i = 0; i < drained.count; ++i) {
-          // Kinds that there are (cpp/recording.h).
-          if (found[i].ticks == 0 || found[i].what >> 60 > 13) {
-            std::fprintf(stderr, "an entry that nobody wrote\n");
-            std::abort();
-          }
-        }
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }).detach();
+bool record_request(std::size_t, bool, std::uint64_t& allocation) noexcept {
+  allocation = ++allocations;
+  return true;
 }
+// An end without its beginning.
+void check_recorded(std::uint64_t allocation) {
+  if (allocation == 0 || allocation > allocations) {
+    std::fprintf(stderr, "an allocation that was not recorded\n");
+    std::abort();
+  }
+}
+void record_free(std::uint64_t allocation, std::size_t) noexcept {
+  check_recorded(allocation);
+}
+void record_done(std::uint64_t allocation) noexcept {
+  check_recorded(allocation);
+}
+void record_use(std::uint64_t allocation, std::uint64_t) noexcept {
+  check_recorded(allocation);
+}
+void record_clear() noexcept {}
+void wait_begins(bool) noexcept {}
+void wait_ends() noexcept {}
 void engine_record_close() noexcept {}
 
 } // namespace pinbuddy

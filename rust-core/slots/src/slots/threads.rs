@@ -4,8 +4,8 @@
 
 use super::Slots;
 
-/// Threads with larger numbers have no lane. The bridge's C++ side has as many numbers, and gives this one to all others.
-const MOST_THREADS: usize = 1 << 16;
+/// Threads with larger numbers have no lane.
+pub const MOST_THREADS: usize = 1 << 16;
 
 /// Who has a lane.
 #[derive(Clone, Copy, Debug, Default)]

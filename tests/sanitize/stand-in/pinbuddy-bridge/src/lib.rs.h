@@ -26,23 +26,6 @@ struct Part {
 
 struct StreamCounts {};
 
-struct Entry {
-  std::uint64_t ticks;
-  std::uint64_t allocation;
-  std::uint64_t what;
-};
-
-struct Lost {
-  std::uint64_t pinned;
-  std::uint64_t device;
-};
-
-struct Drained {
-  std::size_t count;
-  std::uint32_t thread;
-  Lost lost;
-};
-
 struct Caches {
   std::uint64_t bytes;
   std::uint64_t served;
@@ -80,9 +63,18 @@ struct Guard {
   void check_all() const noexcept {}
 };
 
+// The queues of freed blocks, in the order of streams' names.
+struct PendingQueues {
+  void push(std::uint64_t stream, std::size_t event, std::size_t block) const noexcept;
+  std::size_t streams() const noexcept;
+  bool begin(std::size_t& left, std::uint64_t& stream, std::size_t& event, std::size_t& block) const noexcept;
+  void end(std::uint64_t stream, bool over) const noexcept;
+};
+
 bool engine_enabled() noexcept;
 bool engine_guarded() noexcept;
 const Guard& engine_guard() noexcept;
+const PendingQueues& engine_pending() noexcept;
 void engine_report_settings() noexcept;
 bool device_planned() noexcept;
 bool device_records() noexcept;
@@ -97,10 +89,8 @@ void engine_reused(std::size_t blocks, std::size_t bytes) noexcept;
 std::size_t engine_slots() noexcept;
 std::uint32_t engine_size_classes() noexcept;
 bool engine_is_planned(const Grant& grant) noexcept;
-bool engine_request_planned(std::uint32_t thread, std::size_t bytes, Grant& grant) noexcept;
+bool engine_request_planned(std::size_t bytes, Grant& grant) noexcept;
 bool engine_slot_at(std::size_t address, std::uint32_t& slot) noexcept;
-void engine_iteration(std::uint32_t thread) noexcept;
-void engine_thread_ended(std::uint32_t thread) noexcept;
 void engine_cache(const Grant& grant) noexcept;
 void engine_defer(const Grant& grant) noexcept;
 void engine_release(const Grant& grant) noexcept;
@@ -115,7 +105,15 @@ void engine_reset_accumulated() noexcept;
 rust::Vec<Part> engine_parts() noexcept;
 rust::String engine_state_line() noexcept;
 rust::String engine_refused_line(std::size_t bytes) noexcept;
-bool engine_records() noexcept;
+void engine_arm_record() noexcept;
+bool record_is_on() noexcept;
+bool record_request(std::size_t bytes, bool is_private, std::uint64_t& allocation) noexcept;
+void record_free(std::uint64_t allocation, std::size_t pending) noexcept;
+void record_done(std::uint64_t allocation) noexcept;
+void record_use(std::uint64_t allocation, std::uint64_t stream) noexcept;
+void record_clear() noexcept;
+void wait_begins(bool in_request) noexcept;
+void wait_ends() noexcept;
 void engine_record_begin() noexcept;
 void engine_record_close() noexcept;
 
