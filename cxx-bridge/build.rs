@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -28,6 +28,7 @@ const SOURCES: [&str; 22] = [
     "cpp/event_pool.cpp",
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
+    "cpp/in_place.cpp",
     "cpp/block_cache.cpp",
     "cpp/pending_blocks.cpp",
     "cpp/planned_blocks.cpp",
