@@ -13,6 +13,7 @@ mod cell;
 mod clear;
 mod early;
 mod ends;
+mod in_place;
 mod live;
 mod notices;
 mod permits;

@@ -14,15 +14,17 @@ pub struct Gauge {
 }
 
 impl Gauge {
+    /// `amount` more.
     #[inline]
-    pub(crate) fn add(&mut self, amount: u64) {
+    pub fn add(&mut self, amount: u64) {
         self.current += amount;
         self.peak = self.peak.max(self.current);
         self.allocated += amount;
     }
 
+    /// `amount` less.
     #[inline]
-    pub(crate) fn remove(&mut self, amount: u64) {
+    pub fn remove(&mut self, amount: u64) {
         self.current -= amount;
         self.freed = self.freed.wrapping_add(amount);
     }
